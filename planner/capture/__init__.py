@@ -1,0 +1,1 @@
+"""From a PyTorch model to the dataflow graph of its whole step."""

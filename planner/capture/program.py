@@ -1,0 +1,64 @@
+"""What can be executed: one kernel call per op of the graph, and where its first and last values belong.
+
+A program stays in memory beside its graph and is never written to a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRef:
+    """An argument that is a tensor of the graph."""
+
+    tensor: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarRef:
+    """An argument that is a number which changes from step to step, such as a learning rate."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The kernel call of one op.
+
+    Args:
+        target: the operator overload (`torch.ops.aten.mm.default`).
+        args, kwargs: its arguments; nested lists and tuples may hold `TensorRef` and `ScalarRef`.
+        results: per value it returns, the tensor of the graph, or -1 for what nobody reads (then it may be None).
+    """
+
+    target: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """The calls of a step and its ties to the live model.
+
+    Args:
+        calls: parallel to `Graph.ops`.
+        state: (tensor of the graph, key) of every parameter, buffer and optimizer state as it is when the step starts;
+            the keys are those of `TrainStep.state()`. Each storage is named once: tied weights share one.
+        constants: (tensor of the graph, value) of tensors that the trace baked in.
+        batch: tensors of the graph, parallel to the tensor leaves of the batch.
+        loss: the tensor that holds the loss; the first output for inference.
+        scalars: the numbers behind each `ScalarRef` name in step `number`, which counts from 0 in this run.
+    """
+
+    calls: tuple[Call, ...]
+    state: tuple[tuple[int, str], ...]
+    constants: tuple[tuple[int, torch.Tensor], ...]
+    batch: tuple[int, ...]
+    loss: int
+    scalars: Callable[[int], Mapping[str, float]]

@@ -1,0 +1,50 @@
+"""Writing files so that a failure leaves the earlier file as it was."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from planner.errors import StowageError
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write `text` to `path` whole or not at all, by a temporary name in the same folder and a rename.
+
+    Raises:
+        StowageError: the folder is missing, read-only, or the disk is full.
+    """
+    path = Path(path)
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        raise StowageError(f"cannot write {path}: {reason}; choose another place or free some space") from error
+
+
+def read_text(path: str | Path) -> str:
+    """Read a text file.
+
+    Raises:
+        StowageError: it does not exist, cannot be opened, or is not UTF-8 text.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise StowageError(f"cannot read {path}: {error.strerror or error}; check the path") from error
+    except UnicodeDecodeError as error:
+        raise StowageError(f"cannot read {path}: it is not a text file; check the path") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,12 @@
+"""The dataflow graph of a training or inference step."""
+
+from planner.graph.arrays import Csr, GraphArrays, arrays, csr
+from planner.graph.builder import GraphBuilder
+from planner.graph.check import check
+from planner.graph.store import fingerprint, from_json, load, save, to_json
+from planner.graph.types import PERSISTENT, Graph, Kind, Op, Phase, Storage, Tensor
+
+__all__ = [
+    "PERSISTENT", "Csr", "Graph", "GraphArrays", "GraphBuilder", "Kind", "Op", "Phase", "Storage", "Tensor",
+    "arrays", "check", "csr", "fingerprint", "from_json", "load", "save", "to_json",
+]  # fmt: skip

@@ -1,0 +1,77 @@
+"""What must be true of any graph, however it came to be."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from planner.graph.types import Graph, Kind
+
+
+def check(graph: Graph) -> list[str]:
+    """Every way in which a graph contradicts itself, one sentence each; empty when it is sound."""
+    problems = [*_references(graph)]
+    return problems or [*_names(graph), *_layouts(graph), *_lives(graph), *_workspaces(graph)]
+
+
+def _references(graph: Graph) -> list[str]:
+    problems = []
+    for what, items in (("storage", graph.storages), ("tensor", graph.tensors), ("op", graph.ops)):
+        problems += [f"{what} {place} has id {item.id}" for place, item in enumerate(items) if item.id != place]
+    storages, tensors = range(len(graph.storages)), range(len(graph.tensors))
+    for tensor in graph.tensors:
+        if tensor.storage not in storages:
+            problems.append(f"tensor {tensor.name} lies in storage {tensor.storage}, which does not exist")
+        if tensor.base != -1 and tensor.base not in tensors:
+            problems.append(f"tensor {tensor.name} is a view of tensor {tensor.base}, which does not exist")
+    for op in graph.ops:
+        if any(tensor not in tensors for tensor in (*op.inputs, *op.outputs, *op.overwrites)):
+            problems.append(f"op {op.name} names a tensor that does not exist")
+        if op.workspace != -1 and op.workspace not in storages:
+            problems.append(f"op {op.name} names workspace {op.workspace}, which does not exist")
+    if any(tensor not in tensors for tensor in graph.outputs):
+        problems.append("the step returns a tensor that does not exist")
+    return problems
+
+
+def _names(graph: Graph) -> list[str]:
+    repeated = [name for name, count in Counter(op.name for op in graph.ops).items() if count > 1]
+    return [f"op name {name} is used more than once" for name in repeated]
+
+
+def _layouts(graph: Graph) -> list[str]:
+    problems = [f"storage {storage.name} has {storage.bytes} bytes" for storage in graph.storages if storage.bytes < 0]
+    for tensor in graph.tensors:
+        if len(tensor.shape) != len(tensor.strides):
+            problems.append(f"tensor {tensor.name} has {len(tensor.shape)} sizes and {len(tensor.strides)} strides")
+        elif tensor.offset < 0 or any(size < 0 for size in (*tensor.shape, *tensor.strides)):
+            problems.append(f"tensor {tensor.name} has a negative size, stride or offset")
+        if tensor.base != -1 and graph.tensors[tensor.base].storage != tensor.storage:
+            problems.append(f"tensor {tensor.name} lies in another storage than the tensor it is a view of")
+    return problems
+
+
+def _lives(graph: Graph) -> list[str]:
+    problems = []
+    alive = {storage.id for storage in graph.storages if storage.held}
+    for op in graph.ops:
+        for storage in graph.reads[op.id]:
+            if storage not in alive:
+                problems.append(f"op {op.name} reads {graph.storages[storage].name} before it is made")
+        for storage in graph.writes[op.id]:
+            if graph.storages[storage].kind is Kind.WORKSPACE:
+                problems.append(f"op {op.name} writes a result into a workspace")
+        if any(tensor not in op.inputs for tensor in op.overwrites):
+            problems.append(f"op {op.name} overwrites a tensor that is not among its inputs")
+        alive.update(graph.writes[op.id])
+    for storage in graph.output_storages - alive:
+        problems.append(f"the step returns {graph.storages[storage].name}, which is never made")
+    return problems
+
+
+def _workspaces(graph: Graph) -> list[str]:
+    owners = Counter(op.workspace for op in graph.ops if op.workspace >= 0)
+    problems = [f"workspace {graph.storages[w].name} has {count} ops" for w, count in owners.items() if count > 1]
+    for storage in graph.storages:
+        if (storage.kind is Kind.WORKSPACE) != (storage.id in owners):
+            problems.append(f"storage {storage.name} and the op whose workspace it is do not agree")
+    return problems

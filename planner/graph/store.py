@@ -1,0 +1,134 @@
+"""Graphs as versioned JSON, and the fingerprint that ties a plan to its graph."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import astuple, fields
+from pathlib import Path
+from typing import Any
+
+from planner.errors import StowageError
+from planner.files import read_text, write_text
+from planner.graph.check import check
+from planner.graph.types import Graph, Kind, Op, Phase, Storage, Tensor
+
+VERSION = 1
+_FORMAT = "stowage-graph"
+
+
+def to_json(graph: Graph) -> str:
+    """The graph as JSON text; its program is left out, so that loading a stranger's file runs nothing."""
+    return json.dumps(
+        {
+            "format": _FORMAT,
+            "version": VERSION,
+            "name": graph.name,
+            "modules": dict(graph.modules),
+            "outputs": graph.outputs,
+            "storages": _table(graph.storages, Storage),
+            "tensors": _table(graph.tensors, Tensor),
+            "ops": _table(graph.ops, Op),
+        },
+        separators=(",", ":"),
+    )
+
+
+def from_json(text: str) -> Graph:
+    """Read a graph from JSON text.
+
+    Raises:
+        StowageError: the text is not a graph of this version, or contradicts itself.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise StowageError(f"this is not a graph: the JSON breaks off or is malformed; capture it again") from error
+    if not isinstance(data, dict) or data.get("format") != _FORMAT:
+        raise StowageError('this is not a graph: the JSON lacks "format": "stowage-graph"; capture it again')
+    if data.get("version") != VERSION:
+        raise StowageError(
+            f"this graph has version {data.get('version')!r} and this program reads version {VERSION}; capture it again"
+        )
+    try:
+        graph = Graph(
+            name=str(data["name"]),
+            ops=tuple(_op(row) for row in _rows(data["ops"], Op)),
+            tensors=tuple(_tensor(row) for row in _rows(data["tensors"], Tensor)),
+            storages=tuple(_storage(row) for row in _rows(data["storages"], Storage)),
+            outputs=tuple(int(tensor) for tensor in data["outputs"]),
+            modules={str(path): str(kind) for path, kind in data["modules"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StowageError(f"this graph is damaged ({type(error).__name__}: {error}); capture it again") from error
+    problems = check(graph)
+    if problems:
+        raise StowageError(f"this graph is damaged: {problems[0]}; capture it again")
+    return graph
+
+
+def save(graph: Graph, path: str | Path) -> None:
+    """Write a graph to a file, whole or not at all."""
+    write_text(path, to_json(graph))
+
+
+def load(path: str | Path) -> Graph:
+    """Read a graph from a file.
+
+    Raises:
+        StowageError: the file is missing, not a graph of this version, or contradicts itself.
+    """
+    return from_json(read_text(path))
+
+
+def fingerprint(graph: Graph) -> str:
+    """A hash of everything that a plan depends on, workspaces excepted: those differ from device to device.
+
+    Names, modules and source lines do not count, so a renamed model keeps its plans.
+    """
+    digest = hashlib.sha256()
+    for storage in graph.storages:
+        if storage.kind is not Kind.WORKSPACE:
+            digest.update(f"s{storage.bytes},{storage.kind};".encode())
+    for tensor in graph.tensors:
+        digest.update(f"t{tensor.storage},{tensor.shape},{tensor.strides},{tensor.offset},{tensor.dtype};".encode())
+    for op in graph.ops:
+        digest.update(f"o{op.target},{op.inputs},{op.outputs},{op.attributes},{op.overwrites};".encode())
+    digest.update(f"r{graph.outputs}".encode())
+    return digest.hexdigest()[:32]
+
+
+def _table(items: tuple[Any, ...], of: type) -> dict[str, Any]:
+    return {"columns": [column.name for column in fields(of)], "rows": [astuple(item) for item in items]}
+
+
+def _rows(table: dict[str, Any], of: type) -> list[list[Any]]:
+    expected = [column.name for column in fields(of)]
+    if table["columns"] != expected:
+        raise ValueError(f"{of.__name__} columns are {table['columns']}, expected {expected}")
+    return list(table["rows"])
+
+
+def _storage(row: list[Any]) -> Storage:
+    identity, name, size, kind = row
+    return Storage(int(identity), str(name), int(size), Kind(kind))
+
+
+def _tensor(row: list[Any]) -> Tensor:
+    identity, name, storage, shape, strides, offset, dtype, base, view, attributes = row
+    return Tensor(
+        int(identity), str(name), int(storage), _ints(shape), _ints(strides), int(offset), str(dtype),
+        int(base), str(view), str(attributes),
+    )  # fmt: skip
+
+
+def _op(row: list[Any]) -> Op:
+    identity, name, target, inputs, outputs, attributes, phase, module, source, flops, moved, random, over, work = row
+    return Op(
+        int(identity), str(name), str(target), _ints(inputs), _ints(outputs), str(attributes), Phase(phase),
+        str(module), str(source), int(flops), int(moved), bool(random), _ints(over), int(work),
+    )  # fmt: skip
+
+
+def _ints(values: list[Any]) -> tuple[int, ...]:
+    return tuple(int(value) for value in values)

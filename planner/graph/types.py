@@ -1,0 +1,190 @@
+"""The dataflow graph of one step: ops, the tensors they read and write, and the storages that hold those.
+
+Only storages take memory; tensors are views of them. A storage is created by one op, or is there when the
+step starts (`Storage.held`). An op whose output lies in a storage that already exists updates it in place:
+that is how a parameter gets its new value. Dependencies follow from who reads and writes which storage, in
+captured order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+
+class Kind(StrEnum):
+    """What a storage is for."""
+
+    PARAMETER = "parameter"
+    BUFFER = "buffer"
+    OPTIMIZER_STATE = "optimizer_state"
+    INPUT = "input"
+    ACTIVATION = "activation"
+    GRADIENT = "gradient"
+    WORKSPACE = "workspace"
+    OUTPUT = "output"
+
+
+#: Kinds that live on from one step to the next.
+PERSISTENT = frozenset({Kind.PARAMETER, Kind.BUFFER, Kind.OPTIMIZER_STATE})
+
+
+class Phase(StrEnum):
+    """The part of a step an op belongs to."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    OPTIMIZER = "optimizer"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """A block of memory, in bytes; all tensors that share it are views of each other."""
+
+    id: int
+    name: str
+    bytes: int
+    kind: Kind
+
+    @property
+    def persistent(self) -> bool:
+        """Whether its contents outlive the step, and so must be whole again at its end."""
+        return self.kind in PERSISTENT
+
+    @property
+    def held(self) -> bool:
+        """Whether it exists before the step's first op."""
+        return self.persistent or self.kind is Kind.INPUT
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One value: a strided view of a storage.
+
+    `strides` and `offset` count elements. `base` is the tensor this one is a view of, or -1; `view` then names
+    the view op (`aten.t.default`) and `attributes` holds its other arguments as text.
+    """
+
+    id: int
+    name: str
+    storage: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: str
+    base: int = -1
+    view: str = ""
+    attributes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One kernel call.
+
+    `inputs` and `outputs` are tensors in argument order. `attributes` is the argument list as text with `$0`, `$1`, ...
+    for the inputs, so that `target`, `attributes` and the tensors' layouts say everything about what is computed.
+    `overwrites` lists the inputs whose memory the first output may take over, exactly and whole, with the same bits.
+    `bytes` is memory traffic, `flops` arithmetic; `workspace` is the storage of its temporary memory, or -1.
+    """
+
+    id: int
+    name: str
+    target: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    attributes: str = ""
+    phase: Phase = Phase.FORWARD
+    module: str = ""
+    source: str = ""
+    flops: int = 0
+    bytes: int = 0
+    random: bool = False
+    overwrites: tuple[int, ...] = ()
+    workspace: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A whole step as ops in captured order.
+
+    Args:
+        name: what was captured, for titles (`"wresnet:depth=50"`).
+        ops, tensors, storages: each entry's `id` is its position.
+        outputs: tensors the step returns, the loss first; they are whole when the step ends.
+        modules: class name by module path; the root's path is `""`.
+        program: what can be executed, kept beside the graph and never written to a file.
+    """
+
+    name: str
+    ops: tuple[Op, ...]
+    tensors: tuple[Tensor, ...]
+    storages: tuple[Storage, ...]
+    outputs: tuple[int, ...] = ()
+    modules: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    program: Any = field(default=None, repr=False)
+
+    @cached_property
+    def reads(self) -> tuple[tuple[int, ...], ...]:
+        """Per op, the storages it reads, each once, in argument order."""
+        return tuple(self._storages_of(op.inputs) for op in self.ops)
+
+    @cached_property
+    def writes(self) -> tuple[tuple[int, ...], ...]:
+        """Per op, the storages it creates or updates, each once; its workspace is not among them."""
+        return tuple(self._storages_of(op.outputs) for op in self.ops)
+
+    @cached_property
+    def dependencies(self) -> tuple[tuple[int, ...], ...]:
+        """Per op, the earlier ops that must have run: who wrote what it reads, who reads or wrote what it writes."""
+        writer: dict[int, int] = {}
+        readers: dict[int, list[int]] = {}
+        result = []
+        for op, reads, writes in zip(self.ops, self.reads, self.writes, strict=True):
+            before = {writer[s] for s in (*reads, *writes) if s in writer}
+            for storage in writes:
+                before.update(readers.get(storage, ()))
+            before.discard(op.id)
+            result.append(tuple(sorted(before)))
+            for storage in reads:
+                readers.setdefault(storage, []).append(op.id)
+            for storage in writes:
+                writer[storage] = op.id
+                readers[storage] = []
+        return tuple(result)
+
+    @cached_property
+    def output_storages(self) -> frozenset[int]:
+        """The storages of what the step returns."""
+        return frozenset(self.tensors[tensor].storage for tensor in self.outputs)
+
+    def bytes_of(self, kinds: Iterable[Kind]) -> int:
+        """Bytes of all storages of these kinds together, whenever they live."""
+        wanted = frozenset(kinds)
+        return sum(storage.bytes for storage in self.storages if storage.kind in wanted)
+
+    def workspace_bytes(self, op: int) -> int:
+        """Bytes of temporary memory that an op needs while it runs."""
+        workspace = self.ops[op].workspace
+        return 0 if workspace < 0 else self.storages[workspace].bytes
+
+    def with_workspaces(self, needed: Mapping[int, int]) -> Graph:
+        """The same graph with the temporary memory of its ops replaced by `needed`, bytes by op.
+
+        Workspaces follow all other storages, so the ids of those never change.
+        """
+        storages = [storage for storage in self.storages if storage.kind is not Kind.WORKSPACE]
+        ops = []
+        for op in self.ops:
+            workspace = -1
+            if needed.get(op.id, 0) > 0:
+                workspace = len(storages)
+                storages.append(Storage(workspace, f"{op.name}/workspace", needed[op.id], Kind.WORKSPACE))
+            ops.append(op if op.workspace == workspace else replace(op, workspace=workspace))
+        return replace(self, ops=tuple(ops), storages=tuple(storages))
+
+    def _storages_of(self, tensors: Iterable[int]) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(self.tensors[tensor].storage for tensor in tensors))

@@ -1,0 +1,1 @@
+"""Machines: how fast ops and copies are, preset or measured."""

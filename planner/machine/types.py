@@ -1,0 +1,70 @@
+"""Machines: devices with memory and speed, and the links between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A path for copies.
+
+    Args:
+        bandwidth: bytes per second in one direction alone.
+        duplex_bandwidth: bytes per second of both directions together when both are busy.
+        latency: seconds that every copy takes besides.
+    """
+
+    bandwidth: float
+    duplex_bandwidth: float
+    latency: float = 0.0
+
+
+@dataclass(frozen=True)
+class Device:
+    """One processor with its own memory.
+
+    Args:
+        name: as a person would say it (`"NVIDIA V100 SXM2 16 GB"`).
+        kind: `"cuda"` or `"cpu"`.
+        memory_bytes: what it has.
+        memory_bandwidth: bytes per second.
+        flops: peak FLOP/s by dtype (`"float32"`, `"bfloat16"`).
+        efficiency: attainable share of the peak by op family; `machine/roofline.py` says where the figures come from.
+        launch_seconds: least time of any op.
+        alignment: bytes; every storage starts at a multiple, because the same bits need the same alignment.
+    """
+
+    name: str
+    kind: str
+    memory_bytes: int
+    memory_bandwidth: float
+    flops: Mapping[str, float]
+    efficiency: Mapping[str, float] = field(default_factory=dict)
+    launch_seconds: float = 4e-6
+    alignment: int = 512
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Devices of one kind in one host.
+
+    Args:
+        name: the preset's name (`"v100-16gb"`), or `"auto"` / `"cpu"` for what is attached.
+        devices: at least one.
+        host_link: between a device and host memory.
+        peer_link: between two devices, where there are several.
+        host_memory_bytes: what the host can pin.
+    """
+
+    name: str
+    devices: tuple[Device, ...]
+    host_link: Link
+    host_memory_bytes: int
+    peer_link: Link | None = None
+
+    @property
+    def device(self) -> Device:
+        """The first device; all are alike."""
+        return self.devices[0]

@@ -1,0 +1,1 @@
+"""Deciding what leaves the device, and when it comes back."""
