@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from planner.graph.types import Graph, Kind
+from planner.graph.types import Graph, Kind, Op, Storage, Tensor
 
 
 def check(graph: Graph) -> list[str]:
@@ -14,8 +15,11 @@ def check(graph: Graph) -> list[str]:
 
 
 def _references(graph: Graph) -> list[str]:
-    problems = []
-    for what, items in (("storage", graph.storages), ("tensor", graph.tensors), ("op", graph.ops)):
+    problems: list[str] = []
+    tables: tuple[tuple[str, Sequence[Storage | Tensor | Op]], ...] = (
+        ("storage", graph.storages), ("tensor", graph.tensors), ("op", graph.ops),
+    )  # fmt: skip
+    for what, items in tables:
         problems += [f"{what} {place} has id {item.id}" for place, item in enumerate(items) if item.id != place]
     storages, tensors = range(len(graph.storages)), range(len(graph.tensors))
     for tensor in graph.tensors:

@@ -43,7 +43,7 @@ def from_json(text: str) -> Graph:
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise StowageError(f"this is not a graph: the JSON breaks off or is malformed; capture it again") from error
+        raise StowageError("this is not a graph: the JSON breaks off or is malformed; capture it again") from error
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise StowageError('this is not a graph: the JSON lacks "format": "stowage-graph"; capture it again')
     if data.get("version") != VERSION:
