@@ -1,1 +1,40 @@
 """Plan where every tensor of a PyTorch step lives, and when; then run the plan inside a memory budget."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from planner.errors import StowageError
+
+#: What `planner` offers, and the room it comes from; a room comes as itself and is imported when first named.
+_HOME = {
+    "SGD": "capture",
+    "Adam": "capture",
+    "AdamW": "capture",
+    "InferenceStep": "capture",
+    "TrainStep": "capture",
+    "capture": "",
+    "graph": "",
+    "machine": "",
+    "memory": "",
+    "pack": "memory",
+    "plan_swaps": "swap",
+    "run": "",
+    "swap": "",
+    "validate": "memory",
+    "zoo": "",
+}
+
+__all__ = ["StowageError", *_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'planner' has no attribute {name!r}; it has {', '.join(__all__)}")
+    home = _HOME[name]
+    return getattr(import_module(f"planner.{home}"), name) if home else import_module(f"planner.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

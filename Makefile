@@ -1,0 +1,32 @@
+# make lab   makes .venv, installs everything into it, and opens JupyterLab on notebooks/
+# make test  the same environment, then every check
+# make env   only the environment
+
+PYTHON := $(shell for python in python3 python3.12 python3.11; do \
+	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' >/dev/null 2>&1 \
+	&& { echo "$$python"; break; }; done)
+BIN := .venv/bin
+STAMP := .venv/installed
+
+.PHONY: lab test env
+
+lab: env
+	$(BIN)/jupyter lab notebooks
+
+test: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+	$(BIN)/pytest --nbmake --nbmake-timeout=180 -n 2 notebooks
+
+env: $(STAMP)
+	@command -v dot >/dev/null || echo "The program 'dot' is missing, so module graphs are drawn more plainly: install graphviz (apt install graphviz, brew install graphviz)."
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Stowage needs Python 3.11 or 3.12 and found neither: install one (apt install python3.11 python3.11-venv) and run make again."; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "This Python cannot make environments: install its venv module (apt install python3-venv) and run make again."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test]" \
+	|| { echo "The packages could not be installed: check the network and the message above, then run make again."; exit 1; }
+	@touch $(STAMP)

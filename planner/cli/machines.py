@@ -1,0 +1,46 @@
+"""`planner machines`."""
+
+from __future__ import annotations
+
+import click
+
+from planner.cli.output import json_option, show, show_table
+from planner.memory import format_bytes
+
+
+@click.command("machines", epilog="Example: python -m planner machines")
+@json_option
+def command(as_json: bool) -> None:
+    """List the machines that can be planned for; `cpu` and `auto` are measured."""
+    from planner import machine
+
+    machines = machine.machines()
+    facts = [
+        {
+            "name": m.name,
+            "device": m.device.name,
+            "devices": len(m.devices),
+            "memory_bytes": m.device.memory_bytes,
+            "host_memory_bytes": m.host_memory_bytes,
+            "link_bytes_per_second": m.host_link.bandwidth,
+            "link_duplex_bytes_per_second": m.host_link.duplex_bandwidth,
+        }
+        for m in machines
+    ]
+    if as_json:
+        show({"machines": facts}, True)
+        return
+    show_table(
+        ["machine", "device", "memory", "host memory", "link one way", "both ways"],
+        [
+            [
+                m.name,
+                f"{len(m.devices)} x {m.device.name}" if len(m.devices) > 1 else m.device.name,
+                format_bytes(m.device.memory_bytes),
+                format_bytes(m.host_memory_bytes),
+                f"{m.host_link.bandwidth / 1e9:.4g} GB/s",
+                f"{m.host_link.duplex_bandwidth / 1e9:.4g} GB/s",
+            ]
+            for m in machines
+        ],
+    )

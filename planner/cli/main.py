@@ -1,0 +1,77 @@
+"""`python -m planner COMMAND`: finds the command, and turns every expected failure into one sentence and status 2."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from planner.errors import StowageError
+
+_COMMANDS = ("models", "machines", "capture", "swap", "run", "pack", "validate")
+
+_EPILOG = """\b
+Examples:
+  python -m planner models
+  python -m planner capture gpt:layers=4,hidden=256 --out graph.json
+  python -m planner swap wresnet:depth=50,batch=16 --machine v100-16gb --budget 40% --out plan.json
+  python -m planner run wresnet:depth=50,batch=16 --budget 40% --steps 3 --check"""
+
+
+class _Lazy(click.Group):
+    """Imports a command's module only when that command is called, so that help does not wait for torch."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"planner.cli.{cmd_name}").command
+        return command
+
+
+@click.command(
+    cls=_Lazy, epilog=_EPILOG, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def _cli(debug: bool) -> None:
+    """Plan where every tensor of a PyTorch step lives, and when; then run the plan inside a memory budget."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit status: 0, or 2 with one sentence on standard error.
+
+    Args:
+        arguments: the words after `python -m planner`; those of this process where None.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"] or ["--help"]
+    try:
+        sys.exit(_cli.main(words, prog_name="python -m planner", standalone_mode=False))
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "python -m planner"
+        _fail(f"{error.format_message().rstrip('.')}; see {where} --help")
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except StowageError as error:
+        if debug:
+            raise
+        _fail(str(error))
+    except (KeyboardInterrupt, click.Abort):
+        _fail("stopped before it was done; files are as they were", status=130)
+    except BrokenPipeError:
+        sys.exit(0)
+    except Exception as error:
+        if debug:
+            raise
+        reason = str(error).strip().split("\n", maxsplit=1)[0]
+        _fail(f"this should not happen: {type(error).__name__}: {reason}; run it again with --debug and report it")
+
+
+def _fail(sentence: str, status: int = 2) -> None:
+    print(f"error: {' '.join(sentence.split())}", file=sys.stderr)
+    sys.exit(status)

@@ -1,0 +1,23 @@
+"""`planner models`."""
+
+from __future__ import annotations
+
+import click
+
+from planner.cli.output import json_option, show, show_table
+
+
+@click.command("models", epilog="Example: python -m planner models --json")
+@json_option
+def command(as_json: bool) -> None:
+    """List the models of the zoo with their arguments and defaults."""
+    from planner import zoo
+
+    models = zoo.models()
+    if as_json:
+        show({"models": [{"name": m.name, "about": m.about, "arguments": dict(m.arguments)} for m in models]}, True)
+        return
+    show_table(
+        ["model", "arguments", "what it is"],
+        [[m.name, ",".join(f"{key}={value}" for key, value in m.arguments.items()), m.about] for m in models],
+    )

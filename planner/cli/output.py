@@ -1,0 +1,64 @@
+"""What every command prints: one table for a person, or one JSON object for a program."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from planner.memory import format_bytes
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def show(facts: Mapping[str, Any], as_json: bool) -> None:
+    """Print named facts; names ending in `_bytes` or `_seconds` get their unit where a person reads them."""
+    if as_json:
+        click.echo(json.dumps(_finite(facts), allow_nan=False))
+        return
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column()
+    for name, value in facts.items():
+        table.add_row(name.replace("_", " "), _spoken(name, value))
+    Console(highlight=False).print(table)
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table with a head."""
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+
+
+def _spoken(name: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_spoken(name, item)}" for key, item in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(_spoken(name, item) for item in value) or "none"
+    if isinstance(value, int) and ("bytes" in name):
+        return f"{format_bytes(value)} ({value:,} bytes)"
+    if isinstance(value, float) and ("seconds" in name or name == "baselines"):
+        return f"{value:.4g} s"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: what has no finite value is null."""
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

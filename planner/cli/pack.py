@@ -1,0 +1,40 @@
+"""`planner pack`."""
+
+from __future__ import annotations
+
+import click
+
+from planner.cli.output import json_option, show
+from planner.errors import StowageError
+
+
+@click.command("pack", epilog="Example: python -m planner pack buffers.csv --capacity 1048576 --out packed.csv")
+@click.argument("buffers", type=click.Path())
+@click.option("--capacity", type=int, default=None, help="Bytes that must do; without it, as low as can be.")
+@click.option("--out", type=click.Path(), default=None, help="Write the buffers with an offset column here.")
+@json_option
+def command(buffers: str, capacity: int | None, out: str | None, as_json: bool) -> None:
+    """Give every buffer of a CSV file (id,lower,upper,size: the MiniMalloc format) an offset."""
+    from planner import memory
+
+    if capacity is not None and capacity <= 0:
+        raise StowageError(f"--capacity is {capacity}; give a number of bytes above 0")
+    problem = memory.read_buffers(buffers)
+    packing = memory.pack(problem.lower, problem.upper, problem.sizes, capacity=capacity)
+    if capacity is not None and packing.height > capacity:
+        raise StowageError(
+            f"no packing within {capacity} bytes was found: the buffers alive together need {packing.max_live}, "
+            f"the best packing found needs {packing.height}; raise --capacity to that"
+        )
+    if out is not None:
+        memory.write_buffers(out, problem, packing.offsets)
+    show(
+        {
+            "buffers": len(problem.sizes),
+            "max_live": packing.max_live,
+            "height": packing.height,
+            "optimal": packing.optimal,
+            "seconds": packing.seconds,
+        },
+        as_json,
+    )

@@ -1,0 +1,27 @@
+"""`planner validate`."""
+
+from __future__ import annotations
+
+import click
+
+from planner.cli.output import json_option, show
+
+
+@click.command("validate", epilog="Example: python -m planner validate plan.json graph.json")
+@click.argument("plan", type=click.Path())
+@click.argument("graph", type=click.Path())
+@json_option
+def command(plan: str, graph: str, as_json: bool) -> None:
+    """Prove that a plan is right for a graph, or say what is wrong with it."""
+    from planner import graph as graphs
+    from planner import memory
+    from planner.errors import StowageError
+
+    captured = graphs.load(graph)
+    try:
+        errors = memory.validate(memory.load_plan(plan), captured)
+    except StowageError as error:
+        errors = [str(error)]
+    show({"valid": not errors, "errors": errors}, as_json)
+    if errors:
+        raise click.exceptions.Exit(2)
