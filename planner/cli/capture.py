@@ -1,0 +1,45 @@
+"""`planner capture`."""
+
+from __future__ import annotations
+
+import click
+
+from planner.cli.output import json_option, show
+from planner.cli.progress import progress
+
+
+@click.command("capture", epilog="Example: python -m planner capture rnn:layers=2,hidden=512 --out graph.json --json")
+@click.argument("model")
+@click.option("--out", type=click.Path(), default=None, help="Write the graph as JSON here.")
+@json_option
+def command(model: str, out: str | None, as_json: bool) -> None:
+    """Capture the whole step of MODEL (forward, backward, optimizer) as a graph, without allocating the model.
+
+    MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
+    returns a planner.TrainStep.
+    """
+    import time
+
+    from planner import graph as graphs
+    from planner import zoo
+    from planner.capture import capture
+    from planner.memory import step_peak
+
+    step = zoo.load(model)
+    with progress() as report:
+        started = time.perf_counter()
+        graph = capture(step, progress=report)
+        seconds = time.perf_counter() - started
+    if out is not None:
+        graphs.save(graph, out)
+    show(
+        {
+            "ops": len(graph.ops),
+            "tensors": len(graph.tensors),
+            "storages": len(graph.storages),
+            "parameter_bytes": graph.bytes_of([graphs.Kind.PARAMETER]),
+            "peak_bytes": step_peak(graph),
+            "capture_seconds": seconds,
+        },
+        as_json,
+    )

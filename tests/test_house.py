@@ -1,0 +1,86 @@
+"""The house itself: rooms import one way, and every list of packages says the same."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+DOORS = {
+    "graph": set(),
+    "capture": {"graph"},
+    "machine": {"graph", "capture"},
+    "memory": {"graph"},
+    "swap": {"graph", "machine", "memory"},
+    "run": {"graph", "capture", "machine", "memory", "swap"},
+    "zoo": {"capture"},
+    "cli": {"graph", "capture", "machine", "memory", "swap", "run", "zoo"},
+}
+TOP = {"errors", "files", "rooms"}
+VIEWS = {"widgets", "plotly", "ipywidgets", "anywidget", "IPython", "graphviz"}
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def rooms_imported(path: Path) -> set[str]:
+    return {name.split(".")[1] for name in imported(path) if name.startswith("planner.")} - TOP - {"StowageError"}
+
+
+@pytest.mark.parametrize("room", DOORS)
+def test_a_room_imports_only_rooms_below_it(room: str) -> None:
+    for path in (ROOT / "planner" / room).rglob("*.py"):
+        assert rooms_imported(path) <= DOORS[room] | {room}, path
+
+
+def test_every_room_is_listed() -> None:
+    assert {path.parent.name for path in (ROOT / "planner").glob("*/__init__.py")} == set(DOORS)
+
+
+def test_the_planner_never_imports_a_view() -> None:
+    for path in (ROOT / "planner").rglob("*.py"):
+        assert not {name.split(".")[0] for name in imported(path)} & VIEWS, path
+
+
+def test_importing_the_planner_waits_for_nothing_heavy() -> None:
+    heavy = "{'torch', 'numba', 'plotly', 'transformers'} & set(sys.modules)"
+    code = f"import planner, planner.cli, sys; print({heavy})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def packages(requirements: list[str]) -> dict[str, str]:
+    return {re.split(r"[<>=]", line)[0]: line for line in requirements}
+
+
+def test_conda_gets_the_packages_that_pip_gets() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    ours = packages(project["dependencies"])
+    theirs = packages([line for line in conda if isinstance(line, str)])
+    torch = (ROOT / "constraints.txt").read_text().strip().splitlines()[-1]
+    assert theirs.pop("pytorch").replace("pytorch=", "torch==") + ".0" == torch
+    assert ours.pop("torch").startswith("torch>=")
+    assert theirs.pop("python-graphviz").removeprefix("python-") == ours.pop("graphviz")
+    assert {theirs.pop("graphviz"), theirs.pop("pip")} == {"graphviz", "pip"}
+    assert theirs.pop("python").startswith("python=3.1")
+    assert theirs == ours
+
+
+def test_every_import_is_a_declared_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = set(packages(project["dependencies"])) | {"planner", "widgets"}
+    for path in [*(ROOT / "planner").rglob("*.py"), *(ROOT / "widgets").rglob("*.py")]:
+        foreign = {name.split(".")[0] for name in imported(path)} - set(sys.stdlib_module_names)
+        assert foreign <= declared | {"IPython"}, path
