@@ -34,12 +34,17 @@ class Call:
         target: the operator overload (`torch.ops.aten.mm.default`).
         args, kwargs: its arguments; nested lists and tuples may hold `TensorRef` and `ScalarRef`.
         results: per value it returns, the tensor of the graph, or -1 for what nobody reads (then it may be None).
+            The op's outputs are these, then those that the kernel updates through an argument without returning them
+            (the running statistics of `native_batch_norm`).
+        in_place: the kernel writes its results into its arguments (`aten.add_.Tensor`, `aten.bernoulli_.float`), so
+            it is called as it is; where it does not read what was there, the argument names the result's tensor.
     """
 
     target: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     results: tuple[int, ...]
+    in_place: bool = False
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,8 @@ class Op:
     """One kernel call.
 
     `inputs` and `outputs` are tensors in argument order. `attributes` is the argument list as text with `$0`, `$1`, ...
-    for the inputs, so that `target`, `attributes` and the tensors' layouts say everything about what is computed.
+    for the inputs (and `^0` for an output that is written in place without being read), so that `target`, `attributes`
+    and the tensors' layouts say everything about what is computed.
     `overwrites` lists the inputs whose memory the first output may take over, exactly and whole, with the same bits.
     `bytes` is memory traffic, `flops` arithmetic; `workspace` is the storage of its temporary memory, or -1.
     """
