@@ -1,0 +1,87 @@
+"""Steps from a user's own Python file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from torch import nn
+
+from planner.capture import InferenceStep, TrainStep
+from planner.errors import StowageError
+from planner.zoo.catalogue import nearest
+
+
+def step_from_file(path: str | Path, function: str) -> TrainStep | InferenceStep:
+    """Run a Python file and call one of its functions without arguments.
+
+    Args:
+        path: of the file; imports inside it find their neighbours, as they do for a script.
+        function: returns a `TrainStep` or `InferenceStep`.
+
+    Raises:
+        StowageError: the file or the function is missing, raises, or returns something else.
+    """
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise StowageError(f"there is no file {path}; check the path")
+    with _neighbours(path):
+        module = _run(path)
+        build = getattr(module, function, None)
+        if build is None:
+            own = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+            raise StowageError(
+                f"{path} has no function {function!r}{nearest(function, own)}; "
+                "name one that returns a TrainStep, as in file.py:function"
+            )
+        if not callable(build):
+            raise StowageError(f"{function} in {path} is not a function; name one that returns a TrainStep")
+        try:
+            step = build()
+        except StowageError:
+            raise
+        except Exception as error:
+            raise StowageError(
+                f"{function} in {path} raised {_said(error)}; "
+                "it is called without arguments and must return a TrainStep"
+            ) from error
+    if isinstance(step, TrainStep | InferenceStep):
+        return step
+    hint = (
+        "wrap the module in planner.TrainStep(module, batch)" if isinstance(step, nn.Module) else "return a TrainStep"
+    )
+    raise StowageError(f"{function} in {path} returned {type(step).__name__}, not a TrainStep; {hint}")
+
+
+def _run(path: Path) -> ModuleType:
+    name = f"stowage_user_{path.stem}"
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    # classes defined in the file look their module up here, when they are pickled or are dataclasses
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise StowageError(f"{path} cannot be run: {_said(error)}; correct the file and try again") from error
+    return module
+
+
+@contextmanager
+def _neighbours(path: Path) -> Iterator[None]:
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+def _said(error: BaseException) -> str:
+    first = str(error).strip().split("\n", maxsplit=1)[0].rstrip(".")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
