@@ -1,0 +1,129 @@
+"""In which order the copies of a draft queue up: at any moment the one whose deadline is first among those that may go."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from planner.swap.problem import Ints, Seconds
+from planner.swap.walk import NEVER, Gaps
+
+
+@njit(cache=True, nogil=True)
+def _push(heap: Ints, size: int, key: Ints, item: int) -> None:
+    at = size
+    while at > 0 and _before(key, item, heap[(at - 1) // 2]):
+        heap[at] = heap[(at - 1) // 2]
+        at = (at - 1) // 2
+    heap[at] = item
+
+
+@njit(cache=True, nogil=True)
+def _pop(heap: Ints, size: int, key: Ints) -> int:
+    top, last, at = heap[0], heap[size - 1], 0
+    size -= 1
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and _before(key, heap[child + 1], heap[child]):
+            child += 1
+        if not _before(key, heap[child], last):
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = last
+    return top
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _before(key: Ints, a: int, b: int) -> bool:
+    return key[a] < key[b] or (key[a] == key[b] and a < b)
+
+
+@njit(cache=True, nogil=True)
+def dispatch(seconds: Seconds, gaps: Gaps, work: Seconds, shared: float) -> tuple[Ints, Ints]:
+    """Run a draft with copies in order of deadline and record the queues.
+
+    Args:
+        seconds: `[slots]`, how long the op in each slot runs.
+        gaps: who is away when.
+        work: `[gaps]`, seconds each copy takes alone.
+        shared: work per second in each direction while both are busy.
+
+    Returns:
+        The gaps whose copies make up the swap-out queue, and likewise the swap-in queue.
+    """
+    n, count = seconds.shape[0], gaps.storage.shape[0]
+    out_left, in_left = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
+    out_head, in_head = np.full(n + 2, -1, np.int32), np.full(n + 2, -1, np.int32)
+    out_next, in_next = np.empty(count, np.int32), np.empty(count, np.int32)
+    outs, ins = np.empty(count, np.int32), np.empty(count, np.int32)
+    out_heap, in_heap = np.empty(count, np.int32), np.empty(count, np.int32)
+    for k in range(count - 1, -1, -1):
+        if gaps.copy[k]:
+            out_left[gaps.release[k]] += 1
+            out_next[k], out_head[gaps.ready[k] + 1] = out_head[gaps.ready[k] + 1], k
+        if gaps.reload[k] != NEVER:
+            in_left[gaps.use[k]] += 1
+            in_next[k], in_head[gaps.reload[k]] = in_head[gaps.reload[k]], k
+    out_count = in_count = waiting_out = waiting_in = 0
+    out_opened = in_opened = -1
+    settled = 0  # every swap-out with a release below this slot is done
+    now, rate, i = 0.0, 1.0, 0
+    op_end = out_end = in_end = np.inf
+    out_now = in_now = -1
+    while True:
+        while settled <= n and out_left[settled] == 0:
+            settled += 1
+        while out_opened < i:
+            out_opened += 1
+            k = out_head[out_opened]
+            while k >= 0:
+                _push(out_heap, waiting_out, gaps.release, k)
+                waiting_out += 1
+                k = out_next[k]
+        while in_opened < min(i, settled - 1):
+            in_opened += 1
+            k = in_head[in_opened]
+            while k >= 0:
+                _push(in_heap, waiting_in, gaps.use, k)
+                waiting_in += 1
+                k = in_next[k]
+        if op_end == np.inf and i < n and settled > i and in_left[i] == 0:
+            op_end = now + seconds[i]
+        began = False
+        if out_now < 0 and waiting_out > 0:
+            out_now = _pop(out_heap, waiting_out, gaps.release)
+            waiting_out -= 1
+            outs[out_count] = out_now
+            out_count += 1
+            out_end = now + work[out_now] / rate
+            began = True
+        if in_now < 0 and waiting_in > 0:
+            in_now = _pop(in_heap, waiting_in, gaps.use)
+            waiting_in -= 1
+            ins[in_count] = in_now
+            in_count += 1
+            in_end = now + work[in_now] / rate
+            began = True
+        if began and out_now >= 0 and in_now >= 0 and rate == 1.0:
+            rate = shared
+            out_end, in_end = now + (out_end - now) / shared, now + (in_end - now) / shared
+        then = min(op_end, out_end, in_end)
+        if then == np.inf:
+            return outs[:out_count], ins[:in_count]
+        now = then
+        if op_end <= now:
+            op_end = np.inf
+            i += 1
+        if out_end <= now:
+            out_left[gaps.release[out_now]] -= 1
+            out_now, out_end = -1, np.inf
+        if in_end <= now:
+            in_left[gaps.use[in_now]] -= 1
+            in_now, in_end = -1, np.inf
+        if rate != 1.0 and (out_now < 0 or in_now < 0):
+            if out_now >= 0:
+                out_end = now + (out_end - now) * rate
+            if in_now >= 0:
+                in_end = now + (in_end - now) * rate
+            rate = 1.0

@@ -1,0 +1,93 @@
+"""Orders of the ops that are worth planning for; each is a list that respects every dependency."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+import numpy as np
+
+from planner.graph import Graph, Kind, Phase
+from planner.swap.problem import Ints, Problem
+
+
+def orders(problem: Problem) -> Iterator[tuple[str, Ints]]:
+    """The orders to try, each once, with its name: captured, updates sunk, one module at a time."""
+    seen: set[bytes] = set()
+    for name, make in (("captured", captured), ("sunk", sunk), ("grouped", grouped)):
+        order = make(problem)
+        if order.tobytes() not in seen:
+            seen.add(order.tobytes())
+            yield name, order
+
+
+def captured(problem: Problem) -> Ints:
+    """The order in which the ops were captured."""
+    return np.arange(problem.ops, dtype=np.int32)
+
+
+def sunk(problem: Problem) -> Ints:
+    """The captured order with every optimizer op as soon as its inputs are there.
+
+    A gradient then dies next to where it was made and a parameter leaves the device once instead of twice.
+    """
+    late = np.array([op.phase is not Phase.OPTIMIZER for op in problem.graph.ops], np.bool_)
+    return _by_group(problem, np.zeros(problem.ops, np.int64), late)
+
+
+def grouped(problem: Problem) -> Ints:
+    """Stay with the parameters of one module while any op that needs them is ready, updates first.
+
+    Worth most where few parameters are used many times, as in an unrolled recurrent network.
+    """
+    late = np.array([op.phase is not Phase.OPTIMIZER for op in problem.graph.ops], np.bool_)
+    return _by_group(problem, _groups(problem.graph), late)
+
+
+def _groups(graph: Graph) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The largest parameter each op works on, itself or through its module; -1 where there is none."""
+    sizes = [storage.bytes if storage.kind is Kind.PARAMETER else -1 for storage in graph.storages]
+    groups = np.full(len(graph.ops), -1, np.int64)
+    of_module: dict[str, int] = {}
+    for op in graph.ops:
+        own = max((*graph.reads[op.id], *graph.writes[op.id]), key=sizes.__getitem__, default=-1)
+        if own >= 0 and sizes[own] >= 0:
+            groups[op.id] = own
+            if op.phase is Phase.FORWARD and op.module and sizes[own] > sizes[of_module.get(op.module, own)] - 1:
+                of_module[op.module] = own
+    for op in graph.ops:
+        if groups[op.id] < 0 and op.phase is Phase.BACKWARD and op.module in of_module:
+            groups[op.id] = of_module[op.module]
+    return groups
+
+
+def _by_group(problem: Problem, groups: np.ndarray[tuple[int], np.dtype[np.int64]], late: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Ints:
+    """List scheduling: ops without a group first, then the current group, then the group whose op is earliest."""
+    before, after = problem.predecessors, problem.successors
+    waits = np.diff(before.start).tolist()
+    ready: dict[int, list[tuple[bool, int]]] = {}
+
+    def push(op: int) -> None:
+        heapq.heappush(ready.setdefault(int(groups[op]), []), (bool(late[op]), op))
+
+    for op in range(problem.ops):
+        if not waits[op]:
+            push(op)
+    order = np.empty(problem.ops, np.int32)
+    current = -1
+    for slot in range(problem.ops):
+        if ready.get(-1):
+            group = -1
+        elif ready.get(current):
+            group = current
+        else:
+            group = min((group for group, ops in ready.items() if ops), key=lambda group: ready[group][0][1])
+            current = group
+        _, op = heapq.heappop(ready[group])
+        order[slot] = op
+        for k in range(after.start[op], after.start[op + 1]):
+            follower = int(after.items[k])
+            waits[follower] -= 1
+            if not waits[follower]:
+                push(follower)
+    return order

@@ -1,0 +1,102 @@
+"""Walking until a step ends as it began, because training repeats it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from planner.swap.draft import Draft, bytes_by_slot, stays_of
+from planner.swap.prefetch import prefetch
+from planner.swap.problem import Flags, Ints, Problem, Seconds
+from planner.swap.uses import Uses, uses_of
+from planner.swap.walk import Desk, Gaps, blank_desk, blank_gaps, walk
+
+_MOST_WALKS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Walker:
+    """Walks one order of a problem again and again, with other times, other memory and another start.
+
+    Args:
+        problem: what is planned.
+        order, uses: the op in each slot, and when each storage is touched.
+        work: `[storages]`, seconds each takes on the link when both directions are busy.
+    """
+
+    problem: Problem
+    order: Ints
+    uses: Uses
+    work: Seconds
+    gaps: Gaps = field(repr=False)
+    desk: Desk = field(repr=False)
+
+    def draft(
+        self, clock: Seconds, memory: int, *, lead: float = 1.0, pinned: Flags, bias: Seconds | None = None
+    ) -> Draft | None:
+        """Find who is away when, so that the storages on the device are the same at both ends of the step.
+
+        Args:
+            clock: `[slots + 1]`, when each slot is thought to begin, and the end.
+            memory: aligned bytes, at most the problem's.
+            lead: a reload is given this many times its work.
+            pinned: `[storages]`, held storages that never leave.
+            bias: `[storages]`, factor on the time until a storage's next use; above 1 leaves sooner.
+
+        Returns:
+            None where the bytes of some slot do not fit.
+        """
+        problem, flow = self.problem, self.problem.flow
+        if bias is None:
+            bias = np.ones(problem.storages)
+        inherits = np.empty(problem.ops, np.int32)
+        stays = np.zeros(problem.storages, np.bool_)
+        fleeting = flow.held & ~flow.stateful
+        resident = pinned | fleeting
+        for attempt in range(_MOST_WALKS):
+            count, stuck = walk(
+                self.order, flow, self.uses, clock, resident, pinned, memory, self.work, lead, bias,
+                self.gaps, inherits, stays, self.desk,
+            )  # fmt: skip
+            if stuck >= 0:
+                return None
+            found = Gaps(*(column[:count].copy() for column in self.gaps))
+            idle = self._never_used_before_leaving(found, resident)
+            if attempt and not idle.any() and not (resident & flow.stateful & ~stays).any():
+                break
+            fleeting &= ~idle
+            if attempt < 2:
+                resident = (stays & ~idle) | pinned | fleeting
+            else:
+                resident &= (stays | fleeting) & ~idle
+        else:
+            return None
+        held = bytes_by_slot(flow, stays_of(flow, self.uses, resident, found, inherits), problem.ops)
+        prefetch(flow, found, held, memory)
+        return Draft(self.order, self.uses, resident, found, inherits)
+
+    def _never_used_before_leaving(self, gaps: Gaps, resident: Flags) -> Flags:
+        """Residents that leave before their first use: they might as well have been away."""
+        idle = np.zeros(len(resident), np.bool_)
+        leaves = resident[gaps.storage] & (gaps.release >= 0)
+        who, when = gaps.storage[leaves], gaps.release[leaves]
+        idle[who[when <= self.uses.slot[self.uses.start[who]]]] = True
+        return idle
+
+
+def walker(problem: Problem, order: Ints) -> Walker:
+    """Prepare to walk an order."""
+    uses = uses_of(order, problem.flow)
+    copies = problem.copies
+    sizes = np.array([storage.bytes for storage in problem.graph.storages], np.float64)
+    work = (sizes / copies.bandwidth + copies.latency) / copies.shared
+    gaps = blank_gaps(len(uses.slot), problem.storages)
+    return Walker(
+        problem, order, uses, work, gaps, blank_desk(problem.ops, problem.storages, len(gaps.storage))
+    )
+
+
+def clock_of(problem: Problem, order: Ints) -> Seconds:
+    """`[slots + 1]`, when each slot would begin if no op ever waited."""
+    return np.concatenate([[0.0], np.cumsum(problem.seconds[order])])

@@ -1,0 +1,92 @@
+"""When each storage is touched, for one order of the ops."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from planner.swap.problem import Bytes, Flags, Flow, Ints
+
+
+class Uses(NamedTuple):
+    """The slots that touch each storage, ascending, and what follows from them.
+
+    `slot[start[s]:start[s + 1]]` are the slots of storage `s` and `writes` says which of them write it. `donor[i]` is
+    the storage whose memory the op in slot `i` may take over for what it creates, or -1; it is done with after that.
+    `live[i]` is the bytes in use in slot `i` when nothing ever leaves and every donor is taken.
+    """
+
+    start: Ints
+    slot: Ints
+    writes: Flags
+    donor: Ints
+    live: Bytes
+
+
+@njit(cache=True, nogil=True)
+def uses_of(order: Ints, flow: Flow) -> Uses:
+    """Find the uses of all storages.
+
+    Args:
+        order: `[ops]`, the op in each slot.
+        flow: the graph.
+    """
+    n, m = order.shape[0], flow.bytes.shape[0]
+    reads, writes = flow.reads, flow.writes
+    count = np.zeros(m + 1, np.int32)
+    seen = np.full(m, -1, np.int32)
+    for i in range(n):
+        op = order[i]
+        for k in range(reads.start[op], reads.start[op + 1]):
+            s = reads.items[k]
+            if flow.bytes[s] > 0 and seen[s] != i:
+                seen[s] = i
+                count[s + 1] += 1
+        for k in range(writes.start[op], writes.start[op + 1]):
+            s = writes.items[k]
+            if flow.bytes[s] > 0 and seen[s] != i:
+                seen[s] = i
+                count[s + 1] += 1
+    for s in range(m):
+        count[s + 1] += count[s]
+    slot = np.empty(count[m], np.int32)
+    wrote = np.zeros(count[m], np.bool_)
+    end = count[:m].copy()
+    for i in range(n):
+        op = order[i]
+        for k in range(reads.start[op], reads.start[op + 1]):
+            s = reads.items[k]
+            if flow.bytes[s] > 0 and (end[s] == count[s] or slot[end[s] - 1] != i):
+                slot[end[s]] = i
+                end[s] += 1
+        for k in range(writes.start[op], writes.start[op + 1]):
+            s = writes.items[k]
+            if flow.bytes[s] == 0:
+                continue
+            if end[s] == count[s] or slot[end[s] - 1] != i:
+                slot[end[s]] = i
+                end[s] += 1
+            wrote[end[s] - 1] = True
+    donor = np.full(n, -1, np.int32)
+    for i in range(n):
+        op = order[i]
+        made = flow.creates[op]
+        if made < 0 or flow.bytes[made] == 0 or flow.held[made] or slot[count[made]] != i:
+            continue
+        for k in range(flow.overwrites.start[op], flow.overwrites.start[op + 1]):
+            s = flow.overwrites.items[k]
+            if s != made and not flow.held[s] and not flow.kept[s] and flow.bytes[s] == flow.bytes[made]:
+                if slot[count[s + 1] - 1] == i:
+                    donor[i] = s
+                    break
+    change = np.zeros(n + 1, np.int64)
+    for s in range(m):
+        if count[s] == count[s + 1]:
+            continue
+        first, last = slot[count[s]], slot[count[s + 1] - 1]
+        change[0 if flow.held[s] else first] += flow.bytes[s]
+        if not flow.stateful[s] and not flow.kept[s]:
+            change[last if donor[last] == s else last + 1] -= flow.bytes[s]
+    return Uses(count, slot, wrote, donor, np.cumsum(change)[:n])
