@@ -1,1 +1,8 @@
-"""Machines: how fast ops and copies are, preset or measured."""
+"""Machines, how long ops take on them, and what is attached."""
+
+from planner.machine.families import Family, family
+from planner.machine.named import machine, machines
+from planner.machine.roofline import op_seconds
+from planner.machine.types import Device, Link, Machine
+
+__all__ = ["Device", "Family", "Link", "Machine", "family", "machine", "machines", "op_seconds"]

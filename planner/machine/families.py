@@ -1,0 +1,60 @@
+"""Which family of kernels an op belongs to, as far as its speed goes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from planner.graph import Graph, Op, Tensor
+
+
+class Family(StrEnum):
+    """Kernels that reach a similar share of a device's peak."""
+
+    MATMUL = "matmul"
+    ATTENTION = "attention"
+    CONVOLUTION_3X3 = "convolution_3x3"
+    CONVOLUTION = "convolution"
+    DEPTHWISE = "depthwise"
+    MEMORY = "memory"
+
+
+_MATMULS = frozenset({"mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "matmul"})
+
+
+def family(graph: Graph, op: Op) -> Family:
+    """The family of an op, from its operator and the shapes it works on.
+
+    `CONVOLUTION_3X3` are the convolutions that Winograd's algorithm speeds up: kernel 3 by 3, stride 1, one group.
+    `DEPTHWISE` convolutions have one input channel per filter. `MEMORY` is everything bound by memory traffic.
+    """
+    name = operator(op)
+    if name in _MATMULS:
+        return Family.MATMUL
+    if "dot_product" in name or "attention" in name:
+        return Family.ATTENTION
+    if "convolution" in name or name.startswith("conv"):
+        return _convolution(graph, op)
+    return Family.MEMORY
+
+
+def operator(op: Op) -> str:
+    """The operator's bare name: `mm` for `aten.mm.default`."""
+    parts = op.target.split(".")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+def _convolution(graph: Graph, op: Op) -> Family:
+    inputs = [graph.tensors[tensor] for tensor in op.inputs]
+    backward = "backward" in operator(op)
+    # forward: (image, weight, ...); backward: (gradient of the output, image, weight)
+    weight = inputs[2 if backward else 1]
+    image = inputs[1 if backward else 0]
+    result = inputs[0] if backward else graph.tensors[op.outputs[0]]
+    if weight.shape[1] == 1 and image.shape[1] > 1:
+        return Family.DEPTHWISE
+    plain = weight.shape[2:] == (3, 3) and weight.shape[1] == image.shape[1]
+    return Family.CONVOLUTION_3X3 if plain and _stride_is_one(image, result) else Family.CONVOLUTION
+
+
+def _stride_is_one(image: Tensor, result: Tensor) -> bool:
+    return all(before - after <= 2 for before, after in zip(image.shape[2:], result.shape[2:], strict=True))

@@ -1,0 +1,37 @@
+"""Machines by name."""
+
+from __future__ import annotations
+
+import difflib
+
+from planner.errors import StowageError
+from planner.machine.presets import PRESETS
+from planner.machine.types import Machine
+
+_MEASURED = ("auto", "cpu")
+
+
+def machine(name: str) -> Machine:
+    """The machine of that name.
+
+    Args:
+        name: a preset (`"v100-16gb"`), `"cpu"`, or `"auto"` for what is attached; the last two are measured.
+
+    Raises:
+        StowageError: there is no such machine.
+    """
+    known = (*_MEASURED, *PRESETS)
+    if name in PRESETS:
+        return PRESETS[name]
+    if name not in _MEASURED:
+        close = difflib.get_close_matches(name.lower(), known, cutoff=0.5)
+        meant = f" (did you mean {' or '.join(close)}?)" if close else ""
+        raise StowageError(f"unknown machine {name!r}{meant}; choose one of {', '.join(known)}")
+    from planner.machine.attached import attached, attached_cpu
+
+    return attached() if name == "auto" else attached_cpu()
+
+
+def machines() -> list[Machine]:
+    """Every machine that can be planned for: what is attached, measured, and the presets."""
+    return [machine(name) for name in (*_MEASURED, *PRESETS)]

@@ -1,0 +1,83 @@
+"""Machines that can be planned for without being there.
+
+Memory is what the vendor prints on the box, in decimal gigabytes; peaks are the vendor's, without sparsity. Link
+figures are what copies from and to pinned memory reach, measured where a source says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from planner.machine.roofline import CUDA_EFFICIENCY
+from planner.machine.types import Device, Link, Machine
+
+_GB = 10**9
+_T = 1e12
+
+
+def _gpu(name: str, memory_gb: int, bandwidth_gbs: float, *, float32: float, half: float, float64: float) -> Device:
+    """A CUDA device from its data sheet: memory in GB and GB/s, peaks in TFLOP/s."""
+    peaks = {"float64": float64, "float32": float32, "float16": half, "bfloat16": half}
+    return Device(
+        name=name,
+        kind="cuda",
+        memory_bytes=memory_gb * _GB,
+        memory_bandwidth=bandwidth_gbs * _GB,
+        flops={dtype: peak * _T for dtype, peak in peaks.items()},
+        efficiency=CUDA_EFFICIENCY,
+    )
+
+
+#: Host memory where the paper or the usual server does not say more: half a terabyte.
+_HOST = 512 * _GB
+
+_MACHINES = (
+    # SwapAdvisor (ASPLOS 2020), section 5: 12 GB/s one way, 20 GB/s both ways together, hosts of 61 to 244 GB
+    Machine(
+        "v100-16gb",
+        (_gpu("NVIDIA V100 SXM2 16 GB", 16, 900, float32=14, half=112, float64=7),),
+        Link(12e9, 20e9, 10e-6),
+        host_memory_bytes=244 * _GB,
+    ),
+    # Tofu (EuroSys 2019), section 7: one p2.8xlarge, 21 GB/s between peers, 488 GB in the host
+    Machine(
+        "k80x8",
+        (_gpu("NVIDIA K80, one half", 12, 240, float32=4.4, half=4.4, float64=1.5),) * 8,
+        Link(10e9, 16e9, 10e-6),
+        host_memory_bytes=488 * _GB,
+        peer_link=Link(21e9, 42e9, 10e-6),
+    ),
+    # SXM4, PCIe 4.0 x16 to the host, third-generation NVLink between devices; float32 without TF32
+    Machine(
+        "a100-80gb",
+        (_gpu("NVIDIA A100 SXM4 80 GB", 80, 2039, float32=19.5, half=312, float64=9.7),),
+        Link(25e9, 42e9, 10e-6),
+        host_memory_bytes=_HOST,
+        peer_link=Link(300e9, 600e9, 5e-6),
+    ),
+    # SXM5, PCIe 5.0 x16 to the host, fourth-generation NVLink
+    Machine(
+        "h100",
+        (_gpu("NVIDIA H100 SXM5 80 GB", 80, 3350, float32=67, half=989, float64=34),),
+        Link(53e9, 90e9, 10e-6),
+        host_memory_bytes=_HOST,
+        peer_link=Link(450e9, 900e9, 5e-6),
+    ),
+    Machine(
+        "h200",
+        (_gpu("NVIDIA H200 SXM5 141 GB", 141, 4800, float32=67, half=989, float64=34),),
+        Link(53e9, 90e9, 10e-6),
+        host_memory_bytes=_HOST,
+        peer_link=Link(450e9, 900e9, 5e-6),
+    ),
+    # a mid-range GPU in a laptop, PCIe 4.0 x8
+    Machine(
+        "laptop",
+        (_gpu("NVIDIA RTX 4060 Laptop 8 GB", 8, 256, float32=11.6, half=46, float64=0.18),),
+        Link(12e9, 20e9, 10e-6),
+        host_memory_bytes=16 * _GB,
+    ),
+)
+
+PRESETS: Mapping[str, Machine] = MappingProxyType({preset.name: preset for preset in _MACHINES})

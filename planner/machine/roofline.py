@@ -1,0 +1,67 @@
+"""How long ops take on a device that is not there: the roofline model with one table of efficiencies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.graph import Graph, Op
+from planner.machine.families import Family, family
+from planner.machine.types import Device, Machine
+
+CUDA_EFFICIENCY: Mapping[str, float] = MappingProxyType(
+    {
+        Family.MATMUL: 0.60,
+        Family.ATTENTION: 0.40,
+        Family.CONVOLUTION_3X3: 1.15,
+        Family.CONVOLUTION: 0.47,
+        Family.DEPTHWISE: 0.03,
+        Family.MEMORY: 0.80,
+    }
+)
+
+#: Against a peak that is measured as a matrix product.
+CPU_EFFICIENCY: Mapping[str, float] = MappingProxyType(
+    {
+        Family.MATMUL: 0.80,
+        Family.ATTENTION: 0.50,
+        Family.CONVOLUTION_3X3: 0.60,
+        Family.CONVOLUTION: 0.60,
+        Family.DEPTHWISE: 0.10,
+        Family.MEMORY: 0.60,
+    }
+)
+
+
+def op_seconds(graph: Graph, machine: Machine) -> NDArray[np.float64]:
+    """Predicted duration of every op on one device of a machine, by the roofline model.
+
+    An op takes as long as its arithmetic at its family's share of the peak, or its memory traffic at the attainable
+    bandwidth, or a launch, whichever is longest (Williams et al., Roofline, CACM 2009).
+
+    Args:
+        graph: ops with `flops` and `bytes`.
+        machine: its first device is taken; all are alike.
+
+    Returns:
+        Seconds, shape (ops,).
+    """
+    device = machine.device
+    return np.array([_seconds(graph, op, device) for op in graph.ops], np.float64)
+
+
+def _seconds(graph: Graph, op: Op, device: Device) -> float:
+    kind = family(graph, op)
+    memory = op.bytes / (device.memory_bandwidth * device.efficiency.get(Family.MEMORY, 1.0))
+    if kind is Family.MEMORY:
+        return max(memory, device.launch_seconds)
+    arithmetic = op.flops / (_peak(graph, op, device) * device.efficiency.get(kind, 1.0))
+    return max(arithmetic, memory, device.launch_seconds)
+
+
+def _peak(graph: Graph, op: Op, device: Device) -> float:
+    dtype = graph.tensors[op.outputs[0]].dtype if op.outputs else "float32"
+    return device.flops.get(dtype, device.flops["float32"])

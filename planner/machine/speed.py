@@ -1,0 +1,108 @@
+"""Speeds of what is attached, measured: copies one way and both ways at once, and matrix products."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+from planner.machine.types import Link
+
+_COPY_BYTES = 64 * 2**20
+_SMALL_BYTES = 4096
+_REPEATS = 5
+_MATMUL_SIZE = 1536
+
+
+def measure_link(device: torch.device, other: torch.device | None = None) -> Link:
+    """Measure copies between a device and host memory, by background threads as the executor's.
+
+    Args:
+        device: whose memory it is.
+        other: a second device instead of host memory.
+
+    Returns:
+        Bandwidth of one direction alone and of both together, and the time of the smallest copy.
+    """
+    one_way = [_pair(device, other, _COPY_BYTES)]
+    both_ways = [*one_way, _pair(device, other, _COPY_BYTES)[::-1]]
+    bandwidth = _COPY_BYTES / _copy_seconds(one_way)
+    together = 2 * _COPY_BYTES / _copy_seconds(both_ways)
+    latency = _copy_seconds([_pair(device, other, _SMALL_BYTES)])
+    # a link is never slower for carrying both directions, nor more than twice as fast; timing noise may say so
+    return Link(bandwidth, min(max(together, bandwidth), 2 * bandwidth), latency)
+
+
+def measure_matmul(device: torch.device, dtype: torch.dtype) -> float:
+    """FLOP/s that a large square matrix product reaches."""
+    a, b = (torch.ones(_MATMUL_SIZE, _MATMUL_SIZE, dtype=dtype, device=device) for _ in range(2))
+    out = torch.empty_like(a)
+    seconds = []
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        torch.mm(a, b, out=out)
+        _finish(device)
+        seconds.append(time.perf_counter() - start)
+    return 2 * _MATMUL_SIZE**3 / statistics.median(seconds)
+
+
+def measure_memory(device: torch.device) -> float:
+    """Bytes per second that a device reads and writes together while it copies within its own memory."""
+    source = torch.ones(_COPY_BYTES, dtype=torch.uint8, device=device)
+    destination = torch.empty_like(source)
+    seconds = []
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        destination.copy_(source)
+        _finish(device)
+        seconds.append(time.perf_counter() - start)
+    return 2 * _COPY_BYTES / statistics.median(seconds)
+
+
+def _pair(device: torch.device, other: torch.device | None, size: int) -> tuple[Tensor, Tensor]:
+    here = torch.ones(size, dtype=torch.uint8, device=device)
+    if other is not None:
+        return here, torch.ones(size, dtype=torch.uint8, device=other)
+    return here, torch.ones(size, dtype=torch.uint8, pin_memory=device.type == "cuda")
+
+
+def _copy_seconds(pairs: Sequence[tuple[Tensor, Tensor]]) -> float:
+    """Seconds until all (source, destination) pairs are copied, each by a thread of its own."""
+    start = threading.Barrier(len(pairs))
+    spans: list[list[float]] = [[] for _ in pairs]
+
+    def work(place: int, source: Tensor, destination: Tensor) -> None:
+        with _own_stream(source, destination):
+            for _ in range(_REPEATS + 1):
+                start.wait()
+                began = time.perf_counter()
+                destination.copy_(source, non_blocking=True)
+                _finish(source.device)
+                _finish(destination.device)
+                spans[place].append(time.perf_counter() - began)
+
+    threads = [threading.Thread(target=work, args=(place, *pair), daemon=True) for place, pair in enumerate(pairs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # the first round warms up
+    return statistics.median(max(span[place] for span in spans) for place in range(1, _REPEATS + 1))
+
+
+def _own_stream(*tensors: Tensor) -> AbstractContextManager[object]:
+    for tensor in tensors:
+        if tensor.is_cuda:
+            own = torch.cuda.Stream(tensor.device)  # type: ignore[no-untyped-call]
+            return torch.cuda.stream(own)
+    return nullcontext()
+
+
+def _finish(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).synchronize()
