@@ -32,11 +32,15 @@ class Draft:
 
 
 class Stays(NamedTuple):
-    """Residencies without offsets: storage `storage[r]` is on the device from slot `start[r]` until slot `stop[r]`."""
+    """Residencies without offsets: storage `storage[r]` is on the device from slot `start[r]` until slot `stop[r]`.
+
+    `before[r]` is the gap that follows it, or -1.
+    """
 
     storage: Ints
     start: Ints
     stop: Ints
+    before: Ints
 
 
 @njit(cache=True, nogil=True)
@@ -44,7 +48,8 @@ def stays_of(flow: Flow, uses: Uses, resident: Flags, gaps: Gaps, inherits: Ints
     """The residencies between and around all gaps, those of one storage in the order of time."""
     n, m, count = inherits.shape[0], flow.bytes.shape[0], gaps.storage.shape[0]
     room = m + count
-    storage, start, stop = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
+    storage, start = np.empty(room, np.int32), np.empty(room, np.int32)
+    stop, before = np.empty(room, np.int32), np.full(room, -1, np.int32)
     opened = np.full(m, -1, np.int32)
     for s in range(m):
         if uses.start[s] < uses.start[s + 1]:
@@ -56,7 +61,7 @@ def stays_of(flow: Flow, uses: Uses, resident: Flags, gaps: Gaps, inherits: Ints
     for k in range(count):
         s = gaps.storage[k]
         if gaps.release[k] >= 0:
-            storage[r], start[r], stop[r] = s, opened[s], gaps.release[k]
+            storage[r], start[r], stop[r], before[r] = s, opened[s], gaps.release[k], k
             r += 1
         opened[s] = gaps.reload[k] if gaps.reload[k] != NEVER else -1
     for s in range(m):
@@ -68,7 +73,7 @@ def stays_of(flow: Flow, uses: Uses, resident: Flags, gaps: Gaps, inherits: Ints
                 last = uses.slot[uses.start[s + 1] - 1]
                 stop[r] = last if inherits[last] == s else last + 1
             r += 1
-    return Stays(storage[:r], start[:r], stop[:r])
+    return Stays(storage[:r], start[:r], stop[:r], before[:r])
 
 
 @njit(cache=True, nogil=True)
@@ -79,3 +84,12 @@ def bytes_by_slot(flow: Flow, stays: Stays, slots: int) -> Bytes:
         change[stays.start[r]] += flow.bytes[stays.storage[r]]
         change[stays.stop[r]] -= flow.bytes[stays.storage[r]]
     return np.cumsum(change)[:slots]
+
+
+def leave_unused(uses: Uses, gaps: Gaps, resident: Flags) -> Flags:
+    """`[storages]`, residents that leave before their first use: they might as well have begun the step on the host."""
+    idle = np.zeros(len(resident), np.bool_)
+    leaves = resident[gaps.storage] & (gaps.release >= 0)
+    who, when = gaps.storage[leaves], gaps.release[leaves]
+    idle[who[when <= uses.slot[uses.start[who]]]] = True
+    return idle

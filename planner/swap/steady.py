@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.swap.draft import Draft, bytes_by_slot, stays_of
+from planner.swap.draft import Draft, bytes_by_slot, leave_unused, stays_of
 from planner.swap.prefetch import prefetch
 from planner.swap.problem import Flags, Ints, Problem, Seconds
 from planner.swap.uses import Uses, uses_of
-from planner.swap.walk import Desk, Gaps, blank_desk, blank_gaps, walk
+from planner.swap.walk import Desk, Gaps, Route, blank_desk, blank_gaps, walk
 
 _MOST_WALKS = 100
 
@@ -50,19 +50,19 @@ class Walker:
         problem, flow = self.problem, self.problem.flow
         if bias is None:
             bias = np.ones(problem.storages)
+        route = Route(self.order, flow, self.uses, clock, self.work, lead)
         inherits = np.empty(problem.ops, np.int32)
         stays = np.zeros(problem.storages, np.bool_)
         fleeting = flow.held & ~flow.stateful
         resident = pinned | fleeting
         for attempt in range(_MOST_WALKS):
             count, stuck = walk(
-                self.order, flow, self.uses, clock, resident, pinned, memory, self.work, lead, bias,
-                self.gaps, inherits, stays, self.desk,
-            )  # fmt: skip
+                route, resident, pinned, memory, bias, self.gaps, inherits, stays, self.desk
+            )
             if stuck >= 0:
                 return None
             found = Gaps(*(column[:count].copy() for column in self.gaps))
-            idle = self._never_used_before_leaving(found, resident)
+            idle = leave_unused(self.uses, found, resident)
             if attempt and not idle.any() and not (resident & flow.stateful & ~stays).any():
                 break
             fleeting &= ~idle
@@ -75,14 +75,6 @@ class Walker:
         held = bytes_by_slot(flow, stays_of(flow, self.uses, resident, found, inherits), problem.ops)
         prefetch(flow, found, held, memory)
         return Draft(self.order, self.uses, resident, found, inherits)
-
-    def _never_used_before_leaving(self, gaps: Gaps, resident: Flags) -> Flags:
-        """Residents that leave before their first use: they might as well have been away."""
-        idle = np.zeros(len(resident), np.bool_)
-        leaves = resident[gaps.storage] & (gaps.release >= 0)
-        who, when = gaps.storage[leaves], gaps.release[leaves]
-        idle[who[when <= self.uses.slot[self.uses.start[who]]]] = True
-        return idle
 
 
 def walker(problem: Problem, order: Ints) -> Walker:

@@ -18,9 +18,9 @@ from planner.swap.uses import Uses
 #: A reload that never happens.
 NEVER = np.int32(2**31 - 1)
 
-_UNMADE, _HERE, _AWAY, _DONE = 0, 1, 2, 3
+UNMADE, HERE, AWAY, DONE = 0, 1, 2, 3
 _BUCKETS = 4096
-_TOO_SOON = 1e6
+TOO_SOON = 1e6
 
 
 class Gaps(NamedTuple):
@@ -37,6 +37,21 @@ class Gaps(NamedTuple):
     reload: Ints
     use: Ints
     copy: Flags
+
+
+class Route(NamedTuple):
+    """What a walk follows: the op in each slot, the graph, when storages are touched, and what is thought of time.
+
+    `clock[i]` is when slot `i` is thought to begin, its last entry the end; `work[s]` is how many seconds storage `s`
+    takes on the link, and a reload is given `lead` times that.
+    """
+
+    order: Ints
+    flow: Flow
+    uses: Uses
+    clock: Seconds
+    work: Seconds
+    lead: float
 
 
 class Desk(NamedTuple):
@@ -119,17 +134,69 @@ def book(desk: Desk, width: float, seconds: float, earliest: float, until: float
         left -= room
 
 
+@njit(cache=True, nogil=True, inline="always")
+def touches(flow: Flow, op: int) -> tuple[int, int]:
+    """The range of `k` for `touched`."""
+    return flow.reads.start[op] + flow.writes.start[op], flow.reads.start[op + 1] + flow.writes.start[op + 1]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def touched(flow: Flow, op: int, k: int) -> int:
+    """The storages an op reads, then those it writes; some appear in both."""
+    k -= flow.writes.start[op]
+    if k < flow.reads.start[op + 1]:
+        return flow.reads.items[k]
+    return flow.writes.items[k - flow.reads.start[op + 1] + flow.writes.start[op]]
+
+
+@njit(cache=True, nogil=True)
+def open_step(route: Route, resident: Flags, on_demand: bool, gaps: Gaps, desk: Desk, width: float) -> int:
+    """Put every storage where it is when the step starts and plan the way in of what is away; returns that many gaps."""
+    order, flow, uses, clock, work, lead = route
+    desk.head[:] = -1
+    for s in range(flow.bytes.shape[0]):
+        desk.state[s], desk.valid[s], desk.cursor[s], desk.written[s] = UNMADE, False, uses.start[s], -1
+        desk.gap[s], desk.returns[s], desk.pinned[s] = -1, -1, -1
+        if flow.held[s] and uses.start[s] < uses.start[s + 1]:
+            desk.state[s] = HERE if resident[s] else AWAY
+            desk.valid[s] = not (resident[s] and flow.updated[s])
+    count = 0
+    for i in range(order.shape[0]):
+        first, last = touches(flow, order[i])
+        for k in range(first, last):
+            s = touched(flow, order[i], k)
+            if desk.state[s] == AWAY and desk.gap[s] < 0 and uses.slot[uses.start[s]] == i:
+                q = i if on_demand else min(book(desk, width, work[s] * lead, 0.0, clock[i]), i)
+                gaps.storage[count], gaps.ready[count], gaps.release[count] = s, -1, -1
+                gaps.use[count], gaps.copy[count] = i, False
+                desk.gap[s] = count
+                arrive(gaps, desk, count, q)
+                count += 1
+    return count
+
+
+@njit(cache=True, nogil=True, inline="always")
+def arrive(gaps: Gaps, desk: Desk, k: int, slot: int) -> None:
+    """Let gap `k` end with a reload that begins in this slot."""
+    gaps.reload[k] = slot
+    desk.following[k] = desk.head[slot]
+    desk.head[slot] = k
+
+
+@njit(cache=True, nogil=True, inline="always")
+def put_off(gaps: Gaps, desk: Desk, s: int, i: int) -> None:
+    """Let a reload that has not been needed by slot `i` begin later, but not so little later that it is met each slot."""
+    k = desk.gap[s]
+    desk.returns[s] = -1
+    arrive(gaps, desk, k, i + max(1, (gaps.use[k] - i) // 4))
+
+
 @njit(cache=True, nogil=True)
 def walk(
-    order: Ints,
-    flow: Flow,
-    uses: Uses,
-    clock: Seconds,
+    route: Route,
     resident: Flags,
     pinned: Flags,
     memory: int,
-    work: Seconds,
-    lead: float,
     bias: Seconds,
     gaps: Gaps,
     inherits: Ints,
@@ -139,14 +206,10 @@ def walk(
     """Walk the slots once; allocates nothing.
 
     Args:
-        order: `[ops]`, the op in each slot.
-        flow, uses: the graph, and when this order touches each storage.
-        clock: `[slots + 1]`, when each slot is thought to begin, and the end.
+        route: what to follow.
         resident: `[storages]`, held storages on the device when the step starts.
         pinned: `[storages]`, never to be evicted.
         memory: bytes.
-        work: `[storages]`, seconds on the link.
-        lead: a reload is given this many times its work.
         bias: `[storages]`, factor on the time until the next use; above 1 leaves sooner.
         gaps: filled.
         inherits: `[slots]`, filled with the storage whose memory the op in the slot takes over, or -1.
@@ -156,46 +219,30 @@ def walk(
     Returns:
         The number of gaps and -1, or where slot `i` cannot be made to fit, 0 and `i`.
     """
+    order, flow, uses, clock, work, lead = route
     n, m = order.shape[0], flow.bytes.shape[0]
     total = clock[n]
     width = open_calendar(clock, desk)
     state, valid, cursor, written = desk.state, desk.valid, desk.cursor, desk.written
     gap, returns, here, place = desk.gap, desk.returns, desk.here, desk.place
     head, following = desk.head, desk.following
-    head[:] = -1
     used = 0
-    count = living = 0
+    living = 0
+    count = open_step(route, resident, False, gaps, desk, width)
     for s in range(m):
-        state[s], valid[s], cursor[s], written[s] = _UNMADE, False, uses.start[s], -1
-        gap[s], returns[s], desk.pinned[s] = -1, -1, -1
-        if flow.held[s] and uses.start[s] < uses.start[s + 1]:
-            if resident[s]:
-                state[s], valid[s] = _HERE, not flow.updated[s]
-                used += flow.bytes[s]
-                place[s], here[living] = living, s
-                living += 1
-            else:
-                state[s], valid[s] = _AWAY, True
+        if state[s] == HERE:
+            used += flow.bytes[s]
+            place[s], here[living] = living, s
+            living += 1
     for i in range(n):
         op = order[i]
-        for k in range(flow.reads.start[op] + flow.writes.start[op], flow.reads.start[op + 1] + flow.writes.start[op + 1]):
-            s = _touched(flow, op, k)
-            if state[s] == _AWAY and gap[s] < 0 and uses.slot[uses.start[s]] == i:
-                q = min(book(desk, width, work[s] * lead, 0.0, clock[i]), i)
-                gaps.storage[count], gaps.ready[count], gaps.release[count] = s, -1, -1
-                gaps.reload[count], gaps.use[count], gaps.copy[count] = q, i, False
-                gap[s], following[count], head[q] = count, head[q], count
-                count += 1
-    for i in range(n):
-        op = order[i]
-        first = flow.reads.start[op] + flow.writes.start[op]
-        last = flow.reads.start[op + 1] + flow.writes.start[op + 1]
+        first, last = touches(flow, op)
         for k in range(first, last):
-            desk.pinned[_touched(flow, op, k)] = i
+            desk.pinned[touched(flow, op, k)] = i
         k = head[i]
         while k >= 0:
             s = gaps.storage[k]
-            state[s], returns[s] = _HERE, gaps.use[k]
+            state[s], returns[s] = HERE, gaps.use[k]
             used += flow.bytes[s]
             place[s], here[living] = living, s
             living += 1
@@ -203,13 +250,13 @@ def walk(
         inherits[i] = -1
         donor = uses.donor[i]
         for k in range(first, last):
-            s = _touched(flow, op, k)
-            if state[s] != _UNMADE or flow.bytes[s] == 0:
+            s = touched(flow, op, k)
+            if state[s] != UNMADE or flow.bytes[s] == 0:
                 continue
-            state[s] = _HERE
+            state[s] = HERE
             if donor >= 0 and s == flow.creates[op] and returns[donor] < i:
                 inherits[i] = donor
-                state[donor] = _DONE
+                state[donor] = DONE
                 place[s], here[place[donor]] = place[donor], s
             else:
                 used += flow.bytes[s]
@@ -226,7 +273,7 @@ def walk(
                     ahead = clock[uses.slot[c]] - clock[i]
                     score = ahead * bias[s]
                     if returns[s] <= i and ahead < 2 * lead * work[s]:
-                        score -= _TOO_SOON
+                        score -= TOO_SOON
                 elif flow.stateful[s]:
                     score = (total + clock[uses.slot[uses.start[s]]] - clock[i]) * bias[s]
                 else:
@@ -236,31 +283,28 @@ def walk(
             if victim < 0:
                 return 0, i
             s = victim
-            state[s] = _AWAY
+            state[s] = AWAY
             used -= flow.bytes[s]
             living -= 1
             here[place[s]] = here[living]
             place[here[living]] = place[s]
             if returns[s] > i:  # its copy has not been needed yet: put it off, which moves nothing
-                k = gap[s]
-                q = i + max(1, (gaps.use[k] - i) // 4)
-                gaps.reload[k], following[k], head[q] = q, head[q], k
-                returns[s] = -1
+                put_off(gaps, desk, s, i)
                 continue
             gaps.storage[count], gaps.ready[count], gaps.release[count] = s, written[s], i
             gaps.copy[count] = not valid[s]
             valid[s] = True
             if cursor[s] < uses.start[s + 1]:
                 v = uses.slot[cursor[s]]
-                q = min(max(book(desk, width, work[s] * lead, clock[i], clock[v]), i + 1), v)
-                gaps.reload[count], gaps.use[count], following[count], head[q] = q, v, head[q], count
+                gaps.use[count] = v
+                arrive(gaps, desk, count, min(max(book(desk, width, work[s] * lead, clock[i], clock[v]), i + 1), v))
             else:
                 gaps.reload[count], gaps.use[count] = NEVER, NEVER
             gap[s] = count
             count += 1
         for k in range(first, last):
-            s = _touched(flow, op, k)
-            if state[s] != _HERE:
+            s = touched(flow, op, k)
+            if state[s] != HERE:
                 continue
             c = cursor[s]
             if c < uses.start[s + 1] and uses.slot[c] == i:
@@ -268,24 +312,15 @@ def walk(
                     valid[s], written[s] = False, i
                 cursor[s] = c + 1
                 if c + 1 == uses.start[s + 1] and not flow.stateful[s] and not flow.kept[s]:
-                    state[s] = _DONE
+                    state[s] = DONE
                     used -= flow.bytes[s]
                     living -= 1
                     here[place[s]] = here[living]
                     place[here[living]] = place[s]
     for s in range(m):
-        stays[s] = flow.stateful[s] and state[s] == _HERE
+        stays[s] = flow.stateful[s] and state[s] == HERE
         if stays[s] and not resident[s]:  # it began the step on the host, so it ends there
             gaps.storage[count], gaps.ready[count], gaps.release[count] = s, written[s], n
             gaps.reload[count], gaps.use[count], gaps.copy[count] = NEVER, NEVER, not valid[s]
             count += 1
     return count, -1
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _touched(flow: Flow, op: int, k: int) -> int:
-    """Entry `k` of an op's reads followed by its writes, counted from where both lists begin."""
-    k -= flow.writes.start[op]
-    if k < flow.reads.start[op + 1]:
-        return flow.reads.items[k]
-    return flow.writes.items[k - flow.reads.start[op + 1] + flow.writes.start[op]]

@@ -1,0 +1,235 @@
+"""The address walk: decides in one pass over the slots who is away when and where everybody lies.
+
+A newcomer takes a hole; where there is none, the neighbours leave that are missed last. Where what the op itself needs
+is in the way, everything leaves and the op's storages are laid out side by side, so that the walk succeeds whenever
+each op's own storages fit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from planner.swap.ground import Ground, find, hole, lift, put, window
+from planner.swap.problem import Bytes, Flags, Ints
+from planner.swap.walk import (
+    AWAY, DONE, HERE, NEVER, TOO_SOON, UNMADE, Desk, Gaps, Route, arrive, book, open_calendar, open_step, put_off,
+    touched, touches,
+)  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def walk_addresses(
+    route: Route,
+    resident: Flags,
+    home: Bytes,
+    memory: int,
+    on_demand: bool,
+    brief: int,
+    gaps: Gaps,
+    inherits: Ints,
+    desk: Desk,
+    ground: Ground,
+) -> tuple[int, int]:
+    """Walk the slots once; allocates nothing.
+
+    Args:
+        route: what to follow.
+        resident: `[storages]`, held storages on the device when the step starts.
+        home: `[storages]`, their offsets.
+        memory: bytes.
+        on_demand: swap only what an op waits for, least recently used first, instead of planning ahead.
+        brief: storages that die within this many slots lie at the upper end.
+        gaps: filled.
+        inherits: `[slots]`, filled with the storage whose memory the op in the slot takes over, or -1.
+        desk: scratch; its `state` says who is on the device at the end.
+        ground: scratch; its `left` and `offset` say where everything lay.
+
+    Returns:
+        The number of gaps and -1, or where the op in slot `i` needs more than there is, 0 and `i`.
+    """
+    order, flow, uses, clock = route.order, route.flow, route.uses, route.clock
+    n, m = order.shape[0], flow.bytes.shape[0]
+    width = open_calendar(clock, desk)
+    state, gap, returns = desk.state, desk.gap, desk.returns
+    wanted, fresh, line = ground.wanted, ground.fresh, ground.line
+    count = open_step(route, resident, on_demand, gaps, desk, width)
+    living = 0
+    for s in range(m):
+        fresh[s] = desk.place[s] = -1
+        if state[s] == HERE:
+            living = put(ground, living, s, home[s])
+    for i in range(n):
+        op = order[i]
+        first, last = touches(flow, op)
+        for k in range(first, last):
+            desk.pinned[touched(flow, op, k)] = i
+        inherits[i] = -1
+        donor = uses.donor[i]
+        if donor >= 0 and returns[donor] < i:
+            heir = flow.creates[op]
+            line[find(ground, living, donor)] = heir
+            inherits[i], ground.offset[heir], fresh[heir] = donor, ground.offset[donor], i
+            state[donor], state[heir] = DONE, HERE
+        must = asked = 0
+        for turn in range(3):  # what the op waits for, what it makes, what may come early
+            if turn == 1:
+                for k in range(first, last):
+                    s = touched(flow, op, k)
+                    if state[s] == UNMADE and flow.bytes[s] > 0 and fresh[s] != i:
+                        fresh[s], wanted[asked] = i, s
+                        asked += 1
+                must = asked
+            else:
+                k = desk.head[i]
+                while k >= 0:
+                    if (gaps.use[k] == i) == (turn == 0):
+                        wanted[asked] = gaps.storage[k]
+                        asked += 1
+                    k = desk.following[k]
+        scored = False
+        for j in range(asked):
+            s = wanted[j]
+            if state[s] == HERE:
+                continue  # laid out with all that this op needs
+            size = flow.bytes[s]
+            top = not flow.stateful[s] and uses.slot[uses.start[s + 1] - 1] - i < brief
+            at = hole(ground, living, flow.bytes, memory, size, top)
+            if at < 0:
+                if not scored:
+                    scored = True
+                    for a in range(living):
+                        ground.score[line[a]] = _score(route, desk, line[a], i, on_demand)
+                a, b, least = window(ground, living, flow.bytes, memory, size, desk.pinned, i)
+                if j >= must and (a < 0 or least <= clock[gaps.use[gap[s]]] - clock[i]):
+                    put_off(gaps, desk, s, i)
+                    continue
+                if a < 0:
+                    count, living = _lay_out(
+                        route, on_demand, gaps, inherits, desk, ground, width, memory, i, count, living
+                    )
+                    if living < 0:
+                        return 0, i
+                    continue
+                below = ground.offset[line[a - 1]] + flow.bytes[line[a - 1]] if a > 0 else 0
+                above = ground.offset[line[b + 1]] if b + 1 < living else memory
+                for c in range(a, b + 1):
+                    count = _evict(route, on_demand, gaps, desk, ground, width, line[c], i, count)
+                living = lift(ground, living, a, b)
+                at = above - size if top else below
+            living = put(ground, living, s, at)
+            state[s], fresh[s] = HERE, i
+            if gap[s] >= 0:
+                returns[s] = gaps.use[gap[s]]
+        for k in range(first, last):
+            s = touched(flow, op, k)
+            c = desk.cursor[s]
+            if state[s] == HERE and c < uses.start[s + 1] and uses.slot[c] == i:
+                if uses.writes[c]:
+                    desk.valid[s], desk.written[s] = False, i
+                desk.cursor[s] = c + 1
+                if c + 1 == uses.start[s + 1] and not flow.stateful[s] and not flow.kept[s]:
+                    state[s] = DONE
+                    p = find(ground, living, s)
+                    living = lift(ground, living, p, p)
+    for s in range(m):
+        if flow.stateful[s] and state[s] == HERE and not resident[s]:  # it began the step on the host and ends it there
+            gaps.storage[count], gaps.ready[count], gaps.release[count] = s, desk.written[s], n
+            gaps.reload[count], gaps.use[count], gaps.copy[count] = NEVER, NEVER, not desk.valid[s]
+            ground.left[count] = ground.offset[s]
+            count += 1
+    return count, -1
+
+
+@njit(cache=True, nogil=True)
+def _score(route: Route, desk: Desk, s: int, i: int, on_demand: bool) -> float:
+    """How well a storage could leave: seconds until it is missed, or on demand, seconds since it was used."""
+    uses, clock = route.uses, route.clock
+    n, c = clock.shape[0] - 1, desk.cursor[s]
+    if on_demand:
+        return clock[i] - clock[uses.slot[c - 1]] if c > uses.start[s] else clock[i]
+    if c < uses.start[s + 1]:
+        ahead = clock[uses.slot[c]] - clock[i]
+        return ahead - TOO_SOON if desk.returns[s] <= i and ahead < 2 * route.lead * route.work[s] else ahead
+    if route.flow.stateful[s]:
+        return clock[n] + clock[uses.slot[uses.start[s]]] - clock[i]
+    return 2 * clock[n] - clock[i]
+
+
+@njit(cache=True, nogil=True)
+def _evict(
+    route: Route, on_demand: bool, gaps: Gaps, desk: Desk, ground: Ground, width: float, s: int, i: int, count: int
+) -> int:
+    """Open a gap at slot `i`, or put off a reload that has not been needed yet; returns the number of gaps."""
+    desk.state[s] = AWAY
+    if desk.returns[s] > i:
+        put_off(gaps, desk, s, i)
+        return count
+    gaps.storage[count], gaps.release[count] = s, i
+    gaps.ready[count] = i - 1 if on_demand else desk.written[s]
+    gaps.copy[count] = not desk.valid[s]
+    ground.left[count] = ground.offset[s]
+    desk.valid[s], desk.gap[s] = True, count
+    if desk.cursor[s] == route.uses.start[s + 1]:
+        gaps.reload[count], gaps.use[count] = NEVER, NEVER
+        return count + 1
+    v = route.uses.slot[desk.cursor[s]]
+    gaps.use[count] = v
+    if v == i:  # only when the op's own storages are laid out anew
+        gaps.reload[count] = i
+    elif on_demand:
+        arrive(gaps, desk, count, v)
+    else:
+        q = book(desk, width, route.work[s] * route.lead, route.clock[i], route.clock[v])
+        arrive(gaps, desk, count, min(max(q, i + 1), v))
+    return count + 1
+
+
+@njit(cache=True, nogil=True)
+def _lay_out(
+    route: Route,
+    on_demand: bool,
+    gaps: Gaps,
+    inherits: Ints,
+    desk: Desk,
+    ground: Ground,
+    width: float,
+    memory: int,
+    i: int,
+    count: int,
+    living: int,
+) -> tuple[int, int]:
+    """Clear the device and lay out what the op in slot `i` needs; returns the numbers of gaps and residents.
+
+    The second number is negative where the op needs more than there is.
+    """
+    flow, op, line = route.flow, route.order[i], ground.line
+    donor = inherits[i]
+    if donor >= 0:  # it gave its memory away in this slot: it takes that back and leaves like the others
+        heir = flow.creates[op]
+        line[find(ground, living, heir)] = donor
+        desk.state[donor], desk.state[heir] = HERE, UNMADE
+        inherits[i] = -1
+    for a in range(living):
+        s = line[a]
+        if ground.fresh[s] == i:
+            continue  # laid down in this slot, so it may just as well lie elsewhere
+        if desk.returns[s] == i:  # reserved since an earlier slot, for this op: reserve it only now
+            gaps.reload[desk.gap[s]] = i
+        else:
+            count = _evict(route, on_demand, gaps, desk, ground, width, s, i, count)
+    living, top = 0, 0
+    first, last = touches(flow, op)
+    for k in range(first, last):
+        s = touched(flow, op, k)
+        if flow.bytes[s] == 0 or desk.place[s] == i:
+            continue
+        if top + flow.bytes[s] > memory:
+            return count, -1
+        if desk.gap[s] >= 0 and gaps.use[desk.gap[s]] == i:
+            gaps.reload[desk.gap[s]] = i
+            desk.returns[s] = i
+        desk.place[s], desk.state[s], ground.fresh[s] = i, HERE, i
+        living = put(ground, living, s, top)
+        top += flow.bytes[s]
+    return count, living

@@ -1,0 +1,37 @@
+"""Which budgets can be met at all, and what to say where one cannot."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.memory.budget import format_bytes
+from planner.swap.problem import Bytes, Problem
+
+
+def working_sets(problem: Problem) -> Bytes:
+    """`[ops]`, the aligned bytes that each op reads and writes, temporary memory included."""
+    flow, graph = problem.flow, problem.graph
+    return np.array(
+        [
+            sum(int(flow.bytes[s]) for s in {*graph.reads[op.id], *graph.writes[op.id], op.workspace} if s >= 0)
+            for op in graph.ops
+        ],
+        np.int64,
+    )
+
+
+def least_budget(problem: Problem, step_peak_bytes: int) -> int:
+    """The smallest budget that a plan is sure to be found for: the largest working set, or the whole step if smaller."""
+    return min(int(working_sets(problem).max(initial=1)), step_peak_bytes)
+
+
+def refuse(problem: Problem, least: int) -> StowageError:
+    """What to say where a budget is below the least."""
+    sets = working_sets(problem)
+    op = problem.graph.ops[int(sets.argmax())]
+    return StowageError(
+        f"a budget of {format_bytes(problem.budget)} is too small: {op.name} ({op.target}) alone works on "
+        f"{format_bytes(int(sets.max()))}; allow at least {least} bytes ({format_bytes(least)})"
+    )
