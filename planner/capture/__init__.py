@@ -1,1 +1,11 @@
 """From a PyTorch model to the dataflow graph of its whole step."""
+
+from planner.capture.capturing import capture
+from planner.capture.optimizers import SGD, Adam, AdamW
+from planner.capture.program import Call, Program, ScalarRef, TensorRef
+from planner.capture.step import InferenceStep, Step, TrainStep
+
+__all__ = [
+    "SGD", "Adam", "AdamW", "Call", "InferenceStep", "Program", "ScalarRef", "Step", "TensorRef", "TrainStep",
+    "capture",
+]  # fmt: skip

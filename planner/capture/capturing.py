@@ -1,0 +1,30 @@
+"""From a step to its graph."""
+
+from __future__ import annotations
+
+from planner.capture.lower import lower
+from planner.capture.step import Step
+from planner.capture.trace import Progress, trace
+from planner.graph import Graph
+
+
+def capture(step: Step, *, progress: Progress | None = None) -> Graph:
+    """The dataflow graph of a whole step, with its program; nothing of the model is allocated.
+
+    The result is kept on the step, so that asking again costs nothing.
+
+    Args:
+        step: a `TrainStep` or an `InferenceStep`.
+        progress: told the share done, from 0 to 1, and what is being done.
+
+    Raises:
+        StowageError: the step does what no graph can hold, or raises.
+    """
+    if step.graph is None:
+        report = progress or (lambda share, what: None)
+        traced = trace(step, report)
+        report(0.8, "building the graph")
+        references = traced.scalars
+        step.graph = lower(traced, lambda number: step.scalars(references, number))
+        report(1.0, "captured")
+    return step.graph

@@ -1,0 +1,96 @@
+"""The tensors that a module holds, and putting others in their place for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from planner.graph import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A tensor that a module holds: a parameter, a buffer, or a plain attribute, which is taken for a buffer."""
+
+    name: str
+    path: str
+    kind: Kind
+    tensor: torch.Tensor
+
+
+def members(model: nn.Module) -> list[Member]:
+    """Every tensor that a model holds, each once, under the first name it is found by."""
+    found: dict[int, Member] = {}
+    for path, module in model.named_modules():
+        for kind, table in (
+            (Kind.PARAMETER, module._parameters),
+            (Kind.BUFFER, module._buffers),
+            (Kind.BUFFER, _attributes(module)),
+        ):
+            for name, tensor in table.items():
+                if tensor is not None and id(tensor) not in found:
+                    found[id(tensor)] = Member(f"{path}.{name}" if path else name, path, kind, tensor)
+    return list(found.values())
+
+
+def replace(model: nn.Module, others: dict[int, torch.Tensor]) -> None:
+    """Put other tensors in the place of those that a model holds, by the `id` of each."""
+    for module in model.modules():
+        for table in (module._parameters, module._buffers, module.__dict__):
+            for name, tensor in list(table.items()):
+                if isinstance(tensor, torch.Tensor) and id(tensor) in others:
+                    table[name] = others[id(tensor)]
+
+
+@contextmanager
+def restored(model: nn.Module) -> Iterator[None]:
+    """Afterwards every module holds again what it held before."""
+    saved: list[tuple[nn.Module, dict[str, Any], list[tuple[str, dict[str, Any]]]]] = []
+    for module in model.modules():
+        tables = [(name, dict(module.__dict__[name])) for name in ("_parameters", "_buffers")]
+        saved.append((module, dict(module.__dict__), tables))
+    try:
+        yield
+    finally:
+        for module, attributes, tables in saved:
+            module.__dict__.clear()
+            module.__dict__.update(attributes)
+            for name, table in tables:
+                module.__dict__[name].clear()
+                module.__dict__[name].update(table)
+
+
+@contextmanager
+def plain_recurrence(model: nn.Module) -> Iterator[None]:
+    """Run `nn.LSTM` and its like by ordinary kernels while this lasts.
+
+    On a CPU they otherwise become one oneDNN call that only autograd can follow, with other rounding.
+    """
+    flags: list[bool] = []
+
+    def enter(*_: Any) -> None:
+        flags.append(torch.backends.mkldnn.enabled)
+        torch.backends.mkldnn.set_flags(False)
+
+    def leave(*_: Any) -> None:
+        torch.backends.mkldnn.set_flags(flags.pop())
+
+    hooks = []
+    for module in model.modules():
+        if isinstance(module, nn.RNNBase):
+            hooks.append(module.register_forward_pre_hook(enter))
+            hooks.append(module.register_forward_hook(leave, always_call=True))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _attributes(module: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, torch.Tensor)}

@@ -1,0 +1,143 @@
+"""Optimizers: what to ask for, and how each changes a parameter, kernel by kernel.
+
+The kernels and their order are those of `torch.optim` with `foreach=False`, so the bits are too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from planner.errors import StowageError
+
+#: A learning rate, or the learning rate of step 0, 1, 2, ...
+Rate = float | Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Stochastic gradient descent, with the meaning of `torch.optim.SGD`.
+
+    Args:
+        lr: learning rate, or a function from the step's number (0, 1, ...) to it.
+        momentum, dampening, weight_decay, nesterov: as in `torch.optim.SGD`.
+    """
+
+    lr: Rate = 1e-2
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    nesterov: bool = False
+    dampening: float = 0.0
+
+    def build(self, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        """The PyTorch optimizer that this stands for."""
+        return torch.optim.SGD(parameters, **_settings(self), foreach=False)
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam, with the meaning of `torch.optim.Adam`.
+
+    Args:
+        lr: learning rate, or a function from the step's number (0, 1, ...) to it.
+        betas, eps, weight_decay, amsgrad: as in `torch.optim.Adam`.
+    """
+
+    lr: Rate = 1e-3
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    amsgrad: bool = False
+
+    def build(self, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        """The PyTorch optimizer that this stands for."""
+        return torch.optim.Adam(parameters, **_settings(self), foreach=False)
+
+
+@dataclass(frozen=True)
+class AdamW:
+    """Adam with decoupled weight decay, with the meaning of `torch.optim.AdamW`.
+
+    Args:
+        lr: learning rate, or a function from the step's number (0, 1, ...) to it.
+        betas, eps, weight_decay, amsgrad: as in `torch.optim.AdamW`.
+    """
+
+    lr: Rate = 1e-3
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 1e-2
+    amsgrad: bool = False
+
+    def build(self, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        """The PyTorch optimizer that this stands for."""
+        return torch.optim.AdamW(parameters, **_settings(self), foreach=False)
+
+
+Spec = SGD | Adam | AdamW
+
+
+def _settings(spec: Spec) -> dict[str, Any]:
+    settings = asdict(spec)
+    settings["lr"] = rate(spec.lr, 0)
+    return settings
+
+
+def rate(lr: Rate | torch.Tensor, step: int) -> float:
+    """The learning rate of a step."""
+    return float(lr(step)) if callable(lr) else float(lr)
+
+
+def check_supported(optimizer: torch.optim.Optimizer) -> None:
+    """Raise a StowageError for an optimizer, or a setting of one, that is not taken over."""
+    if type(optimizer) not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+        raise StowageError(
+            f"the optimizer {type(optimizer).__name__} cannot be captured: use torch.optim.SGD, Adam or AdamW"
+        )
+    for group in optimizer.param_groups:
+        for setting in ("capturable", "differentiable"):
+            if group.get(setting):
+                raise StowageError(f"an optimizer with {setting}=True cannot be captured: make it with {setting}=False")
+
+
+def state_names(group: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the optimizer keeps per parameter, as `torch.optim` names it."""
+    if "betas" in group:
+        return ("step", "exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
+    return ("momentum_buffer",) if group["momentum"] != 0 else ()
+
+
+def initial_state(name: str, parameter: torch.Tensor) -> torch.Tensor:
+    """A state before the first step.
+
+    PyTorch makes the momentum buffer as a copy of the first gradient. Negative zero is what the regular update
+    turns into exactly that copy, because -0.0 + x is x for every x, -0.0 included.
+    """
+    if name == "step":
+        return torch.tensor(0.0, dtype=torch.float32)
+    if name == "momentum_buffer":
+        return torch.full_like(parameter, -0.0, requires_grad=False)
+    return torch.zeros_like(parameter, memory_format=torch.preserve_format, requires_grad=False)
+
+
+def scalars(group: Mapping[str, Any], lr: float, step: float, *, first: bool) -> dict[str, float]:
+    """The numbers of one update that change from step to step.
+
+    Args:
+        group: the hyperparameters.
+        lr: learning rate of this step.
+        step: how many steps the parameter will have had after this one.
+        first: whether there is no momentum yet, so that the gradient is taken undamped.
+    """
+    if "betas" not in group:
+        return {"-lr": -lr, "1-dampening": 1.0 if first else 1 - group["dampening"]}
+    beta1, beta2 = group["betas"]
+    step_size = lr / (1 - beta1**step)
+    return {
+        "-step_size": -step_size,
+        "bias_correction2_sqrt": (1 - beta2**step) ** 0.5,
+        "1-lr*weight_decay": 1 - lr * group["weight_decay"],
+    }

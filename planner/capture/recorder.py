@@ -1,0 +1,222 @@
+"""Recording every kernel call of a step that runs on fake tensors.
+
+A recorder sees what reaches the kernels, below autograd and autocast: the calls that eager PyTorch makes, in its
+order. Tensors become layouts, strided views of numbered storages, so nothing of the model is kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+from planner.capture import torch_private as private
+from planner.capture.failures import unsupported_tensor
+from planner.graph import Phase
+
+
+class Layout(NamedTuple):
+    """A tensor as a strided view of a numbered storage; strides and offset in elements."""
+
+    storage: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: torch.dtype
+
+    @property
+    def elements(self) -> int:
+        """How many elements it has."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of its elements, each counted as often as it appears."""
+        return self.elements * self.dtype.itemsize
+
+
+class Event(NamedTuple):
+    """One kernel call: layouts stand for tensors, in the arguments and in `results` (None: no tensor there)."""
+
+    target: private.OpOverload
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    results: tuple[Layout | None, ...]
+    phase: Phase
+    module: str
+    source: str
+
+
+_TORCH = str(Path(torch.__file__).parent)
+_HERE = str(Path(__file__).parent)
+
+
+class Recorder(private.TorchDispatchMode):
+    """Notes every kernel call made while it is active.
+
+    Args:
+        fake: the mode that fake tensors are made in.
+        paths: module path by `id(module)`.
+    """
+
+    def __init__(self, fake: private.FakeTensorMode, paths: Mapping[int, str]) -> None:
+        super().__init__()
+        self.events: list[Event] = []
+        self.storage_bytes: list[int] = []
+        self.constants: dict[int, tuple[Layout, torch.Tensor]] = {}
+        self.phase = Phase.FORWARD
+        self.current: private.OpOverload | None = None
+        self._fake = fake
+        self._paths = paths
+        self._numbers: dict[int, int] = {}
+        self._kept: list[torch.UntypedStorage | None] = []  # a freed storage's identity would be given to another
+        self._stack: list[str] = [""]
+        self._origin: dict[int, tuple[str, str]] = {}
+        self._converted: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.ops.aten.lift_fresh.default and not isinstance(args[0], private.FakeTensor):
+            result = func(*args)
+            layout = self.layout(result)
+            self.constants[layout.storage] = (layout, args[0].detach().clone())
+            return result
+        self.current = func
+        args, kwargs = self._faked(args), {name: self._faked(value) for name, value in kwargs.items()}
+        result = func(*args, **kwargs)
+        module, source = self._where()
+        self.events.append(
+            Event(
+                func,
+                self._noted(args),
+                {name: self._noted(value) for name, value in kwargs.items()},
+                tuple(self._results(result)),
+                self.phase,
+                module,
+                source,
+            )
+        )
+        self.current = None
+        return result
+
+    def layout(self, tensor: torch.Tensor) -> Layout:
+        """The layout of a fake tensor, its storage numbered if it is new."""
+        if tensor.layout is not torch.strided or tensor.is_quantized:
+            raise unsupported_tensor(tensor, self._stack[-1], self.current)
+        storage = tensor.untyped_storage()
+        identity = private.storage_identity(storage)
+        number = self._numbers.get(identity)
+        if number is None:
+            number = self._numbers[identity] = len(self._kept)
+            self._kept.append(storage)
+            self.storage_bytes.append(storage.nbytes())
+        return Layout(number, tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()), tensor.dtype)
+
+    def emit(
+        self,
+        target: private.OpOverload,
+        args: tuple[Any, ...],
+        like: Layout | None = None,
+        *,
+        module: str = "",
+        **kwargs: Any,
+    ) -> Layout:
+        """Add a call of the optimizer's that was never made.
+
+        Args:
+            target: the overload.
+            args, kwargs: its arguments, with layouts for tensors.
+            like: the result is a new tensor laid out like this one; without it, the call updates its first argument.
+            module: path of the module whose parameter is updated.
+        """
+        result = args[0] if like is None else self.fresh(like)
+        self.events.append(Event(target, args, kwargs, (result,), Phase.OPTIMIZER, module, ""))
+        assert isinstance(result, Layout)
+        return result
+
+    @contextmanager
+    def watching_modules(self) -> Iterator[None]:
+        """Follow which module runs."""
+
+        def enter(module: nn.Module, _: Any) -> None:
+            self._stack.append(self._paths.get(id(module), self._stack[-1]))
+
+        def leave(*_: Any) -> None:
+            self._stack.pop()
+
+        hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def fresh(self, like: Layout) -> Layout:
+        """A tensor in a storage of its own."""
+        self.storage_bytes.append(like.bytes)
+        self._kept.append(None)
+        return like._replace(storage=len(self._kept) - 1, offset=0)
+
+    def _where(self) -> tuple[str, str]:
+        sequence = private.backward_sequence()
+        if sequence is not None:
+            return self._origin.get(sequence, ("", ""))
+        if self.phase is Phase.OPTIMIZER:
+            return "", ""
+        where = self._stack[-1], source_line()
+        if self.phase is Phase.FORWARD:
+            self._origin.setdefault(private.forward_sequence(), where)
+        return where
+
+    def _faked(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value if isinstance(value, private.FakeTensor) else self._constant(value)
+        if isinstance(value, list | tuple):
+            return type(value)([self._faked(item) for item in value])
+        return value
+
+    def _constant(self, value: torch.Tensor) -> torch.Tensor:
+        known = self._converted.get(id(value))
+        if known is None:
+            known = self._converted[id(value)] = (self._fake.from_tensor(value), value)
+            layout = self.layout(known[0])
+            self.constants.setdefault(layout.storage, (layout, value))
+        return known[0]
+
+    def _noted(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self.layout(value)
+        if isinstance(value, list | tuple):
+            return tuple(self._noted(item) for item in value)
+        return value
+
+    def _results(self, value: Any) -> Iterator[Layout | None]:
+        if isinstance(value, torch.Tensor):
+            yield self.layout(value)
+        elif isinstance(value, list | tuple):
+            for item in value:
+                yield from self._results(item)
+        else:
+            yield None
+
+
+def source_line() -> str:
+    """`file.py:123`, the innermost line that belongs neither to PyTorch nor to the capture; or `""`."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((_TORCH, _HERE, "<")):
+            return f"{name.rpartition('/')[2]}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""
