@@ -3,10 +3,12 @@
 from planner.graph.arrays import Csr, GraphArrays, arrays, csr
 from planner.graph.builder import GraphBuilder
 from planner.graph.check import check
+from planner.graph.modules import Module, module_tree, storage_modules
 from planner.graph.store import fingerprint, from_json, load, save, to_json
 from planner.graph.types import PERSISTENT, Graph, Kind, Op, Phase, Storage, Tensor
 
 __all__ = [
-    "PERSISTENT", "Csr", "Graph", "GraphArrays", "GraphBuilder", "Kind", "Op", "Phase", "Storage", "Tensor",
-    "arrays", "check", "csr", "fingerprint", "from_json", "load", "save", "to_json",
+    "PERSISTENT", "Csr", "Graph", "GraphArrays", "GraphBuilder", "Kind", "Module", "Op", "Phase", "Storage", "Tensor",
+    "arrays", "check", "csr", "fingerprint", "from_json", "load", "module_tree",
+    "save", "storage_modules", "to_json",
 ]  # fmt: skip

@@ -1,0 +1,142 @@
+"""Address and time: every residency of a plan a box, with the gaps between them and the budget above."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from widgets.figures._boxes import Boxes, merged
+from widgets.figures.frame import framed, limit_line, plotly, tag, time_axis, unit_label, value_axis
+from widgets.figures.theme import Theme, escape
+from widgets.info.address_map import AddressMap
+from widgets.info.groups import STACK, Group
+from widgets.info.stays import Floats
+from widgets.info.units import byte_unit, bytes_text, count_text, seconds_text
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_HEIGHT, _FOOT = 400, 34
+#: Size in pixels of the plot in a narrow notebook, and of a letter: what a name inside a box must fit.
+_NARROW, _LETTER, _LINE = 620, 6.0, 14
+#: As many rectangles of one colour as a browser draws at ease.
+_MOST_BOXES = 5000
+#: Copies that are hatched: the longest.
+_MOST_COPIES = 1000
+
+
+def draw(info: AddressMap, theme: Theme) -> Figure:
+    """Draw the boxes, one trace for each colour."""
+    figure = framed(theme, "Addresses over time", info.name, info.summary, _HEIGHT + _FOOT)
+    scale, x_axis = time_axis(theme, info.axis, info.end)
+    shown = info.budget_bytes <= 2.5 * max(info.peak_bytes, 1)
+    top = 1.1 * max(info.peak_bytes, info.budget_bytes if shown else 0, 1)
+    unit = byte_unit(top)
+    figure.update_layout(
+        xaxis=x_axis | {"showgrid": False},
+        yaxis=value_axis(theme, range=[0, top / unit.size], nticks=9, minallowed=0, maxallowed=top / unit.size),
+        annotations=[unit_label(theme, unit.name)],
+        barmode="overlay",
+        showlegend=True,
+    )
+    pixel = (max(info.end, 1e-12) / _NARROW, top / _HEIGHT)
+    for number, group in enumerate(STACK):
+        ours = np.flatnonzero(info.group == number)
+        if len(ours):
+            high = (info.offset + info.bytes)[ours].astype(np.float64)
+            boxes = Boxes(info.start[ours], info.stop[ours], info.offset[ours].astype(np.float64), high, ours)
+            _draw_group(figure, info, theme, group, merged(boxes, pixel, _MOST_BOXES), pixel, scale, unit.size)
+    _draw_copies(figure, info, theme, pixel, scale, unit.size)
+    _draw_budget(figure, info, theme, shown, unit.size)
+    return figure
+
+
+def _draw_group(
+    figure: Figure, info: AddressMap, theme: Theme, group: Group, boxes: Boxes, pixel: tuple[float, float],
+    scale: float, unit: float,
+) -> None:  # fmt: skip
+    wide, tall = (boxes.right - boxes.left) / pixel[0], (boxes.high - boxes.low) / pixel[1]
+    names = [
+        _fitting(info.names[box], wide[k], tall[k]) if box >= 0 else "" for k, box in enumerate(boxes.source.tolist())
+    ]
+    figure.add_trace(
+        plotly().Bar(
+            x=(boxes.left + boxes.right) / 2 * scale,
+            width=(boxes.right - boxes.left) * scale,
+            base=boxes.low / unit,
+            y=(boxes.high - boxes.low) / unit,
+            name=group.value,
+            marker={
+                "color": theme.kinds[group],
+                # a hairline parts neighbours that are large enough to have one
+                "line": {"color": theme.paper, "width": np.where((wide > 4) & (tall > 4), 0.6, 0.0)},
+            },
+            text=names, textposition="inside", insidetextanchor="middle", textangle=0, constraintext="none",
+            insidetextfont={"size": 10, "color": theme.on_kinds[group]},
+            hovertext=[_hover(info, box) for box in boxes.source.tolist()], hoverinfo="text",
+        )
+    )  # fmt: skip
+
+
+def _fitting(name: str, wide: float, tall: float) -> str:
+    """A name, or its last parts, if it fits a box of so many pixels."""
+    if tall < _LINE or wide < 3 * _LETTER:
+        return ""
+    for text in (name, name.rpartition("/")[2], ".".join(name.rpartition("/")[2].split(".")[-2:])):
+        if (len(text) + 1) * _LETTER <= wide:
+            return escape(text)
+    return ""
+
+
+def _hover(info: AddressMap, box: int) -> str:
+    if box < 0:
+        return "storages too small to be drawn apart"
+    amount = seconds_text if info.axis == "seconds" else "slot {:.0f}".format
+    lines = [
+        f"<b>{escape(info.names[box])}</b>",
+        f"{info.kinds[box].replace('_', ' ')}, {bytes_text(info.bytes[box], 4)} ({count_text(int(info.bytes[box]), 'byte')})",
+        f"address {bytes_text(info.offset[box], 4)} to {bytes_text(info.offset[box] + info.bytes[box], 4)}",
+        f"{amount(info.start[box])} to {amount(info.stop[box])}",
+    ]
+    for verb, (start, stop) in (("copied in", info.copy_in[box]), ("copied out", info.copy_out[box])):
+        if not np.isnan(start):
+            lines.append(f"{verb} {seconds_text(start)} to {seconds_text(stop)}")
+    return "<br>".join(lines)
+
+
+def _draw_copies(
+    figure: Figure, info: AddressMap, theme: Theme, pixel: tuple[float, float], scale: float, unit: float
+) -> None:
+    """Hatch boxes for as long as they are on the link."""
+    spans: Floats = np.concatenate([info.copy_in, info.copy_out])
+    box = np.tile(np.arange(len(info.storage)), 2)
+    length = np.nan_to_num(spans[:, 1] - spans[:, 0])
+    seen = np.flatnonzero((length > 2 * pixel[0]) & (info.bytes[box] > 2 * pixel[1]))
+    seen = seen[np.argsort(-length[seen] * info.bytes[box][seen], kind="stable")][:_MOST_COPIES]
+    if not len(seen):
+        return
+    figure.add_trace(
+        plotly().Bar(
+            x=spans[seen].mean(axis=1) * scale, width=length[seen] * scale, base=info.offset[box[seen]] / unit,
+            y=info.bytes[box[seen]] / unit, name="on the link", hoverinfo="skip",
+            marker={
+                "color": "rgba(0,0,0,0)", "line": {"width": 0},
+                "pattern": {
+                    "shape": "/", "size": 5, "solidity": 0.28, "fgcolor": theme.paper, "bgcolor": "rgba(0,0,0,0)",
+                },
+            },
+        )
+    )  # fmt: skip
+
+
+def _draw_budget(figure: Figure, info: AddressMap, theme: Theme, on_axis: bool, unit: float) -> None:
+    text = f"budget {bytes_text(info.budget_bytes)}"
+    height = {"yref": "y", "y": info.budget_bytes / unit}
+    if on_axis:
+        figure.add_shape(limit_line(info.budget_bytes / unit, theme))
+    else:
+        text, height = f"{text}, far above", {"yref": "paper", "y": 1, "yshift": -20}
+    figure.add_annotation(
+        tag(text, theme.on_limit, theme.limit, xref="x domain", x=1, xanchor="right", yanchor="bottom", **height)
+    )

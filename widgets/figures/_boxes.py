@@ -1,0 +1,62 @@
+"""Rectangles by the thousand: what is smaller than a pixel is drawn with its neighbours, so that browsers keep up."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from widgets.info.stays import Floats, Ints
+
+
+class Boxes(NamedTuple):
+    """Rectangles as parallel arrays: `[left, right)` by `[low, high)`, and which box each is, -1 for several in one."""
+
+    left: Floats
+    right: Floats
+    low: Floats
+    high: Floats
+    source: Ints
+
+
+def merged(boxes: Boxes, pixel: tuple[float, float], most: int) -> Boxes:
+    """The same area, to a pixel, in at most `most` rectangles.
+
+    Args:
+        boxes: any number of rectangles.
+        pixel: width and height of a pixel in the units of the boxes; doubled until the rectangles are few enough.
+        most: more than this are merged.
+    """
+    width, height = pixel
+    result = boxes
+    while len(result.left) > most:
+        small = (boxes.right - boxes.left < width) | (boxes.high - boxes.low < height)
+        large = Boxes(*(column[~small] for column in boxes))
+        joined = _on_grid(Boxes(*(column[small] for column in boxes)), width, height)
+        result = Boxes(*(np.concatenate(pair) for pair in zip(large, joined, strict=True)))
+        width, height = 2 * width, 2 * height
+    return result
+
+
+def _on_grid(boxes: Boxes, width: float, height: float) -> Boxes:
+    """The cells of a grid that the boxes touch, as rectangles."""
+    first, last = (np.floor(boxes.left / width), np.ceil(boxes.right / width))
+    bottom, top = (np.floor(boxes.low / height), np.ceil(boxes.high / height))
+    spans = np.stack([first, np.maximum(last, first + 1), bottom, np.maximum(top, bottom + 1)], axis=1).astype(int)
+    touched = np.zeros((spans[:, 3].max(initial=0) + 1, spans[:, 1].max(initial=0) + 1), np.bool_)
+    for x0, x1, y0, y1 in spans:
+        touched[y0:y1, x0:x1] = True
+    rectangles = []
+    growing: dict[tuple[int, int], int] = {}
+    for row, cells in enumerate(touched):  # the last row is empty and ends what still grows
+        edges = np.flatnonzero(np.diff(cells, prepend=False, append=False))
+        runs = {(int(x0), int(x1)) for x0, x1 in edges.reshape(-1, 2)}
+        for run in [run for run in growing if run not in runs]:
+            rectangles.append((*run, growing.pop(run), row))
+        for run in runs:
+            growing.setdefault(run, row)
+    columns = np.array(rectangles, np.float64).reshape(-1, 4).T
+    return Boxes(
+        columns[0] * width, columns[1] * width, columns[2] * height, columns[3] * height,
+        np.full(columns.shape[1], -1, np.int64),
+    )  # fmt: skip

@@ -1,0 +1,153 @@
+"""Bytes over time by kind, stacked, with the budget; below it who holds the peak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from widgets.figures._holders import draw_holders, holders_height
+from widgets.figures.frame import framed, limit_line, plotly, tag, time_axis, unit_label, value_axis
+from widgets.figures.theme import Theme
+from widgets.info.memory_by_kind import MemoryByKind
+from widgets.info.stays import Floats, Ints
+from widgets.info.units import Unit, byte_unit, bytes_text
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_STACK_HEIGHT, _FOOT = 300, 34
+#: Columns in which a stack of many moments is drawn, each as high as its highest moment.
+_COLUMNS = 800
+#: In pixels: a plot of a narrow notebook, a letter, and a line of text; what a direct label must fit.
+_NARROW, _LETTER, _LINE = 620, 6.3, 15
+
+
+def draw(info: MemoryByKind, theme: Theme) -> Figure:
+    """Draw the stack and the holders of its peak."""
+    below = holders_height(info.holders)
+    floor = below / (_STACK_HEIGHT + below)
+    figure = framed(theme, "Memory by kind", info.name, info.summary, _STACK_HEIGHT + below + _FOOT)
+    scale, x_axis = time_axis(theme, info.axis, info.end)
+    top, limit = _top(info)
+    unit = byte_unit(top)
+    figure.update_layout(
+        xaxis={**x_axis, "anchor": "y", "hoverformat": ".4g"},
+        yaxis=value_axis(theme, domain=[floor, 1], range=[0, top / unit.size], nticks=7, fixedrange=True),
+        annotations=[unit_label(theme, unit.name)],
+        hovermode="x unified",
+    )
+    _draw_stack(figure, info, theme, scale, unit, top)
+    _draw_need(figure, info, theme, scale, unit)
+    _draw_peak_and_limit(figure, info, theme, scale, unit, limit)
+    if info.holders:
+        draw_holders(figure, info, theme, floor, below)
+    return figure
+
+
+def _top(info: MemoryByKind) -> tuple[float, bool]:
+    """Where the vertical axis ends, in bytes, and whether the budget is on it."""
+    highest = max(info.peak_bytes, info.unswapped_peak_bytes, 1)
+    shown = info.budget_bytes is not None and info.budget_bytes <= 2.5 * highest
+    return 1.12 * max(highest, info.budget_bytes or 0 if shown else 0), shown
+
+
+def _columns(starts: Floats, total: Ints | Floats, end: float) -> Ints:
+    """The moments that are drawn: per column the highest, and the last, which goes on where columns are empty."""
+    if len(total) <= 2 * _COLUMNS:
+        return np.arange(len(total))
+    column = np.floor(starts / end * _COLUMNS).astype(np.int64)
+    by_height = np.lexsort((total, column))
+    last_of_column = np.flatnonzero(np.diff(column, append=column[-1] + 1))
+    return np.unique(np.concatenate([by_height[last_of_column], last_of_column]))
+
+
+def _draw_stack(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, unit: Unit, top: float) -> None:
+    shown = _columns(info.edges[:-1], info.total, info.end)
+    x = np.append(info.edges[shown], info.end) * scale
+    floor = np.zeros(len(shown))
+    for group, amounts in info.bytes.items():
+        y = amounts[shown] / unit.size
+        at = _room(group.value, x, floor, floor + y, top / unit.size)
+        figure.add_trace(
+            plotly().Scatter(
+                x=x, y=np.append(y, y[-1:]), name=group.value, stackgroup="memory", mode="none", fillcolor=theme.kinds[group],
+                line={"shape": "hv", "width": 0}, showlegend=at is None, hovertemplate=f"%{{y:.4f}} {unit.name}",
+            )
+        )  # fmt: skip
+        if at is not None:
+            figure.add_annotation(tag(group.value, theme.on_kinds[group], x=at[0], y=at[1]))
+        floor = floor + y
+    total = info.total[shown] / unit.size
+    figure.add_trace(
+        plotly().Scatter(
+            x=x, y=np.append(total, total[-1:]), name="total", mode="lines", showlegend=False,
+            line={"shape": "hv", "width": 0.8, "color": theme.ink}, hovertemplate=f"<b>%{{y:.4f}} {unit.name}</b>",
+        )
+    )  # fmt: skip
+    figure.update_layout(showlegend=True)
+
+
+def _room(text: str, x: Floats, low: Floats, high: Floats, top: float) -> tuple[float, float] | None:
+    """Where in its band a label has most room, if it fits anywhere."""
+    samples = np.linspace(0, x[-1], _NARROW // 4, endpoint=False)
+    at = np.clip(np.searchsorted(x, samples, side="right") - 1, 0, len(low) - 1)
+    window = int((len(text) + 2) * _LETTER / 4)
+    if not len(low) or window >= len(samples):
+        return None
+    floors = sliding_window_view(low[at], window).max(axis=1)
+    roofs = sliding_window_view(high[at], window).min(axis=1)
+    best = int((roofs - floors).argmax())
+    if (roofs[best] - floors[best]) / top * _STACK_HEIGHT < _LINE:
+        return None
+    return float(samples[best + window // 2]), float(floors[best] + roofs[best]) / 2
+
+
+def _draw_need(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, unit: Unit) -> None:
+    """What the step would hold with nothing swapped."""
+    if not len(info.unswapped):
+        return
+    when, amounts = info.unswapped[:, 0] * scale, info.unswapped[:, 1] / unit.size
+    shown = _columns(info.unswapped[:, 0], amounts, info.end)
+    figure.add_trace(
+        plotly().Scatter(
+            x=when[shown], y=amounts[shown], name="nothing swapped", mode="lines", showlegend=False,
+            line={"width": 1.2, "color": theme.second, "dash": "4px,3px"},
+            hovertemplate=f"%{{y:.4f}} {unit.name}",
+        )
+    )  # fmt: skip
+    peak = int(amounts.argmax())
+    side = _side(when[peak] / (info.end * scale))
+    text = f"nothing swapped: {bytes_text(info.unswapped_peak_bytes)}"
+    figure.add_annotation(tag(text, theme.second, x=when[peak], y=amounts[peak], yanchor="bottom", **side))
+
+
+def _draw_peak_and_limit(
+    figure: Figure, info: MemoryByKind, theme: Theme, scale: float, unit: Unit, on_axis: bool
+) -> None:
+    peak, place = info.peak_bytes / unit.size, info.peak_at / info.end if info.end else 0.0
+    limit = (info.budget_bytes or 0) / unit.size if on_axis else 0.0
+    # Just under the limit there is no room for a label, so the peak's goes above the line.
+    crowded = 0 <= limit - peak < 0.08 * figure.layout.yaxis.range[1]
+    text = f"\N{BLACK DOWN-POINTING SMALL TRIANGLE} peak {bytes_text(info.peak_bytes)}"
+    mark = {"x": info.peak_at * scale, "y": limit if crowded else peak, "yanchor": "bottom", "yshift": 2, **_side(place)}
+    figure.add_annotation(tag(text, theme.ink, theme.paper, **mark) | {"borderpad": 1})
+    if info.budget_bytes is None:
+        return
+    text = f"budget {bytes_text(info.budget_bytes)}"
+    # The budget's tag keeps to the side where the peak is not.
+    side = {"x": 0, "xanchor": "left"} if place > 0.6 else {"x": 1, "xanchor": "right"}
+    if on_axis:
+        figure.add_shape(limit_line(limit, theme))
+        height = {"yref": "y", "y": limit}
+    else:
+        text, height = f"{text}, far above", {"yref": "paper", "y": 1}
+    figure.add_annotation(
+        tag(text, theme.on_limit, theme.limit, xref="x domain", yanchor="bottom", **side, **height)
+    )
+
+
+def _side(place: float) -> dict[str, str]:
+    """To which side of a point its label goes, so that it stays on the plot."""
+    return {"xanchor": "left" if place < 0.15 else "right" if place > 0.85 else "center"}

@@ -1,0 +1,117 @@
+"""The frame of every plot: title, the one-sentence summary under it, fonts, margins, and the marks they share."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from planner.errors import StowageError
+from widgets.figures.theme import FONT, Theme, escape
+from widgets.info.stays import Axis
+from widgets.info.units import Unit, second_unit
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_TITLE_HEIGHT, _LINE_HEIGHT, _LEGEND_HEIGHT = 34, 16, 30
+#: Characters of a line of the summary that fit a plot 700 pixels wide.
+_LINE_LENGTH = 108
+
+
+def plotly() -> Any:
+    """The plotting library, imported when the first plot is drawn.
+
+    Raises:
+        StowageError: it is not installed.
+    """
+    try:
+        import plotly.graph_objects as go
+    except ImportError as error:
+        raise StowageError("plots need the package plotly, which is missing: run `pip install plotly`") from error
+    return go
+
+
+def framed(theme: Theme, title: str, name: str, summary: str, height: int, left: int = 58) -> Figure:
+    """An empty plot.
+
+    Args:
+        theme: its palette.
+        title: what kind of plot it is.
+        name: what it shows, such as a model's name.
+        summary: the plot in one sentence, shown under the title and kept as `layout.meta["summary"]`.
+        height: of the plot with its time axis but without title and legend, in pixels.
+        left: left margin in pixels.
+    """
+    lines = textwrap.wrap(summary, _LINE_LENGTH)
+    top = _TITLE_HEIGHT + _LINE_HEIGHT * len(lines) + _LEGEND_HEIGHT
+    about = f'  <span style="color:{theme.third};font-weight:400">{escape(textwrap.shorten(name, 60))}</span>'
+    figure: Figure = plotly().Figure()
+    figure.update_layout(
+        template="none",
+        paper_bgcolor=theme.paper,
+        plot_bgcolor=theme.paper,
+        font={"family": FONT, "size": 11, "color": theme.ink},
+        title={
+            "text": f"<b>{title}</b>{about if name else ''}",
+            "font": {"size": 14, "color": theme.ink},
+            "subtitle": {"text": "<br>".join(map(escape, lines)), "font": {"size": 12, "color": theme.second}},
+            "x": 0, "xref": "container", "xanchor": "left",
+            "y": 1, "yref": "container", "yanchor": "top", "pad": {"l": 12, "t": 10},
+        },
+        height=height + top,
+        margin={"l": left, "r": 16, "t": top, "b": 34},
+        hoverlabel={
+            "bgcolor": theme.paper, "bordercolor": theme.line, "align": "left",
+            "font": {"family": FONT, "size": 11, "color": theme.ink},
+        },
+        legend={
+            "orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "yref": "paper",
+            "font": {"size": 11, "color": theme.second}, "itemsizing": "constant", "bgcolor": "rgba(0,0,0,0)",
+            "itemclick": False, "itemdoubleclick": False, "traceorder": "normal",
+        },
+        showlegend=False,
+        hovermode="closest",
+        meta={"summary": summary},
+    )  # fmt: skip
+    return figure
+
+
+def value_axis(theme: Theme, **more: Any) -> dict[str, Any]:
+    """An axis of amounts, with hairlines."""
+    return {
+        "zeroline": False, "showline": False, "ticks": "outside", "ticklen": 4, "tickcolor": "rgba(0,0,0,0)", "showgrid": True, "gridcolor": theme.grid,
+        "gridwidth": 1, "tickfont": {"size": 11, "color": theme.third}, **more,
+    }  # fmt: skip
+
+
+def time_axis(theme: Theme, axis: Axis, end: float, **more: Any) -> tuple[float, dict[str, Any]]:
+    """By what to multiply positions, and an axis from the start to the end of a step."""
+    unit = Unit("", 1.0) if axis == "slots" else second_unit(end)
+    end = max(end, 1e-12) / unit.size
+    title = {"text": "slot: place in the schedule", "font": {"size": 11, "color": theme.third}, "standoff": 4}
+    return 1 / unit.size, value_axis(
+        theme, range=[0, end], ticksuffix=f" {unit.name}" if unit.name else "", nticks=9, minallowed=0,
+        maxallowed=end, title=title if axis == "slots" else None,
+    ) | more  # fmt: skip
+
+
+def unit_label(theme: Theme, text: str, y: float = 1.0) -> dict[str, Any]:
+    """The unit of a vertical axis, at its top end."""
+    return {
+        "text": text, "xref": "paper", "x": 0, "xanchor": "right", "xshift": -4, "yref": "paper", "y": y,
+        "yanchor": "bottom", "yshift": 4, "showarrow": False, "font": {"size": 11, "color": theme.third},
+    }  # fmt: skip
+
+
+def tag(text: str, ink: str, fill: str | None = None, **place: Any) -> dict[str, Any]:
+    """A label on the plot, on a patch of `fill` if given."""
+    patch = {} if fill is None else {"bgcolor": fill, "borderpad": 3}
+    return {"text": text, "showarrow": False, "font": {"size": 11, "color": ink}, **patch, **place}
+
+
+def limit_line(y: float, theme: Theme, **place: Any) -> dict[str, Any]:
+    """A line across the plot at a limit."""
+    return {
+        "type": "line", "xref": "x domain", "x0": 0, "x1": 1, "yref": "y", "y0": y, "y1": y,
+        "line": {"color": theme.limit, "width": 1.5}, **place,
+    }  # fmt: skip

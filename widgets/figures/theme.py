@@ -1,0 +1,95 @@
+"""How every picture looks: the palettes, light and dark, and the frame that all plots share.
+
+Colour means what a storage is for, red means a limit or time lost, and phases are greys. Under simulated
+colour blindness any two of these colours stay apart, and limits and stalls are also drawn differently.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.errors import StowageError
+from planner.graph import Phase
+from widgets.info.groups import Group
+
+ThemeName = Literal["light", "dark"]
+FONT = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Liberation Sans", Arial, sans-serif'
+
+
+@dataclass(frozen=True)
+class Theme:
+    """A palette.
+
+    Args:
+        paper, sunken: behind a plot, and behind what is empty in it.
+        line, grid: hairlines between parts, and behind data.
+        ink, second, third: text in order of importance.
+        limit: budgets and stalls; `on_limit` is readable on it.
+        measured: what was measured.
+        kinds: per group; `on_kinds` is readable on each.
+        phases: per phase of a step.
+    """
+
+    paper: str
+    sunken: str
+    line: str
+    grid: str
+    ink: str
+    second: str
+    third: str
+    limit: str
+    on_limit: str
+    measured: str
+    kinds: Mapping[Group, str]
+    on_kinds: Mapping[Group, str]
+    phases: Mapping[Phase, str]
+
+
+LIGHT = Theme(
+    paper="#ffffff", sunken="#f6f7f8", line="#c6cad1", grid="#edeef0",
+    ink="#1d2126", second="#565d67", third="#6f7680",
+    limit="#b3001b", on_limit="#ffffff", measured="#0f3d73",
+    kinds={
+        Group.PARAMETER: "#2b5fa6", Group.OPTIMIZER_STATE: "#8fbbe3", Group.GRADIENT: "#d4682f",
+        Group.ACTIVATION: "#2f8f7a", Group.WORKSPACE: "#e6bf4b", Group.INPUT: "#57524d",
+    },
+    on_kinds={
+        Group.PARAMETER: "#ffffff", Group.OPTIMIZER_STATE: "#10263d", Group.GRADIENT: "#ffffff",
+        Group.ACTIVATION: "#ffffff", Group.WORKSPACE: "#33280a", Group.INPUT: "#ffffff",
+    },
+    phases={Phase.FORWARD: "#99a1ad", Phase.BACKWARD: "#646d7a", Phase.OPTIMIZER: "#333b46"},
+)  # fmt: skip
+DARK = Theme(
+    paper="#212121", sunken="#1a1b1d", line="#4a4e54", grid="#2f3134",
+    ink="#eceef1", second="#b1b7c0", third="#979ea8",
+    limit="#f2486a", on_limit="#1a0409", measured="#8cc4ff",
+    kinds={
+        Group.PARAMETER: "#4a86d6", Group.OPTIMIZER_STATE: "#a9cdf0", Group.GRADIENT: "#ec8450",
+        Group.ACTIVATION: "#3aa78f", Group.WORKSPACE: "#f0d06a", Group.INPUT: "#e6e1da",
+    },
+    on_kinds={
+        Group.PARAMETER: "#ffffff", Group.OPTIMIZER_STATE: "#0d2238", Group.GRADIENT: "#2a1103",
+        Group.ACTIVATION: "#04211b", Group.WORKSPACE: "#2e2403", Group.INPUT: "#15181c",
+    },
+    phases={Phase.FORWARD: "#6a727e", Phase.BACKWARD: "#98a1ad", Phase.OPTIMIZER: "#d3d9e0"},
+)  # fmt: skip
+_THEMES = {"light": LIGHT, "dark": DARK}
+
+
+def get_theme(name: str) -> Theme:
+    """The palette of a name.
+
+    Raises:
+        StowageError: it is neither `light` nor `dark`.
+    """
+    if name not in _THEMES:
+        raise StowageError(f'unknown theme {name!r}; choose "light" or "dark"')
+    return _THEMES[name]
+
+
+def escape(text: str) -> str:
+    """Text that a plot, a hover label or a graph shows as it is: no markup, no formula."""
+    return html.escape(text, quote=False).replace("$", "&#36;")

@@ -1,0 +1,91 @@
+"""Where every storage lies on the device, and when: a plan as boxes of address and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.graph import Graph
+from planner.memory import SwapPlan, Timeline
+from widgets.info.groups import GROUP_OF, STACK
+from widgets.info.stays import Axis, Floats, Ints, plan_stays
+from widgets.info.units import bytes_text, count_text, percent_text
+
+
+@dataclass(frozen=True, eq=False)
+class AddressMap:
+    """Boxes, one per residency, as parallel arrays.
+
+    Args:
+        name: what was captured.
+        axis: whether `start`, `stop`, `end` are seconds or slots.
+        end: where the step ends.
+        storage: `[boxes]`.
+        names, kinds: `[boxes]`, of the storage; the kind exactly, also where groups share a colour.
+        group: `[boxes]`, position in `STACK`.
+        start, stop: `[boxes]`, from when until when.
+        offset, bytes: `[boxes]`, address and size in bytes.
+        copy_in, copy_out: `[boxes, 2]`, seconds in which it is on the link; NaN where it is not, and in slots.
+        budget_bytes: the limit of the arena.
+        peak_bytes: the largest address in use.
+        used_share: part of the arena (`peak_bytes` times the step) that is in use, the rest are gaps.
+        moved: how many storages leave the device and come back, or come in, during the step.
+    """
+
+    name: str
+    axis: Axis
+    end: float
+    storage: Ints
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    group: Ints
+    start: Floats
+    stop: Floats
+    offset: Ints
+    bytes: Ints
+    copy_in: Floats
+    copy_out: Floats
+    budget_bytes: int
+    peak_bytes: int
+    used_share: float
+    moved: int
+
+    @property
+    def summary(self) -> str:
+        """The picture in one sentence."""
+        if not len(self.storage):
+            return f"{self.name} holds no memory at any time."
+        moved = "nothing is swapped" if not self.moved else f"{count_text(self.moved, 'storage')} swapped"
+        return (
+            f"{count_text(len(np.unique(self.storage)), 'storage')} lie within {bytes_text(self.peak_bytes)} "
+            f"of a budget of {bytes_text(self.budget_bytes)}; {moved}; {percent_text(self.used_share)} of that is in use "
+            "over the step, the rest are gaps."
+        )
+
+
+def get_address_map(
+    graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, axis: Axis = "seconds"
+) -> AddressMap:
+    """Lay out a plan's residencies.
+
+    Args:
+        graph: the step.
+        plan: its plan.
+        timeline: seconds for the plan's slots; its predicted timeline if none is given.
+        axis: seconds, or slots.
+
+    Raises:
+        StowageError: the plan or timeline is for another graph.
+    """
+    stays = plan_stays(graph, plan, timeline, axis)
+    storages = [graph.storages[int(storage)] for storage in stays.storage]
+    peak = int((stays.offset + stays.bytes).max(initial=0))
+    area = float(peak) * stays.end
+    used = float((stays.bytes * (stays.stop - stays.start)).sum())
+    return AddressMap(
+        graph.name, axis, stays.end, stays.storage, tuple(s.name for s in storages), tuple(s.kind for s in storages),
+        np.array([STACK.index(GROUP_OF[s.kind]) for s in storages], np.int64), stays.start, stays.stop, stays.offset,
+        stays.bytes, stays.copy_in, stays.copy_out, plan.budget_bytes, peak, used / area if area else 0.0,
+        len({swap.storage for swap in (*plan.swap_ins, *plan.swap_outs)}),
+    )  # fmt: skip

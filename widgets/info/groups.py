@@ -1,0 +1,36 @@
+"""The six groups of storage that pictures tell apart by colour, and who a storage belongs to."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from planner.graph import Kind
+
+
+class Group(StrEnum):
+    """What a storage is for, as coarsely as a palette can show; the value is its label."""
+
+    PARAMETER = "parameters"
+    OPTIMIZER_STATE = "optimizer states"
+    GRADIENT = "gradients"
+    ACTIVATION = "activations"
+    WORKSPACE = "workspace"
+    INPUT = "input"
+
+
+#: From bottom to top of a stack: what stays for the whole step first.
+STACK = (
+    Group.PARAMETER, Group.OPTIMIZER_STATE, Group.INPUT, Group.ACTIVATION, Group.GRADIENT, Group.WORKSPACE,
+)  # fmt: skip
+
+#: Buffers are held like parameters, and what the step returns was computed like an activation.
+GROUP_OF = {
+    Kind.PARAMETER: Group.PARAMETER,
+    Kind.BUFFER: Group.PARAMETER,
+    Kind.OPTIMIZER_STATE: Group.OPTIMIZER_STATE,
+    Kind.INPUT: Group.INPUT,
+    Kind.ACTIVATION: Group.ACTIVATION,
+    Kind.OUTPUT: Group.ACTIVATION,
+    Kind.GRADIENT: Group.GRADIENT,
+    Kind.WORKSPACE: Group.WORKSPACE,
+}

@@ -1,0 +1,135 @@
+"""How many bytes of each kind are on the device at every moment of a step, and who holds the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.graph import Graph
+from planner.memory import SwapPlan, Timeline, lifetimes, parse_budget, step_peak
+from widgets.info.groups import GROUP_OF, STACK, Group
+from widgets.info.holders import Holder, get_holders
+from widgets.info.stays import Axis, Floats, Ints, Stays, captured_stays, plan_stays
+from widgets.info.units import bytes_text, percent_text, seconds_text
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryByKind:
+    """Bytes over time by kind.
+
+    Args:
+        name: what was captured.
+        axis: whether `edges` and `peak_at` are seconds or slots.
+        edges: `[moments + 1]`; amounts are constant from one edge to the next, and the last is the end of the step.
+        bytes: per group, `[moments]`; groups that are never there are left out, the others in stacking order.
+        total: `[moments]`, their sum.
+        unswapped: `[slots, 2]` for a plan that swaps: from when on this axis how many bytes the step would hold, in the
+            same order with nothing swapped; empty otherwise.
+        budget_bytes: the limit, if there is one.
+        peak_bytes, peak_at, peak_op: the largest total, when it is first reached, and the name of the op that runs then.
+        holders: who holds the peak, the largest first; together exactly `peak_bytes`.
+    """
+
+    name: str
+    axis: Axis
+    edges: Floats
+    bytes: Mapping[Group, Ints]
+    total: Ints
+    unswapped: Floats
+    budget_bytes: int | None
+    peak_bytes: int
+    peak_at: float
+    peak_op: str
+    holders: tuple[Holder, ...]
+
+    @property
+    def end(self) -> float:
+        """The end of the step."""
+        return float(self.edges[-1])
+
+    @property
+    def unswapped_peak_bytes(self) -> int:
+        """The peak of the step with nothing swapped, 0 where the plan swaps nothing."""
+        return int(self.unswapped[:, 1].max(initial=0))
+
+    @property
+    def at_peak(self) -> Mapping[Group, int]:
+        """Bytes of each group at the peak."""
+        moment = int(self.total.argmax()) if len(self.total) else 0
+        return {group: int(amounts[moment]) for group, amounts in self.bytes.items()}
+
+    @property
+    def summary(self) -> str:
+        """The picture in one sentence."""
+        if not self.peak_bytes:
+            return f"{self.name} holds no memory at any time."
+        group, size = max(self.at_peak.items(), key=lambda item: item[1])
+        when = f"at {seconds_text(self.peak_at)}" if self.axis == "seconds" else f"in slot {self.peak_at:.0f}"
+        share = "all of them" if size == self.peak_bytes else percent_text(size / self.peak_bytes)
+        text = f"Memory peaks at {bytes_text(self.peak_bytes)} {when}, in {self.peak_op or 'no op'}; {group} hold {share}"
+        if self.unswapped_peak_bytes:
+            text += f"; without swapping it would be {bytes_text(self.unswapped_peak_bytes)}"
+        if self.budget_bytes is not None:
+            text += f"; the budget is {bytes_text(self.budget_bytes)}"
+        return text + "."
+
+
+def get_memory_by_kind(
+    graph: Graph,
+    plan: SwapPlan | None = None,
+    budget: str | int | float | None = None,
+    timeline: Timeline | None = None,
+    axis: Axis = "seconds",
+) -> MemoryByKind:
+    """Sum the bytes on the device by kind, at every moment.
+
+    Args:
+        graph: the step.
+        plan: where storages lie when; without one, the captured order with nothing swapped, in slots.
+        budget: a limit to draw, as `parse_budget` reads it; the plan's own if there is one.
+        timeline: seconds for the plan's slots; its predicted timeline if none is given.
+        axis: seconds, or slots.
+
+    Raises:
+        StowageError: the plan or timeline is for another graph, or the budget is none.
+    """
+    stays = captured_stays(graph) if plan is None else plan_stays(graph, plan, timeline, axis)
+    limit = plan.budget_bytes if plan is not None else None
+    if budget is not None:
+        limit = parse_budget(budget, step_peak(graph, _CPU_ALIGNMENT if plan is None else plan.alignment))
+    edges, amounts = sums_by_group(graph, stays)
+    total = np.sum(list(amounts.values()), axis=0, dtype=np.int64) if amounts else np.zeros(len(edges) - 1, np.int64)
+    moment = int(total.argmax()) if len(total) else 0
+    peak_at = float(edges[moment])
+    op = stays.op_at(peak_at)
+    return MemoryByKind(
+        graph.name, stays.axis, edges, amounts, total, _unswapped(graph, plan, stays), limit,
+        int(total.max(initial=0)), peak_at, graph.ops[op].name if op >= 0 else "", get_holders(graph, stays, peak_at),
+    )  # fmt: skip
+
+
+def sums_by_group(graph: Graph, stays: Stays) -> tuple[Floats, dict[Group, Ints]]:
+    """Edges of the moments between which nothing changes, and per group the bytes in each moment."""
+    edges = np.unique(np.concatenate([[0.0, stays.end], stays.start, stays.stop, _slots(stays)]))
+    groups = np.array([STACK.index(GROUP_OF[graph.storages[int(s)].kind]) for s in stays.storage], np.int64)
+    sums = {}
+    for number, group in enumerate(STACK):
+        ours = groups == number
+        if ours.any():
+            change = np.zeros(len(edges), np.int64)
+            np.add.at(change, np.searchsorted(edges, stays.start[ours]), stays.bytes[ours])
+            np.add.at(change, np.searchsorted(edges, stays.stop[ours]), -stays.bytes[ours])
+            sums[group] = np.cumsum(change)[:-1]
+    return edges, sums
+
+
+def _slots(stays: Stays) -> Floats:
+    return stays.op_start if stays.axis == "slots" else np.zeros(0)
+
+
+def _unswapped(graph: Graph, plan: SwapPlan | None, stays: Stays) -> Floats:
+    if plan is None or not (plan.swap_ins or plan.swap_outs):
+        return np.zeros((0, 2))
+    return np.column_stack([stays.op_start, lifetimes(graph, plan.order).live_bytes])

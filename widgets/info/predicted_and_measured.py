@@ -1,0 +1,131 @@
+"""What a plan foresaw and what its run measured: memory over time, step times, and how busy each stream was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.errors import StowageError
+from planner.memory import SwapPlan, Timeline
+from widgets.info.stays import Floats, Ints
+from widgets.info.units import bytes_text, count_text, seconds_text
+
+if TYPE_CHECKING:
+    from planner.run import RunResult
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Bytes over one step.
+
+    Args:
+        seconds: `[samples]`, from the start of the step, ascending.
+        bytes: `[samples]`, in use from that time on.
+        end: length of the step in seconds.
+    """
+
+    seconds: Floats
+    bytes: Ints
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Seconds in which each stream works and compute stands still, in one step."""
+
+    compute: float
+    swap_out: float
+    swap_in: float
+    waiting: float
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedAndMeasured:
+    """A plan's prediction beside its run.
+
+    Args:
+        budget_bytes: the limit.
+        predicted, measured: memory over a step, and over each step whose timeline was recorded.
+        predicted_peak_bytes, peak_bytes: the size of the arena that was planned, and the most that was in use.
+        predicted_seconds: length of a step.
+        step_seconds, eager_seconds: measured per step, by this plan and by ordinary PyTorch (empty if it was not run).
+        predicted_busy, measured_busy: per stream; measured is the median step of those recorded.
+        compared, mismatches: tensors compared with eager PyTorch bit for bit, and how many differ.
+    """
+
+    budget_bytes: int
+    predicted: Curve
+    measured: tuple[Curve, ...]
+    predicted_peak_bytes: int
+    peak_bytes: int
+    predicted_seconds: float
+    step_seconds: tuple[float, ...]
+    eager_seconds: tuple[float, ...]
+    predicted_busy: Busy
+    measured_busy: Busy | None
+    compared: int
+    mismatches: int
+
+    @property
+    def median_seconds(self) -> float:
+        """The median measured step."""
+        return float(np.median(self.step_seconds)) if self.step_seconds else 0.0
+
+    @property
+    def summary(self) -> str:
+        """The picture in one sentence."""
+        within = "within" if self.peak_bytes <= self.budget_bytes else "over"
+        text = (
+            f"Measured memory peaks at {bytes_text(self.peak_bytes)}, {within} the budget of "
+            f"{bytes_text(self.budget_bytes)}; a step takes {seconds_text(self.median_seconds)}"
+        )
+        if self.predicted_seconds > 0:
+            text += f", {100 * (self.median_seconds / self.predicted_seconds - 1):+.0f} % on the prediction"
+        if self.compared:
+            same = "all equal to" if not self.mismatches else f"{self.mismatches} unequal to"
+            text += f"; {count_text(self.compared, 'tensor')} compared, {same} eager PyTorch's"
+        return text + "."
+
+
+def get_predicted_and_measured(plan: SwapPlan, result: RunResult) -> PredictedAndMeasured:
+    """Put a plan and its run side by side.
+
+    Args:
+        plan: the plan that was run.
+        result: what the run returned.
+
+    Raises:
+        StowageError: the run was not one of this plan.
+    """
+    spans = (len(plan.order), len(plan.swap_outs), len(plan.swap_ins))
+    for timeline in result.timelines:
+        if (len(timeline.compute), len(timeline.swap_out), len(timeline.swap_in)) != spans:
+            raise StowageError("this run is not one of this plan; pass the result of running the same plan")
+    recorded = sorted(result.timelines, key=lambda timeline: timeline.seconds)
+    return PredictedAndMeasured(
+        budget_bytes=plan.budget_bytes,
+        predicted=_curve(plan.predicted),
+        measured=tuple(_curve(timeline) for timeline in result.timelines),
+        predicted_peak_bytes=plan.peak_bytes,
+        peak_bytes=result.peak_bytes,
+        predicted_seconds=plan.predicted.seconds,
+        step_seconds=tuple(result.step_seconds),
+        eager_seconds=tuple(result.eager_step_seconds or ()),
+        predicted_busy=_busy(plan.predicted),
+        measured_busy=_busy(recorded[len(recorded) // 2]) if recorded else None,
+        compared=result.compared,
+        mismatches=result.mismatches,
+    )
+
+
+def _curve(timeline: Timeline) -> Curve:
+    return Curve(timeline.sample_seconds, timeline.sample_bytes, timeline.seconds)
+
+
+def _busy(timeline: Timeline) -> Busy:
+    compute, out, into = (
+        float((spans[:, 1] - spans[:, 0]).sum()) for spans in (timeline.compute, timeline.swap_out, timeline.swap_in)
+    )
+    return Busy(compute, out, into, timeline.stall_seconds)

@@ -1,0 +1,51 @@
+"""Quantities as a reader wants them: one unit for a whole plot, enough digits, never a bare number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_BYTES = (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40))
+_SECONDS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit and how many bytes or seconds it is."""
+
+    name: str
+    size: float
+
+
+def byte_unit(largest: float) -> Unit:
+    """The unit for an axis that ends at `largest` bytes."""
+    return Unit(*next((unit for unit in reversed(_BYTES[:-1]) if largest >= unit[1]), _BYTES[0]))
+
+
+def second_unit(largest: float) -> Unit:
+    """The unit for an axis that ends at `largest` seconds."""
+    return Unit(*next((unit for unit in reversed(_SECONDS) if largest >= unit[1]), _SECONDS[0]))
+
+
+def bytes_text(size: float, digits: int = 2) -> str:
+    """`1.50 GiB`; whole bytes below one KiB."""
+    name, unit = next((unit for unit in reversed(_BYTES) if abs(size) >= unit[1]), _BYTES[0])
+    return f"{size:.0f} B" if unit == 1 else f"{size / unit:.{digits}f} {name}"
+
+
+def seconds_text(seconds: float, digits: int = 3) -> str:
+    """`1.84 s`, `848 ms`: `digits` significant digits."""
+    if seconds == 0:
+        return "0 s"
+    name, unit = next((unit for unit in reversed(_SECONDS) if abs(seconds) >= unit[1]), _SECONDS[0])
+    value = seconds / unit
+    return f"{value:.{max(0, digits - len(str(int(abs(value)))))}f} {name}"
+
+
+def percent_text(share: float) -> str:
+    """`66 %`; one decimal below ten."""
+    return f"{100 * share:.0f} %" if abs(share) >= 0.0995 else f"{100 * share:.1f} %"
+
+
+def count_text(number: int, noun: str) -> str:
+    """`1 op`, `1 500 ops`, with a narrow space between thousands."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", "\N{NARROW NO-BREAK SPACE}")
