@@ -66,7 +66,7 @@ def walk_addresses(
             desk.pinned[touched(flow, op, k)] = i
         inherits[i] = -1
         donor = uses.donor[i]
-        if donor >= 0 and returns[donor] < i:
+        if donor >= 0 and state[donor] == HERE and returns[donor] < i:
             heir = flow.creates[op]
             line[find(ground, living, donor)] = heir
             inherits[i], ground.offset[heir], fresh[heir] = donor, ground.offset[donor], i
