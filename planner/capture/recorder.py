@@ -90,11 +90,12 @@ class Recorder(private.TorchDispatchMode):
         if func is torch.ops.aten.lift_fresh.default and not isinstance(args[0], private.FakeTensor):
             result = func(*args)
             layout = self.layout(result)
-            self.constants[layout.storage] = (layout, args[0].detach().clone())
+            with private.no_modes():
+                self.constants[layout.storage] = (layout, args[0].clone())
             return result
         self.current = func
         args, kwargs = self._faked(args), {name: self._faked(value) for name, value in kwargs.items()}
-        result = func(*args, **kwargs)
+        result = private.fake_call(func, args, kwargs)
         module, source = self._where()
         self.events.append(
             Event(

@@ -48,12 +48,12 @@ class Step:
         self.seed = seed
         self.graph: Graph | None = None
         self._name = name
-        self._live: Live | None = None
+        self.live: Live | None = None
 
     @property
     def name(self) -> str:
         """What to call it in titles; without a name of its own, the model's class."""
-        source = self._live.model if self._live is not None else self.model
+        source = self.live.model if self.live is not None else self.model
         return self._name or (type(source).__name__ if isinstance(source, nn.Module) else _function_name(source))
 
     def make_model(self) -> nn.Module:
@@ -75,15 +75,15 @@ class Step:
 
     def materialize(self) -> Live:
         """The real module and batch, made from the seed when first asked for."""
-        if self._live is None:
+        if self.live is None:
             with torch.random.fork_rng():
                 torch.manual_seed(self.seed)
                 model = self.make_model()
                 torch.manual_seed(self.seed + 1)
                 batch = self.make_batch()
-            self._live = Live(model, batch, None)
-            self._prepare(self._live)
-        return self._live
+            self.live = Live(model, batch, None)
+            self._prepare(self.live)
+        return self.live
 
     def batch_leaves(self) -> list[torch.Tensor]:
         """The tensors of the real batch, in pytree order."""
@@ -102,8 +102,8 @@ class Step:
         live = self.materialize()
         other = copy.copy(self)
         other.graph = None
-        other._live = copy.deepcopy(live)
-        other.model, other.batch = other._live.model, other._live.batch
+        other.live = copy.deepcopy(live)
+        other.model, other.batch = other.live.model, other.live.batch
         return other
 
     def eager(self, batch: Any = None) -> torch.Tensor:
@@ -243,16 +243,16 @@ class TrainStep(Step):
         """An independent copy of the step in its present state, sharing nothing that a step changes."""
         other = super().clone()
         assert isinstance(other, TrainStep)
-        assert other._live is not None
+        assert other.live is not None
         if isinstance(other.optimizer, torch.optim.Optimizer):
-            assert other._live.optimizer is not None
-            other.optimizer = other._live.optimizer
+            assert other.live.optimizer is not None
+            other.optimizer = other.live.optimizer
         return other
 
     def groups(self, model: nn.Module) -> list[tuple[dict[str, Any], list[str]]]:
         """Per parameter group, the hyperparameters (with the learning rate of now) and the names of the parameters."""
         names = {id(m.tensor): m.name for m in members(model) if m.kind is Kind.PARAMETER}
-        optimizer = self._live.optimizer if self._live is not None else None
+        optimizer = self.live.optimizer if self.live is not None else None
         if optimizer is None:
             if isinstance(self.optimizer, torch.optim.Optimizer):
                 optimizer = self.optimizer

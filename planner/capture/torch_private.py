@@ -6,7 +6,7 @@ schemas and the identity of a storage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,10 +21,11 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import _disable_current_modes as no_modes
 
 __all__ = [
     "DATA_DEPENDENT", "UNSUPPORTED", "FakeTensor", "FakeTensorMode", "OpOverload", "TorchDispatchMode",
-    "arguments", "backward_sequence", "forward_sequence", "functional_form", "mutated_arguments",
+    "arguments", "backward_sequence", "fake_call", "forward_sequence", "functional_form", "mutated_arguments", "no_modes",
     "storage_identity",
 ]  # fmt: skip
 
@@ -39,6 +40,35 @@ _SILENT_UPDATES = {
     "aten::cudnn_batch_norm": (3, 4),
     "aten::miopen_batch_norm": (3, 4),
 }
+
+
+def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call an operator on fake tensors.
+
+    PyTorch's fake form of the grouped product, which mixtures of experts use, refuses all but bfloat16, unlike its
+    kernels.
+    """
+    if target is torch.ops.aten._grouped_mm.default and args[0].dtype is not torch.bfloat16:
+        return _grouped_product(*args, **kwargs)
+    return target(*args, **kwargs)
+
+
+def _grouped_product(
+    left: torch.Tensor,
+    right: torch.Tensor,
+    ends: torch.Tensor | None = None,
+    _bias: torch.Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    rows, columns = left.shape[-2], right.shape[-1]
+    groups = [ends.shape[0]] if left.dim() == right.dim() == 2 and ends is not None else []
+    if left.dim() == right.dim() == 3:
+        groups = [left.shape[0]]
+    dtype = out_dtype or left.dtype
+    lane = 16 // dtype.itemsize  # rows start at multiples of 16 bytes
+    width = -(-columns // lane) * lane
+    strides = [rows * width] * len(groups) + [width, 1]
+    return left.new_empty_strided([*groups, rows, columns], strides, dtype=dtype)
 
 
 def storage_identity(storage: torch.UntypedStorage) -> int:

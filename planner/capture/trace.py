@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from planner.capture import torch_private as private
 from planner.capture.failures import explain
+from planner.capture.fakes import check_devices, fake_batch, fake_members, fake_model, fake_tensor
 from planner.capture.members import Member, members, replace, restored
 from planner.capture.optimizers import state_names
 from planner.capture.program import ScalarRef
@@ -78,12 +79,18 @@ def trace(step: Step, progress: Progress) -> Trace:
     """
     fake = private.FakeTensorMode(allow_non_fake_inputs=True)
     progress(0.0, "building the model")
-    model = _model(step, fake)
+    live = step.live
+    given = live is not None or isinstance(step.model, nn.Module)
+    if live is not None:
+        model = live.model
+    else:
+        model = step.make_model() if given else fake_model(step.make_model, fake)
+    batch = live.batch if live is not None else fake_batch(step.make_batch, fake)
+    check_devices(model, batch, meta=not given)
     with restored(model):
         found = members(model)
-        batch = _batch(step, fake)
-        _check_devices(found, batch)
-        fakes = {id(m.tensor): _fake(m.tensor, fake) for m in found}
+        fakes = fake_members(found, fake)
+        batch = pytree.tree_map_only(torch.Tensor, lambda leaf: fake_tensor(leaf, fake, "a tensor of the batch"), batch)
         groups = step.groups(model)
         replace(model, fakes)
         paths = {id(module): path for path, module in model.named_modules()}
@@ -118,65 +125,6 @@ def trace(step: Step, progress: Progress) -> Trace:
         progress(0.7, "adding the optimizer")
         _update(result, recorder, groups, {m.name: m for m in found}, step)
     return result
-
-
-def _model(step: Step, fake: private.FakeTensorMode) -> nn.Module:
-    if step._live is not None:
-        return step._live.model
-    try:
-        with fake:
-            return step.make_model()
-    except private.DATA_DEPENDENT as error:
-        raise StowageError(
-            f"building the model needs values of tensors ({error.func}): pass a module instead of a function that makes one"
-        ) from error
-
-
-def _batch(step: Step, fake: private.FakeTensorMode) -> Any:
-    if step._live is not None:
-        batch = step._live.batch
-    else:
-        try:
-            with fake:
-                batch = step.make_batch()
-        except (*private.DATA_DEPENDENT, *private.UNSUPPORTED, RuntimeError):
-            batch = step.make_batch()
-    for leaf in tensor_leaves(batch):
-        if leaf.layout is not torch.strided or leaf.is_quantized:
-            what = "quantised" if leaf.is_quantized else str(leaf.layout).removeprefix("torch.")
-            raise StowageError(f"the batch holds a {what} tensor, which cannot be planned: make it dense")
-    return pytree.tree_map_only(torch.Tensor, lambda leaf: _fake(leaf, fake), batch)
-
-
-def _fake(tensor: torch.Tensor, fake: private.FakeTensorMode) -> torch.Tensor:
-    if isinstance(tensor, private.FakeTensor):
-        return tensor
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        what = "quantised" if tensor.is_quantized else str(tensor.layout).removeprefix("torch.")
-        raise StowageError(f"the model holds a {what} tensor, which cannot be planned: make it dense")
-    gradient, tensor.grad = (tensor.grad, None) if tensor.is_leaf else (None, None)
-    try:
-        return fake.from_tensor(tensor)
-    finally:
-        if tensor.is_leaf:
-            tensor.grad = gradient
-
-
-def _check_devices(found: list[Member], batch: Any) -> None:
-    of_model = {member.tensor.device for member in found}
-    of_batch = {leaf.device for leaf in tensor_leaves(batch)}
-    if any(device.type == "meta" for device in of_model | of_batch):
-        raise StowageError("the model or the batch is on the meta device: pass a function that makes it instead")
-    if len(of_model) > 1:
-        raise StowageError(f"the model is spread over {_listed(of_model)}: move it to one device")
-    if of_model and of_batch - of_model:
-        raise StowageError(
-            f"the batch is on {_listed(of_batch)} and the model on {_listed(of_model)}: move the batch to the model's device"
-        )
-
-
-def _listed(devices: set[torch.device]) -> str:
-    return " and ".join(sorted(str(device) for device in devices))
 
 
 def _held(member: Member, layout: Layout) -> Held:
@@ -237,7 +185,7 @@ def _update(
 ) -> None:
     recorder.phase = Phase.OPTIMIZER
     parameters = {held.name: held for held in result.held if held.kind is Kind.PARAMETER}
-    optimizer = step._live.optimizer if step._live is not None else getattr(step, "optimizer", None)
+    optimizer = step.live.optimizer if step.live is not None else getattr(step, "optimizer", None)
     kept = optimizer.state if isinstance(optimizer, torch.optim.Optimizer) else {}
     representatives: dict[tuple[int, float], str] = {}
     for place, (group, names) in enumerate(groups):
