@@ -2,10 +2,12 @@
 
 from planner.memory.budget import format_bytes, parse_budget
 from planner.memory.lifetimes import Chains, Lifetimes, lifetimes, takeover_chains
+from planner.memory.packing import Packing, pack
 from planner.memory.plan import HostResidency, Residency, SwapIn, SwapOut, SwapPlan
+from planner.memory.step_packing import pack_step, step_peak
 from planner.memory.timeline import Timeline
 
 __all__ = [
-    "Chains", "HostResidency", "Lifetimes", "Residency", "SwapIn", "SwapOut", "SwapPlan", "Timeline",
-    "format_bytes", "lifetimes", "parse_budget", "takeover_chains",
+    "Chains", "HostResidency", "Lifetimes", "Packing", "Residency", "SwapIn", "SwapOut", "SwapPlan", "Timeline",
+    "format_bytes", "lifetimes", "pack", "pack_step", "parse_budget", "step_peak", "takeover_chains",
 ]  # fmt: skip

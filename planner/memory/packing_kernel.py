@@ -1,0 +1,226 @@
+"""Placing boxes one by one, fast: which addresses are taken during a span of time?
+
+Time is cut into segments, the leaves of a binary tree. Every node keeps two sets of taken addresses: of boxes that
+are there during *all* of its time (`whole`) and of boxes that are there during *some* of it (`partly`). A span of time
+is a few nodes; what is taken in it is the union of their `partly` sets and of the `whole` sets above them.
+A set is a sorted linked list of disjoint intervals; because packed boxes touch, lists stay short.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Nodes = NDArray[np.int32]
+_WHOLE, _PARTLY = 0, 1
+_FREE, _USED = 0, 1
+
+
+@numba.njit(cache=True, nogil=True)
+def place(
+    order: Ints, lower: Ints, upper: Ints, size: Ints, fixed: Ints, segments: int, best_fit: bool
+) -> tuple[Ints, int]:
+    """Give every box an offset, in the given order.
+
+    Args:
+        order: which box comes when.
+        lower, upper: `[boxes]`, first segment and one past the last; boxes of no segment or no bytes get 0.
+        size: `[boxes]`, bytes.
+        fixed: `[boxes]`, an offset that is settled, or -1; these are placed first.
+        segments: number of time segments.
+        best_fit: take the smallest gap that is large enough instead of the lowest.
+
+    Returns:
+        The offsets, and a fixed box that meets another fixed one or -1.
+    """
+    leaves, depth = 1, 1
+    while leaves < segments:
+        leaves *= 2
+        depth += 1
+    sets = np.full((2, 2 * leaves), -1, np.int32)
+    nodes = np.empty((2, 2 * depth), np.int32)
+    lists = np.empty(4 * depth, np.int32)
+    pool = np.empty((4 * len(order) + 8 * depth, 2), np.int64)
+    follow = np.empty(len(pool), np.int32)
+    state = np.array([-1, 0])
+    offset = np.zeros(len(order), np.int64)
+    clash = -1
+    for settled in (True, False):
+        for box in order:
+            if (fixed[box] >= 0) != settled:
+                continue
+            offset[box] = max(fixed[box], 0)
+            if size[box] == 0 or lower[box] >= upper[box]:
+                continue
+            inside, around = _nodes_of(lower[box], upper[box], leaves, nodes)
+            count = _lists_of(inside, around, sets, lists)
+            if settled:
+                if _lowest_gap(lists, count, fixed[box], size[box], pool, follow)[0] != fixed[box]:
+                    clash = box
+            elif best_fit:
+                offset[box] = _smallest_gap(lists, count, size[box], pool, follow)
+            else:
+                offset[box] = _lowest_gap(lists, count, 0, size[box], pool, follow)[0]
+            if state[_USED] + 6 * depth > len(pool):
+                pool = np.concatenate((pool, np.empty_like(pool)))
+                follow = np.concatenate((follow, np.empty_like(follow)))
+            low, high = offset[box], offset[box] + size[box]
+            for node in inside:
+                _unite(sets[_WHOLE], node, low, high, pool, follow, state)
+                _unite(sets[_PARTLY], node, low, high, pool, follow, state)
+            for node in around:
+                _unite(sets[_PARTLY], node, low, high, pool, follow, state)
+    return offset, clash
+
+
+@numba.njit(cache=True, nogil=True)
+def _nodes_of(lower: int, upper: int, leaves: int, nodes: Nodes) -> tuple[Nodes, Nodes]:
+    """The fewest nodes that make up a span, and all nodes above them."""
+    inside, around = 0, 0
+    left, right = lower + leaves, upper + leaves
+    first, last = left, right - 1
+    while left < right:
+        if left & 1:
+            nodes[0, inside] = left
+            inside += 1
+            left += 1
+        if right & 1:
+            right -= 1
+            nodes[0, inside] = right
+            inside += 1
+        left >>= 1
+        right >>= 1
+    # A node above them contains one end of the span and reaches out of it.
+    width = 1
+    while first > 1:
+        first, last, width = first >> 1, last >> 1, 2 * width
+        if first * width - leaves < lower or (first + 1) * width - leaves > upper:
+            nodes[1, around] = first
+            around += 1
+        if last != first and (last * width - leaves < lower or (last + 1) * width - leaves > upper):
+            nodes[1, around] = last
+            around += 1
+    return nodes[0, :inside], nodes[1, :around]
+
+
+@numba.njit(cache=True, nogil=True)
+def _lists_of(inside: Nodes, around: Nodes, sets: Nodes, lists: Nodes) -> int:
+    """Collect the heads of the lists that together hold what is taken in a span; returns how many."""
+    count = 0
+    for node in inside:
+        if sets[_PARTLY, node] >= 0:
+            lists[count] = sets[_PARTLY, node]
+            count += 1
+    for node in around:
+        if sets[_WHOLE, node] >= 0:
+            lists[count] = sets[_WHOLE, node]
+            count += 1
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _lowest_gap(lists: Nodes, count: int, at: int, size: int, pool: Ints, follow: Nodes) -> tuple[int, int]:
+    """The lowest address from `at` on with `size` free bytes, and the end of that gap (-1: open)."""
+    moved = True
+    while moved:
+        moved = False
+        for k in range(count):
+            taken = lists[k]
+            while taken >= 0 and pool[taken, 1] <= at:
+                taken = follow[taken]
+            if taken >= 0 and pool[taken, 0] < at + size:
+                at = pool[taken, 1]
+                taken = follow[taken]
+                moved = True
+            lists[k] = taken
+    top = -1
+    for k in range(count):
+        if lists[k] >= 0 and (top < 0 or pool[lists[k], 0] < top):
+            top = pool[lists[k], 0]
+    return at, top
+
+
+@numba.njit(cache=True, nogil=True)
+def _smallest_gap(lists: Nodes, count: int, size: int, pool: Ints, follow: Nodes) -> int:
+    """The address of the smallest gap of at least `size` bytes; of equal ones the lowest."""
+    best, least, at = -1, 0, 0
+    while True:
+        at, top = _lowest_gap(lists, count, at, size, pool, follow)
+        if top < 0:
+            return at if best < 0 else best
+        if best < 0 or top - at < least:
+            best, least = at, top - at
+            if least == size:
+                return best
+        at = top
+
+
+@numba.njit(cache=True, nogil=True)
+def _unite(heads: Nodes, node: int, low: int, high: int, pool: Ints, follow: Nodes, state: Ints) -> None:
+    """Add an interval to the set of a node, joining it with what it touches."""
+    before, at = -1, heads[node]
+    while at >= 0 and pool[at, 1] < low:
+        before, at = at, follow[at]
+    if at >= 0 and pool[at, 0] <= high:
+        pool[at, 0] = min(pool[at, 0], low)
+        high = max(high, pool[at, 1])
+        after = follow[at]
+        while after >= 0 and pool[after, 0] <= high:
+            high = max(high, pool[after, 1])
+            joined, after = after, follow[after]
+            follow[joined] = state[_FREE]
+            state[_FREE] = joined
+        pool[at, 1] = high
+        follow[at] = after
+        return
+    if state[_FREE] >= 0:
+        new = state[_FREE]
+        state[_FREE] = follow[new]
+    else:
+        new = state[_USED]
+        state[_USED] += 1
+    pool[new, 0], pool[new, 1] = low, high
+    follow[new] = at
+    if before < 0:
+        heads[node] = new
+    else:
+        follow[before] = new
+
+
+@numba.njit(cache=True, nogil=True)
+def live_bound(lower: Ints, upper: Ints, size: Ints, padding: Ints, by_padding: Ints, segments: int) -> int:
+    """The least height any placement has: the most bytes alive at once, less the padding of whatever lies on top.
+
+    Args:
+        lower, upper: `[boxes]`, in segments.
+        size: `[boxes]`, bytes, rounded up to the alignment.
+        padding: `[boxes]`, what the rounding added.
+        by_padding: boxes by descending padding.
+        segments: number of time segments.
+    """
+    live = np.zeros(segments + 1, np.int64)
+    for box in range(len(size)):
+        if lower[box] < upper[box]:
+            live[lower[box]] += size[box]
+            live[upper[box]] -= size[box]
+    # Each segment is painted once, by the live box of most padding; `onward` skips what is painted.
+    spare = np.zeros(segments, np.int64)
+    onward = np.arange(segments + 1)
+    for box in by_padding:
+        if padding[box] == 0:
+            break
+        at = lower[box]
+        while at < upper[box]:
+            if onward[at] == at:
+                spare[at] = padding[box]
+                onward[at] = at + 1
+            onward[at] = onward[onward[at]]
+            at = onward[at]
+    bound = 0
+    alive = 0
+    for segment in range(segments):
+        alive += live[segment]
+        bound = max(bound, alive - spare[segment])
+    return bound

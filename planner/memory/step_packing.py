@@ -1,0 +1,42 @@
+"""What a step needs when nothing is swapped: the arena of its captured order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.graph import Graph, GraphArrays, arrays
+from planner.memory.lifetimes import lifetimes, takeover_chains
+from planner.memory.packing import Packing, pack
+
+
+def pack_step(
+    graph: Graph | GraphArrays,
+    order: Sequence[int] | NDArray[np.integer] | None = None,
+    *,
+    alignment: int = 64,
+    capacity: int | None = None,
+) -> Packing:
+    """Place every storage of a step once, for as long as it lives; nothing is swapped.
+
+    Args:
+        graph: the graph, or its arrays.
+        order: the op in each slot; without it, the captured order.
+        alignment: every offset is a multiple of this many bytes.
+        capacity: be content with this height, in bytes.
+
+    Returns:
+        One offset per storage; what takes over another's memory has its offset, and what never lives has 0.
+    """
+    flat = graph if isinstance(graph, GraphArrays) else arrays(graph)
+    chains = takeover_chains(lifetimes(flat, order))
+    packing = pack(chains.lower, chains.upper, flat.bytes, capacity=capacity, alignment=alignment)
+    offsets = packing.offsets[chains.head]
+    return Packing(offsets, packing.height, packing.max_live, packing.optimal, packing.seconds)
+
+
+def step_peak(graph: Graph | GraphArrays, alignment: int = 64) -> int:
+    """Bytes of device memory that the captured order takes when nothing is swapped: 100 % in a budget."""
+    return pack_step(graph, alignment=alignment).height
