@@ -6,9 +6,12 @@ import heapq
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.graph import Graph, Kind, Phase
-from planner.swap.problem import Ints, Problem
+from planner.swap.problem import Flags, Ints, Problem
+
+Ids = NDArray[np.int64]
 
 
 def orders(problem: Problem) -> Iterator[tuple[str, Ints]]:
@@ -44,24 +47,27 @@ def grouped(problem: Problem) -> Ints:
     return _by_group(problem, _groups(problem.graph), late)
 
 
-def _groups(graph: Graph) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The largest parameter each op works on, itself or through its module; -1 where there is none."""
-    sizes = [storage.bytes if storage.kind is Kind.PARAMETER else -1 for storage in graph.storages]
+def _groups(graph: Graph) -> Ids:
+    """The largest parameter that each op reads, writes, or makes the gradient of; -1 where there is none."""
+    sizes = [storage.bytes for storage in graph.storages]
+    parameters = {storage.id for storage in graph.storages if storage.kind is Kind.PARAMETER}
     groups = np.full(len(graph.ops), -1, np.int64)
     of_module: dict[str, int] = {}
     for op in graph.ops:
-        own = max((*graph.reads[op.id], *graph.writes[op.id]), key=sizes.__getitem__, default=-1)
-        if own >= 0 and sizes[own] >= 0:
-            groups[op.id] = own
-            if op.phase is Phase.FORWARD and op.module and sizes[own] > sizes[of_module.get(op.module, own)] - 1:
-                of_module[op.module] = own
+        own = parameters.intersection((*graph.reads[op.id], *graph.writes[op.id]))
+        if own:
+            groups[op.id] = chosen = max(sorted(own), key=sizes.__getitem__)
+            if op.phase is Phase.FORWARD:
+                of_module[op.module] = max(of_module.get(op.module, chosen), chosen, key=sizes.__getitem__)
     for op in graph.ops:
-        if groups[op.id] < 0 and op.phase is Phase.BACKWARD and op.module in of_module:
-            groups[op.id] = of_module[op.module]
+        near = of_module.get(op.module, -1)
+        if groups[op.id] < 0 and op.phase is Phase.BACKWARD and near >= 0:
+            if any(sizes[storage] == sizes[near] for storage in graph.writes[op.id]):
+                groups[op.id] = near
     return groups
 
 
-def _by_group(problem: Problem, groups: np.ndarray[tuple[int], np.dtype[np.int64]], late: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Ints:
+def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
     """List scheduling: ops without a group first, then the current group, then the group whose op is earliest."""
     before, after = problem.predecessors, problem.successors
     waits = np.diff(before.start).tolist()
