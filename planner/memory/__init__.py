@@ -1,6 +1,7 @@
 """Lifetimes, offsets, plans, and the validator that shares no code with any planner."""
 
 from planner.memory.budget import format_bytes, parse_budget
+from planner.memory.buffers import Buffers, read_buffers, write_buffers
 from planner.memory.lifetimes import Chains, Lifetimes, lifetimes, takeover_chains
 from planner.memory.packing import Packing, pack
 from planner.memory.plan import HostResidency, Residency, SwapIn, SwapOut, SwapPlan
@@ -8,6 +9,7 @@ from planner.memory.step_packing import pack_step, step_peak
 from planner.memory.timeline import Timeline
 
 __all__ = [
-    "Chains", "HostResidency", "Lifetimes", "Packing", "Residency", "SwapIn", "SwapOut", "SwapPlan", "Timeline",
-    "format_bytes", "lifetimes", "pack", "pack_step", "parse_budget", "step_peak", "takeover_chains",
+    "Buffers", "Chains", "HostResidency", "Lifetimes", "Packing", "Residency", "SwapIn", "SwapOut", "SwapPlan",
+    "Timeline", "format_bytes", "lifetimes", "pack", "pack_step", "parse_budget", "read_buffers", "step_peak",
+    "takeover_chains", "write_buffers",
 ]  # fmt: skip

@@ -50,7 +50,7 @@ def pack(
     boxes get the same offsets every time.
 
     Args:
-        lower, upper: `[boxes]`, alive at times `lower <= t < upper`.
+        lower, upper: `[boxes]`, alive at times `lower <= t < upper`; where they are equal, never.
         sizes: `[boxes]`, bytes.
         capacity: stop as soon as the height is no more than this; without it, when it is provably least.
         alignment: every offset is a multiple of this many bytes.
@@ -124,7 +124,8 @@ class _Boxes:
         ):
             if wrong.any():
                 raise StowageError(f"box {int(np.argmax(wrong))} {what}; correct it")
-        return cls(begin, end, size, alignment, np.maximum(offset, -1))
+        # What is never alive takes no memory.
+        return cls(begin, end, np.where(begin < end, size, 0), alignment, np.maximum(offset, -1))
 
     def attempts(self, goal: int, rounds: int) -> Iterator[tuple[Ints, bool]]:
         """Orders, each with whether to take the best fit; later ones depend on how earlier ones went."""

@@ -1,0 +1,163 @@
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import StowageError
+from planner.graph import arrays
+from planner.memory import lifetimes, pack, pack_step, step_peak
+from tests.memory.graphs import random_graph, random_order
+
+BOX = st.tuples(st.integers(0, 12), st.integers(0, 8), st.integers(0, 20))
+
+
+def columns(boxes):
+    lower = [low for low, _, _ in boxes]
+    return lower, [low + length for low, length, _ in boxes], [size for _, _, size in boxes]
+
+
+def meetings(lower, upper, sizes, offsets):
+    """Pairs of boxes that share a byte at some time, byte by byte and time by time."""
+    owner, pairs = {}, []
+    for box, (low, up, size, offset) in enumerate(zip(lower, upper, sizes, offsets, strict=True)):
+        for place in ((t, byte) for t in range(low, up) for byte in range(offset, offset + size)):
+            if owner.setdefault(place, box) != box:
+                pairs.append((owner[place], box))
+    return pairs
+
+
+def live(lower, upper, sizes):
+    return max(
+        (sum(s for a, b, s in zip(lower, upper, sizes, strict=True) if a <= t < b) for t in range(32)), default=0
+    )
+
+
+def least_height(lower, upper, sizes, alignment):
+    """The least height of all placements: some order, each box as low as it can, reaches it."""
+    best = 0
+    present = [box for box, size in enumerate(sizes) if size and lower[box] < upper[box]]
+    for order in permutations(present):
+        offsets = {}
+        for box in order:
+            others = [o for o in offsets if lower[o] < upper[box] and lower[box] < upper[o]]
+            at = 0
+            while any(offsets[o] < at + sizes[box] and at < offsets[o] + sizes[o] for o in others):
+                at += alignment
+            offsets[box] = at
+        height = max((offsets[box] + sizes[box] for box in offsets), default=0)
+        best = min(best or height, height)
+    return best
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(BOX, max_size=30), st.sampled_from([1, 1, 4, 16]), st.integers(0, 12))
+def test_boxes_that_are_alive_together_share_no_byte(boxes, alignment, rounds):
+    lower, upper, sizes = columns(boxes)
+    packing = pack(lower, upper, sizes, alignment=alignment, rounds=rounds)
+    assert meetings(lower, upper, sizes, packing.offsets) == []
+    assert (packing.offsets % alignment == 0).all()
+    tops = [o + s for a, b, o, s in zip(lower, upper, packing.offsets, sizes, strict=True) if a < b]
+    assert packing.height == max(tops, default=0)
+    if alignment == 1:
+        assert packing.max_live == live(lower, upper, sizes)
+    assert packing.optimal == (packing.height == packing.max_live)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(BOX, max_size=5), st.sampled_from([1, 4, 16]))
+def test_optimal_is_said_only_of_the_least_height(boxes, alignment):
+    lower, upper, sizes = columns(boxes)
+    packing = pack(lower, upper, sizes, alignment=alignment)
+    least = least_height(lower, upper, sizes, alignment)
+    assert packing.max_live <= least <= packing.height
+    assert not packing.optimal or packing.height == least
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(BOX, max_size=20), st.lists(BOX, max_size=6), st.sampled_from([1, 8]))
+def test_settled_offsets_stay_and_the_others_avoid_them(free, settled, alignment):
+    below = pack(*columns(settled), alignment=alignment)
+    lower, upper, sizes = columns(settled + free)
+    fixed = [*below.offsets.tolist(), *([-1] * len(free))]
+    packing = pack(lower, upper, sizes, fixed=fixed, alignment=alignment, rounds=6)
+    assert packing.offsets[: len(settled)].tolist() == below.offsets.tolist()
+    assert meetings(lower, upper, sizes, packing.offsets) == []
+
+
+def test_settled_boxes_that_meet_are_refused():
+    with pytest.raises(StowageError, match="settle only one"):
+        pack([0, 1], [2, 3], [8, 8], fixed=[0, 4])
+    assert pack([0, 2], [2, 3], [8, 8], fixed=[0, 4]).height == 12
+
+
+@pytest.mark.parametrize(
+    ("boxes", "options", "says"),
+    [
+        (([0], [1, 2], [4]), {}, "lists of one length"),
+        (([[0]], [[1]], [[4]]), {}, "lists of one length"),
+        (([2], [1], [4]), {}, "box 0 ends before it begins"),
+        (([0, 0], [1, 1], [4, -4]), {}, "box 1 has a negative size"),
+        (([0], [1], [4.5]), {}, "whole numbers"),
+        (([0], [1], [4]), {"alignment": 0}, "alignment of 0"),
+        (([0], [1], [4]), {"alignment": 8, "fixed": [4]}, "no multiple of 8"),
+        (([0], [1], [4]), {"fixed": [0, 1]}, "lists of one length"),
+    ],
+)
+def test_nonsense_is_refused(boxes, options, says):
+    with pytest.raises(StowageError, match=says):
+        pack(*boxes, **options)
+
+
+def test_no_boxes_need_no_memory():
+    packing = pack([], [], [])
+    assert (packing.height, packing.max_live, packing.optimal) == (0, 0, True)
+
+
+def test_the_search_stops_at_the_capacity_and_goes_on_without():
+    rng = np.random.default_rng(3)
+    lower = rng.integers(0, 200, 300)
+    upper = lower + rng.integers(1, 60, 300)
+    sizes = rng.integers(1, 1000, 300)
+    loose = pack(lower, upper, sizes, capacity=10**9)
+    tight = pack(lower, upper, sizes)
+    assert loose.max_live <= tight.height < loose.height <= 10**9
+    again = pack(lower, upper, sizes)
+    assert (again.offsets == tight.offsets).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_cut_square_is_packed_nearly_whole(seed):
+    """Rectangles cut from a square fit back into it, so the square's side is the least height."""
+    rng = np.random.default_rng(seed)
+    pieces = [(0, 64, 0, 2**20)]
+    while len(pieces) < 150:
+        low, up, bottom, top = pieces.pop(rng.integers(len(pieces)))
+        if rng.random() < 0.5 and up - low > 1:
+            cut = int(rng.integers(low + 1, up))
+            pieces += [(low, cut, bottom, top), (cut, up, bottom, top)]
+        else:
+            cut = int(rng.integers(bottom + 1, top)) if top - bottom > 1 else top
+            pieces += [(low, up, bottom, cut), (low, up, cut, top)]
+    box = np.array([piece for piece in pieces if piece[3] > piece[2]])
+    packing = pack(box[:, 0], box[:, 1], box[:, 3] - box[:, 2])
+    assert packing.max_live == 2**20
+    assert packing.height <= 1.25 * 2**20
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from([1, 16, 64]))
+def test_a_step_is_packed_with_takeovers_at_one_address(seed, shuffle, alignment):
+    graph = random_graph(seed)
+    order = random_order(graph, shuffle)
+    life = lifetimes(graph, order)
+    packing = pack_step(arrays(graph), order, alignment=alignment)
+    sizes = [storage.bytes for storage in graph.storages]
+    assert meetings(life.birth, life.end, sizes, packing.offsets) == []
+    heirs = np.flatnonzero(life.donor >= 0)
+    assert (packing.offsets[heirs] == packing.offsets[life.donor[heirs]]).all()
+    alive = life.birth < life.end
+    assert packing.height == max((packing.offsets + sizes)[alive], default=0)
+    assert packing.height >= life.peak_bytes
+    assert step_peak(graph, alignment) == pack_step(graph, alignment=alignment).height
