@@ -1,1 +1,12 @@
 """Running a plan on a device, to the bit and to the byte."""
+
+from planner.rooms import make_callable
+from planner.run.compare import same_bits
+from planner.run.cpu import CpuDevice
+from planner.run.device import Device, Stream
+from planner.run.executor import Executor, StepRecord
+from planner.run.running import RunResult, run
+
+make_callable(__name__)
+
+__all__ = ["CpuDevice", "Device", "Executor", "RunResult", "StepRecord", "Stream", "run", "same_bits"]

@@ -1,0 +1,187 @@
+"""Running a plan: every call is bound once, a step is a walk over bound calls and what the streams need between them.
+
+The executor believes its plan; `planner.run.run` has it validated first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from planner.capture.kernels import Bound
+from planner.capture.program import Program
+from planner.graph import Graph
+from planner.memory.plan import SwapPlan
+from planner.memory.timeline import Timeline
+from planner.run.binding import Binder
+from planner.run.device import Device
+from planner.run.held import Held
+from planner.run.measure import Clock, Temporaries
+from planner.run.places import Places
+from planner.run.randomness import Pins, reordered
+from planner.run.stress import POISON, Stress
+from planner.run.walk import Segment, Walk
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """What a step returned, and when everything happened.
+
+    Args:
+        outputs: copies of the graph's outputs, the loss first.
+        timeline: measured.
+    """
+
+    outputs: tuple[Tensor, ...]
+    timeline: Timeline
+
+
+class Executor:
+    """A plan on a device, ready to make steps; use it in a `with` statement, which ends the streams.
+
+    Args:
+        graph: the plan's graph, with its program; workspaces are the plan's.
+        plan: valid for the graph.
+        device: with an arena of `plan.peak_bytes` and a host slab of `plan.host_bytes`.
+        stress: whether to delay and poison, so that races show.
+
+    Raises:
+        StowageError: the plan reads what is not there, or would have a kernel overwrite an input that it still reads.
+    """
+
+    def __init__(self, graph: Graph, plan: SwapPlan, device: Device, *, stress: bool = False) -> None:
+        self.graph = graph.with_workspaces(dict(plan.workspaces))
+        self.plan, self.device = plan, device
+        program: Program = graph.program
+        self._program, self._stress = program, stress
+        self._number = 0
+        with torch.inference_mode():
+            self._places = Places(plan, self.graph, device.arena, device.host)
+            self._binder = Binder(self.graph, program, plan, self._places)
+            self._scalars = dict(program.scalars(0))
+            self._held = Held(self.graph, program, plan, self._places)
+            calls = [self._binder.bind(slot, self._scalars) for slot in range(len(plan.order))]
+            self._pins = self._pin(calls) if reordered(self.graph, plan) else None
+            delays = Stress(self.graph, plan, self._places) if stress else None
+            self._segments = Walk(self.graph, plan, device, self._places, self._pins, delays).segments(calls)
+        self._temporaries = Temporaries(self.graph, plan)
+        self._clock = Clock(self.graph, plan, [len(segment.calls) for segment in self._segments])
+        self._changing = self._changing_calls()
+
+    @property
+    def peak_bytes(self) -> int:
+        """The highest byte of the arena that a call, a copy or temporary memory has used so far."""
+        return max(self._places.top_bytes, self._temporaries.top_bytes)
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Put parameters, buffers, optimizer state and constants where the plan has them when a step starts.
+
+        Args:
+            state: tensors by the keys of `TrainStep.state()`.
+        """
+        with torch.inference_mode():
+            if self._stress:
+                self.device.arena.fill_(POISON)
+                self.device.host.fill_(POISON)
+            self._held.load(state)
+            self._number = 0
+
+    def state(self) -> dict[str, Tensor]:
+        """Parameters, buffers and optimizer state where they lie between steps; the next step changes them."""
+        return self._held.state()
+
+    def step(self, batch: Sequence[Tensor]) -> StepRecord:
+        """Make one step.
+
+        Args:
+            batch: the leaves of the batch.
+
+        Raises:
+            StowageError: an op used more temporary memory than the plan has for it.
+        """
+        device = self.device
+        with torch.inference_mode():
+            self._set_scalars()
+            self._held.load_batch(batch)
+            if self._pins is not None:
+                self._pins.begin()
+            start = device.begin()
+            marks = self._walk() if self._number else self._first_walk()
+            device.synchronize()
+            marks.append(device.mark())
+            if self._pins is not None:
+                self._pins.pin(-1)
+            outputs = self._held.outputs()
+        self._number += 1
+        seconds = device.seconds(start, marks)
+        return StepRecord(outputs, self._clock.timeline(seconds, *device.copy_seconds(start)))
+
+    def close(self) -> None:
+        """End the device's streams and give its memory back."""
+        self.device.close()
+
+    def __enter__(self) -> Executor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _walk(self) -> list[Any]:
+        marks: list[Any] = []
+        stamp, mark = marks.append, self.device.mark
+        for segment in self._segments:
+            for function, args in segment.actions:
+                function(*args)
+            stamp(mark())
+            for function, args, kwargs in segment.calls:
+                function(*args, **kwargs)
+                stamp(mark())
+        return marks
+
+    def _first_walk(self) -> list[Any]:
+        """The same, while the results that live outside of the arena for a moment are counted."""
+        marks: list[Any] = []
+        for segment in self._segments:
+            for function, args in segment.actions:
+                function(*args)
+            marks.append(self.device.mark())
+            for slot, bound in enumerate(segment.calls, segment.first):
+                self._temporaries.run(slot, bound)
+                marks.append(self.device.mark())
+        return marks
+
+    def _set_scalars(self) -> None:
+        """Bind the calls anew whose numbers are others in this step, such as the learning rate."""
+        values = dict(self._program.scalars(self._number))
+        changed = {name for name, value in values.items() if self._scalars.get(name) != value}
+        self._scalars = values
+        if not changed:
+            return
+        for segment, place, slot, names in self._changing:
+            if names & changed:
+                segment.calls[place] = self._binder.bind(slot, values)
+
+    def _changing_calls(self) -> list[tuple[Segment, int, int, frozenset[str]]]:
+        names = [self._binder.scalar_names(op) for op in self.plan.order]
+        return [
+            (segment, place, slot, names[slot])
+            for segment in self._segments
+            for place, slot in enumerate(range(segment.first, segment.first + len(segment.calls)))
+            if names[slot]
+        ]
+
+    def _pin(self, calls: list[Bound]) -> Pins:
+        order = self.plan.order
+        random = {op: calls[slot] for slot, op in enumerate(order) if self.graph.ops[op].random}
+
+        def caller(bound: Bound) -> Callable[[], None]:
+            return lambda: bound.function(*bound.args, **bound.kwargs)
+
+        return Pins(self.graph, {op: caller(bound) for op, bound in random.items()})

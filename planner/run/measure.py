@@ -1,0 +1,119 @@
+"""What a step did: when everything happened, and how much temporary memory it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from torch import Tensor
+
+from planner.capture.kernels import Bound, is_functional
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.memory.plan import SwapPlan
+from planner.memory.timeline import Timeline
+
+Span = tuple[float, float]
+
+
+class Temporaries:
+    """Counts the results that lie outside of the arena for a moment against what the plan has for them.
+
+    Args:
+        graph: with the plan's workspaces.
+        plan: the plan.
+
+    Attributes:
+        top_bytes: where in the arena the counted bytes would have ended, at most.
+    """
+
+    def __init__(self, graph: Graph, plan: SwapPlan) -> None:
+        self._graph, self._plan = graph, plan
+        self._offsets = {stay.storage: stay.offset for stay in plan.residencies}
+        self.top_bytes = 0
+
+    def run(self, slot: int, bound: Bound) -> None:
+        """Run a call, and count its results if it returns them instead of writing them in place.
+
+        Raises:
+            StowageError: they are larger than the op's workspace.
+        """
+        if not is_functional(bound):
+            bound.function(*bound.args, **bound.kwargs)
+            return
+        target, args, kwargs, results = bound.args
+        values = target(*args, **kwargs)
+        listed = (values,) if isinstance(values, Tensor) else values
+        storages = {v.untyped_storage().data_ptr(): v.untyped_storage().nbytes() for v in listed if v is not None}
+        used = sum(storages.values())
+        op = self._graph.ops[self._plan.order[slot]]
+        reserved = self._graph.workspace_bytes(op.id)
+        if used > reserved:
+            raise StowageError(
+                f"{op.name} takes {used} bytes of temporary memory and the plan has {reserved} for it; "
+                "plan again on this machine"
+            )
+        if used:
+            self.top_bytes = max(self.top_bytes, self._offsets[op.workspace] + used)
+        for result, value in zip(results, listed, strict=True):
+            if result is not None and value is not None:
+                result.copy_(value)
+
+
+class Clock:
+    """Makes timelines of a plan from the times that were measured.
+
+    Args:
+        graph: with the plan's workspaces.
+        plan: the plan.
+        sizes: calls in each segment of the walk.
+    """
+
+    def __init__(self, graph: Graph, plan: SwapPlan, sizes: Sequence[int]) -> None:
+        # a mark before each segment and one after each call: where the starts are, the stops follow
+        self._starts = np.array([m for first, size in _offsets(sizes) for m in range(first, first + size)], np.int64)
+        n = len(plan.order)
+        arrivals = {(copy.storage, copy.start): index for index, copy in enumerate(plan.swap_ins)}
+        departures = {(copy.storage, copy.release): index for index, copy in enumerate(plan.swap_outs)}
+        begins, ends, leaving, gained, lost = [], [], [], [], []
+        for stay in plan.residencies:
+            facts = graph.storages[stay.storage]
+            copy = arrivals.get((stay.storage, stay.start), -1)
+            # of the times [0, op starts, swap-in starts]
+            begins.append(1 + n + copy if copy >= 0 else 0 if facts.held else 1 + stay.start)
+            gained.append(facts.bytes)
+            copy = departures.get((stay.storage, stay.stop), -1)
+            if stay.stop < n or copy >= 0:
+                # of the times [0, op stops], and of [0, swap-out stops]: memory is free when both have passed
+                ends.append(stay.stop)
+                leaving.append(1 + copy)
+                lost.append(facts.bytes)
+        self._begins, self._ends, self._leaving = (np.array(column, np.int64) for column in (begins, ends, leaving))
+        self._changes = np.concatenate([np.array(gained, np.int64), -np.array(lost, np.int64)])
+
+    def timeline(self, marks: Sequence[float], outs: list[Span], ins: list[Span]) -> Timeline:
+        """The timeline of a step.
+
+        Args:
+            marks: seconds, per segment one before its first call and one after each, then one for the step's end.
+            outs, ins: spans of the copies.
+        """
+        stamps = np.array(marks, np.float64)
+        compute = np.stack([stamps[self._starts], stamps[self._starts + 1]], axis=1)
+        swap_out, swap_in = (np.array(spans, np.float64).reshape(-1, 2) for spans in (outs, ins))
+        begins = np.concatenate([[0.0], compute[:, 0], swap_in[:, 0]])[self._begins]
+        done, gone = np.append(0.0, compute[:, 1]), np.append(0.0, swap_out[:, 1])
+        ends = np.maximum(done[self._ends], gone[self._leaving])
+        times = np.concatenate([begins, ends])
+        order = np.lexsort((self._changes, times))
+        levels = np.cumsum(self._changes[order])
+        times = times[order]
+        settled = np.append(times[1:] != times[:-1], True)  # at one moment, what holds after all of its changes
+        return Timeline(float(stamps[-1]), compute, swap_out, swap_in, times[settled], levels[settled])
+
+
+def _offsets(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    first = 0
+    for size in sizes:
+        yield first, size
+        first += size + 1

@@ -1,0 +1,108 @@
+"""Where every tensor lies in the slabs, slot by slot, as tensors that kernels can be called with."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+
+import torch
+from torch import Tensor
+
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.graph import Tensor as GraphTensor
+from planner.memory.plan import HostResidency, Residency, SwapPlan
+
+
+class Places:
+    """Views of the arena and the host slab.
+
+    Args:
+        plan, graph: the plan, and its graph with the plan's workspaces.
+        arena, host: `[bytes]` of uint8.
+    """
+
+    def __init__(self, plan: SwapPlan, graph: Graph, arena: Tensor, host: Tensor) -> None:
+        self._graph, self._arena, self._host = graph, arena, host
+        self._stays: dict[int, list[Residency]] = defaultdict(list)
+        self._host_stays: dict[int, list[HostResidency]] = defaultdict(list)
+        for stay in sorted(plan.residencies, key=lambda stay: stay.start):
+            self._stays[stay.storage].append(stay)
+        for place in plan.host_residencies:
+            self._host_stays[place.storage].append(place)
+        self._views: dict[tuple[int, int], Tensor] = {}
+        self.top_bytes = 0  # the end of the highest byte of the arena that anything was ever bound to
+
+    def residency(self, storage: int, slot: int) -> Residency | None:
+        """The stay on the device that covers a slot."""
+        stays = self._stays[storage]
+        index = bisect_right(stays, slot, key=lambda stay: stay.start) - 1
+        return stays[index] if index >= 0 and slot < stays[index].stop else None
+
+    def residency_until(self, storage: int, slot: int) -> Residency | None:
+        """The stay on the device that stops at a slot."""
+        return next((stay for stay in self._stays[storage] if stay.stop == slot), None)
+
+    def residency_from(self, storage: int, slot: int) -> Residency | None:
+        """The stay on the device that begins at a slot."""
+        return next((stay for stay in self._stays[storage] if stay.start == slot), None)
+
+    def host_residency(self, storage: int, start: int, stop: int) -> HostResidency | None:
+        """The place in the host slab that a storage has from slot `start` to slot `stop`."""
+        stays = self._host_stays[storage]
+        return next((stay for stay in stays if stay.start <= start and stop <= stay.stop), None)
+
+    def tensor(self, tensor: int, stay: Residency | None) -> Tensor:
+        """A tensor of the graph during a stay of its storage on the device."""
+        facts = self._graph.tensors[tensor]
+        if stay is None:
+            return self._empty(facts)
+        key = (tensor, stay.offset)
+        if key not in self._views:
+            self._views[key], top = self._view(facts, self._arena, stay.offset)
+            self.top_bytes = max(self.top_bytes, top)
+        return self._views[key]
+
+    def host_tensor(self, tensor: int, stay: HostResidency) -> Tensor:
+        """A tensor of the graph in the host slab."""
+        return self._view(self._graph.tensors[tensor], self._host, stay.offset)[0]
+
+    def device_bytes(self, stay: Residency) -> Tensor:
+        """The bytes of a stay on the device, `[n]` of uint8."""
+        size = self._graph.storages[stay.storage].bytes
+        self.top_bytes = max(self.top_bytes, stay.offset + size)
+        return self._slice(self._arena, stay.storage, stay.offset)
+
+    def host_bytes(self, stay: HostResidency) -> Tensor:
+        """The bytes of a stay in the host slab, `[n]` of uint8."""
+        return self._slice(self._host, stay.storage, stay.offset)
+
+    def _slice(self, slab: Tensor, storage: int, offset: int) -> Tensor:
+        facts = self._graph.storages[storage]
+        if offset < 0 or offset + facts.bytes > len(slab):
+            raise _outside(facts.name)
+        return slab[offset : offset + facts.bytes]
+
+    def _view(self, facts: GraphTensor, slab: Tensor, offset: int) -> tuple[Tensor, int]:
+        """A view of a slab, and the end of its last byte."""
+        storage = self._graph.storages[facts.storage]
+        dtype: torch.dtype = getattr(torch, facts.dtype)
+        reach = (1 + sum((n - 1) * step for n, step in zip(facts.shape, facts.strides, strict=True))) * dtype.itemsize
+        first = facts.offset * dtype.itemsize
+        if 0 in facts.shape:
+            return self._empty(facts), 0
+        if offset < 0 or offset % dtype.itemsize or first + reach > storage.bytes or offset + storage.bytes > len(slab):
+            raise _outside(storage.name)
+        view = torch.empty(0, dtype=dtype)
+        # a view of the slab's storage and not of the slab, whose size need not be a multiple of the element's
+        view.set_(slab.untyped_storage(), offset // dtype.itemsize + facts.offset, facts.shape, facts.strides)
+        return view, offset + first + reach
+
+    def _empty(self, facts: GraphTensor) -> Tensor:
+        if self._graph.storages[facts.storage].bytes and 0 not in facts.shape:
+            raise StowageError(f"the plan has {facts.name} read where it is not on the device; plan again")
+        return torch.empty_strided(facts.shape, facts.strides, dtype=getattr(torch, facts.dtype))
+
+
+def _outside(name: str) -> StowageError:
+    return StowageError(f"the plan puts {name} outside of the memory it asks for; plan again")

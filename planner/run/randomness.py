@@ -1,0 +1,101 @@
+"""Random ops draw what eager PyTorch draws, in whatever order they run.
+
+PyTorch's CPU generator is one sequence of numbers, and each op takes the next ones. Where a plan runs random ops in
+captured order that happens by itself. Where it does not, the generator is set before each of them to the place that
+eager PyTorch would have reached; how many numbers each op takes is counted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.memory.plan import SwapPlan
+
+_CHUNK = 1 << 16
+_TAIL = 16
+
+
+def reordered(graph: Graph, plan: SwapPlan) -> bool:
+    """Whether a plan runs the random ops of a graph in another order than they were captured in."""
+    drawn = [op for op in plan.order if graph.ops[op].random]
+    return drawn != sorted(drawn)
+
+
+class Pins:
+    """The generator's state before each random op.
+
+    Args:
+        graph: the graph.
+        calls: by random op, what makes its call; called once each, on whatever lies in memory.
+
+    Raises:
+        StowageError: how much an op draws cannot be told beforehand.
+    """
+
+    def __init__(self, graph: Graph, calls: Mapping[int, Callable[[], None]]) -> None:
+        self._generator = torch.default_generator
+        self._states: dict[int, torch.Tensor] = {}
+        start = self._generator.get_state()
+        try:
+            self._draws = {op: self._count(graph, op, calls[op]) for op in sorted(calls)}
+        finally:
+            self._generator.set_state(start)
+
+    def begin(self) -> None:
+        """Find the states of this step, which starts from the generator's present state."""
+        start = self._generator.get_state()
+        for op, draws in self._draws.items():
+            self._states[op] = self._generator.get_state()
+            self._skip(draws)
+        self._states[-1] = self._generator.get_state()
+        self._generator.set_state(start)
+
+    def pin(self, op: int) -> None:
+        """Set the generator to where it is before an op in captured order; -1 is the end of the step."""
+        self._generator.set_state(self._states[op])
+
+    def _skip(self, draws: int) -> None:
+        scratch = torch.empty(min(draws, _CHUNK), dtype=torch.int32)
+        for start in range(0, draws, _CHUNK):
+            scratch[: min(_CHUNK, draws - start)].random_()
+
+    def _count(self, graph: Graph, op: int, call: Callable[[], None]) -> int:
+        facts = graph.ops[op]
+        before = self._generator.get_state()
+        try:
+            call()
+        except RuntimeError as error:  # such as a draw from weights that are zero: it depends on values
+            raise _unpredictable(facts.name) from error
+        after = self._generator.get_state()
+        tail = torch.empty(_TAIL, dtype=torch.int32).random_()
+        self._generator.set_state(before)
+        draws = _find(tail, 8 * sum(graph.storages[s].bytes for s in graph.writes[op]) + _CHUNK)
+        self._generator.set_state(before)
+        self._skip(max(draws, 0))
+        if draws < 0 or not torch.equal(self._generator.get_state(), after):
+            raise _unpredictable(facts.name)
+        return draws
+
+
+def _find(tail: torch.Tensor, most: int) -> int:
+    """After how many draws the generator goes on with `tail`; -1 if not within `most`."""
+    window = torch.empty(0, dtype=torch.int32)
+    drawn = 0
+    while drawn <= most:
+        window = torch.cat([window[-_TAIL:], torch.empty(_CHUNK, dtype=torch.int32).random_()])
+        drawn += _CHUNK
+        for place in torch.nonzero(window[: len(window) - _TAIL + 1] == tail[0]).flatten().tolist():
+            if torch.equal(window[place : place + _TAIL], tail):
+                return int(drawn - len(window) + place)
+    return -1
+
+
+def _unpredictable(name: str) -> StowageError:
+    return StowageError(
+        f"{name} draws as many random numbers as its inputs make it, so a plan cannot move it; "
+        "use a plan that keeps the random ops in captured order"
+    )

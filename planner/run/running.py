@@ -1,0 +1,184 @@
+"""Running a step by a plan, measured, and compared with eager PyTorch if asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from planner.capture import capture
+from planner.capture.step import Step
+from planner.errors import StowageError
+from planner.graph import Graph, fingerprint
+from planner.machine.types import Link
+from planner.memory import SwapPlan, Timeline, validate
+from planner.run.compare import Twin
+from planner.run.cpu import CpuDevice
+from planner.run.executor import Executor, StepRecord
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """What a run did.
+
+    Args:
+        device: what it ran on.
+        losses: of every step, in order; none where the step returns no single number.
+        step_seconds: of every step.
+        eager_step_seconds: of eager PyTorch's steps beside it, where it was checked.
+        predicted_step_seconds: what the plan foresaw.
+        budget_bytes, peak_bytes, predicted_peak_bytes: device memory allowed, used as measured, and planned.
+        host_bytes: size of the host slab.
+        mismatches: names of what differed from eager PyTorch in any bit, by step.
+        compared: how many tensors were compared.
+        timelines: measured, of every step.
+        outputs: what the last step returned, the loss first.
+        plan: what was run.
+    """
+
+    device: str
+    losses: tuple[float, ...]
+    step_seconds: tuple[float, ...]
+    eager_step_seconds: tuple[float, ...]
+    predicted_step_seconds: float
+    budget_bytes: int
+    peak_bytes: int
+    predicted_peak_bytes: int
+    host_bytes: int
+    mismatches: tuple[str, ...]
+    compared: int
+    timelines: tuple[Timeline, ...]
+    outputs: tuple[Tensor, ...]
+    plan: SwapPlan
+
+
+def run(
+    step: Step,
+    plan: SwapPlan | None = None,
+    *,
+    budget: str | int | None = None,
+    steps: int = 3,
+    device: str = "cpu",
+    check: bool = False,
+    stress: bool = False,
+    link_bandwidth: float | Link | None = None,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Make steps by a plan and leave the result in the live model, its buffers and its optimizer.
+
+    If anything goes wrong the model is left as it was.
+
+    Args:
+        step: what to run.
+        plan: made for the step's graph; without one, it is planned here with measured op times.
+        budget: device bytes, or text such as `"8GiB"` or `"50%"`; without plan and budget, what the step takes.
+        steps: how many.
+        device: `"cpu"`.
+        check: run eager PyTorch beside it on a copy, from the same random numbers, and compare all bits.
+        stress: delay all streams at random and poison memory before anyone may rely on it.
+        link_bandwidth: bytes per second of each direction of the link to imitate, or a link; None for none.
+        progress: called with the share done and what is being done.
+
+    Raises:
+        StowageError: the plan is not valid for this step, or does not fit on the device.
+    """
+    if steps < 1:
+        raise StowageError(f"{steps} steps cannot be run; ask for at least 1")
+    if device != "cpu":
+        raise StowageError(f'there is no device "{device}" to run on; choose "cpu"')
+    if plan is not None and budget is not None:
+        raise StowageError("a plan has its own budget; give a plan or a budget, not both")
+    report = progress or _silent
+    report(0.0, "capturing the step")
+    graph = capture(step)
+    link = _link(link_bandwidth)
+    if plan is None:
+        plan = _planned(graph, "100%" if budget is None else budget, link, report)
+    _refuse_invalid(plan, graph)
+    generator = torch.get_rng_state()
+    try:
+        with Executor(graph, plan, CpuDevice(plan.peak_bytes, plan.host_bytes, link), stress=stress) as executor:
+            executor.load(step.state())
+            twin = Twin(step) if check else None
+            records = list(_steps(executor, step, steps, twin, report))
+            _write_back(step, executor, steps)
+            peak = executor.peak_bytes
+    except BaseException:
+        torch.set_rng_state(generator)
+        raise
+    return RunResult(
+        device=device,
+        losses=tuple(float(record.outputs[0]) for record in records if record.outputs[0].numel() == 1),
+        step_seconds=tuple(record.timeline.seconds for record in records),
+        eager_step_seconds=tuple(twin.seconds) if twin else (),
+        predicted_step_seconds=plan.predicted.seconds,
+        budget_bytes=plan.budget_bytes,
+        peak_bytes=peak,
+        predicted_peak_bytes=plan.peak_bytes,
+        host_bytes=plan.host_bytes,
+        mismatches=twin.mismatches if twin else (),
+        compared=twin.compared if twin else 0,
+        timelines=tuple(record.timeline for record in records),
+        outputs=records[-1].outputs,
+        plan=plan,
+    )
+
+
+def _steps(executor: Executor, step: Step, steps: int, twin: Twin | None, report: Progress) -> Iterator[StepRecord]:
+    batch = step.batch_leaves()
+    for number in range(steps):
+        report(number / steps, f"step {number + 1} of {steps}")
+        generator = torch.get_rng_state()
+        record = executor.step(batch)
+        if twin is not None:
+            twin.step(number, generator, record.outputs, executor.state())
+        yield record
+    report(1.0, "done")
+
+
+def _planned(graph: Graph, budget: str | int, link: Link | None, report: Progress) -> SwapPlan:
+    """A plan for this CPU, with op times and temporary memory as they are measured here."""
+    from planner.machine import machine, measure_ops
+    from planner.swap import plan_swaps
+
+    here = machine("cpu")
+    if link is not None:
+        here = replace(here, host_link=link)
+    report(0.0, "measuring ops")
+    measured = measure_ops(graph, here, progress=report)
+    needed = {op: int(size) for op, size in enumerate(measured.workspace_bytes) if size > 0}
+    report(0.0, "planning")
+    return plan_swaps(graph.with_workspaces(needed), here, budget, seconds=measured.seconds, progress=report)
+
+
+def _refuse_invalid(plan: SwapPlan, graph: Graph) -> None:
+    if plan.graph != fingerprint(graph):
+        raise StowageError(f"this plan is not for {graph.name}: its graph is another one; plan again for this step")
+    problems = validate(plan, graph.with_workspaces(dict(plan.workspaces)))
+    if problems:
+        raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")
+
+
+def _link(bandwidth: float | Link | None) -> Link | None:
+    if bandwidth is None or isinstance(bandwidth, Link):
+        return bandwidth
+    if not bandwidth > 0:
+        raise StowageError(f"a link cannot carry {bandwidth} bytes per second; give a bandwidth above 0")
+    return Link(bandwidth=bandwidth, duplex_bandwidth=2 * bandwidth)
+
+
+def _write_back(step: Step, executor: Executor, steps: int) -> None:
+    """The live model becomes what the steps made of it."""
+    live = step.state()
+    with torch.no_grad():
+        for key, value in executor.state().items():
+            live[key].copy_(value)
+    step.materialize().steps += steps
+
+
+def _silent(share: float, doing: str) -> None:
+    """Report to nobody."""
