@@ -6,10 +6,11 @@ from planner.memory.lifetimes import Chains, Lifetimes, lifetimes, takeover_chai
 from planner.memory.packing import Packing, pack
 from planner.memory.plan import HostResidency, Residency, SwapIn, SwapOut, SwapPlan
 from planner.memory.step_packing import pack_step, step_peak
+from planner.memory.store import load_plan, plan_from_json, plan_to_json, save_plan
 from planner.memory.timeline import Timeline
 
 __all__ = [
     "Buffers", "Chains", "HostResidency", "Lifetimes", "Packing", "Residency", "SwapIn", "SwapOut", "SwapPlan",
-    "Timeline", "format_bytes", "lifetimes", "pack", "pack_step", "parse_budget", "read_buffers", "step_peak",
-    "takeover_chains", "write_buffers",
+    "Timeline", "format_bytes", "lifetimes", "load_plan", "pack", "pack_step", "parse_budget", "plan_from_json",
+    "plan_to_json", "read_buffers", "save_plan", "step_peak", "takeover_chains", "write_buffers",
 ]  # fmt: skip
