@@ -1,8 +1,12 @@
 """Machines, how long ops take on them, and what is attached."""
 
 from planner.machine.families import Family, family
+from planner.machine.measure import OpMeasurements, measure_ops
 from planner.machine.named import machine, machines
 from planner.machine.roofline import op_seconds
 from planner.machine.types import Device, Link, Machine
 
-__all__ = ["Device", "Family", "Link", "Machine", "family", "machine", "machines", "op_seconds"]
+__all__ = [
+    "Device", "Family", "Link", "Machine", "OpMeasurements", "family", "machine", "machines", "measure_ops",
+    "op_seconds",
+]  # fmt: skip

@@ -16,8 +16,11 @@ _GB = 10**9
 _T = 1e12
 
 
-def _gpu(name: str, memory_gb: int, bandwidth_gbs: float, *, float32: float, half: float, float64: float) -> Device:
-    """A CUDA device from its data sheet: memory in GB and GB/s, peaks in TFLOP/s."""
+def _gpu(
+    name: str, memory_gb: int, bandwidth_gbs: float, *, float32: float, half: float, float64: float,
+    launch: float = 5e-6,
+) -> Device:  # fmt: skip
+    """A CUDA device from its data sheet: memory in GB and GB/s, peaks in TFLOP/s; `launch` in seconds."""
     peaks = {"float64": float64, "float32": float32, "float16": half, "bfloat16": half}
     return Device(
         name=name,
@@ -26,6 +29,7 @@ def _gpu(name: str, memory_gb: int, bandwidth_gbs: float, *, float32: float, hal
         memory_bandwidth=bandwidth_gbs * _GB,
         flops={dtype: peak * _T for dtype, peak in peaks.items()},
         efficiency=CUDA_EFFICIENCY,
+        launch_seconds=launch,
     )
 
 
@@ -33,17 +37,17 @@ def _gpu(name: str, memory_gb: int, bandwidth_gbs: float, *, float32: float, hal
 _HOST = 512 * _GB
 
 _MACHINES = (
-    # SwapAdvisor (ASPLOS 2020), section 5: 12 GB/s one way, 20 GB/s both ways together, hosts of 61 to 244 GB
+    # SwapAdvisor's machine (ASPLOS 2020): 12 GB/s one way, 20 GB/s both ways together, hosts of 61 to 244 GB
     Machine(
         "v100-16gb",
-        (_gpu("NVIDIA V100 SXM2 16 GB", 16, 900, float32=14, half=112, float64=7),),
+        (_gpu("NVIDIA V100 SXM2 16 GB", 16, 900, float32=14, half=112, float64=7, launch=1e-5),),
         Link(12e9, 20e9, 10e-6),
         host_memory_bytes=244 * _GB,
     ),
-    # Tofu (EuroSys 2019), section 7: one p2.8xlarge, 21 GB/s between peers, 488 GB in the host
+    # Tofu's machine (EuroSys 2019): 21 GB/s between peers
     Machine(
         "k80x8",
-        (_gpu("NVIDIA K80, one half", 12, 240, float32=4.4, half=4.4, float64=1.5),) * 8,
+        (_gpu("NVIDIA K80, one half", 12, 240, float32=4.4, half=4.4, float64=1.5, launch=1e-5),) * 8,
         Link(10e9, 16e9, 10e-6),
         host_memory_bytes=488 * _GB,
         peer_link=Link(21e9, 42e9, 10e-6),

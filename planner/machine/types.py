@@ -32,7 +32,7 @@ class Device:
         memory_bandwidth: bytes per second.
         flops: peak FLOP/s by dtype (`"float32"`, `"bfloat16"`).
         efficiency: attainable share of the peak by op family; `machine/roofline.py` says where the figures come from.
-        launch_seconds: least time of any op.
+        launch_seconds: what every op takes besides its work: to be launched, to fill the device and to drain it.
         alignment: bytes; every storage starts at a multiple, because the same bits need the same alignment.
     """
 
@@ -42,7 +42,7 @@ class Device:
     memory_bandwidth: float
     flops: Mapping[str, float]
     efficiency: Mapping[str, float] = field(default_factory=dict)
-    launch_seconds: float = 4e-6
+    launch_seconds: float = 5e-6
     alignment: int = 512
 
 

@@ -1,0 +1,100 @@
+"""Measured op times on disk, so that a model is measured once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import platformdirs
+import torch
+
+from planner.errors import StowageError
+from planner.files import write_text
+from planner.machine.attached import cpu_name
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one signature costs: its duration and the temporary memory it needs besides its results."""
+
+    seconds: float
+    workspace_bytes: int
+
+
+@dataclass
+class CostCache:
+    """Costs by signature, of one processor, thread count and torch version.
+
+    Args:
+        path: of the file; it need not exist.
+        costs: by digest of the signature.
+    """
+
+    path: Path
+    costs: dict[str, Cost] = field(default_factory=dict)
+
+    def __contains__(self, signature: str) -> bool:
+        return _digest(signature) in self.costs
+
+    def __getitem__(self, signature: str) -> Cost:
+        return self.costs[_digest(signature)]
+
+    def __setitem__(self, signature: str, cost: Cost) -> None:
+        self.costs[_digest(signature)] = cost
+
+    def save(self) -> None:
+        """Write all costs, together with what another process has written meanwhile.
+
+        Raises:
+            StowageError: the disk is full or read-only.
+        """
+        self.costs = {**_read(self.path), **self.costs}
+        rows = {digest: [cost.seconds, cost.workspace_bytes] for digest, cost in sorted(self.costs.items())}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(self.path, json.dumps({"version": _VERSION, "costs": rows}, separators=(",", ":")))
+        except (OSError, StowageError) as error:
+            cause = error if isinstance(error, OSError) else error.__cause__
+            reason = getattr(cause, "strerror", None) or str(error)
+            raise StowageError(
+                f"cannot keep measured op times in {self.path.parent}: {reason}; "
+                "free some space, or set XDG_CACHE_HOME to a folder that can be written"
+            ) from error
+
+
+def open_cache() -> CostCache:
+    """The costs kept for this processor, thread count and torch version; a damaged file counts as empty."""
+    setting = "|".join(
+        (
+            torch.__version__,
+            str(torch.get_num_threads()),
+            cpu_name(),
+            platform.machine(),
+            torch.backends.cpu.get_cpu_capability(),
+        )
+    )
+    folder = platformdirs.user_cache_path("stowage", appauthor=False)
+    path = folder / f"op-times-{hashlib.sha256(setting.encode()).hexdigest()[:16]}.json"
+    return CostCache(path, _read(path))
+
+
+def _read(path: Path) -> dict[str, Cost]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["version"] != _VERSION:
+            return {}
+        rows: Mapping[str, tuple[float, int]] = data["costs"]
+        costs = {str(key): Cost(float(seconds), int(workspace)) for key, (seconds, workspace) in rows.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+    return {key: cost for key, cost in costs.items() if cost.seconds >= 0 and cost.workspace_bytes >= 0}
+
+
+def _digest(signature: str) -> str:
+    return hashlib.sha256(signature.encode()).hexdigest()[:24]
