@@ -60,10 +60,10 @@ class Executor:
         program: Program = graph.program
         self._program, self._stress = program, stress
         self._number = 0
+        self._scalars = dict(program.scalars(0))  # may make the live model, whose tensors must be ordinary ones
         with torch.inference_mode():
             self._places = Places(plan, self.graph, device.arena, device.host)
             self._binder = Binder(self.graph, program, plan, self._places)
-            self._scalars = dict(program.scalars(0))
             self._held = Held(self.graph, program, plan, self._places)
             calls = [self._binder.bind(slot, self._scalars) for slot in range(len(plan.order))]
             self._pins = self._pin(calls) if reordered(self.graph, plan) else None
@@ -105,8 +105,9 @@ class Executor:
             StowageError: an op used more temporary memory than the plan has for it.
         """
         device = self.device
+        scalars = self._program.scalars(self._number)
         with torch.inference_mode():
-            self._set_scalars()
+            self._set_scalars(scalars)
             self._held.load_batch(batch)
             if self._pins is not None:
                 self._pins.begin()
@@ -157,11 +158,10 @@ class Executor:
                 marks.append(self.device.mark())
         return marks
 
-    def _set_scalars(self) -> None:
+    def _set_scalars(self, values: Mapping[str, float]) -> None:
         """Bind the calls anew whose numbers are others in this step, such as the learning rate."""
-        values = dict(self._program.scalars(self._number))
         changed = {name for name, value in values.items() if self._scalars.get(name) != value}
-        self._scalars = values
+        self._scalars = dict(values)
         if not changed:
             return
         for segment, place, slot, names in self._changing:
