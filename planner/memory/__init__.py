@@ -8,9 +8,10 @@ from planner.memory.plan import HostResidency, Residency, SwapIn, SwapOut, SwapP
 from planner.memory.step_packing import pack_step, step_peak
 from planner.memory.store import load_plan, plan_from_json, plan_to_json, save_plan
 from planner.memory.timeline import Timeline
+from planner.memory.validator import validate
 
 __all__ = [
     "Buffers", "Chains", "HostResidency", "Lifetimes", "Packing", "Residency", "SwapIn", "SwapOut", "SwapPlan",
     "Timeline", "format_bytes", "lifetimes", "load_plan", "pack", "pack_step", "parse_budget", "plan_from_json",
-    "plan_to_json", "read_buffers", "save_plan", "step_peak", "takeover_chains", "write_buffers",
+    "plan_to_json", "read_buffers", "save_plan", "step_peak", "takeover_chains", "validate", "write_buffers",
 ]  # fmt: skip

@@ -1,0 +1,58 @@
+"""The proof that a plan is safe to run; it shares no code with any planner.
+
+Facts come one from another: fields in range, an order that keeps every value, queues that never wait for each other,
+then who is on the device when, which copy holds which value, and who has which address. What two streams do to the
+same bytes must be ordered by the waiting rules alone (`streams`), so the proof holds whatever the timing.
+"""
+
+from planner.graph import Graph
+from planner.memory.plan import SwapPlan
+from planner.memory.validator.addresses import check_device, check_host
+from planner.memory.validator.copies import check_copies
+from planner.memory.validator.fields import check_fields
+from planner.memory.validator.order import check_order
+from planner.memory.validator.predicted import check_predicted
+from planner.memory.validator.stays import find_stays
+from planner.memory.validator.streams import Entry, HappensBefore, Stream, happens_before
+
+__all__ = ["Entry", "HappensBefore", "Stream", "happens_before", "validate"]
+
+
+def validate(plan: SwapPlan, graph: Graph) -> list[str]:
+    """Every way in which a plan fails its graph, one sentence each; empty when it is proven safe.
+
+    Args:
+        plan: any plan, a stranger's or a damaged one too.
+        graph: the graph it is to run; the plan must provide for its workspaces.
+    """
+    problems = check_fields(plan, graph)
+    if problems:
+        return problems
+    graph = graph.with_workspaces(dict(plan.workspaces))
+    problems = check_order(plan, graph)
+    if problems:
+        return problems
+    ordered = happens_before(plan)
+    if ordered.stuck:
+        return [_deadlock(plan, graph, ordered.stuck)]
+    stays, problems = find_stays(plan, graph)
+    places, more = check_copies(plan, graph, stays, ordered)
+    return [
+        *problems,
+        *more,
+        *check_device(plan, graph, stays, ordered),
+        *check_host(plan, graph, places, ordered),
+        *check_predicted(plan),
+    ]
+
+
+def _deadlock(plan: SwapPlan, graph: Graph, stuck: tuple[Entry, ...]) -> str:
+    names = []
+    for stream, number in stuck:
+        if stream is Stream.COMPUTE:
+            names.append(f"op {graph.ops[plan.order[number]].name} in slot {number}")
+        elif stream is Stream.SWAP_OUT:
+            names.append(f"swap-out {number} of {graph.storages[plan.swap_outs[number].storage].name}")
+        else:
+            names.append(f"swap-in {number} of {graph.storages[plan.swap_ins[number].storage].name}")
+    return f"the streams wait for each other for ever: {', '.join(names)}"

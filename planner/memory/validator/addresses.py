@@ -1,0 +1,132 @@
+"""No byte has two owners, on the device or on the host, and who has it next waits for who had it before."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from planner.graph import Graph
+from planner.memory.plan import SwapPlan
+from planner.memory.validator.copies import Places
+from planner.memory.validator.stays import Begin, Stay, Stays
+from planner.memory.validator.streams import Entry, HappensBefore, Stream
+
+
+class Owner(NamedTuple):
+    """Who has some bytes for a while.
+
+    Args:
+        name: of the storage.
+        start, stop: slots.
+        offset, bytes: which bytes.
+        first: accesses that come before all others.
+        last: accesses, such that all others come before one of them.
+    """
+
+    name: str
+    start: int
+    stop: int
+    offset: int
+    bytes: int
+    first: tuple[Entry, ...]
+    last: tuple[Entry, ...]
+
+
+def check_device(plan: SwapPlan, graph: Graph, stays: Stays, ordered: HappensBefore) -> list[str]:
+    """Check the arena: its bytes have one owner at a time, and its size is what the plan says and may be."""
+    owners = [
+        Owner(
+            graph.storages[stay.storage].name, stay.start, stay.stop, stay.offset, graph.storages[stay.storage].bytes,
+            *_accesses(stay),
+        )
+        for visits in stays.values()
+        for stay in visits
+    ]  # fmt: skip
+    return [
+        *_size(owners, "device", plan.peak_bytes, plan.budget_bytes),
+        *_conflicts(owners, "on the device", ordered),
+    ]
+
+
+def check_host(plan: SwapPlan, graph: Graph, places: Places, ordered: HappensBefore) -> list[str]:
+    """Check the host slab likewise."""
+    owners = []
+    for spans in places.values():
+        for place in spans:
+            who, facts = place.residency, graph.storages[place.residency.storage]
+            # The copies of one place wait for each other in turn.
+            owners.append(
+                Owner(
+                    facts.name, who.start, who.stop, who.offset, facts.bytes,
+                    tuple(place.copies[:1]), tuple(place.copies[-1:]),
+                )
+            )  # fmt: skip
+    return [
+        *_size(owners, "host", plan.host_bytes, plan.host_budget_bytes),
+        *_conflicts(owners, "in the host slab", ordered),
+    ]
+
+
+def _accesses(stay: Stay) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    """The access that begins a stay, and the last ones of each stream; an heir's op counts as the heir's."""
+    first: tuple[Entry, ...] = ()
+    last = [Entry(Stream.COMPUTE, slot) for slot in stay.uses[-2:] if slot < stay.stop]
+    if stay.begin is Begin.MADE:
+        first = (Entry(Stream.COMPUTE, stay.start),)
+    if stay.swap_in >= 0:
+        first = (Entry(Stream.SWAP_IN, stay.swap_in),)
+        last.append(first[0])
+    if stay.swap_out >= 0:
+        last.append(Entry(Stream.SWAP_OUT, stay.swap_out))
+    return first, tuple(last)
+
+
+def _size(owners: list[Owner], where: str, stated: int, limit: int | None) -> Iterator[str]:
+    top = max((owner.offset + owner.bytes for owner in owners), default=0)
+    if top != stated:
+        yield f"the plan says it takes {stated} bytes on the {where} and takes {top}"
+    if limit is not None and top > limit:
+        yield f"the plan takes {top} bytes on the {where}, {top - limit} more than its budget"
+
+
+def _conflicts(owners: list[Owner], where: str, ordered: HappensBefore) -> Iterator[str]:
+    """Compare each owner with who had its bytes last; earlier ones are ordered through those."""
+    had = _LastOwners()
+    for owner in sorted(owners, key=lambda owner: owner.start):
+        if owner.bytes == 0:
+            continue
+        for earlier in had.replace(owner):
+            if owner.start < earlier.stop:
+                yield f"{earlier.name} and {owner.name} share bytes {where} in slot {owner.start}"
+            elif not all(ordered.before(last, first) for last in earlier.last for first in owner.first):
+                yield (
+                    f"{owner.name} gets bytes {where} in slot {owner.start} "
+                    f"without waiting for all that is done to {earlier.name} there"
+                )
+
+
+class _LastOwners:
+    """Who had which bytes last: `owners[k]` those from `starts[k]` up to `starts[k + 1]`."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = [0]
+        self.owners: list[Owner | None] = [None]
+
+    def replace(self, owner: Owner) -> list[Owner]:
+        """Give an owner its bytes; returns who had some of them last."""
+        low, high = owner.offset, owner.offset + owner.bytes
+        first = bisect_right(self.starts, low) - 1
+        after = bisect_left(self.starts, high)
+        replaced = self.owners[first:after]
+        starts: list[int] = [low]
+        owners: list[Owner | None] = [owner]
+        if self.starts[first] < low:
+            starts.insert(0, self.starts[first])
+            owners.insert(0, replaced[0])
+        if after == len(self.starts) or self.starts[after] > high:
+            starts.append(high)
+            owners.append(replaced[-1])
+        self.starts[first:after], self.owners[first:after] = starts, owners
+        found = {id(earlier): earlier for earlier in replaced if earlier is not None}
+        return list(found.values())

@@ -1,0 +1,84 @@
+"""The predicted timeline is one that the plan could have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.memory.plan import SwapPlan
+from planner.memory.timeline import Timeline
+
+#: Share of the step by which times may be off, because they come from sums in floating point.
+_ROUNDING = 1e-9
+
+
+def check_predicted(plan: SwapPlan) -> list[str]:
+    """Shapes, finite times, and spans that wait for what the plan's rules make them wait for."""
+    if not isinstance(plan.predicted, Timeline):
+        return ["the plan has no predicted timeline"]
+    problems = [*_shapes(plan)]
+    return problems or [*_samples(plan), *_waits(plan)]
+
+
+def _shapes(plan: SwapPlan) -> Iterator[str]:
+    timeline = plan.predicted
+    samples = np.asarray(timeline.sample_seconds).size
+    expected: tuple[tuple[str, tuple[int, ...]], ...] = (
+        ("compute", (len(plan.order), 2)),
+        ("swap_out", (len(plan.swap_outs), 2)),
+        ("swap_in", (len(plan.swap_ins), 2)),
+        ("sample_seconds", (samples,)),
+        ("sample_bytes", (samples,)),
+    )
+    for name, shape in expected:
+        values: NDArray[Any] = np.asarray(getattr(timeline, name))
+        if values.shape != shape:
+            yield f"predicted.{name} has shape {values.shape} and should have {shape}"
+        elif values.size and not (values.dtype.kind in "iuf" and np.isfinite(values).all() and (values >= 0).all()):
+            yield f"predicted.{name} holds what is negative or no finite number"
+    if type(timeline.seconds) not in (float, np.float64) or not np.isfinite(timeline.seconds) or timeline.seconds < 0:
+        yield f"predicted.seconds is {timeline.seconds!r}, which is no length of a step"
+
+
+def _samples(plan: SwapPlan) -> Iterator[str]:
+    timeline = plan.predicted
+    if (np.diff(timeline.sample_seconds) < 0).any():
+        yield "predicted.sample_seconds do not ascend"
+    if timeline.peak_bytes > plan.peak_bytes:
+        yield f"predicted.sample_bytes reach {timeline.peak_bytes}, above the plan's peak of {plan.peak_bytes}"
+
+
+def _waits(plan: SwapPlan) -> Iterator[str]:
+    timeline = plan.predicted
+    slack = _ROUNDING * timeline.seconds
+    compute, outs, ins = timeline.compute, timeline.swap_out, timeline.swap_in
+    for name, spans in (("compute", compute), ("swap_out", outs), ("swap_in", ins)):
+        early = spans[:, 1] < spans[:, 0] - slack
+        early[1:] |= spans[1:, 0] < spans[:-1, 1] - slack
+        for place in np.flatnonzero(early):
+            yield f"entry {place} of predicted.{name} ends before it starts, or starts before the one before it ends"
+        if spans.size and spans[:, 1].max() > timeline.seconds + slack:
+            yield f"predicted.{name} goes on after predicted.seconds, the end of the step"
+    # When the ops below each slot are done, and the copies that must be done by each slot.
+    ops_done = np.concatenate(([0.0], np.maximum.accumulate(compute[:, 1])))
+    outs_done = _done_by([copy.release for copy in plan.swap_outs], outs, len(compute))
+    ins_done = _done_by([copy.use for copy in plan.swap_ins], ins, len(compute))
+    ready = np.array([copy.ready + 1 for copy in plan.swap_outs], np.int64)
+    start = np.array([copy.start for copy in plan.swap_ins], np.int64)
+    for name, spans, earliest in (
+        ("compute", compute, np.maximum(outs_done, ins_done)[:-1]),
+        ("swap_out", outs, ops_done[ready]),
+        ("swap_in", ins, np.maximum(ops_done, outs_done)[start]),
+    ):
+        for place in np.flatnonzero(spans[:, 0] < earliest - slack):
+            yield f"entry {place} of predicted.{name} starts before what it waits for is done"
+
+
+def _done_by(slots: list[int], spans: NDArray[np.float64], end: int) -> NDArray[np.float64]:
+    """Per slot `0..n`, when the last of the copies that name this slot or an earlier one is done."""
+    done = np.zeros(end + 1)
+    np.maximum.at(done, np.array(slots, np.int64), spans[:, 1])
+    return np.maximum.accumulate(done)
