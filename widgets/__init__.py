@@ -1,1 +1,23 @@
 """Views of plans in a notebook."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_FIGURES = ("address_map", "memory_by_kind", "module_graph", "predicted_and_measured", "streams")
+_ROOMS = ("figures", "info")
+
+__all__ = [*_FIGURES, *_ROOMS]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"widgets.{name}")
+    if name in _FIGURES:
+        return getattr(import_module("widgets.figures"), name)
+    raise AttributeError(f"module 'widgets' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

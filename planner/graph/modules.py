@@ -66,52 +66,17 @@ def module_tree(graph: Graph) -> Module:
 def storage_modules(graph: Graph) -> tuple[str, ...]:
     """Per storage, the path of the module that owns it.
 
-    A storage belongs to the module whose op makes it; one that is there before the step to the module whose op is the
-    first to touch it; an optimizer state, and what the optimizer computes, to the module of the parameter it updates.
+    A storage belongs to the module whose op makes it, or is the first to touch it where it is there before the step;
+    the batch belongs to the root.
     """
     owner: dict[int, str] = {}
-    touched: dict[int, str] = {}
     for op in graph.ops:
+        for storage in (*graph.reads[op.id], *graph.writes[op.id]):
+            owner.setdefault(storage, op.module)
         if op.workspace >= 0:
             owner[op.workspace] = op.module
-        for storage in graph.writes[op.id]:
-            if not graph.storages[storage].held:
-                owner.setdefault(storage, op.module)
-        for storage in (*graph.reads[op.id], *graph.writes[op.id]):
-            touched.setdefault(storage, op.module)
-    for storage in graph.storages:
-        if storage.kind is Kind.INPUT:
-            owner[storage.id] = ""
-        elif storage.held:
-            owner[storage.id] = touched.get(storage.id, "")
-    for storage, parameter in _updated_parameter(graph).items():
-        if not owner.get(storage):
-            owner[storage] = owner[parameter]
-    return tuple(owner.get(storage.id, "") for storage in graph.storages)
-
-
-def _updated_parameter(graph: Graph) -> dict[int, int]:
-    """The one parameter that each storage of the optimizer's ends up in, by walking its ops backwards."""
-    target: dict[int, int] = {}
-    several: set[int] = set()
-    for op in reversed(graph.ops):
-        if op.phase is not Phase.OPTIMIZER:
-            continue
-        written = graph.writes[op.id]
-        ends = {storage for storage in written if graph.storages[storage].kind is Kind.PARAMETER}
-        ends |= {target[storage] for storage in written if storage in target}
-        if any(storage in several for storage in written):
-            several.update(graph.reads[op.id])
-        if len(ends) > 1:
-            several.update((*graph.reads[op.id], *written))
-        for end in ends:
-            for storage in (*graph.reads[op.id], *written):
-                if target.setdefault(storage, end) != end:
-                    several.add(storage)
-        workspace = op.workspace
-        if workspace >= 0 and len(ends) == 1:
-            target[workspace] = next(iter(ends))
-    return {storage: end for storage, end in target.items() if storage not in several and storage != end}
+    batch = {storage.id for storage in graph.storages if storage.kind is Kind.INPUT}
+    return tuple("" if storage.id in batch else owner.get(storage.id, "") for storage in graph.storages)
 
 
 @dataclass(eq=False)

@@ -1,1 +1,133 @@
-"""Pictures."""
+"""Pictures of a step, its plan and its run: each function takes planner objects and returns one figure.
+
+Every figure is drawn from an info of `widgets.info`, which has the same numbers without the ink. Plots are plotly
+figures; their `layout.meta["summary"]` says them in one sentence.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from widgets.figures.theme import ThemeName, get_theme
+
+if TYPE_CHECKING:
+    from graphviz import Digraph
+    from plotly.graph_objects import Figure
+
+    from planner.graph import Graph
+    from planner.memory import SwapPlan, Timeline
+    from planner.run import RunResult
+    from widgets.figures._module_rows import Svg
+    from widgets.info.stays import Axis
+
+__all__ = ["address_map", "memory_by_kind", "module_graph", "predicted_and_measured", "streams"]
+
+
+def module_graph(graph: Graph, most_boxes: int = 20, theme: ThemeName = "light") -> Digraph | Svg:
+    """The model as nested boxes with the bytes each holds at the step's peak, identical neighbours folded.
+
+    Laid out by Graphviz; drawn by ourselves, as rows, where its program `dot` is missing.
+
+    Args:
+        graph: the step.
+        most_boxes: how much detail there is room for; 60 is about what can be read.
+        theme: `"light"` or `"dark"`.
+
+    Raises:
+        StowageError: the theme is unknown.
+    """
+    from widgets.figures import _module_graph, _module_rows
+    from widgets.info.module_graph import get_module_graph
+
+    draw = _module_graph.draw if shutil.which("dot") else _module_rows.draw
+    return draw(get_module_graph(graph, most_boxes), get_theme(theme))
+
+
+def memory_by_kind(
+    graph: Graph,
+    plan: SwapPlan | None = None,
+    budget: str | int | float | None = None,
+    timeline: Timeline | None = None,
+    *,
+    axis: Axis = "seconds",
+    theme: ThemeName = "light",
+) -> Figure:
+    """Bytes on the device over time, stacked by what they are for, and who holds the peak.
+
+    Args:
+        graph: the step.
+        plan: where storages lie when; without one, the captured order with nothing swapped, op by op.
+        budget: a limit to draw, such as `"8GiB"` or `"40%"` of what the step takes unswapped; without it, the plan's.
+        timeline: seconds for the plan's slots, such as a measured one; the predicted one if none is given.
+        axis: `"seconds"` or `"slots"`; without a plan there are only slots.
+        theme: `"light"` or `"dark"`.
+
+    Raises:
+        StowageError: the plan or timeline is for another graph, the budget is none, or plotly is missing.
+    """
+    from widgets.figures import _memory_by_kind
+    from widgets.info.memory_by_kind import get_memory_by_kind
+
+    return _memory_by_kind.draw(get_memory_by_kind(graph, plan, budget, timeline, axis), get_theme(theme))
+
+
+def address_map(
+    graph: Graph,
+    plan: SwapPlan,
+    timeline: Timeline | None = None,
+    *,
+    axis: Axis = "seconds",
+    theme: ThemeName = "light",
+) -> Figure:
+    """Every residency of a plan as a box of address and time, with the gaps between them and the budget.
+
+    Args:
+        graph: the step.
+        plan: its plan.
+        timeline: seconds for the plan's slots, such as a measured one; the predicted one if none is given.
+        axis: `"seconds"` or `"slots"`.
+        theme: `"light"` or `"dark"`.
+
+    Raises:
+        StowageError: the plan or timeline is for another graph, or plotly is missing.
+    """
+    from widgets.figures import _address_map
+    from widgets.info.address_map import get_address_map
+
+    return _address_map.draw(get_address_map(graph, plan, timeline, axis), get_theme(theme))
+
+
+def streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, *, theme: ThemeName = "light") -> Figure:
+    """Compute, copies out and copies in over time, with the stalls and what they wait for.
+
+    Args:
+        graph: the step.
+        plan: its plan.
+        timeline: a measured one; the plan's prediction if none is given.
+        theme: `"light"` or `"dark"`.
+
+    Raises:
+        StowageError: the plan or timeline is for another graph, or plotly is missing.
+    """
+    from widgets.figures import _streams
+    from widgets.info.streams import get_streams
+
+    return _streams.draw(get_streams(graph, plan, timeline), get_theme(theme))
+
+
+def predicted_and_measured(plan: SwapPlan, result: RunResult, *, theme: ThemeName = "light") -> Figure:
+    """Memory and times of a run beside what its plan foresaw.
+
+    Args:
+        plan: the plan that was run.
+        result: what `planner.run` returned.
+        theme: `"light"` or `"dark"`.
+
+    Raises:
+        StowageError: the run was not one of this plan, or plotly is missing.
+    """
+    from widgets.figures import _predicted_and_measured
+    from widgets.info.predicted_and_measured import get_predicted_and_measured
+
+    return _predicted_and_measured.draw(get_predicted_and_measured(plan, result), get_theme(theme))

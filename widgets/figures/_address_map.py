@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from widgets.figures._boxes import Boxes, merged
-from widgets.figures.frame import framed, limit_line, plotly, tag, time_axis, unit_label, value_axis
+from widgets.figures.frame import (
+    HATCHED,
+    SQUARE,
+    framed,
+    key,
+    limit_line,
+    plotly,
+    tag,
+    time_axis,
+    unit_label,
+    value_axis,
+)
 from widgets.figures.theme import Theme, escape
 from widgets.info.address_map import AddressMap
 from widgets.info.groups import STACK, Group
@@ -38,7 +49,6 @@ def draw(info: AddressMap, theme: Theme) -> Figure:
         yaxis=value_axis(theme, range=[0, top / unit.size], nticks=9, minallowed=0, maxallowed=top / unit.size),
         annotations=[unit_label(theme, unit.name)],
         barmode="overlay",
-        showlegend=True,
     )
     pixel = (max(info.end, 1e-12) / _NARROW, top / _HEIGHT)
     for number, group in enumerate(STACK):
@@ -47,7 +57,10 @@ def draw(info: AddressMap, theme: Theme) -> Figure:
             high = (info.offset + info.bytes)[ours].astype(np.float64)
             boxes = Boxes(info.start[ours], info.stop[ours], info.offset[ours].astype(np.float64), high, ours)
             _draw_group(figure, info, theme, group, merged(boxes, pixel, _MOST_BOXES), pixel, scale, unit.size)
-    _draw_copies(figure, info, theme, pixel, scale, unit.size)
+    entries = [(group.value, theme.kinds[group], SQUARE) for at, group in enumerate(STACK) if at in info.group]
+    if _draw_copies(figure, info, theme, pixel, scale, unit.size):
+        entries.append(("on the link", theme.second, HATCHED))
+    figure.add_annotation(key(theme, entries))
     _draw_budget(figure, info, theme, shown, unit.size)
     return figure
 
@@ -93,10 +106,11 @@ def _hover(info: AddressMap, box: int) -> str:
     if box < 0:
         return "storages too small to be drawn apart"
     amount = seconds_text if info.axis == "seconds" else "slot {:.0f}".format
+    size, offset = int(info.bytes[box]), int(info.offset[box])
     lines = [
         f"<b>{escape(info.names[box])}</b>",
-        f"{info.kinds[box].replace('_', ' ')}, {bytes_text(info.bytes[box], 4)} ({count_text(int(info.bytes[box]), 'byte')})",
-        f"address {bytes_text(info.offset[box], 4)} to {bytes_text(info.offset[box] + info.bytes[box], 4)}",
+        f"{info.kinds[box].replace('_', ' ')}, {bytes_text(size, 4)} ({count_text(size, 'byte')})",
+        f"address {bytes_text(offset, 4)} to {bytes_text(offset + size, 4)}",
         f"{amount(info.start[box])} to {amount(info.stop[box])}",
     ]
     for verb, (start, stop) in (("copied in", info.copy_in[box]), ("copied out", info.copy_out[box])):
@@ -107,15 +121,15 @@ def _hover(info: AddressMap, box: int) -> str:
 
 def _draw_copies(
     figure: Figure, info: AddressMap, theme: Theme, pixel: tuple[float, float], scale: float, unit: float
-) -> None:
-    """Hatch boxes for as long as they are on the link."""
+) -> bool:
+    """Hatch boxes for as long as they are on the link, if any of it is large enough to be seen."""
     spans: Floats = np.concatenate([info.copy_in, info.copy_out])
     box = np.tile(np.arange(len(info.storage)), 2)
     length = np.nan_to_num(spans[:, 1] - spans[:, 0])
     seen = np.flatnonzero((length > 2 * pixel[0]) & (info.bytes[box] > 2 * pixel[1]))
     seen = seen[np.argsort(-length[seen] * info.bytes[box][seen], kind="stable")][:_MOST_COPIES]
     if not len(seen):
-        return
+        return False
     figure.add_trace(
         plotly().Bar(
             x=spans[seen].mean(axis=1) * scale, width=length[seen] * scale, base=info.offset[box[seen]] / unit,
@@ -128,6 +142,7 @@ def _draw_copies(
             },
         )
     )  # fmt: skip
+    return True
 
 
 def _draw_budget(figure: Figure, info: AddressMap, theme: Theme, on_axis: bool, unit: float) -> None:

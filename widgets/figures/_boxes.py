@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from widgets.info.stays import Floats, Ints
 
@@ -17,6 +18,16 @@ class Boxes(NamedTuple):
     low: Floats
     high: Floats
     source: Ints
+
+    def only(self, chosen: NDArray[np.bool_]) -> Boxes:
+        """Those that are chosen."""
+        return Boxes(self.left[chosen], self.right[chosen], self.low[chosen], self.high[chosen], self.source[chosen])
+
+    def joined(self, more: Boxes) -> Boxes:
+        """These and more."""
+        both = zip(self[:4], more[:4], strict=True)
+        left, right, low, high = (np.concatenate(pair) for pair in both)
+        return Boxes(left, right, low, high, np.concatenate([self.source, more.source]))
 
 
 def merged(boxes: Boxes, pixel: tuple[float, float], most: int) -> Boxes:
@@ -31,9 +42,7 @@ def merged(boxes: Boxes, pixel: tuple[float, float], most: int) -> Boxes:
     result = boxes
     while len(result.left) > most:
         small = (boxes.right - boxes.left < width) | (boxes.high - boxes.low < height)
-        large = Boxes(*(column[~small] for column in boxes))
-        joined = _on_grid(Boxes(*(column[small] for column in boxes)), width, height)
-        result = Boxes(*(np.concatenate(pair) for pair in zip(large, joined, strict=True)))
+        result = boxes.only(~small).joined(_on_grid(boxes.only(small), width, height))
         width, height = 2 * width, 2 * height
     return result
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from widgets.figures._holders import draw_holders, holders_height
-from widgets.figures.frame import framed, limit_line, plotly, tag, time_axis, unit_label, value_axis
+from widgets.figures._holders import holders_table
+from widgets.figures._rows import draw_rows, rows_height
+from widgets.figures.frame import SQUARE, framed, key, limit_line, plotly, tag, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme
 from widgets.info.memory_by_kind import MemoryByKind
 from widgets.info.stays import Floats, Ints
@@ -26,7 +27,8 @@ _NARROW, _LETTER, _LINE = 620, 6.3, 15
 
 def draw(info: MemoryByKind, theme: Theme) -> Figure:
     """Draw the stack and the holders of its peak."""
-    below = holders_height(info.holders)
+    table = holders_table(info, theme)
+    below = rows_height(len(table.rows))
     floor = below / (_STACK_HEIGHT + below)
     figure = framed(theme, "Memory by kind", info.name, info.summary, _STACK_HEIGHT + below + _FOOT)
     scale, x_axis = time_axis(theme, info.axis, info.end)
@@ -41,8 +43,8 @@ def draw(info: MemoryByKind, theme: Theme) -> Figure:
     _draw_stack(figure, info, theme, scale, unit, top)
     _draw_need(figure, info, theme, scale, unit)
     _draw_peak_and_limit(figure, info, theme, scale, unit, limit)
-    if info.holders:
-        draw_holders(figure, info, theme, floor, below)
+    if table.rows:
+        draw_rows(figure, theme, table, 2, floor, below)
     return figure
 
 
@@ -67,26 +69,30 @@ def _draw_stack(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, 
     shown = _columns(info.edges[:-1], info.total, info.end)
     x = np.append(info.edges[shown], info.end) * scale
     floor = np.zeros(len(shown))
+    unlabelled: list[tuple[str, str, str]] = []
     for group, amounts in info.bytes.items():
         y = amounts[shown] / unit.size
         at = _room(group.value, x, floor, floor + y, top / unit.size)
         figure.add_trace(
             plotly().Scatter(
-                x=x, y=np.append(y, y[-1:]), name=group.value, stackgroup="memory", mode="none", fillcolor=theme.kinds[group],
-                line={"shape": "hv", "width": 0}, showlegend=at is None, hovertemplate=f"%{{y:.4f}} {unit.name}",
+                x=x, y=np.append(y, y[-1:]), name=group.value, stackgroup="memory", mode="none",
+                fillcolor=theme.kinds[group],
+                line={"shape": "hv", "width": 0}, hovertemplate=f"%{{y:.4f}} {unit.name}",
             )
         )  # fmt: skip
-        if at is not None:
+        if at is None:
+            unlabelled.append((group.value, theme.kinds[group], SQUARE))
+        else:
             figure.add_annotation(tag(group.value, theme.on_kinds[group], x=at[0], y=at[1]))
         floor = floor + y
     total = info.total[shown] / unit.size
     figure.add_trace(
         plotly().Scatter(
-            x=x, y=np.append(total, total[-1:]), name="total", mode="lines", showlegend=False,
+            x=x, y=np.append(total, total[-1:]), name="total", mode="lines",
             line={"shape": "hv", "width": 0.8, "color": theme.ink}, hovertemplate=f"<b>%{{y:.4f}} {unit.name}</b>",
         )
     )  # fmt: skip
-    figure.update_layout(showlegend=True)
+    figure.add_annotation(key(theme, unlabelled))
 
 
 def _room(text: str, x: Floats, low: Floats, high: Floats, top: float) -> tuple[float, float] | None:
@@ -112,7 +118,7 @@ def _draw_need(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, u
     shown = _columns(info.unswapped[:, 0], amounts, info.end)
     figure.add_trace(
         plotly().Scatter(
-            x=when[shown], y=amounts[shown], name="nothing swapped", mode="lines", showlegend=False,
+            x=when[shown], y=amounts[shown], name="nothing swapped", mode="lines",
             line={"width": 1.2, "color": theme.second, "dash": "4px,3px"},
             hovertemplate=f"%{{y:.4f}} {unit.name}",
         )
@@ -131,7 +137,13 @@ def _draw_peak_and_limit(
     # Just under the limit there is no room for a label, so the peak's goes above the line.
     crowded = 0 <= limit - peak < 0.08 * figure.layout.yaxis.range[1]
     text = f"\N{BLACK DOWN-POINTING SMALL TRIANGLE} peak {bytes_text(info.peak_bytes)}"
-    mark = {"x": info.peak_at * scale, "y": limit if crowded else peak, "yanchor": "bottom", "yshift": 2, **_side(place)}
+    mark = {
+        "x": info.peak_at * scale,
+        "y": limit if crowded else peak,
+        "yanchor": "bottom",
+        "yshift": 2,
+        **_side(place),
+    }
     figure.add_annotation(tag(text, theme.ink, theme.paper, **mark) | {"borderpad": 1})
     if info.budget_bytes is None:
         return
@@ -143,9 +155,7 @@ def _draw_peak_and_limit(
         height = {"yref": "y", "y": limit}
     else:
         text, height = f"{text}, far above", {"yref": "paper", "y": 1}
-    figure.add_annotation(
-        tag(text, theme.on_limit, theme.limit, xref="x domain", yanchor="bottom", **side, **height)
-    )
+    figure.add_annotation(tag(text, theme.on_limit, theme.limit, xref="x domain", yanchor="bottom", **side, **height))
 
 
 def _side(place: float) -> dict[str, str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import StowageError
-from widgets.figures.theme import FONT, Theme, escape
+from widgets.figures.theme import FONT, Theme, escape, shorten
 from widgets.info.stays import Axis
 from widgets.info.units import Unit, second_unit
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _TITLE_HEIGHT, _LINE_HEIGHT, _LEGEND_HEIGHT = 34, 16, 30
+#: Marks of a key.
+SQUARE, HATCHED, LINE, DASHES = "\u25a0", "\u25a8", "\u2501\u2501", "\u2501&nbsp;\u2501"
+#: Before the number of identical modules that are folded into one.
+TIMES = "\N{MULTIPLICATION SIGN}"
 #: Characters of a line of the summary that fit a plot 700 pixels wide.
 _LINE_LENGTH = 108
 
@@ -44,7 +49,7 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int, left:
     """
     lines = textwrap.wrap(summary, _LINE_LENGTH)
     top = _TITLE_HEIGHT + _LINE_HEIGHT * len(lines) + _LEGEND_HEIGHT
-    about = f'  <span style="color:{theme.third};font-weight:400">{escape(textwrap.shorten(name, 60))}</span>'
+    about = f'  <span style="color:{theme.third};font-weight:400">{escape(shorten(name, 60))}</span>'
     figure: Figure = plotly().Figure()
     figure.update_layout(
         template="none",
@@ -64,11 +69,6 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int, left:
             "bgcolor": theme.paper, "bordercolor": theme.line, "align": "left",
             "font": {"family": FONT, "size": 11, "color": theme.ink},
         },
-        legend={
-            "orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "yref": "paper",
-            "font": {"size": 11, "color": theme.second}, "itemsizing": "constant", "bgcolor": "rgba(0,0,0,0)",
-            "itemclick": False, "itemdoubleclick": False, "traceorder": "normal",
-        },
         showlegend=False,
         hovermode="closest",
         meta={"summary": summary},
@@ -79,7 +79,8 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int, left:
 def value_axis(theme: Theme, **more: Any) -> dict[str, Any]:
     """An axis of amounts, with hairlines."""
     return {
-        "zeroline": False, "showline": False, "ticks": "outside", "ticklen": 4, "tickcolor": "rgba(0,0,0,0)", "showgrid": True, "gridcolor": theme.grid,
+        "zeroline": False, "showline": False, "ticks": "outside", "ticklen": 4, "tickcolor": "rgba(0,0,0,0)",
+        "showgrid": True, "gridcolor": theme.grid,
         "gridwidth": 1, "tickfont": {"size": 11, "color": theme.third}, **more,
     }  # fmt: skip
 
@@ -115,3 +116,12 @@ def limit_line(y: float, theme: Theme, **place: Any) -> dict[str, Any]:
         "type": "line", "xref": "x domain", "x0": 0, "x1": 1, "yref": "y", "y0": y, "y1": y,
         "line": {"color": theme.limit, "width": 1.5}, **place,
     }  # fmt: skip
+
+
+def key(theme: Theme, entries: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
+    """A one-line key above the plot, of (text, colour, mark) for what has no label of its own."""
+    marks = [f'<span style="color:{colour}">{mark}</span> {text}' for text, colour, mark in entries]
+    return tag(
+        "&nbsp;&nbsp;&nbsp;".join(marks), theme.second, xref="paper", x=1, xanchor="right", yref="paper", y=1,
+        yanchor="bottom", yshift=3,
+    )  # fmt: skip

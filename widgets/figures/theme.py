@@ -93,3 +93,14 @@ def get_theme(name: str) -> Theme:
 def escape(text: str) -> str:
     """Text that a plot, a hover label or a graph shows as it is: no markup, no formula."""
     return html.escape(text, quote=False).replace("$", "&#36;")
+
+
+def mixed(colour: str, other: str, share: float) -> str:
+    """A colour with a share of another in it, both as `#rrggbb`."""
+    channels = [[int(each[at : at + 2], 16) for at in (1, 3, 5)] for each in (colour, other)]
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(*channels, strict=True))
+
+
+def shorten(text: str, most: int) -> str:
+    """Text of at most so many letters; what is left out is left out of its middle."""
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - most // 2 - 1) :]}"

@@ -1,1 +1,15 @@
 """What is drawn, in numbers: one frozen dataclass for each picture, and the function that fills it."""
+
+from widgets.info.address_map import AddressMap, get_address_map
+from widgets.info.groups import Group
+from widgets.info.holders import Holder, get_holders
+from widgets.info.memory_by_kind import MemoryByKind, get_memory_by_kind
+from widgets.info.module_graph import Box, Edge, ModuleGraph, get_module_graph
+from widgets.info.predicted_and_measured import PredictedAndMeasured, get_predicted_and_measured
+from widgets.info.streams import Copy, Stall, Streams, get_streams
+
+__all__ = [
+    "AddressMap", "Box", "Copy", "Edge", "Group", "Holder", "MemoryByKind", "ModuleGraph", "PredictedAndMeasured",
+    "Stall", "Streams", "get_address_map", "get_holders", "get_memory_by_kind", "get_module_graph",
+    "get_predicted_and_measured", "get_streams",
+]  # fmt: skip

@@ -56,11 +56,11 @@ class AddressMap:
         """The picture in one sentence."""
         if not len(self.storage):
             return f"{self.name} holds no memory at any time."
-        moved = "nothing is swapped" if not self.moved else f"{count_text(self.moved, 'storage')} swapped"
+        moved = f"{self.moved:,} of them are swapped" if self.moved else "none of them is swapped"
         return (
-            f"{count_text(len(np.unique(self.storage)), 'storage')} lie within {bytes_text(self.peak_bytes)} "
-            f"of a budget of {bytes_text(self.budget_bytes)}; {moved}; {percent_text(self.used_share)} of that is in use "
-            "over the step, the rest are gaps."
+            f"{count_text(len(np.unique(self.storage)), 'storage')} share {bytes_text(self.peak_bytes)} of addresses "
+            f"within a budget of {bytes_text(self.budget_bytes)}; {moved}; "
+            f"{percent_text(1 - self.used_share)} of the area are gaps."
         )
 
 
@@ -84,8 +84,9 @@ def get_address_map(
     area = float(peak) * stays.end
     used = float((stays.bytes * (stays.stop - stays.start)).sum())
     return AddressMap(
-        graph.name, axis, stays.end, stays.storage, tuple(s.name for s in storages), tuple(s.kind for s in storages),
+        graph.name, axis, stays.end, stays.storage, tuple(s.name for s in storages),
+        tuple(s.kind.value for s in storages),
         np.array([STACK.index(GROUP_OF[s.kind]) for s in storages], np.int64), stays.start, stays.stop, stays.offset,
         stays.bytes, stays.copy_in, stays.copy_out, plan.budget_bytes, peak, used / area if area else 0.0,
-        len({swap.storage for swap in (*plan.swap_ins, *plan.swap_outs)}),
+        len({swap.storage for swap in plan.swap_ins} | {swap.storage for swap in plan.swap_outs}),
     )  # fmt: skip

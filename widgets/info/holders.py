@@ -9,7 +9,6 @@ from planner.graph import Graph, Module, module_tree
 from widgets.info.groups import GROUP_OF, Group
 from widgets.info.stays import Stays
 
-
 _MOST_PARTS = 10
 
 

@@ -28,7 +28,7 @@ class MemoryByKind:
         unswapped: `[slots, 2]` for a plan that swaps: from when on this axis how many bytes the step would hold, in the
             same order with nothing swapped; empty otherwise.
         budget_bytes: the limit, if there is one.
-        peak_bytes, peak_at, peak_op: the largest total, when it is first reached, and the name of the op that runs then.
+        peak_bytes, peak_at, peak_op: the largest total, when it is first reached, and the op that runs then.
         holders: who holds the peak, the largest first; together exactly `peak_bytes`.
     """
 
@@ -68,7 +68,9 @@ class MemoryByKind:
         group, size = max(self.at_peak.items(), key=lambda item: item[1])
         when = f"at {seconds_text(self.peak_at)}" if self.axis == "seconds" else f"in slot {self.peak_at:.0f}"
         share = "all of them" if size == self.peak_bytes else percent_text(size / self.peak_bytes)
-        text = f"Memory peaks at {bytes_text(self.peak_bytes)} {when}, in {self.peak_op or 'no op'}; {group} hold {share}"
+        text = (
+            f"Memory peaks at {bytes_text(self.peak_bytes)} {when}, in {self.peak_op or 'no op'}; {group} hold {share}"
+        )
         if self.unswapped_peak_bytes:
             text += f"; without swapping it would be {bytes_text(self.unswapped_peak_bytes)}"
         if self.budget_bytes is not None:
@@ -98,9 +100,11 @@ def get_memory_by_kind(
     stays = captured_stays(graph) if plan is None else plan_stays(graph, plan, timeline, axis)
     limit = plan.budget_bytes if plan is not None else None
     if budget is not None:
-        limit = parse_budget(budget, step_peak(graph, _CPU_ALIGNMENT if plan is None else plan.alignment))
+        limit = parse_budget(budget, step_peak(graph, *(() if plan is None else (plan.alignment,))))
     edges, amounts = sums_by_group(graph, stays)
-    total = np.sum(list(amounts.values()), axis=0, dtype=np.int64) if amounts else np.zeros(len(edges) - 1, np.int64)
+    total = np.zeros(len(edges) - 1, np.int64)
+    for amount in amounts.values():
+        total += amount
     moment = int(total.argmax()) if len(total) else 0
     peak_at = float(edges[moment])
     op = stays.op_at(peak_at)

@@ -1,4 +1,4 @@
-"""The model as boxes and arrows: modules opened level by level, identical neighbours folded, bytes at the step's peak."""
+"""The model as boxes and arrows: modules opened level by level, identical neighbours folded, and their bytes."""
 
 from __future__ import annotations
 
@@ -42,6 +42,13 @@ class Box:
         """Bytes of all groups together."""
         return sum(self.bytes.values())
 
+    @property
+    def description(self) -> str:
+        """What the box stands for and what it holds, in one line."""
+        where = ", ".join(self.paths[:3]) + (" …" if len(self.paths) > 3 else "")
+        amounts = ", ".join(f"{group.value} {bytes_text(size)}" for group, size in self.bytes.items())
+        return f"{where or self.label}: {count_text(self.ops, 'op')}; {amounts or 'nothing'} at the peak"
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:
@@ -72,23 +79,32 @@ class ModuleGraph:
     elsewhere_bytes: int
 
     @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups that any box holds, in stacking order."""
+        return tuple(group for group in STACK if any(box.bytes.get(group) for box in self.boxes))
+
+    @property
+    def largest_bytes(self) -> int:
+        """Bytes of the largest box that is not opened."""
+        return max((box.total_bytes for box in self.boxes if not box.opened), default=0)
+
+    @property
     def summary(self) -> str:
         """The picture in one sentence."""
-        tops = [box for box in self.boxes if box.parent < 0]
-        if not tops or not self.peak_bytes:
+        closed = [box for box in self.boxes if not box.opened]
+        largest = max(closed, key=lambda box: box.total_bytes, default=None)
+        if largest is None or not self.peak_bytes:
             return f"{self.name} runs no module that holds memory."
-        largest = max(self.boxes, key=lambda box: (not box.opened) * box.total_bytes)
-        share = percent_text(largest.total_bytes / self.peak_bytes)
-        name = largest.paths[0] if len(largest.paths) == 1 else largest.label
+        name = largest.paths[0] if largest.paths else largest.label
         if len(largest.paths) > 1:
-            name = f"{largest.paths[0]} to {largest.paths[-1]}"
+            name += f" to {largest.paths[-1]}"
         return (
-            f"Bytes at the peak of {bytes_text(self.peak_bytes)} that the step reaches with nothing swapped: "
-            f"of {count_text(sum(not box.opened for box in self.boxes), 'box')} the largest, {name}, holds {share}."
+            f"With nothing swapped the step peaks at {bytes_text(self.peak_bytes)}; "
+            f"of {len(closed)} boxes the largest, {name}, holds {percent_text(largest.total_bytes / self.peak_bytes)}."
         )
 
 
-def get_module_graph(graph: Graph, most_boxes: int = 60) -> ModuleGraph:
+def get_module_graph(graph: Graph, most_boxes: int = 20) -> ModuleGraph:
     """Fold a graph into boxes.
 
     Modules are opened a whole level at a time while there is room, then the largest ones.
@@ -101,14 +117,14 @@ def get_module_graph(graph: Graph, most_boxes: int = 60) -> ModuleGraph:
     peak = get_memory_by_kind(graph)
     at_peak = {int(stays.storage[stay]): int(stays.bytes[stay]) for stay in stays.present(peak.peak_at)}
     parts, parents, opened = _opened(graph, at_peak, most_boxes)
-    boxes = [_box(graph, part, parent, part in opened, at_peak) for part, parent in zip(parts, parents, strict=True)]
+    boxes = [_box(graph, part, parents[at], at in opened, at_peak) for at, part in enumerate(parts)]
     batch = {storage.id for storage in graph.storages if storage.kind is Kind.INPUT}
     if batch:
         there = sum(at_peak.get(storage, 0) for storage in batch)
         boxes.append(Box(-1, (), "batch", "", 1, False, 0, {Group.INPUT: there} if there else {}))
     inside = sum(box.total_bytes for box in boxes if box.parent < 0)
     return ModuleGraph(
-        graph.name, tuple(boxes), _edges(graph, parts, opened, batch, len(boxes) - 1), peak.peak_bytes,
+        graph.name, tuple(boxes), _edges(graph, parts, parents, opened, batch), peak.peak_bytes,
         peak.peak_bytes - inside,
     )  # fmt: skip
 
@@ -135,13 +151,13 @@ def _opened(graph: Graph, at_peak: Mapping[int, int], most: int) -> tuple[list[P
                 inside[id(part)] = parts
                 below += parts
         level = below
-    parts: list[Part] = []
+    laid: list[Part] = []
     parents: list[int] = []
     opened: set[int] = set()
 
     def lay(part: Part, parent: int) -> None:
-        here = len(parts)
-        parts.append(part)
+        here = len(laid)
+        laid.append(part)
         parents.append(parent)
         if id(part) in inside:
             opened.add(here)
@@ -150,7 +166,7 @@ def _opened(graph: Graph, at_peak: Mapping[int, int], most: int) -> tuple[list[P
 
     for part in top:
         lay(part, -1)
-    return parts, parents, opened
+    return laid, parents, opened
 
 
 def _box(graph: Graph, part: Part, parent: int, opened: bool, at_peak: Mapping[int, int]) -> Box:
@@ -181,19 +197,34 @@ def op_label(target: str) -> str:
     return (parts[1] if len(parts) > 1 else target).strip("_")
 
 
-def _edges(graph: Graph, parts: list[Part], opened: set[int], batch: set[int], batch_box: int) -> tuple[Edge, ...]:
+def _edges(graph: Graph, parts: list[Part], parents: list[int], opened: set[int], batch: set[int]) -> tuple[Edge, ...]:
     box_of = {op: box for box, part in enumerate(parts) if box not in opened for op in part.forward}
-    rank = {box: min(part.forward, default=0) for box, part in enumerate(parts)} | {batch_box: -1}
-    writer = dict.fromkeys(batch, batch_box) if batch else {}
+    members = {box: _members(parts[box]) for box in opened if parts[box].count > 1}
+    rank = [min(part.forward, default=0) for part in parts] + [-1]
+    writer: dict[int, int] = {}
     passed: dict[tuple[int, int], set[int]] = {}
     for op in sorted(box_of):
+        target = box_of[op]
         for storage in graph.reads[op]:
-            source = writer.get(storage, box_of[op])
-            if source != box_of[op]:
-                passed.setdefault((source, box_of[op]), set()).add(storage)
-        for storage in graph.writes[op]:
-            writer[storage] = box_of[op]
+            source = len(parts) if storage in batch else box_of[writer[storage]] if storage in writer else target
+            if source != target and not _crosses(writer.get(storage, -1), op, target, parents, members):
+                passed.setdefault((source, target), set()).add(storage)
+        writer |= dict.fromkeys(graph.writes[op], op)
     return tuple(
         Edge(source, target, sum(graph.storages[s].bytes for s in storages), rank[source] > rank[target])
         for (source, target), storages in sorted(passed.items())
     )
+
+
+def _members(part: Part) -> dict[int, int]:
+    return {op: number for number, module in enumerate(part.modules) for op in module.all_ops}
+
+
+def _crosses(source: int, target: int, box: int, parents: list[int], members: dict[int, dict[int, int]]) -> bool:
+    """Whether an op hands on to an op of another of the modules that an opened box stands for, as the fold says."""
+    while box >= 0:
+        inside = members.get(box, {})
+        if source in inside and inside[source] != inside[target]:
+            return True
+        box = parents[box]
+    return False

@@ -73,10 +73,10 @@ def _part(graph: Graph, module: Module, place: int, calls: list[list[int]], call
     owned = module.storages if place < 0 else subject.all_storages
     storages = {storage for storage in owned if graph.storages[storage].kind is not Kind.INPUT}
     made = [{storage for op in run for storage in graph.writes[op]} for run in calls]
-    if call:
+    if call < len(calls) - 1:
         storages &= made[call]
-    else:  # what no call in particular makes, such as gradients, counts with the first
-        storages -= set().union(*made[1:])
+    else:  # what no call in particular makes, such as gradients, counts with the last
+        storages -= set().union(*made[:-1])
     return Part((subject,), place < 0, 1, tuple(calls[call]), tuple(sorted(storages)))
 
 

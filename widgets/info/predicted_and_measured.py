@@ -112,11 +112,11 @@ def get_predicted_and_measured(plan: SwapPlan, result: RunResult) -> PredictedAn
         peak_bytes=result.peak_bytes,
         predicted_seconds=plan.predicted.seconds,
         step_seconds=tuple(result.step_seconds),
-        eager_seconds=tuple(result.eager_step_seconds or ()),
+        eager_seconds=tuple(result.eager_step_seconds),
         predicted_busy=_busy(plan.predicted),
         measured_busy=_busy(recorded[len(recorded) // 2]) if recorded else None,
         compared=result.compared,
-        mismatches=result.mismatches,
+        mismatches=len(result.mismatches),
     )
 
 

@@ -6,6 +6,7 @@ op and its copy out have ended, so that stays at one address never overlap and w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,8 @@ Axis = Literal["seconds", "slots"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+#: Storage, start, stop, offset.
+_Row = tuple[int, float, float, int]
 _NO_COPY = np.full(2, np.nan)
 
 
@@ -80,14 +83,15 @@ def plan_stays(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, a
     require_same_step(graph, plan, timeline)
     slots = len(plan.order)
     if axis == "slots":
-        rows = [(stay.storage, stay.start, stay.stop, stay.offset) for stay in plan.residencies]
-        return _stays(graph, axis, slots, plan.order, np.arange(slots, dtype=np.float64), rows)
+        spans = [(stay.storage, stay.start, stay.stop, stay.offset) for stay in plan.residencies]
+        return _stays(graph, axis, slots, plan.order, np.arange(slots, dtype=np.float64), spans)
     copied_in = {(swap.storage, swap.start): timeline.swap_in[k] for k, swap in enumerate(plan.swap_ins)}
     copied_out = {(swap.storage, swap.release): timeline.swap_out[k] for k, swap in enumerate(plan.swap_outs)}
     op_start, op_stop = timeline.compute[:, 0], timeline.compute[:, 1]
     reads = [frozenset(graph.reads[op]) for op in plan.order]
     writes = [frozenset((*graph.writes[op], graph.ops[op].workspace)) for op in plan.order]
-    rows, came, went = [], [], []
+    rows: list[_Row] = []
+    came, went = [], []
     for stay in plan.residencies:
         arrival = copied_in.get((stay.storage, stay.start), _NO_COPY)
         departure = copied_out.get((stay.storage, stay.stop), _NO_COPY)
@@ -122,7 +126,7 @@ def require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
 
 def _stays(
     graph: Graph, axis: Axis, end: float, order: tuple[int, ...], op_start: Floats,
-    rows: list[tuple[int, float, float, int]], copies: tuple[Floats, Floats] | None = None,
+    rows: Sequence[_Row], copies: tuple[Floats, Floats] | None = None,
 ) -> Stays:  # fmt: skip
     size = np.array([graph.storages[row[0]].bytes for row in rows], np.int64)
     shown = size > 0

@@ -1,4 +1,4 @@
-"""What the three streams do over a step: compute, copies out, copies in, and where compute has to wait, and for what."""
+"""What the three streams do over a step: compute, copies out, copies in; where compute has to wait, and for what."""
 
 from __future__ import annotations
 

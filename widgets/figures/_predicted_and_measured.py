@@ -1,0 +1,109 @@
+"""Prediction beside measurement: memory over a step, step times, and how busy each stream was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from widgets.figures._rows import Row, Table, draw_rows, rows_height
+from widgets.figures.frame import DASHES, LINE, framed, key, limit_line, plotly, tag, time_axis, unit_label, value_axis
+from widgets.figures.theme import Theme
+from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured
+from widgets.info.units import Unit, byte_unit, bytes_text, seconds_text
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_HEIGHT, _FOOT = 240, 34
+#: Steps that are drawn, and that get a row each.
+_MOST_STEPS, _MOST_ROWS = 5, 4
+
+
+def draw(info: PredictedAndMeasured, theme: Theme) -> Figure:
+    """Draw memory above, times below."""
+    longest = max(info.predicted_seconds, *info.step_seconds, *info.eager_seconds, 0.0)
+    times, streams = _times(info, theme, longest), _streams(info, theme, longest)
+    below = rows_height(max(len(times.rows), len(streams.rows)))
+    floor = below / (_HEIGHT + below)
+    figure = framed(theme, "Predicted and measured", "", info.summary, _HEIGHT + below + _FOOT)
+    shown = info.measured[-_MOST_STEPS:]
+    end = max(curve.end for curve in (info.predicted, *shown))
+    scale, x_axis = time_axis(theme, "seconds", end)
+    highest = max(int(curve.bytes.max(initial=1)) for curve in (info.predicted, *shown))
+    on_axis = info.budget_bytes <= 2.5 * highest
+    top = 1.15 * max(highest, info.budget_bytes if on_axis else 0)
+    unit = byte_unit(top)
+    figure.update_layout(
+        xaxis={**x_axis, "anchor": "y", "hoverformat": ".4g"},
+        yaxis=value_axis(theme, domain=[floor, 1], range=[0, top / unit.size], nticks=6, fixedrange=True),
+        annotations=[unit_label(theme, unit.name)],
+        hovermode="x unified",
+    )
+    for step, curve in enumerate(shown, len(info.measured) - len(shown) + 1):
+        last = step == len(info.measured)
+        line = {"color": theme.measured, "width": 1.8 if last else 0.9}
+        _draw_curve(figure, curve, f"measured, step {step}", line, 1.0 if last else 0.45, scale, unit)
+    _draw_curve(
+        figure, info.predicted, "predicted", {"color": theme.ink, "width": 1.2, "dash": "5px,3px"}, 1.0, scale, unit
+    )
+    entries = [("predicted", theme.ink, DASHES)]
+    if shown:
+        entries.append(("measured" if len(shown) == 1 else "measured, last step in bold", theme.measured, LINE))
+    figure.add_annotation(key(theme, entries))
+    _draw_budget(figure, info, theme, on_axis, unit)
+    draw_rows(figure, theme, times, 2, floor, below)
+    draw_rows(figure, theme, streams, 3, floor, below)
+    return figure
+
+
+def _draw_curve(
+    figure: Figure, curve: Curve, name: str, line: dict[str, Any], opacity: float, scale: float, unit: Unit
+) -> None:
+    figure.add_trace(
+        plotly().Scatter(
+            x=np.append(curve.seconds, curve.end) * scale, y=np.append(curve.bytes, curve.bytes[-1:]) / unit.size,
+            name=name, mode="lines", line={"shape": "hv", **line}, opacity=opacity, showlegend=False,
+            hovertemplate=f"%{{y:.4f}} {unit.name}",
+        )
+    )  # fmt: skip
+
+
+def _draw_budget(figure: Figure, info: PredictedAndMeasured, theme: Theme, on_axis: bool, unit: Unit) -> None:
+    text, height = f"budget {bytes_text(info.budget_bytes)}", {"yref": "y", "y": info.budget_bytes / unit.size}
+    if on_axis:
+        figure.add_shape(limit_line(info.budget_bytes / unit.size, theme))
+    else:
+        text, height = f"{text}, far above", {"yref": "paper", "y": 1, "yshift": -20}
+    figure.add_annotation(
+        tag(text, theme.on_limit, theme.limit, xref="x domain", x=1, xanchor="right", yanchor="bottom", **height)
+    )
+
+
+def _times(info: PredictedAndMeasured, theme: Theme, longest: float) -> Table:
+    rows = [_time("predicted", info.predicted_seconds, theme.third, hatched=True)]
+    steps = info.step_seconds
+    if len(steps) <= _MOST_ROWS:
+        rows += [_time(f"step {number}", seconds, theme.measured) for number, seconds in enumerate(steps, 1)]
+    else:
+        named = ((f"median of {len(steps)}", info.median_seconds), ("fastest", min(steps)), ("slowest", max(steps)))
+        rows += [_time(name, seconds, theme.measured) for name, seconds in named]
+    if info.eager_seconds:
+        rows.append(_time("eager, no budget", float(np.median(info.eager_seconds)), theme.second))
+    return Table("<b>Step time</b>", rows, longest, 0, (0.125, 0.335), 0.45)
+
+
+def _streams(info: PredictedAndMeasured, theme: Theme, longest: float) -> Table:
+    rows = []
+    named = (("compute", "compute"), ("swap out", "swap_out"), ("swap in", "swap_in"), ("waiting", "waiting"))
+    for name, field in named:
+        predicted = getattr(info.predicted_busy, field)
+        measured = getattr(info.measured_busy, field) if info.measured_busy else 0.0
+        if max(predicted, measured) > 0:
+            rows.append(_time(f"{name}, predicted", predicted, theme.third, hatched=True))
+            rows.append(_time(f"{name}, measured", measured, theme.measured))
+    return Table("<b>Streams</b>", rows, longest, 0.52, (0.70, 0.91), 1)
+
+
+def _time(label: str, seconds: float, colour: str, hatched: bool = False) -> Row:
+    return Row(label, seconds, seconds_text(seconds), colour, f"{label}<br><b>{seconds_text(seconds, 5)}</b>", hatched)

@@ -1,0 +1,106 @@
+"""Rows of a name, a bar and an amount: the small tables under a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from widgets.figures.frame import plotly, tag, value_axis
+from widgets.figures.theme import Theme
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_ROW, _HEAD = 21, 66
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row.
+
+    Args:
+        label: its name, as markup.
+        value: length of its bar; a row of 0 has none.
+        text: the amount, as markup.
+        colour: of the bar.
+        hover: what it says under the pointer, as markup.
+        hatched: whether the bar is hatched.
+    """
+
+    label: str
+    value: float
+    text: str
+    colour: str
+    hover: str = ""
+    hatched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows below a title, and where they go.
+
+    Args:
+        title: markup.
+        rows: from top to bottom.
+        longest: the value of a bar that takes all the room.
+        left, bars, right: edges of names, bars and amounts as parts of the plot's width.
+    """
+
+    title: str
+    rows: Sequence[Row]
+    longest: float
+    left: float
+    bars: tuple[float, float]
+    right: float
+
+
+def rows_height(rows: int) -> int:
+    """Height in pixels of so many rows with the title above them and the space around."""
+    return _HEAD + _ROW * rows if rows else 0
+
+
+def draw_rows(figure: Figure, theme: Theme, table: Table, number: int, ceiling: float, height: int) -> None:
+    """Add a table.
+
+    Args:
+        figure: where.
+        theme: its palette.
+        table: what.
+        number: of the pair of axes it gets.
+        ceiling, height: the part of the plot's height below the main plot, as a share and in pixels.
+    """
+    rows, x, y = table.rows, f"x{number}", f"y{number}"
+    per_pixel = ceiling / height
+    roof = ceiling - _HEAD * per_pixel
+    floor = roof - _ROW * len(rows) * per_pixel
+    figure.add_trace(
+        plotly().Bar(
+            x=[row.value for row in rows], y=list(range(len(rows))), orientation="h", width=0.38, xaxis=x, yaxis=y,
+            marker={
+                "color": [row.colour for row in rows], "line": {"width": 0},
+                "pattern": {
+                    "shape": ["/" if row.hatched else "" for row in rows], "size": 5, "solidity": 0.4,
+                    "fgcolor": [row.colour for row in rows], "bgcolor": theme.paper,
+                },
+            },
+            hovertext=[row.hover for row in rows], hoverinfo="text", showlegend=False,
+        )
+    )  # fmt: skip
+    fixed = {"showgrid": False, "showticklabels": False, "fixedrange": True}
+    figure.update_layout({
+        f"xaxis{number}": value_axis(theme, domain=table.bars, anchor=y, range=[0, table.longest or 1.0], **fixed),
+        f"yaxis{number}": value_axis(
+            theme, domain=[max(floor, 0), roof], anchor=x, range=[len(rows) - 0.5, -0.5], **fixed
+        ),
+    })  # fmt: skip
+    margin = 0 if table.left else 12 - figure.layout.margin.l
+    left: dict[str, Any] = {"xref": "paper", "x": table.left, "xanchor": "left", "xshift": margin, "align": "left"}
+    right: dict[str, Any] = {"xref": "paper", "x": table.right, "xanchor": "right"}
+    head = tag(table.title, theme.ink, **left, yref="paper", y=roof, yanchor="bottom", yshift=2)
+    labels = [head | {"font": {"size": 12, "color": theme.ink}}]
+    for place, row in enumerate(rows):
+        labels.append(tag(row.label, theme.ink, **left, yref=y, y=place))
+        labels.append(tag(row.text, theme.ink if row.value else theme.third, **right, yref=y, y=place))
+    for label in labels:
+        figure.add_annotation(label)
