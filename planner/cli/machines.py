@@ -31,15 +31,15 @@ def command(as_json: bool) -> None:
         show({"machines": facts}, True)
         return
     show_table(
-        ["machine", "device", "memory", "host memory", "link one way", "both ways"],
+        ["machine", "memory", "host memory", "link one way", "both ways", "device"],
         [
             [
                 m.name,
-                f"{len(m.devices)} x {m.device.name}" if len(m.devices) > 1 else m.device.name,
                 format_bytes(m.device.memory_bytes),
                 format_bytes(m.host_memory_bytes),
                 f"{m.host_link.bandwidth / 1e9:.4g} GB/s",
                 f"{m.host_link.duplex_bandwidth / 1e9:.4g} GB/s",
+                f"{len(m.devices)} x {m.device.name}" if len(m.devices) > 1 else m.device.name,
             ]
             for m in machines
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.output import json_option, show, show_table
+from planner.cli.output import json_option, show
 
 
 @click.command("models", epilog="Example: python -m planner models --json")
@@ -17,7 +17,6 @@ def command(as_json: bool) -> None:
     if as_json:
         show({"models": [{"name": m.name, "about": m.about, "arguments": dict(m.arguments)} for m in models]}, True)
         return
-    show_table(
-        ["model", "arguments", "what it is"],
-        [[m.name, ",".join(f"{key}={value}" for key, value in m.arguments.items()), m.about] for m in models],
-    )
+    for model in models:
+        arguments = ",".join(f"{key}={value}" for key, value in model.arguments.items())
+        click.echo(f"{model.name}:{arguments}\n    {model.about}.")

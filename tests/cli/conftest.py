@@ -1,0 +1,34 @@
+"""A terminal to type into."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from planner.cli import main
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def planner(capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
+    """Run `python -m planner` with these words."""
+
+    def run(*words: object) -> Answer:
+        with pytest.raises(SystemExit) as end:
+            main([str(word) for word in words])
+        out, err = capsys.readouterr()
+        return Answer(int(end.value.code or 0), out, err)
+
+    return run
