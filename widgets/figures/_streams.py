@@ -52,14 +52,10 @@ def draw(info: Streams, theme: Theme) -> Figure:
             line={"width": 0}, layer="below",
         )  # fmt: skip
         text = lane.name + (f'<br><span style="color:{theme.third}">{lane.link}</span>' if lane.link else "")
-        place: dict[str, Any] = {
-            "xref": "paper",
-            "x": 0,
-            "xanchor": "right",
-            "xshift": -6,
-            "y": (lane.low + lane.high) / 2,
-        }
-        figure.add_annotation(tag(text, theme.second, **place, align="right"))
+        middle = (lane.low + lane.high) / 2
+        figure.add_annotation(
+            tag(text, theme.second, xref="paper", x=0, xanchor="right", xshift=-6, y=middle, align="right")
+        )
     pixel = info.seconds / _WIDE
     entries = _draw_compute(figure, info, theme, scale, pixel)
     entries |= _draw_copies(figure, info.out, theme, scale, pixel, _OUT)
