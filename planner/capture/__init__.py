@@ -1,11 +1,13 @@
 """From a PyTorch model to the dataflow graph of its whole step."""
 
 from planner.capture.capturing import capture
+from planner.capture.guard import compare_with_eager
 from planner.capture.optimizers import SGD, Adam, AdamW
 from planner.capture.program import Call, Program, ScalarRef, TensorRef
-from planner.capture.step import InferenceStep, Step, TrainStep
+from planner.capture.step import InferenceStep, Step
+from planner.capture.training import TrainStep
 
 __all__ = [
     "SGD", "Adam", "AdamW", "Call", "InferenceStep", "Program", "ScalarRef", "Step", "TensorRef", "TrainStep",
-    "capture",
+    "capture", "compare_with_eager",
 ]  # fmt: skip

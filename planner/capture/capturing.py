@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.capture.lower import lower
+from planner.capture.schedules import Scalars
 from planner.capture.step import Step
 from planner.capture.trace import Progress, trace
 from planner.graph import Graph
@@ -21,10 +22,13 @@ def capture(step: Step, *, progress: Progress | None = None) -> Graph:
         StowageError: the step does what no graph can hold, or raises.
     """
     if step.graph is None:
-        report = progress or (lambda share, what: None)
+        report = progress or _silent
         traced = trace(step, report)
         report(0.8, "building the graph")
-        references = traced.scalars
-        step.graph = lower(traced, lambda number: step.scalars(references, number))
+        step.graph = lower(traced, Scalars(step, traced.scalars))
         report(1.0, "captured")
     return step.graph
+
+
+def _silent(share: float, what: str) -> None:
+    del share, what

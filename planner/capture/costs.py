@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from planner.capture.recorder import Event, Layout
+from planner.capture.events import Event, Layout
 
 _ATEN = torch.ops.aten
 
@@ -39,7 +39,7 @@ def _matmul(first: int) -> Callable[[Event], int]:
     def formula(event: Event) -> int:
         left: Layout = event.args[first]
         right: Layout = event.args[first + 1]
-        return 2 * left.elements * right.shape[-1]
+        return int(2 * left.elements * right.shape[-1])
 
     return formula
 
@@ -50,7 +50,7 @@ def _convolution(event: Event) -> int:
     assert result is not None
     transposed = event.args[6]
     positions = source if transposed else result.shape
-    return 2 * source[0] * prod(weight) * prod(positions[2:])
+    return int(2 * source[0] * prod(weight) * prod(positions[2:]))
 
 
 def _convolution_backward(event: Event) -> int:
@@ -58,16 +58,16 @@ def _convolution_backward(event: Event) -> int:
     transposed, mask = event.args[7], event.args[10]
     positions = source if transposed else gradient
     each = 2 * gradient[0] * prod(weight) * prod(positions[2:])
-    return each * (int(mask[0]) + int(mask[1]))
+    return int(each * (int(mask[0]) + int(mask[1])))
 
 
 def _attention(matmuls: int, first: int) -> Callable[[Event], int]:
     def formula(event: Event) -> int:
         query, key, value = (event.args[first + place].shape for place in range(3))
-        heads: Any = prod(query[:-2])
+        heads = prod(query[:-2])
         half = matmuls // 2
         # Half of the products run over the query's width, half over the value's.
-        return 2 * heads * query[-2] * key[-2] * (query[-1] * (matmuls - half) + value[-1] * half)
+        return int(2 * heads * query[-2] * key[-2] * (query[-1] * (matmuls - half) + value[-1] * half))
 
     return formula
 

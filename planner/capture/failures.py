@@ -5,53 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import torch
 from torch import nn
 
 from planner.capture import torch_private as private
+from planner.capture.recorder import Recorder
 from planner.errors import StowageError
 
 _TORCH = str(Path(torch.__file__).parent)
 
 
-def unsupported_tensor(tensor: torch.Tensor, module: str, target: Any) -> StowageError:
-    """For a tensor without strides, such as a sparse or a quantised one."""
-    what = "quantised" if tensor.is_quantized else str(tensor.layout).removeprefix("torch.")
-    op = f"{target} of " if target is not None else ""
-    return StowageError(
-        f"{op}{_name(module)} makes or takes a {what} tensor, which cannot be planned: use a dense one in its place"
-    )
-
-
-def explain(
-    error: Exception, paths: Mapping[int, str], classes: Mapping[str, str], target: Any, phase: str
-) -> StowageError:
+def explain(error: Exception, recorder: Recorder, classes: Mapping[str, str]) -> StowageError:
     """Why a step could not be captured.
 
     Args:
         error: what was raised while the step ran on fake tensors.
-        paths: module path by `id(module)`.
+        recorder: knows where that was.
         classes: class name by module path.
-        target: the op that was running, or None.
-        phase: "forward", "backward" or "optimizer".
     """
     if isinstance(error, StowageError):
         return error
-    module, line = _origin(error.__traceback__, paths)
+    target = recorder.current
+    module, line = _origin(error.__traceback__, recorder.paths)
     kind = f" ({classes[module]})" if module in classes else ""
     where = f"{_name(module)}{kind}{f' at {line}' if line else ''}"
     if isinstance(error, private.DATA_DEPENDENT):
         return StowageError(
-            f"{error.func} in {where} depends on the values of tensors (`.item()`, a branch on a tensor, or a shape that "
-            "follows from data), which a plan cannot hold: rewrite it with `torch.where` or a fixed shape"
+            f"{error.func} in {where} depends on the values of tensors (.item(), a branch on a tensor, or a shape that "
+            "follows from data), which a plan cannot hold: rewrite it with torch.where or a fixed shape"
         )
-    if isinstance(error, private.UNSUPPORTED) or isinstance(error, NotImplementedError):
+    if isinstance(error, (*private.UNSUPPORTED, NotImplementedError)):
         return StowageError(f"{target} in {where} cannot be captured ({_first_line(error)}): use another op there")
+    op = f", in {target}" if target is not None else ""
     return StowageError(
-        f"the {phase} pass raised {type(error).__name__} in {where}{f', in {target}' if target is not None else ''}: "
-        f"{_first_line(error)}; make the step run in eager PyTorch first"
+        f"the {recorder.phase} pass raised {type(error).__name__} in {where}{op} ({_first_line(error)}): "
+        "make the step run in eager PyTorch first"
     )
 
 

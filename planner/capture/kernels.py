@@ -95,11 +95,6 @@ def out_variant(target: Callable[..., Any]) -> OutVariant | None:
     return None
 
 
-def is_functional(bound: Bound) -> bool:
-    """Whether a bound call runs an op and copies what it returns; its arguments are then the call and the results."""
-    return bound.function is _run_and_copy
-
-
 def may_overwrite(target: Callable[..., Any], position: int) -> bool:
     """Whether a result may take the exact place of the tensor argument at `position`, with the same bits.
 

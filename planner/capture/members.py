@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -38,10 +38,11 @@ def members(model: nn.Module) -> list[Member]:
     return list(found.values())
 
 
-def replace(model: nn.Module, others: dict[int, torch.Tensor]) -> None:
+def substitute(model: nn.Module, others: Mapping[int, torch.Tensor]) -> None:
     """Put other tensors in the place of those that a model holds, by the `id` of each."""
     for module in model.modules():
-        for table in (module._parameters, module._buffers, module.__dict__):
+        tables: tuple[dict[str, Any], ...] = (module._parameters, module._buffers, module.__dict__)
+        for table in tables:
             for name, tensor in list(table.items()):
                 if isinstance(tensor, torch.Tensor) and id(tensor) in others:
                     table[name] = others[id(tensor)]
@@ -71,14 +72,14 @@ def plain_recurrence(model: nn.Module) -> Iterator[None]:
 
     On a CPU they otherwise become one oneDNN call that only autograd can follow, with other rounding.
     """
-    flags: list[bool] = []
+    flags: list[Any] = []
 
     def enter(*_: Any) -> None:
         flags.append(torch.backends.mkldnn.enabled)
-        torch.backends.mkldnn.set_flags(False)
+        torch.backends.mkldnn.set_flags(False)  # type: ignore[no-untyped-call]
 
     def leave(*_: Any) -> None:
-        torch.backends.mkldnn.set_flags(flags.pop())
+        torch.backends.mkldnn.set_flags(flags.pop())  # type: ignore[no-untyped-call]
 
     hooks = []
     for module in model.modules():

@@ -1,4 +1,4 @@
-"""Optimizers: what to ask for, and how each changes a parameter, kernel by kernel.
+"""Optimizers: what to ask for, what they keep, and the numbers they compute from step to step.
 
 The kernels and their order are those of `torch.optim` with `foreach=False`, so the bits are too.
 """
@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
 from planner.errors import StowageError
 
@@ -32,9 +33,9 @@ class SGD:
     nesterov: bool = False
     dampening: float = 0.0
 
-    def build(self, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """The PyTorch optimizer that this stands for."""
-        return torch.optim.SGD(parameters, **_settings(self), foreach=False)
+        return torch.optim.SGD(parameters, **settings(self), foreach=False)
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class Adam:
     weight_decay: float = 0.0
     amsgrad: bool = False
 
-    def build(self, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """The PyTorch optimizer that this stands for."""
-        return torch.optim.Adam(parameters, **_settings(self), foreach=False)
+        return torch.optim.Adam(parameters, **settings(self), foreach=False)
 
 
 @dataclass(frozen=True)
@@ -72,31 +73,37 @@ class AdamW:
     weight_decay: float = 1e-2
     amsgrad: bool = False
 
-    def build(self, parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    def build(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """The PyTorch optimizer that this stands for."""
-        return torch.optim.AdamW(parameters, **_settings(self), foreach=False)
+        return torch.optim.AdamW(parameters, **settings(self), foreach=False)
 
 
 Spec = SGD | Adam | AdamW
 
 
-def _settings(spec: Spec) -> dict[str, Any]:
-    settings = asdict(spec)
-    settings["lr"] = rate(spec.lr, 0)
-    return settings
+def settings(spec: Spec) -> dict[str, Any]:
+    """The hyperparameters as `torch.optim` takes them."""
+    return asdict(spec) | {"lr": rate(spec.lr, 0)}
+
+
+def group_of(spec: Spec) -> dict[str, Any]:
+    """The hyperparameters as `Optimizer.param_groups` holds them."""
+    return settings(spec) | {"decoupled_weight_decay": isinstance(spec, AdamW)}
 
 
 def rate(lr: Rate | torch.Tensor, step: int) -> float:
     """The learning rate of a step."""
-    return float(lr(step)) if callable(lr) else float(lr)
+    return float(lr(step)) if callable(lr) and not isinstance(lr, torch.Tensor) else float(lr)
 
 
-def check_supported(optimizer: torch.optim.Optimizer) -> None:
+def check_supported(optimizer: object) -> None:
     """Raise a StowageError for an optimizer, or a setting of one, that is not taken over."""
+    if isinstance(optimizer, Spec):
+        return
     if type(optimizer) not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
-        raise StowageError(
-            f"the optimizer {type(optimizer).__name__} cannot be captured: use torch.optim.SGD, Adam or AdamW"
-        )
+        name = type(optimizer).__name__
+        raise StowageError(f"the optimizer {name} cannot be captured: use torch.optim.SGD, Adam or AdamW")
+    assert isinstance(optimizer, torch.optim.Optimizer)
     for group in optimizer.param_groups:
         for setting in ("capturable", "differentiable"):
             if group.get(setting):
@@ -123,8 +130,13 @@ def initial_state(name: str, parameter: torch.Tensor) -> torch.Tensor:
     return torch.zeros_like(parameter, memory_format=torch.preserve_format, requires_grad=False)
 
 
-def scalars(group: Mapping[str, Any], lr: float, step: float, *, first: bool) -> dict[str, float]:
-    """The numbers of one update that change from step to step.
+def untouched(momentum: torch.Tensor | None) -> bool:
+    """Whether a momentum buffer is as it was before the first step."""
+    return momentum is None or bool((momentum == 0).all() and momentum.signbit().all())
+
+
+def numbers(group: Mapping[str, Any], lr: float, step: float, *, first: bool) -> dict[str, float]:
+    """The numbers of one update that change from step to step, computed as `torch.optim` computes them.
 
     Args:
         group: the hyperparameters.
@@ -134,7 +146,7 @@ def scalars(group: Mapping[str, Any], lr: float, step: float, *, first: bool) ->
     """
     if "betas" not in group:
         return {"-lr": -lr, "1-dampening": 1.0 if first else 1 - group["dampening"]}
-    beta1, beta2 = group["betas"]
+    beta1, beta2 = (float(beta) for beta in group["betas"])
     step_size = lr / (1 - beta1**step)
     return {
         "-step_size": -step_size,

@@ -6,7 +6,7 @@ A program stays in memory beside its graph and is never written to a file.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -59,6 +59,8 @@ class Program:
         batch: tensors of the graph, parallel to the tensor leaves of the batch.
         loss: the tensor that holds the loss; the first output for inference.
         scalars: the numbers behind each `ScalarRef` name in step `number`, which counts from 0 in this run.
+        unused: how many calls of each kernel (`aten.add`) eager makes that were left out, because nothing that
+            outlives the step follows from them.
     """
 
     calls: tuple[Call, ...]
@@ -67,3 +69,4 @@ class Program:
     batch: tuple[int, ...]
     loss: int
     scalars: Callable[[int], Mapping[str, float]]
+    unused: Mapping[str, int] = field(default_factory=dict)

@@ -10,57 +10,22 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from planner.capture import torch_private as private
-from planner.capture.failures import unsupported_tensor
+from planner.capture.events import Event, Layout
+from planner.errors import StowageError
 from planner.graph import Phase
-
-
-class Layout(NamedTuple):
-    """A tensor as a strided view of a numbered storage; strides and offset in elements."""
-
-    storage: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
-    dtype: torch.dtype
-
-    @property
-    def elements(self) -> int:
-        """How many elements it has."""
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of its elements, each counted as often as it appears."""
-        return self.elements * self.dtype.itemsize
-
-
-class Event(NamedTuple):
-    """One kernel call: layouts stand for tensors, in the arguments and in `results` (None: no tensor there)."""
-
-    target: private.OpOverload
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    results: tuple[Layout | None, ...]
-    phase: Phase
-    module: str
-    source: str
-
 
 _TORCH = str(Path(torch.__file__).parent)
 _HERE = str(Path(__file__).parent)
 
 
-class Recorder(private.TorchDispatchMode):
+class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes every kernel call made while it is active.
 
     Args:
@@ -69,14 +34,14 @@ class Recorder(private.TorchDispatchMode):
     """
 
     def __init__(self, fake: private.FakeTensorMode, paths: Mapping[int, str]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.events: list[Event] = []
         self.storage_bytes: list[int] = []
         self.constants: dict[int, tuple[Layout, torch.Tensor]] = {}
         self.phase = Phase.FORWARD
         self.current: private.OpOverload | None = None
         self._fake = fake
-        self._paths = paths
+        self.paths = paths
         self._numbers: dict[int, int] = {}
         self._kept: list[torch.UntypedStorage | None] = []  # a freed storage's identity would be given to another
         self._stack: list[str] = [""]
@@ -114,7 +79,12 @@ class Recorder(private.TorchDispatchMode):
     def layout(self, tensor: torch.Tensor) -> Layout:
         """The layout of a fake tensor, its storage numbered if it is new."""
         if tensor.layout is not torch.strided or tensor.is_quantized:
-            raise unsupported_tensor(tensor, self._stack[-1], self.current)
+            kind = "quantised" if tensor.is_quantized else str(tensor.layout).removeprefix("torch.")
+            where = f"module {self._stack[-1]}" if self._stack[-1] else "the model"
+            raise StowageError(
+                f"{self.current} in {where} takes or makes a {kind} tensor, which cannot be planned: use a dense one "
+                "there"
+            )
         storage = tensor.untyped_storage()
         identity = private.storage_identity(storage)
         number = self._numbers.get(identity)
@@ -124,26 +94,29 @@ class Recorder(private.TorchDispatchMode):
             self.storage_bytes.append(storage.nbytes())
         return Layout(number, tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()), tensor.dtype)
 
+    def enter(self, phase: Phase) -> None:
+        """Begin a phase of the step."""
+        self.phase = phase
+
     def emit(
         self,
         target: private.OpOverload,
         args: tuple[Any, ...],
-        like: Layout | None = None,
+        kwargs: Mapping[str, Any],
         *,
-        module: str = "",
-        **kwargs: Any,
+        module: str,
+        like: Layout | None = None,
     ) -> Layout:
-        """Add a call of the optimizer's that was never made.
+        """Add a call that was never made.
 
         Args:
             target: the overload.
             args, kwargs: its arguments, with layouts for tensors.
+            module: path of the module it is for.
             like: the result is a new tensor laid out like this one; without it, the call updates its first argument.
-            module: path of the module whose parameter is updated.
         """
-        result = args[0] if like is None else self.fresh(like)
-        self.events.append(Event(target, args, kwargs, (result,), Phase.OPTIMIZER, module, ""))
-        assert isinstance(result, Layout)
+        result: Layout = args[0] if like is None else self.fresh(like)
+        self.events.append(Event(target, args, kwargs, (result,), self.phase, module, ""))
         return result
 
     @contextmanager
@@ -151,7 +124,7 @@ class Recorder(private.TorchDispatchMode):
         """Follow which module runs."""
 
         def enter(module: nn.Module, _: Any) -> None:
-            self._stack.append(self._paths.get(id(module), self._stack[-1]))
+            self._stack.append(self.paths.get(id(module), self._stack[-1]))
 
         def leave(*_: Any) -> None:
             self._stack.pop()

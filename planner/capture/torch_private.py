@@ -1,4 +1,4 @@
-"""Everything that is used of PyTorch beyond its public interface, in one place.
+"""What the capture uses of PyTorch beyond its public interface, in one place.
 
 It holds for torch 2.11 to 2.13. What is private: fake tensors, dispatch modes, the running autograd node, operator
 schemas and the identity of a storage.
@@ -6,7 +6,9 @@ schemas and the identity of a storage.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -25,8 +27,8 @@ from torch.utils._python_dispatch import _disable_current_modes as no_modes
 
 __all__ = [
     "DATA_DEPENDENT", "UNSUPPORTED", "FakeTensor", "FakeTensorMode", "OpOverload", "TorchDispatchMode",
-    "arguments", "backward_sequence", "fake_call", "forward_sequence", "functional_form", "mutated_arguments", "no_modes",
-    "storage_identity",
+    "backward_sequence", "certain", "fake_call", "forward_sequence", "functional_form", "kernel_name",
+    "mutated_arguments", "no_modes", "operator_name", "quiet", "storage_identity",
 ]  # fmt: skip
 
 #: Raised by an op whose result depends on the values of tensors.
@@ -34,12 +36,20 @@ DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException)
 #: Raised by an op that has no fake form.
 UNSUPPORTED = (UnsupportedFakeTensorException, UnsupportedOperatorException)
 
-# Kernels that update arguments without saying so in their schema: the running mean and variance.
-_SILENT_UPDATES = {
-    "aten::native_batch_norm": (3, 4),
-    "aten::cudnn_batch_norm": (3, 4),
-    "aten::miopen_batch_norm": (3, 4),
-}
+# Kernels that update their fourth and fifth argument, the running mean and variance, without saying so.
+_SILENT = frozenset({"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"})
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep fake tensors from logging the traceback of an error that is raised as well."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -61,9 +71,9 @@ def _grouped_product(
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
     rows, columns = left.shape[-2], right.shape[-1]
-    groups = [ends.shape[0]] if left.dim() == right.dim() == 2 and ends is not None else []
-    if left.dim() == right.dim() == 3:
-        groups = [left.shape[0]]
+    groups: list[int] = []
+    if left.dim() == right.dim():
+        groups = [left.shape[0] if left.dim() == 3 or ends is None else ends.shape[0]]
     dtype = out_dtype or left.dtype
     lane = 16 // dtype.itemsize  # rows start at multiples of 16 bytes
     width = -(-columns // lane) * lane
@@ -87,12 +97,15 @@ def backward_sequence() -> int | None:
     return None if node is None else int(node._sequence_nr())
 
 
+def mutated_arguments(target: OpOverload, args: Sequence[Any]) -> tuple[int | str, ...]:
+    """Positions (or names, where keyword-only) of the arguments that a call writes into."""
+    if target._schema.name in _SILENT:
+        return (3, 4) if args[5] else ()  # the statistics run along only in training
+    return _declared(target)
+
+
 @cache
-def mutated_arguments(target: OpOverload) -> tuple[int | str, ...]:
-    """Positions (or names, where keyword-only) of the arguments that a kernel writes into."""
-    silent = _SILENT_UPDATES.get(target._schema.name)
-    if silent is not None:
-        return silent
+def _declared(target: OpOverload) -> tuple[int | str, ...]:
     return tuple(
         argument.name if argument.kwarg_only else place
         for place, argument in enumerate(target._schema.arguments)
@@ -100,12 +113,36 @@ def mutated_arguments(target: OpOverload) -> tuple[int | str, ...]:
     )
 
 
-def arguments(target: OpOverload) -> Iterator[tuple[str, Any, bool]]:
-    """Name, default value and keyword-only mark of every argument."""
-    for argument in target._schema.arguments:
-        yield argument.name, argument.default_value, argument.kwarg_only
+@cache
+def operator_name(target: OpOverload) -> str:
+    """`add_` for `aten.add_.Tensor`."""
+    return str(target._schema.name.rpartition("::")[2])
 
 
+@cache
+def kernel_name(target: OpOverload) -> str:
+    """What a kernel is counted as, in place or not: `aten.add` for `aten.add_.Tensor`."""
+    return str(target._schema.name.replace("::", ".").removesuffix("_"))
+
+
+def certain(target: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call draws no random numbers, also because it drops values with probability 0."""
+    if torch.Tag.nondeterministic_seeded not in target.tags:
+        return True
+    position = _probability(target)
+    if position is None:
+        return False
+    probability = args[position] if position < len(args) else kwargs.get("dropout_p", 0.0)
+    return bool(probability == 0.0)
+
+
+@cache
+def _probability(target: OpOverload) -> int | None:
+    names = [argument.name for argument in target._schema.arguments]
+    return names.index("dropout_p") if "dropout_p" in names else None
+
+
+@cache
 def functional_form(target: OpOverload) -> OpOverload | None:
     """`aten.relu.default` for `aten.relu_.default`; None where there is none."""
     namespace, name = target._schema.name.split("::")

@@ -1,67 +1,144 @@
-"""The kernels by which an optimizer changes one parameter, in the order of `torch.optim` with `foreach=False`."""
+"""The kernels by which an optimizer changes parameters, in the order of `torch.optim` with `foreach=False`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from planner.capture.events import Layout
+from planner.capture.members import Member
+from planner.capture.optimizers import state_names, untouched
 from planner.capture.program import ScalarRef
-from planner.capture.recorder import Layout, Recorder
+from planner.capture.recorder import Recorder
+from planner.capture.step import Step
+from planner.graph import Kind, Phase
 
 _ATEN = torch.ops.aten
 
 
-def emit_update(
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A tensor that outlives the step.
+
+    Args:
+        name: in the graph.
+        key: in `Step.state()`.
+        kind: parameter, buffer or optimizer state.
+        module: path of the module that owns it.
+        layout: as it is before the step.
+        replaced: of the tensor that the module holds in its place after the step, where that is another.
+    """
+
+    name: str
+    key: str
+    kind: Kind
+    module: str
+    layout: Layout
+    replaced: Layout | None = None
+
+
+class Updates:
+    """Adds the optimizer's calls to what was recorded; `states` and `scalars` are what they need besides."""
+
+    def __init__(self, step: Step, recorder: Recorder, found: Sequence[Member]) -> None:
+        self.states: list[Held] = []
+        self.scalars: dict[ScalarRef, tuple[int, str, str]] = {}
+        self._recorder = recorder
+        self._tensors = {member.name: member.tensor for member in found}
+        optimizer = step.live.optimizer if step.live is not None else getattr(step, "optimizer", None)
+        self._kept = optimizer.state if isinstance(optimizer, torch.optim.Optimizer) else {}
+        self._alike: dict[tuple[int, float, bool], str] = {}
+
+    def emit(
+        self,
+        groups: Sequence[tuple[Mapping[str, Any], Sequence[str]]],
+        held: Sequence[Held],
+        gradients: Mapping[str, Layout],
+    ) -> None:
+        """Add the update of every parameter that has a gradient.
+
+        Args:
+            groups: hyperparameters and parameter names.
+            held: the parameters among others.
+            gradients: by parameter name.
+        """
+        self._recorder.enter(Phase.OPTIMIZER)
+        parameters = {one.name: one for one in held}
+        for place, (group, names) in enumerate(groups):
+            for name in names:
+                if name in gradients:
+                    states = {key: self._state(parameters[name], key) for key in state_names(group)}
+                    scalar = self._scalar(place, group, name)
+                    _emit(self._recorder, group, parameters[name], gradients[name], states, scalar)
+
+    def _state(self, parameter: Held, key: str) -> Layout:
+        live = self._kept.get(self._tensors[parameter.name], {}).get(key)
+        if key == "step":
+            like = Layout(0, (), (), 0, torch.float32)
+        elif live is not None:
+            like = parameter.layout._replace(strides=live.stride(), dtype=live.dtype)
+        else:
+            like = parameter.layout
+        layout = self._recorder.fresh(like)
+        title = f"{parameter.name}/{key}"
+        self.states.append(Held(title, f"optimizer/{title}", Kind.OPTIMIZER_STATE, parameter.module, layout))
+        return layout
+
+    def _scalar(self, place: int, group: Mapping[str, Any], name: str) -> Callable[[str], ScalarRef]:
+        """What makes references for a parameter; parameters of a group that are equally far share them."""
+        state = self._kept.get(self._tensors[name], {})
+        undamped = bool(group.get("dampening")) and untouched(state.get("momentum_buffer"))
+        first = self._alike.setdefault((place, float(state.get("step", 0.0)), undamped), name)
+
+        def reference(quantity: str) -> ScalarRef:
+            made = ScalarRef(f"{place}/{first}/{quantity}")
+            self.scalars[made] = (place, first, quantity)
+            return made
+
+        return reference
+
+
+def _emit(
     recorder: Recorder,
     group: Mapping[str, Any],
-    parameter: Layout,
+    held: Held,
     gradient: Layout,
     state: Mapping[str, Layout],
     scalar: Callable[[str], ScalarRef],
-    module: str,
 ) -> None:
-    """Record the update of one parameter.
+    def new(target: Any, *args: Any, **kwargs: Any) -> Layout:
+        """A call that makes a tensor laid out like its first argument."""
+        return recorder.emit(target, args, kwargs, module=held.module, like=args[0])
 
-    Args:
-        recorder: takes the calls.
-        group: hyperparameters, as in `Optimizer.param_groups`.
-        parameter, gradient: what is updated, and by what.
-        state: what the optimizer keeps for this parameter, by name.
-        scalar: the reference for a number of `optimizers.scalars`.
-        module: path of the module that owns the parameter.
-    """
+    def update(target: Any, *args: Any, **kwargs: Any) -> None:
+        recorder.emit(target, args, kwargs, module=held.module)
 
-    def new(target: Any, *args: Any, like: Layout, **kwargs: Any) -> Layout:
-        return recorder.emit(target, args, like, module=module, **kwargs)
-
-    def update(target: Any, *args: Any, **kwargs: Any) -> Layout:
-        return recorder.emit(target, args, module=module, **kwargs)
-
+    parameter = held.layout
     adam = "betas" in group
-    decoupled = adam and group.get("decoupled_weight_decay", False)
     if group.get("maximize", False):
-        gradient = new(_ATEN.neg.default, gradient, like=gradient)
+        gradient = new(_ATEN.neg.default, gradient)
     if adam:
         update(_ATEN.add_.Tensor, state["step"], 1)
     if group["weight_decay"] != 0:
-        if decoupled:
+        if adam and group.get("decoupled_weight_decay", False):
             update(_ATEN.mul_.Tensor, parameter, scalar("1-lr*weight_decay"))
         else:
-            gradient = new(_ATEN.add.Tensor, gradient, parameter, like=gradient, alpha=group["weight_decay"])
+            gradient = new(_ATEN.add.Tensor, gradient, parameter, alpha=group["weight_decay"])
     if not adam:
         if group["momentum"] != 0:
             momentum = state["momentum_buffer"]
             update(_ATEN.mul_.Tensor, momentum, group["momentum"])
             update(_ATEN.add_.Tensor, momentum, gradient, alpha=scalar("1-dampening") if group["dampening"] else 1)
             if group["nesterov"]:
-                gradient = new(_ATEN.add.Tensor, gradient, momentum, like=gradient, alpha=group["momentum"])
+                gradient = new(_ATEN.add.Tensor, gradient, momentum, alpha=group["momentum"])
             else:
                 gradient = momentum
         update(_ATEN.add_.Tensor, parameter, gradient, alpha=scalar("-lr"))
         return
-    beta1, beta2 = group["betas"]
+    beta1, beta2 = (float(beta) for beta in group["betas"])
     mean, square = state["exp_avg"], state["exp_avg_sq"]
     update(_ATEN.lerp_.Scalar, mean, gradient, 1 - beta1)
     update(_ATEN.mul_.Tensor, square, beta2)
@@ -70,7 +147,7 @@ def emit_update(
         largest = state["max_exp_avg_sq"]
         update(_ATEN.maximum.out, largest, square, out=largest)
         square = largest
-    root = new(_ATEN.sqrt.default, square, like=square)
-    root = new(_ATEN.div.Tensor, root, scalar("bias_correction2_sqrt"), like=root)
-    root = new(_ATEN.add.Tensor, root, group["eps"], like=root)
+    root = new(_ATEN.sqrt.default, square)
+    root = new(_ATEN.div.Tensor, root, scalar("bias_correction2_sqrt"))
+    root = new(_ATEN.add.Tensor, root, group["eps"])
     update(_ATEN.addcdiv_.default, parameter, mean, root, value=scalar("-step_size"))

@@ -1,0 +1,74 @@
+"""Holding a captured graph against what eager PyTorch really does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from planner.capture import torch_private as private
+from planner.capture.events import ALLOCATIONS
+from planner.capture.program import Program
+from planner.capture.step import Step
+from planner.errors import StowageError
+from planner.graph import Graph
+
+# Constants and the counters of an optimizer: a graph holds them as values.
+_READS = frozenset({"lift_fresh", "_local_scalar_dense"})
+
+
+def compare_with_eager(step: Step, graph: Graph) -> list[str]:
+    """What one eager step runs that the graph does not hold, and the other way round, one sentence each.
+
+    Kernels are counted by name, in place or not. The step is made on a copy of the live model, so the model must fit
+    into memory twice; it, the batch and the random generator stay as they are.
+
+    Args:
+        step: the step that was captured.
+        graph: what `capture` made of it.
+
+    Raises:
+        StowageError: the graph has no program.
+    """
+    if not isinstance(graph.program, Program):
+        raise StowageError("this graph was read from a file and has no program: capture the step to compare it")
+    copy = step.clone()
+    eager = _Counter()
+    with torch.random.fork_rng(), eager:
+        copy.eager()
+    held = Counter(graph.program.unused)
+    for op, call in zip(graph.ops, graph.program.calls, strict=True):
+        second_half = op.name.rpartition("/")[2].startswith("convolution_backward.weight")
+        held[private.kernel_name(call.target)] += not second_half
+    return [
+        f"eager makes {eager.seen[name]} calls of {name} in a step and the graph {held[name]}"
+        for name in sorted({*eager.seen, *held})
+        if eager.seen[name] != held[name]
+    ]
+
+
+class _Counter(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the kernels that run, views and allocations aside."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen: Counter[str] = Counter()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        aside = private.operator_name(func) in ALLOCATIONS | _READS
+        if not aside and (private.mutated_arguments(func, args) or set(_storages(result)) - set(_storages(args))):
+            self.seen[private.kernel_name(func)] += 1
+        return result
+
+
+def _storages(tree: Any) -> Iterator[int]:
+    for leaf in pytree.tree_leaves(tree):
+        if isinstance(leaf, torch.Tensor):
+            yield private.storage_identity(leaf.untyped_storage())

@@ -1,0 +1,112 @@
+"""The numbers of an optimizer that change from step to step, seen ahead."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LRScheduler
+
+from planner.capture import optimizers
+from planner.capture.members import members
+from planner.capture.program import ScalarRef
+from planner.capture.step import Live, Step
+
+#: By reference: the parameter group, a parameter whose count of steps holds, and what is asked for.
+References = Mapping[ScalarRef, tuple[int, str, str]]
+
+
+class Scalars:
+    """The numbers behind the references of a program: called with 0, 1, ... for the steps of a run.
+
+    A run starts from what the step's live optimizer has reached when number 0 is asked for. Learning rates of a live
+    optimizer are read each time, so that changes during a run are followed.
+    """
+
+    def __init__(self, step: Step, references: References) -> None:
+        self._step = step
+        self._references = references
+        self._counts: dict[str, float] = {}
+        self._undamped: set[str] = set()
+        self._steps = 0
+
+    def __call__(self, number: int) -> dict[str, float]:
+        """The number behind each reference's name in step `number` of the run."""
+        if number == 0 or not self._counts:
+            self._start()
+        values = {}
+        rates = self._rates(number)
+        for reference, (place, name, quantity) in self._references.items():
+            group = self._groups()[place]
+            first = number == 0 and name in self._undamped
+            count = self._counts[name] + number + 1
+            values[reference.name] = optimizers.numbers(group, rates[place], count, first=first)[quantity]
+        return values
+
+    def _start(self) -> None:
+        live = self._step.live
+        self._steps = live.steps if live is not None else 0
+        self._counts = {name: 0.0 for _, name, _ in self._references.values()}
+        damped = {name for _, name, quantity in self._references.values() if quantity == "1-dampening"}
+        self._undamped = damped if live is None else set()
+        optimizer = self._optimizer()
+        if optimizer is None:
+            return
+        model = live.model if live is not None else self._step.make_model()
+        for member in members(model):
+            if member.name in self._counts:
+                state = optimizer.state.get(member.tensor, {})
+                self._counts[member.name] = float(state.get("step", 0.0))
+                if member.name in damped and optimizers.untouched(state.get("momentum_buffer")):
+                    self._undamped.add(member.name)
+
+    def _rates(self, number: int) -> list[float]:
+        spec = getattr(self._step, "optimizer", None)
+        if isinstance(spec, optimizers.Spec):
+            return [optimizers.rate(spec.lr, self._steps + number)]
+        scheduler = getattr(self._step, "scheduler", None)
+        if scheduler is not None and number:
+            return _rates_ahead(scheduler, number)
+        return [optimizers.rate(group["lr"], 0) for group in self._groups()]
+
+    def _groups(self) -> list[dict[str, Any]]:
+        optimizer = self._optimizer()
+        if optimizer is not None:
+            return optimizer.param_groups
+        spec = getattr(self._step, "optimizer", None)
+        assert isinstance(spec, optimizers.Spec)
+        return [optimizers.group_of(spec)]
+
+    def _optimizer(self) -> torch.optim.Optimizer | None:
+        live: Live | None = self._step.live
+        optimizer = live.optimizer if live is not None else getattr(self._step, "optimizer", None)
+        return optimizer if isinstance(optimizer, torch.optim.Optimizer) else None
+
+
+def advance(scheduler: LRScheduler, count: int) -> None:
+    """Step a scheduler, whoever made the optimizer's steps."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that the optimizer had not been stepped
+        for _ in range(count):
+            scheduler.step()
+
+
+def detach_from_scheduler(optimizer: torch.optim.Optimizer) -> None:
+    """Free a copied optimizer of the `step` that a scheduler had put on the original, and that would step that one."""
+    optimizer.__dict__.pop("step", None)
+
+
+def _rates_ahead(scheduler: LRScheduler, number: int) -> list[float]:
+    """The learning rates after `number` more steps, from a copy of the scheduler that owns no parameter."""
+    optimizer = scheduler.optimizer
+    memo: dict[int, object] = {id(optimizer.state): {}}
+    for group in optimizer.param_groups:
+        memo.update({id(parameter): nn.Parameter(torch.empty(0)) for parameter in group["params"]})
+    ahead = copy.deepcopy(scheduler, memo)
+    detach_from_scheduler(ahead.optimizer)
+    advance(ahead, number)
+    return [float(group["lr"]) for group in ahead.optimizer.param_groups]

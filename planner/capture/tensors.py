@@ -1,0 +1,100 @@
+"""The storages and tensors of a graph under construction, found by their recorded layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.capture.events import Event, Layout, argument_text
+from planner.capture.trace import Trace
+from planner.graph import GraphBuilder, Kind
+
+
+class Tensors:
+    """Follows which storage of the graph a recorded storage is now, and how often it has been written."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.builder = GraphBuilder(trace.name, modules=dict(trace.modules))
+        self._bytes = trace.storage_bytes
+        self._kinds = {layout.storage: Kind.GRADIENT for layout in trace.gradients.values()}
+        self._titles = {layout.storage: f"{name}.grad" for name, layout in trace.gradients.items()}
+        self._held: set[int] = set()
+        self._now: dict[int, int] = {}
+        self._version: list[int] = []
+        self._known: dict[tuple[int, int, Layout], int] = {}
+        self._views: dict[Layout, tuple[Layout, Event]] = {}
+
+    def hold(self, layout: Layout, name: str, kind: Kind) -> int:
+        """A tensor that is there before the step; two that share memory lie in one storage."""
+        if layout.storage not in self._now:
+            self._now[layout.storage] = self._add_storage(layout, name, kind)
+            self._held.add(layout.storage)
+        return self.get(layout, name)
+
+    def held(self, layout: Layout) -> bool:
+        """Whether it lies in a storage that is there before the step."""
+        return layout.storage in self._held
+
+    def exists(self, layout: Layout) -> bool:
+        """Whether anything has been written where it lies."""
+        return layout.storage in self._now
+
+    def whole(self, layout: Layout) -> bool:
+        """Whether it is the whole of its storage, each element once."""
+        return layout.offset == 0 and layout.bytes == self._bytes[layout.storage] and layout.dense
+
+    def forget(self, written: Iterable[Layout]) -> None:
+        """Take the next write to these for the first."""
+        for layout in written:
+            self._now.pop(layout.storage, None)
+
+    def get(self, layout: Layout, name: str = "") -> int:
+        """The graph's tensor of a layout, as its storage is now."""
+        storage = self._now[layout.storage]
+        key = (storage, self._version[storage], layout)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        base, view, attributes = -1, "", ""
+        if not name and layout in self._views:
+            source, event = self._views[layout]
+            base, view, attributes = self.get(source), str(event.target), argument_text(event, {source: "$0"})
+        self._known[key] = tensor = self.builder.add_tensor(
+            name or self.builder.storages[storage].name, storage, layout.shape, strides=layout.strides,
+            offset=layout.offset, dtype=str(layout.dtype).removeprefix("torch."), base=base, view=view,
+            attributes=attributes,
+        )  # fmt: skip
+        return tensor
+
+    def write(self, layout: Layout, name: str, *, renamed: bool) -> int:
+        """The tensor that a call makes, in a new storage if `renamed` or if there is none yet."""
+        if renamed or layout.storage not in self._now:
+            title = self._titles.get(layout.storage, name)
+            self._now[layout.storage] = self._add_storage(
+                layout, title, self._kinds.get(layout.storage, Kind.ACTIVATION)
+            )
+        else:
+            self._version[self._now[layout.storage]] += 1
+        return self.get(layout)
+
+    def mark_output(self, layout: Layout) -> None:
+        """Make the storage an output, unless it is something else besides."""
+        if layout.storage not in self._held and layout.storage not in self._kinds:
+            self.builder.set_kind(self._now[layout.storage], Kind.OUTPUT)
+
+    def note_views(self, event: Event) -> None:
+        """Remember what the results of a call are views of."""
+        if event.mutated:
+            return
+        for result in event.made:
+            source = next((a for a in event.arguments if a.storage == result.storage), None)
+            if source is not None and result not in self._views and not self._is_view_of(source, result):
+                self._views[result] = (source, event)
+
+    def _is_view_of(self, layout: Layout, base: Layout) -> bool:
+        while layout != base and layout in self._views:
+            layout = self._views[layout][0]
+        return layout == base
+
+    def _add_storage(self, layout: Layout, name: str, kind: Kind) -> int:
+        self._version.append(0)
+        return self.builder.add_storage(name, self._bytes[layout.storage], kind)

@@ -1,0 +1,229 @@
+"""A training step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any, Self
+
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LRScheduler
+
+from planner.capture import optimizers
+from planner.capture.batches import cut, tensor_leaves
+from planner.capture.members import members, plain_recurrence
+from planner.capture.schedules import advance, detach_from_scheduler
+from planner.capture.step import Live, Step
+from planner.errors import StowageError
+from planner.graph import Kind, Phase
+
+Loss = Callable[[nn.Module, Any], torch.Tensor]
+
+
+class TrainStep(Step):
+    """A training step: forward, loss, backward and optimizer.
+
+    Args:
+        model: a module, or a function that makes one, so that a model larger than memory can be captured.
+        batch: a pytree of tensors, or a function that makes one.
+        loss: from module and batch to a scalar; without it, `model(**batch).loss` is taken.
+        optimizer: `SGD`, `Adam` or `AdamW` of this package, or a live optimizer of `torch.optim` over the module's
+            parameters, whose groups, state and learning rates are followed; without it `SGD(lr=1e-2)`.
+        scheduler: a learning-rate scheduler of that live optimizer, which is stepped after each step.
+        clip_norm: gradients are scaled down to this norm, as `torch.nn.utils.clip_grad_norm_` does.
+        micro_batches: the batch is cut into so many along dimension 0, and their gradients are averaged.
+        autocast: a dtype, `torch.bfloat16`: forward and loss run under `torch.autocast`.
+        name: for titles; the module's class without it.
+        seed: what a function that makes the model or the batch starts from.
+
+    Raises:
+        StowageError: an optimizer that cannot be captured, or arguments that contradict each other.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module | Callable[[], nn.Module],
+        batch: Any,
+        *,
+        loss: Loss | None = None,
+        optimizer: optimizers.Spec | torch.optim.Optimizer | None = None,
+        scheduler: LRScheduler | None = None,
+        clip_norm: float | None = None,
+        micro_batches: int = 1,
+        autocast: torch.dtype | None = None,
+        name: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, batch, name, seed)
+        self.optimizer = optimizers.SGD() if optimizer is None else optimizer
+        optimizers.check_supported(self.optimizer)
+        if isinstance(self.optimizer, torch.optim.Optimizer) and not isinstance(model, nn.Module):
+            raise StowageError(
+                "a torch.optim optimizer belongs to one module: pass that module instead of a function, "
+                "or planner.SGD, Adam or AdamW instead of the optimizer"
+            )
+        if scheduler is not None and scheduler.optimizer is not self.optimizer:
+            raise StowageError("the scheduler belongs to another optimizer: pass its optimizer as optimizer= too")
+        if micro_batches < 1:
+            raise StowageError(f"micro_batches is {micro_batches}: it must be at least 1")
+        if clip_norm is not None and not clip_norm > 0:
+            raise StowageError(f"clip_norm is {clip_norm}: it must be above 0, or None for no clipping")
+        self.scheduler = scheduler
+        self.loss = loss
+        self.clip_norm = clip_norm
+        self.micro_batches = micro_batches
+        self.autocast = autocast
+
+    def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> tuple[torch.Tensor, ...]:
+        """Forward, loss and backward over all micro-batches, then clipping; returns the mean loss."""
+        parts = cut(batch, self.micro_batches)
+        shares = []
+        for part in parts:
+            enter(Phase.FORWARD)
+            with plain_recurrence(model), self._precision(part):
+                loss = self._loss_of(model, part)
+            share = loss / len(parts) if len(parts) > 1 else loss
+            shares.append(share.detach())
+            enter(Phase.BACKWARD)
+            share.backward()  # type: ignore[no-untyped-call]
+        total = shares[0]
+        for share in shares[1:]:
+            total = total + share
+        if self.clip_norm is not None:
+            enter(Phase.OPTIMIZER)
+            nn.utils.clip_grad_norm_(model.parameters(), self.clip_norm, foreach=False)
+        return (total,)
+
+    def eager(self, batch: Any = None) -> torch.Tensor:
+        """Make one ordinary step with autograd and `torch.optim` (`foreach=False`) on the live module, in place.
+
+        Args:
+            batch: takes the place of the step's own.
+
+        Returns:
+            The loss.
+        """
+        live = self.materialize()
+        assert live.optimizer is not None
+        live.model.zero_grad(set_to_none=True)
+        (loss,) = self.passes(live.model, live.batch if batch is None else batch, lambda _: None)
+        for group in live.optimizer.param_groups:
+            if isinstance(self.optimizer, optimizers.Spec):
+                group["lr"] = optimizers.rate(self.optimizer.lr, live.steps)
+            if group.get("dampening"):
+                _forget_untouched_momentum(live.optimizer, group)
+        with _single_tensor_kernels(live.optimizer):
+            live.optimizer.step()
+        self.advance(1)
+        return loss
+
+    def advance(self, count: int) -> None:
+        """Take note of steps that were made elsewhere, so that learning rates go on from there.
+
+        Args:
+            count: how many.
+        """
+        live = self.materialize()
+        live.steps += count
+        if live.scheduler is not None:
+            advance(live.scheduler, count)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Every tensor that outlives a step, live, by key: `model/<name>`, `optimizer/<parameter>/<state>`."""
+        found = super().state()
+        live = self.materialize()
+        assert live.optimizer is not None
+        for group, names in self.groups(live.model):
+            for name, parameter in zip(names, group["params"], strict=True):
+                kept = live.optimizer.state[parameter]
+                found.update({f"optimizer/{name}/{key}": kept[key] for key in optimizers.state_names(group)})
+        return found
+
+    def clone(self) -> Self:
+        """An independent copy of the step in its present state, sharing nothing that a step changes."""
+        other = super().clone()
+        assert other.live is not None
+        if isinstance(other.optimizer, torch.optim.Optimizer):
+            assert other.live.optimizer is not None
+            detach_from_scheduler(other.live.optimizer)
+            other.optimizer, other.scheduler = other.live.optimizer, other.live.scheduler
+        return other
+
+    def groups(self, model: nn.Module) -> list[tuple[dict[str, Any], list[str]]]:
+        """Per parameter group, the hyperparameters (with the learning rate of now) and the names of the parameters."""
+        names = {id(member.tensor): member.name for member in members(model) if member.kind is Kind.PARAMETER}
+        if self.live is not None and self.live.optimizer is not None:
+            groups = self.live.optimizer.param_groups
+        elif isinstance(self.optimizer, torch.optim.Optimizer):
+            groups = self.optimizer.param_groups
+        else:
+            groups = [{"params": _trainable(model.parameters()), **optimizers.group_of(self.optimizer)}]
+        for group in groups:
+            for parameter in group["params"]:
+                if id(parameter) not in names:
+                    raise StowageError(
+                        f"the optimizer updates a parameter of shape {tuple(parameter.shape)} that is not the model's: "
+                        "make the optimizer from this model's parameters"
+                    )
+        return [(group, [names[id(parameter)] for parameter in group["params"]]) for group in groups]
+
+    def _enliven(self, model: nn.Module, batch: Any) -> Live:
+        optimizer = self.optimizer
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            optimizer = optimizer.build(_trainable(model.parameters()))
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                state = optimizer.state[parameter]
+                for name in optimizers.state_names(group):
+                    if state.get(name) is None:
+                        state[name] = optimizers.initial_state(name, parameter)
+        return Live(model, batch, optimizer, self.scheduler)
+
+    def _loss_of(self, model: nn.Module, batch: Any) -> torch.Tensor:
+        if self.loss is not None:
+            loss: object = self.loss(model, batch)
+        elif isinstance(batch, Mapping):
+            loss = getattr(model(**batch), "loss", None)
+        else:
+            raise StowageError("there is no loss: pass loss=function(model, batch), or a batch that is a mapping")
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            what = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
+            raise StowageError(f"the loss is a {what}: it must be one number, for example a mean")
+        return loss
+
+    def _precision(self, batch: Any) -> Any:
+        if self.autocast is None:
+            return nullcontext()
+        leaves = tensor_leaves(batch)
+        return torch.autocast(leaves[0].device.type if leaves else "cpu", dtype=self.autocast)
+
+
+@contextmanager
+def _single_tensor_kernels(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Let an optimizer take parameters one by one, whatever it was made with."""
+    asked: list[dict[str, Any]] = [
+        {name: group[name] for name in ("foreach", "fused") if name in group} for group in optimizer.param_groups
+    ]
+    for group, names in zip(optimizer.param_groups, asked, strict=True):
+        group.update(dict.fromkeys(names, False))
+    try:
+        yield
+    finally:
+        for group, names in zip(optimizer.param_groups, asked, strict=True):
+            group.update(names)
+
+
+def _forget_untouched_momentum(optimizer: torch.optim.Optimizer, group: Mapping[str, Any]) -> None:
+    """Let PyTorch make the momentum buffer itself: the first gradient goes into it undamped."""
+    for parameter in group["params"]:
+        state = optimizer.state[parameter]
+        if optimizers.untouched(state.get("momentum_buffer")):
+            state["momentum_buffer"] = None
+
+
+def _trainable(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
+    trainable = [parameter for parameter in parameters if parameter.requires_grad]
+    if not trainable:
+        raise StowageError("no parameter of the model requires a gradient: unfreeze one, or use an InferenceStep")
+    return trainable
