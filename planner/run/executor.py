@@ -147,7 +147,7 @@ class Executor:
         return marks
 
     def _first_walk(self) -> list[Any]:
-        """The same, while the results that live outside of the arena for a moment are counted."""
+        """The same, while the memory that kernels take outside of the arena is measured."""
         marks: list[Any] = []
         for segment in self._segments:
             for function, args in segment.actions:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from torch import Tensor
 
-from planner.capture.kernels import Bound, is_functional
+from planner.capture.kernels import Bound
 from planner.errors import StowageError
-from planner.graph import Graph
+from planner.graph import Graph, Op
+from planner.machine.signatures import signature
+from planner.machine.temporary import temporary_bytes
 from planner.memory.plan import SwapPlan
 from planner.memory.timeline import Timeline
 
@@ -17,47 +19,55 @@ Span = tuple[float, float]
 
 
 class Temporaries:
-    """Counts the results that lie outside of the arena for a moment against what the plan has for them.
+    """Holds the temporary memory of ops, which lies outside of the arena, against what the plan has for it.
+
+    It is measured in a run's first step, once per signature. What goes beyond an op's workspace must fit between the
+    plan's peak and its budget.
 
     Args:
         graph: with the plan's workspaces.
         plan: the plan.
 
     Attributes:
-        top_bytes: where in the arena the counted bytes would have ended, at most.
+        top_bytes: the device memory that the arena and temporary memory took together so far, as far as the latter
+            is what decides.
     """
 
     def __init__(self, graph: Graph, plan: SwapPlan) -> None:
         self._graph, self._plan = graph, plan
         self._offsets = {stay.storage: stay.offset for stay in plan.residencies}
+        slots: dict[str, list[int]] = defaultdict(list)
+        for slot, op in enumerate(plan.order):
+            slots[signature(graph, graph.ops[op]).text].append(slot)
+        self._alike = {alike[0]: alike for alike in slots.values()}
         self.top_bytes = 0
 
     def run(self, slot: int, bound: Bound) -> None:
-        """Run a call, and count its results if it returns them instead of writing them in place.
+        """Run the call in a slot, measured where it is the first of its kind.
 
         Raises:
-            StowageError: they are larger than the op's workspace.
+            StowageError: its temporary memory does not fit.
         """
-        if not is_functional(bound):
-            bound.function(*bound.args, **bound.kwargs)
+        function, args, kwargs = bound
+        if slot not in self._alike:
+            function(*args, **kwargs)
             return
-        target, args, kwargs, results = bound.args
-        values = target(*args, **kwargs)
-        listed = (values,) if isinstance(values, Tensor) else values
-        storages = {v.untyped_storage().data_ptr(): v.untyped_storage().nbytes() for v in listed if v is not None}
-        used = sum(storages.values())
-        op = self._graph.ops[self._plan.order[slot]]
+        used = temporary_bytes(lambda: function(*args, **kwargs))
+        for other in self._alike[slot]:
+            self._account(self._graph.ops[self._plan.order[other]], used)
+
+    def _account(self, op: Op, used: int) -> None:
         reserved = self._graph.workspace_bytes(op.id)
-        if used > reserved:
-            raise StowageError(
-                f"{op.name} takes {used} bytes of temporary memory and the plan has {reserved} for it; "
-                "plan again on this machine"
-            )
-        if used:
+        if 0 < used <= reserved:
             self.top_bytes = max(self.top_bytes, self._offsets[op.workspace] + used)
-        for result, value in zip(results, listed, strict=True):
-            if result is not None and value is not None:
-                result.copy_(value)
+        elif used > reserved:
+            total = self._plan.peak_bytes + used - reserved
+            if total > self._plan.budget_bytes:
+                raise StowageError(
+                    f"{op.name} takes {used} bytes of temporary memory here, and the plan has {reserved} for it and "
+                    "nothing to spare; plan with the op costs measured on this machine"
+                )
+            self.top_bytes = max(self.top_bytes, total)
 
 
 class Clock:
