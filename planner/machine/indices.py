@@ -1,42 +1,44 @@
 """Whole numbers that an op may take for indices.
 
 An index outside its range stops a kernel or, worse, writes elsewhere; indices that are all alike would be served from
-cache and look too fast. So every operator that is known to index says how far, and any other gets numbers below the
-smallest size among its tensors, which are right whatever they index.
+cache and look too fast. So every operator that is known to index says how far, and what only others read gets numbers
+below the smallest size among their tensors, which are right whatever they index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
 import torch
 
-from planner.capture.program import Call, TensorRef
-from planner.graph import Op, Tensor
+from planner.capture.program import Call, Program, TensorRef
+from planner.graph import Graph, Tensor
 from planner.machine.families import operator
 
-Layouts = Mapping[int, Tensor]
+Layouts = Sequence[Tensor]
 
 
-def fill_indices(values: torch.Tensor, op: Op, call: Call, layouts: Layouts, tensor: int) -> None:
-    """Fill an integer tensor that an op reads.
+def fill_indices(values: torch.Tensor, graph: Graph, program: Program, uses: Sequence[tuple[int, int]]) -> None:
+    """Fill an integer storage.
 
     Args:
         values: filled in place, shape (elements,).
-        op: of the graph.
-        call: its arguments.
-        layouts: tensors of the graph by id.
-        tensor: the one that `values` holds.
+        graph, program: the step.
+        uses: (op, tensor) for every reading of the storage.
     """
-    name = operator(op)
-    if "max_pool" in name and "backward" in name:
-        _spread(values, layouts[tensor], _argument(call, 1, layouts))
-        return
-    known = _KNOWN.get(name)
-    bound = known(call, layouts, tensor) if known else _smallest(op, layouts)
-    values.random_(0, max(bound, 1))
+    bounds = []
+    for op, tensor in uses:
+        name, call = operator(graph.ops[op]), program.calls[op]
+        if "max_pool" in name and "backward" in name:
+            _spread(values, graph.tensors[tensor], _argument(call, 1, graph.tensors))
+            return
+        if name in _KNOWN:
+            bounds.append(_KNOWN[name](call, graph.tensors, tensor))
+    if not bounds:
+        bounds = [min(_sizes(graph, op), default=1) for op, _ in uses]
+    values.random_(0, max(min(bounds), 1))
 
 
 def _spread(values: torch.Tensor, indices: Tensor, image: Tensor) -> None:
@@ -50,9 +52,9 @@ def _spread(values: torch.Tensor, indices: Tensor, image: Tensor) -> None:
     values.copy_(plane.repeat(-(-values.numel() // outputs))[: values.numel()])
 
 
-def _smallest(op: Op, layouts: Layouts) -> int:
-    sizes = [size for tensor in (*op.inputs, *op.outputs) for size in layouts[tensor].shape]
-    return min(sizes, default=1)
+def _sizes(graph: Graph, op: int) -> list[int]:
+    tensors = (*graph.ops[op].inputs, *graph.ops[op].outputs)
+    return [size for tensor in tensors for size in graph.tensors[tensor].shape]
 
 
 def _argument(call: Call, place: int, layouts: Layouts) -> Tensor:

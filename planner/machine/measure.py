@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import psutil
 import torch
 from numpy.typing import NDArray
 
-from planner.capture.kernels import Bound
 from planner.capture.program import Program
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.cache import Cost, CostCache, open_cache
-from planner.machine.samples import sample
-from planner.machine.signatures import Signature, signature
-from planner.machine.temporary import temporary_bytes
+from planner.machine.rehearsal import Rehearsal
+from planner.machine.signatures import signature
+from planner.machine.stretches import Stretch, stretches
 from planner.machine.types import Machine
 
-Progress = Callable[[float, str], None]
+Progress = Callable[[float, str], object]
 
-_LEAST_ROUNDS, _MOST_ROUNDS = 9, 100
-_SECONDS = 0.02
-#: Samples of one signature take turns until together they are this large, so that none finds its data in the caches.
-_TURN_BYTES = 96 * 2**20
-_MOST_COPIES = 8
+_MOST_BYTES = 4 * 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +51,8 @@ def measure_ops(
         cache: use and extend the costs kept on disk.
 
     Raises:
-        StowageError: the graph has no program, the machine is not the attached CPU, or the cache cannot be written.
+        StowageError: the graph has no program, the machine is not the attached CPU, an op does not fit in memory, or
+            the cache cannot be written.
     """
     program = graph.program
     if not isinstance(program, Program):
@@ -65,51 +61,63 @@ def measure_ops(
         raise StowageError(f"op times are measured on the attached CPU, and {machine.name} is not; choose machine cpu")
     signatures = [signature(graph, op) for op in graph.ops]
     kept = open_cache() if cache else CostCache(Path())
-    missing = {each.text: place for place, each in reversed(list(enumerate(signatures))) if each.text not in kept}
+    missing = {each for each in signatures if each not in kept}
     if missing:
         if cache:
             kept.save()  # that it cannot be written is better known before the measuring than after it
-        _measure_all(graph, program, signatures, missing, kept, progress)
+        for each, cost in _measure(graph, program, signatures, missing, progress or _silent):
+            kept[each] = cost
         if cache:
             kept.save()
-    costs = [kept[each.text] for each in signatures]
+    found = [kept[each] for each in signatures]
     return OpMeasurements(
-        np.array([cost.seconds for cost in costs], np.float64),
-        np.array([cost.workspace_bytes for cost in costs], np.int64),
+        np.array([cost.seconds for cost in found], np.float64),
+        np.array([cost.workspace_bytes for cost in found], np.int64),
     )
 
 
-def _measure_all(
-    graph: Graph, program: Program, signatures: list[Signature], missing: Mapping[str, int], kept: CostCache,
-    progress: Progress | None,
-) -> None:  # fmt: skip
+def _measure(
+    graph: Graph, program: Program, signatures: Sequence[str], missing: set[str], progress: Progress
+) -> Iterator[tuple[str, Cost]]:
+    """The missing signatures and their costs; each is measured in the first stretch that has it."""
     numbers = program.scalars(0)
+    available = int(psutil.virtual_memory().available)
+    done: set[str] = set()
+    for stretch in stretches(graph, min(_MOST_BYTES, available // 3)):
+        wanted = [signatures[op] in missing and signatures[op] not in done for op in stretch.ops]
+        if not any(wanted):
+            continue
+        if stretch.bytes > available:
+            raise StowageError(
+                f"{graph.ops[stretch.ops[0]].name} needs {stretch.bytes} bytes and {available} are free, so it cannot "
+                "be measured here; plan for a preset, or choose a smaller batch"
+            )
+        done.update(signatures[op] for op, ask in zip(stretch.ops, wanted, strict=True) if ask)
+        reached = stretch.ops[-1] + 1
+        first = stretch.ops[0]
+
+        def report(part: float, first: int = first, length: int = reached - first) -> None:
+            progress((first + part * length) / len(graph.ops), f"measuring ops {first} to {first + length}")
+
+        yield from _costs(stretch, graph, program, numbers, signatures, wanted, report)
+
+
+def _costs(
+    stretch: Stretch, graph: Graph, program: Program, numbers: Mapping[str, float], signatures: Sequence[str],
+    wanted: Sequence[bool], progress: Callable[[float], None],
+) -> Iterator[tuple[str, Cost]]:  # fmt: skip
     with torch.random.fork_rng(devices=[]), torch.inference_mode():
-        for done, place in enumerate(sorted(missing.values())):
-            op, each = graph.ops[place], signatures[place]
-            if progress is not None:
-                progress(done / len(missing), f"measuring {op.target}")
-            copies = min(max(_TURN_BYTES // max(sum(each.buffer_bytes), 1), 1), _MOST_COPIES)
-            kept[each.text] = _cost([sample(op, program.calls[place], each, numbers) for _ in range(copies)])
+        rehearsal = Rehearsal(stretch, graph, program, numbers)
+        workspaces = rehearsal.temporary_bytes(wanted)
+        seconds = rehearsal.seconds(progress)
+    places: dict[str, list[int]] = {}
+    for place, (op, ask) in enumerate(zip(stretch.ops, wanted, strict=True)):
+        if ask:
+            places.setdefault(signatures[op], []).append(place)
+    for each, where in places.items():
+        # the mean, since what counts is that the step's ops add up
+        yield each, Cost(statistics.fmean(seconds[p] for p in where), max(workspaces[p] for p in where))
 
 
-def _cost(samples: Sequence[Bound]) -> Cost:
-    """The cost of a call, from samples of it that take turns."""
-    function, args, kwargs = samples[0]
-    workspace = temporary_bytes(lambda: function(*args, **kwargs))
-    for function, args, kwargs in samples:
-        function(*args, **kwargs)
-    seconds: list[float] = []
-    spent = 0.0
-    while len(seconds) < _LEAST_ROUNDS or (spent < _SECONDS and len(seconds) < _MOST_ROUNDS):
-        function, args, kwargs = samples[len(seconds) % len(samples)]
-        start = time.perf_counter()
-        function(*args, **kwargs)
-        seconds.append(time.perf_counter() - start)
-        spent += seconds[-1]
-    return Cost(_typical(seconds), workspace)
-
-
-def _typical(seconds: Sequence[float]) -> float:
-    """The median of the faster third: other programs only ever make a call slower, and on a busy machine most calls."""
-    return statistics.median(sorted(seconds)[: -(-len(seconds) // 3)])
+def _silent(_share: float, _what: str) -> None:
+    pass

@@ -38,7 +38,7 @@ class Temporaries:
         self._offsets = {stay.storage: stay.offset for stay in plan.residencies}
         slots: dict[str, list[int]] = defaultdict(list)
         for slot, op in enumerate(plan.order):
-            slots[signature(graph, graph.ops[op]).text].append(slot)
+            slots[signature(graph, graph.ops[op])].append(slot)
         self._alike = {alike[0]: alike for alike in slots.values()}
         self.top_bytes = 0
 
