@@ -7,15 +7,13 @@ each op's own storages fit.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
+from planner.swap.desk import AWAY, DONE, HERE, TOO_SOON, UNMADE, Desk, Route, arrive, open_step, put_off
+from planner.swap.gaps import NEVER, Gaps
 from planner.swap.ground import Ground, find, hole, lift, put, window
 from planner.swap.problem import Bytes, Flags, Ints
-from planner.swap.walk import (
-    AWAY, DONE, HERE, NEVER, TOO_SOON, UNMADE, Desk, Gaps, Route, arrive, book, open_calendar, open_step, put_off,
-    touched, touches,
-)  # fmt: skip
+from planner.swap.reserve import book, open_calendar
 
 
 @njit(cache=True, nogil=True)
@@ -50,7 +48,7 @@ def walk_addresses(
     """
     order, flow, uses, clock = route.order, route.flow, route.uses, route.clock
     n, m = order.shape[0], flow.bytes.shape[0]
-    width = open_calendar(clock, desk)
+    width = open_calendar(clock, desk.calendar)
     state, gap, returns = desk.state, desk.gap, desk.returns
     wanted, fresh, line = ground.wanted, ground.fresh, ground.line
     count = open_step(route, resident, on_demand, gaps, desk, width)
@@ -61,9 +59,9 @@ def walk_addresses(
             living = put(ground, living, s, home[s])
     for i in range(n):
         op = order[i]
-        first, last = touches(flow, op)
+        first, last = flow.touches.start[op], flow.touches.start[op + 1]
         for k in range(first, last):
-            desk.pinned[touched(flow, op, k)] = i
+            desk.pinned[flow.touches.items[k]] = i
         inherits[i] = -1
         donor = uses.donor[i]
         if donor >= 0 and state[donor] == HERE and returns[donor] < i:
@@ -75,8 +73,8 @@ def walk_addresses(
         for turn in range(3):  # what the op waits for, what it makes, what may come early
             if turn == 1:
                 for k in range(first, last):
-                    s = touched(flow, op, k)
-                    if state[s] == UNMADE and flow.bytes[s] > 0 and fresh[s] != i:
+                    s = flow.touches.items[k]
+                    if state[s] == UNMADE and fresh[s] != i:
                         fresh[s], wanted[asked] = i, s
                         asked += 1
                 must = asked
@@ -122,7 +120,7 @@ def walk_addresses(
             if gap[s] >= 0:
                 returns[s] = gaps.use[gap[s]]
         for k in range(first, last):
-            s = touched(flow, op, k)
+            s = flow.touches.items[k]
             c = desk.cursor[s]
             if state[s] == HERE and c < uses.start[s + 1] and uses.slot[c] == i:
                 if uses.writes[c]:
@@ -147,13 +145,13 @@ def _score(route: Route, desk: Desk, s: int, i: int, on_demand: bool) -> float:
     uses, clock = route.uses, route.clock
     n, c = clock.shape[0] - 1, desk.cursor[s]
     if on_demand:
-        return clock[i] - clock[uses.slot[c - 1]] if c > uses.start[s] else clock[i]
+        return float(clock[i] - clock[uses.slot[c - 1]] if c > uses.start[s] else clock[i])
     if c < uses.start[s + 1]:
         ahead = clock[uses.slot[c]] - clock[i]
-        return ahead - TOO_SOON if desk.returns[s] <= i and ahead < 2 * route.lead * route.work[s] else ahead
+        return float(ahead - TOO_SOON if desk.returns[s] <= i and ahead < 2 * route.lead * route.work[s] else ahead)
     if route.flow.stateful[s]:
-        return clock[n] + clock[uses.slot[uses.start[s]]] - clock[i]
-    return 2 * clock[n] - clock[i]
+        return float(clock[n] + clock[uses.slot[uses.start[s]]] - clock[i])
+    return float(2 * clock[n] - clock[i])
 
 
 @njit(cache=True, nogil=True)
@@ -180,7 +178,7 @@ def _evict(
     elif on_demand:
         arrive(gaps, desk, count, v)
     else:
-        q = book(desk, width, route.work[s] * route.lead, route.clock[i], route.clock[v])
+        q = book(desk.calendar, width, route.work[s] * route.lead, route.clock[i], route.clock[v])
         arrive(gaps, desk, count, min(max(q, i + 1), v))
     return count + 1
 
@@ -219,10 +217,9 @@ def _lay_out(
         else:
             count = _evict(route, on_demand, gaps, desk, ground, width, s, i, count)
     living, top = 0, 0
-    first, last = touches(flow, op)
-    for k in range(first, last):
-        s = touched(flow, op, k)
-        if flow.bytes[s] == 0 or desk.place[s] == i:
+    for k in range(flow.touches.start[op], flow.touches.start[op + 1]):
+        s = flow.touches.items[k]
+        if desk.place[s] == i:
             continue
         if top + flow.bytes[s] > memory:
             return count, -1

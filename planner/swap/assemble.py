@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.graph import fingerprint
-from planner.memory.plan import HostResidency, Residency, SwapIn, SwapOut, SwapPlan
-from planner.memory.timeline import Timeline
+from planner.memory import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, Timeline
 from planner.swap.draft import Draft, Stays
 from planner.swap.host import host_residencies
 from planner.swap.problem import Bytes, Ints, Problem

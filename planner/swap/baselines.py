@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.memory.plan import SwapPlan
-from planner.swap.draft import Draft
-from planner.swap.finish import finish_draft, finish_placed
+from planner.memory import SwapPlan, lifetimes, pack_step
+from planner.swap.assemble import assemble
+from planner.swap.draft import Draft, stays_of
+from planner.swap.finish import finish_placed
+from planner.swap.gaps import blank_gaps
 from planner.swap.orders import captured
 from planner.swap.problem import Problem
 from planner.swap.settle import settler
 from planner.swap.steady import clock_of, walker
 from planner.swap.timing import time_draft
 from planner.swap.uses import uses_of
-from planner.swap.walk import Gaps
 
 
 def resident_plan(problem: Problem) -> SwapPlan | None:
     """Nothing ever leaves, in captured order; None where that does not fit."""
-    order = captured(problem)
-    uses = uses_of(order, problem.flow)
-    empty = Gaps(*(np.empty(0, np.int32) for _ in range(5)), np.empty(0, np.bool_))
-    draft = Draft(order, uses, problem.flow.held.copy(), empty, uses.donor)
-    if uses.live.max(initial=0) > problem.memory:
+    order, graph = captured(problem), problem.graph
+    packing = pack_step(graph, alignment=problem.alignment, capacity=problem.budget)
+    if packing.height > problem.budget:
         return None
-    return finish_draft(problem, draft, time_draft(problem, draft), "resident")
+    life = lifetimes(graph)
+    inherits = np.full(problem.ops, -1, np.int32)
+    heirs = np.flatnonzero(life.donor >= 0)
+    inherits[life.birth[heirs]] = life.donor[heirs]
+    empty = blank_gaps(0)
+    draft = Draft(order, uses_of(order, problem.flow), problem.flow.held.copy(), empty, inherits)
+    stays = stays_of(problem.flow, draft.uses, draft.resident, empty, inherits)
+    none = np.empty(0, np.int32)
+    return assemble(problem, draft, stays, packing.offsets[stays.storage], none, none, "resident")
 
 
 def on_demand_plan(problem: Problem) -> SwapPlan | None:

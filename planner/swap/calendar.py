@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from planner.memory.plan import SwapPlan
+from planner.memory import SwapPlan
 from planner.swap.draft import Draft
 from planner.swap.finish import finish_draft, finish_placed
 from planner.swap.orders import orders

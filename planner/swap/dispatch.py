@@ -1,12 +1,12 @@
-"""In which order the copies of a draft queue up: at any moment the one whose deadline is first among those that may go."""
+"""In which order the copies of a draft queue up: of those that may go, the one whose deadline is first."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
+from planner.swap.gaps import NEVER, Gaps
 from planner.swap.problem import Ints, Seconds
-from planner.swap.walk import NEVER, Gaps
 
 
 @njit(cache=True, nogil=True)
@@ -31,7 +31,7 @@ def _pop(heap: Ints, size: int, key: Ints) -> int:
         heap[at] = heap[child]
         at = child
     heap[at] = last
-    return top
+    return int(top)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -96,16 +96,16 @@ def dispatch(seconds: Seconds, gaps: Gaps, work: Seconds, shared: float) -> tupl
             waiting_out -= 1
             outs[out_count] = out_now
             out_count += 1
-            out_end = now + work[out_now] / rate
+            out_end = now + work[out_now]
             began = True
         if in_now < 0 and waiting_in > 0:
             in_now = _pop(in_heap, waiting_in, gaps.use)
             waiting_in -= 1
             ins[in_count] = in_now
             in_count += 1
-            in_end = now + work[in_now] / rate
+            in_end = now + work[in_now]
             began = True
-        if began and out_now >= 0 and in_now >= 0 and rate == 1.0:
+        if began and out_now >= 0 and in_now >= 0:
             rate = shared
             out_end, in_end = now + (out_end - now) / shared, now + (in_end - now) / shared
         then = min(op_end, out_end, in_end)

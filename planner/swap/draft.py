@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from planner.swap.gaps import NEVER, Gaps
 from planner.swap.problem import Bytes, Flags, Flow, Ints
 from planner.swap.uses import Uses
-from planner.swap.walk import NEVER, Gaps
 
 
 @dataclass(frozen=True, eq=False)

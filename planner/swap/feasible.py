@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.errors import StowageError
-from planner.graph import Graph
-from planner.memory.budget import format_bytes
+from planner.memory import format_bytes
 from planner.swap.problem import Bytes, Problem
 
 
@@ -23,7 +22,7 @@ def working_sets(problem: Problem) -> Bytes:
 
 
 def least_budget(problem: Problem, step_peak_bytes: int) -> int:
-    """The smallest budget that a plan is sure to be found for: the largest working set, or the whole step if smaller."""
+    """The smallest budget that there is a plan for: the largest working set, or the whole step if smaller."""
     return min(int(working_sets(problem).max(initial=1)), step_peak_bytes)
 
 

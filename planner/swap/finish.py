@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from planner.memory.plan import SwapPlan
+from planner.memory import SwapPlan
 from planner.swap.assemble import assemble
 from planner.swap.draft import Draft, stays_of
 from planner.swap.place import boxes_of, place
 from planner.swap.problem import Problem
 from planner.swap.settle import Placed
-from planner.swap.timing import Timing, time_draft
+from planner.swap.timing import Timing
 from planner.swap.trim import trim
 
 

@@ -68,7 +68,7 @@ def lift(ground: Ground, living: int, first: int, last: int) -> int:
 @njit(cache=True, nogil=True)
 def hole(ground: Ground, living: int, sizes: Bytes, memory: int, size: int, top: bool) -> int:
     """An offset where a storage fits: the tightest hole's bottom, or the upper end of the highest one; -1 for none."""
-    at, tightest, below = -1, np.int64(2**62), np.int64(0)
+    at, tightest, below = -1, 2**62, 0
     for a in range(living + 1):
         above = ground.offset[ground.line[a]] if a < living else memory
         if above - below >= size:
@@ -85,7 +85,7 @@ def hole(ground: Ground, living: int, sizes: Bytes, memory: int, size: int, top:
 def window(
     ground: Ground, living: int, sizes: Bytes, memory: int, size: int, pinned: Ints, i: int
 ) -> tuple[int, int, float]:
-    """The neighbours whose leaving makes room and whose least score is greatest; -1 where what slot `i` needs is in the way."""
+    """The neighbours whose leaving makes room, of greatest least score; -1 where what slot `i` needs is in the way."""
     line, offset = ground.line, ground.offset
     best, first, last = -np.inf, -1, -1
     for a in range(living):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.memory.plan import HostResidency
+from planner.memory import HostResidency, pack
 from planner.swap.draft import Draft
-from planner.swap.place import Boxes, first_fit
+from planner.swap.gaps import NEVER
 from planner.swap.problem import Problem
-from planner.swap.walk import NEVER
 
 
 def host_residencies(problem: Problem, draft: Draft) -> list[HostResidency]:
@@ -29,6 +28,5 @@ def host_residencies(problem: Problem, draft: Draft) -> list[HostResidency]:
     lower = np.array([spans[s][0] for s in who], np.int32)
     upper = np.array([spans[s][1] for s in who], np.int32)
     sizes = flow.bytes[np.array(who, np.int64)]
-    boxes = Boxes(lower, upper, sizes, np.full(len(who), -1, np.int64), np.arange(len(who), dtype=np.int32))
-    offsets = first_fit(boxes, np.lexsort((-sizes, lower)).astype(np.int32))
-    return [HostResidency(s, *spans[s], int(offset)) for s, offset in zip(who, offsets, strict=True)]
+    offsets = pack(lower, upper, sizes, rounds=0).offsets.tolist()
+    return [HostResidency(s, *spans[s], offset) for s, offset in zip(who, offsets, strict=True)]

@@ -60,9 +60,9 @@ def _groups(graph: Graph) -> Ids:
             if op.phase is Phase.FORWARD:
                 of_module[op.module] = max(of_module.get(op.module, chosen), chosen, key=sizes.__getitem__)
     for op in graph.ops:
-        near = of_module.get(op.module, -1)
-        if groups[op.id] < 0 and op.phase is Phase.BACKWARD and near >= 0:
-            if any(sizes[storage] == sizes[near] for storage in graph.writes[op.id]):
+        if groups[op.id] < 0 and op.phase is Phase.BACKWARD and op.module in of_module:
+            near = of_module[op.module]
+            if sizes[near] in {sizes[storage] for storage in graph.writes[op.id]}:
                 groups[op.id] = near
     return groups
 

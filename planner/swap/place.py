@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from planner.memory import pack
 from planner.swap.draft import Draft, Stays
 from planner.swap.problem import Bytes, Ints, Problem
 
@@ -27,7 +27,7 @@ def boxes_of(problem: Problem, draft: Draft, stays: Stays) -> Boxes:
     A storage on the device at both ends of the step has the same offset there. These homes lie at the bottom, what
     is never away lowest.
     """
-    flow, n, count = problem.flow, problem.ops, len(stays.storage)
+    flow, count = problem.flow, len(stays.storage)
     first, last = np.full(problem.storages, -1, np.int64), np.full(problem.storages, -1, np.int64)
     last[stays.storage] = np.arange(count)
     first[stays.storage[::-1]] = np.arange(count)[::-1]
@@ -50,74 +50,13 @@ def boxes_of(problem: Problem, draft: Draft, stays: Stays) -> Boxes:
     return Boxes(stays.start[chosen], upper[chosen], sizes, fixed, of.astype(np.int32))
 
 
-def place(boxes: Boxes, capacity: int, rounds: int = 40) -> Bytes | None:
-    """Find offsets within a capacity, or None.
-
-    Several orders are tried by first fit; then those that came to lie too high go earlier, again and again
-    (squeaky-wheel optimization, Joslin and Clements, JAIR 1999).
-
-    Args:
-        boxes: what to place.
-        capacity: bytes.
-        rounds: how often to reorder.
-    """
-    lower, sizes = boxes.lower, boxes.bytes
-    span = boxes.upper - lower
-    best: Ints | None = None
-    least = 0
-    for keys in ((-sizes, lower), (lower, -sizes), (lower, -sizes * span), (lower, -span)):
-        order = np.lexsort(keys).astype(np.int32)
-        offsets = first_fit(boxes, order)
-        height = int((offsets + sizes).max(initial=0))
-        if height <= capacity:
-            return offsets
-        if best is None or height < least:
-            best, least = order, height
-    assert best is not None
-    return squeak(boxes, best, capacity, rounds)
-
-
-def squeak(boxes: Boxes, order: Ints, capacity: int, rounds: int) -> Bytes | None:
-    """Let boxes above the capacity go earlier until all fit."""
-    position = np.empty(len(order))
-    position[order] = np.arange(len(order))
-    for _ in range(rounds):
-        offsets = first_fit(boxes, order)
-        high = offsets + boxes.bytes > capacity
-        if not high.any():
-            return offsets
-        position[high] *= 0.5
-        order = np.argsort(position, kind="stable").astype(np.int32)
-        position[order] = np.arange(len(order))
-    return None
-
-
-@njit(cache=True, nogil=True)
-def first_fit(boxes: Boxes, order: Ints) -> Bytes:
-    """Give each box in turn the lowest offset at which it meets no box placed before; fixed ones are there already."""
-    count = order.shape[0]
-    offset = boxes.fixed.copy()
-    placed = np.empty(count, np.int32)
-    high = 0
-    for turn in range(2):
-        for b in order:
-            if (boxes.fixed[b] >= 0) != (turn == 0):
-                continue
-            if turn == 0:
-                at = offset[b]
-            else:
-                at = 0
-                for p in range(high):
-                    other = placed[p]
-                    if boxes.lower[other] < boxes.upper[b] and boxes.lower[b] < boxes.upper[other]:
-                        if offset[other] - at >= boxes.bytes[b]:
-                            break
-                        at = max(at, offset[other] + boxes.bytes[other])
-                offset[b] = at
-            p = high
-            while p > 0 and offset[placed[p - 1]] > at:
-                placed[p] = placed[p - 1]
-                p -= 1
-            placed[p] = b
-            high += 1
-    return offset
+def place(boxes: Boxes, capacity: int) -> Bytes | None:
+    """Find offsets within a capacity in bytes, or None."""
+    times = int(boxes.upper.max(initial=0)) + 1
+    change = np.zeros(times, np.int64)
+    np.add.at(change, boxes.lower, boxes.bytes)
+    np.add.at(change, boxes.upper, -boxes.bytes)
+    if np.cumsum(change).max() > capacity:
+        return None
+    packing = pack(boxes.lower, boxes.upper, boxes.bytes, capacity=capacity, fixed=boxes.fixed)
+    return packing.offsets if packing.height <= capacity else None

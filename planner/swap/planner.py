@@ -8,8 +8,7 @@ from dataclasses import replace
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.types import Machine
-from planner.memory.budget import format_bytes, parse_budget
-from planner.memory.plan import SwapPlan
+from planner.memory import SwapPlan, format_bytes, parse_budget, step_peak, validate
 from planner.swap.baselines import on_demand_plan, resident_plan
 from planner.swap.calendar import Progress, calendar_plans
 from planner.swap.feasible import least_budget, refuse
@@ -48,8 +47,6 @@ def plan_swaps(
         from planner.machine import op_seconds
 
         seconds = op_seconds(graph, machine)
-    from planner.memory import step_peak
-
     peak = step_peak(graph, machine.device.alignment)
     problem = state(graph, machine, parse_budget(budget, peak), seconds)
     host_limit = None if host_budget is None else parse_budget(host_budget, peak)
@@ -64,7 +61,11 @@ def plan_swaps(
             f"a host budget of {format_bytes(host_limit or 0)} is too small beside {format_bytes(problem.budget)} on "
             f"the device; allow at least {needed} bytes ({format_bytes(needed)}) of host memory, or more on the device"
         )
-    return replace(min(fitting, key=lambda plan: plan.predicted.seconds), host_budget_bytes=host_limit)
+    best = replace(min(fitting, key=lambda plan: plan.predicted.seconds), host_budget_bytes=host_limit)
+    problems = validate(best, graph)
+    if problems:
+        raise AssertionError(f"the {best.method} plan for {graph.name} is wrong: {problems[0]}")
+    return best
 
 
 def _candidates(problem: Problem, method: str | None, progress: Progress) -> Iterator[SwapPlan]:

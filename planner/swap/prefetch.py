@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from planner.swap.gaps import NEVER, Gaps
 from planner.swap.problem import Bytes, Flow
-from planner.swap.walk import NEVER, Gaps
 
 
 @njit(cache=True, nogil=True)

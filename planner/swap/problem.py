@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.graph import Csr, Graph, arrays
+from planner.graph import Csr, Graph, GraphArrays, arrays, csr
 from planner.machine.types import Machine
 
 Ints = NDArray[np.int32]
@@ -18,14 +18,16 @@ Seconds = NDArray[np.float64]
 
 
 class Flow(NamedTuple):
-    """The graph for kernels: per op what it reads and writes, per storage its size and what must become of it.
+    """The graph for kernels: per op what it touches, per storage its size and what must become of it.
 
-    `bytes` is rounded up to the alignment; a storage without bytes takes no memory and no kernel ever meets it.
+    `touches` lists the storages an op reads or writes, its workspace too, each once; `writes` says of each entry
+    whether it is written. `creates` and `overwrites` are the storage an op may make in the memory of another, and those
+    others. `bytes` is rounded up to the alignment; a storage without bytes takes no memory and no kernel ever meets it.
     `held` is there before the step, `stateful` whole again after it, `kept` still there when the step returns.
     """
 
-    reads: Csr
-    writes: Csr
+    touches: Csr
+    writes: Flags
     overwrites: Csr
     creates: Ints
     bytes: Bytes
@@ -100,12 +102,15 @@ def state(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -> Prob
     """
     flat = arrays(graph)
     alignment = machine.device.alignment
+    sizes = (flat.bytes + alignment - 1) // alignment * alignment
+    touches, writes = _touches(flat, sizes)
+    donors = _donors(flat)
     flow = Flow(
-        reads=flat.reads,
-        writes=flat.writes,
-        overwrites=flat.overwrites,
-        creates=flat.creates,
-        bytes=(flat.bytes + alignment - 1) // alignment * alignment,
+        touches=touches,
+        writes=writes,
+        overwrites=donors,
+        creates=np.where(np.diff(donors.start) > 0, flat.creates, -1).astype(np.int32),
+        bytes=sizes,
         held=flat.held,
         stateful=flat.persistent,
         updated=flat.updated,
@@ -116,3 +121,28 @@ def state(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -> Prob
         graph, machine, flow, flat.predecessors, flat.successors, durations, link(machine),
         budget, budget // alignment * alignment, alignment,
     )  # fmt: skip
+
+
+def _touches(flat: GraphArrays, sizes: Bytes) -> tuple[Csr, Flags]:
+    """What each op reads or writes and takes memory, each once, and whether it writes it."""
+    rows: list[dict[int, bool]] = []
+    for op in range(flat.op_count):
+        reads = flat.reads.items[flat.reads.start[op] : flat.reads.start[op + 1]].tolist()
+        writes = flat.writes.items[flat.writes.start[op] : flat.writes.start[op + 1]].tolist()
+        row = dict.fromkeys(reads, False) | dict.fromkeys(writes, True)
+        rows.append({storage: written for storage, written in row.items() if sizes[storage] > 0})
+    return csr([list(row) for row in rows]), np.array([written for row in rows for written in row.values()], np.bool_)
+
+
+def _donors(flat: GraphArrays) -> Csr:
+    """Per op, the storages whose memory what it creates may take over, if it is the last to use them."""
+    rows: list[list[int]] = []
+    for op, made in enumerate(flat.creates.tolist()):
+        row = flat.overwrites.items[flat.overwrites.start[op] : flat.overwrites.start[op + 1]].tolist()
+        rows.append([s for s in row if made >= 0 and _may_give(flat, s, made)])
+    return csr(rows)
+
+
+def _may_give(flat: GraphArrays, donor: int, heir: int) -> bool:
+    fleeting = not (flat.held[donor] or flat.output[donor] or flat.held[heir])
+    return bool(fleeting and donor != heir and 0 < flat.bytes[donor] == flat.bytes[heir])

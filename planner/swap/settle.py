@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.swap.addresses import walk_addresses
+from planner.swap.desk import HERE, Route
 from planner.swap.draft import Draft, leave_unused, stays_of
+from planner.swap.gaps import first_gaps
 from planner.swap.ground import Ground, blank_ground
 from planner.swap.problem import Bytes, Flags, Seconds
 from planner.swap.steady import Walker
-from planner.swap.walk import HERE, Gaps, Route
 
 _MOST_WALKS = 50
 
@@ -56,7 +57,7 @@ class Settler:
             )
             if stuck >= 0:
                 return None
-            gaps = Gaps(*(column[:count].copy() for column in one.gaps))
+            gaps = first_gaps(one.gaps, count)
             stays = flow.stateful & (one.desk.state == HERE)
             if not carry:
                 break

@@ -1,7 +1,7 @@
 """How long a plan takes: three streams that work through their queues, with a link that both directions share.
 
-The waiting rules are those of `planner.memory.plan`. A copy is `latency + bytes / bandwidth` seconds of work for its
-direction; while both directions are busy, each does only `duplex_bandwidth / (2 * bandwidth)` seconds of work per second.
+The waiting rules are those of `planner.memory.plan`. A copy is `latency + bytes / bandwidth` seconds of work for
+its direction; while both are busy, each does only `duplex_bandwidth / (2 * bandwidth)` seconds of work per second.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from planner.graph import Graph
 from planner.machine.types import Machine
-from planner.memory.plan import SwapPlan
-from planner.memory.timeline import Timeline
+from planner.memory import SwapPlan, Timeline
 from planner.swap.problem import Ints, Seconds, link
 
 _NEVER = np.inf
@@ -68,15 +67,13 @@ def run_queues(
         in_starts = in_end == _NEVER and k < in_count and i >= in_start[k] and o >= waits[0, in_start[k]]
         if out_starts:
             outs[o, 0] = now
-            out_end = now + out_work[o] / rate
+            out_end = now + out_work[o]
         if in_starts:
             ins[k, 0] = now
-            in_end = now + in_work[k] / rate
-        if out_starts or in_starts:
-            both = out_end != _NEVER and in_end != _NEVER
-            if both and rate == 1.0:
-                rate = shared
-                out_end, in_end = now + (out_end - now) / shared, now + (in_end - now) / shared
+            in_end = now + in_work[k]
+        if (out_starts or in_starts) and max(out_end, in_end) != _NEVER:
+            rate = shared
+            out_end, in_end = now + (out_end - now) / shared, now + (in_end - now) / shared
         then = min(op_end, out_end, in_end)
         if then == _NEVER:
             return now if i == n and o == out_count and k == in_count else -1.0
@@ -93,7 +90,7 @@ def run_queues(
             ins[k, 1] = now
             in_end = _NEVER
             k += 1
-        if rate != 1.0 and (out_end == _NEVER or in_end == _NEVER):
+        if rate != 1.0 and max(out_end, in_end) == _NEVER:
             if out_end != _NEVER:
                 out_end = now + (out_end - now) * rate
             if in_end != _NEVER:

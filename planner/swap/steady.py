@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from planner.swap.desk import Desk, Route, blank_desk
 from planner.swap.draft import Draft, bytes_by_slot, leave_unused, stays_of
+from planner.swap.gaps import Gaps, blank_gaps, first_gaps
 from planner.swap.prefetch import prefetch
 from planner.swap.problem import Flags, Ints, Problem, Seconds
 from planner.swap.uses import Uses, uses_of
-from planner.swap.walk import Desk, Gaps, Route, blank_desk, blank_gaps, walk
+from planner.swap.walk import walk
 
 _MOST_WALKS = 100
 
@@ -56,12 +58,10 @@ class Walker:
         fleeting = flow.held & ~flow.stateful
         resident = pinned | fleeting
         for attempt in range(_MOST_WALKS):
-            count, stuck = walk(
-                route, resident, pinned, memory, bias, self.gaps, inherits, stays, self.desk
-            )
+            count, stuck = walk(route, resident, pinned, memory, bias, self.gaps, inherits, stays, self.desk)
             if stuck >= 0:
                 return None
-            found = Gaps(*(column[:count].copy() for column in self.gaps))
+            found = first_gaps(self.gaps, count)
             idle = leave_unused(self.uses, found, resident)
             if attempt and not idle.any() and not (resident & flow.stateful & ~stays).any():
                 break
@@ -83,10 +83,8 @@ def walker(problem: Problem, order: Ints) -> Walker:
     copies = problem.copies
     sizes = np.array([storage.bytes for storage in problem.graph.storages], np.float64)
     work = (sizes / copies.bandwidth + copies.latency) / copies.shared
-    gaps = blank_gaps(len(uses.slot), problem.storages)
-    return Walker(
-        problem, order, uses, work, gaps, blank_desk(problem.ops, problem.storages, len(gaps.storage))
-    )
+    gaps = blank_gaps(len(uses.slot) + 2 * problem.storages)  # at most one before each use and one at either end
+    return Walker(problem, order, uses, work, gaps, blank_desk(problem.ops, problem.storages, len(gaps.storage)))
 
 
 def clock_of(problem: Problem, order: Ints) -> Seconds:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from planner.swap.gaps import Gaps
 from planner.swap.problem import Ints, Seconds
 from planner.swap.uses import Uses
-from planner.swap.walk import NEVER, Gaps
 
 
 @njit(cache=True, nogil=True)

@@ -33,54 +33,31 @@ def uses_of(order: Ints, flow: Flow) -> Uses:
         order: `[ops]`, the op in each slot.
         flow: the graph.
     """
-    n, m = order.shape[0], flow.bytes.shape[0]
-    reads, writes = flow.reads, flow.writes
+    n, m, touches = order.shape[0], flow.bytes.shape[0], flow.touches
     count = np.zeros(m + 1, np.int32)
-    seen = np.full(m, -1, np.int32)
-    for i in range(n):
-        op = order[i]
-        for k in range(reads.start[op], reads.start[op + 1]):
-            s = reads.items[k]
-            if flow.bytes[s] > 0 and seen[s] != i:
-                seen[s] = i
-                count[s + 1] += 1
-        for k in range(writes.start[op], writes.start[op + 1]):
-            s = writes.items[k]
-            if flow.bytes[s] > 0 and seen[s] != i:
-                seen[s] = i
-                count[s + 1] += 1
+    for s in touches.items:
+        count[s + 1] += 1
     for s in range(m):
         count[s + 1] += count[s]
     slot = np.empty(count[m], np.int32)
-    wrote = np.zeros(count[m], np.bool_)
+    wrote = np.empty(count[m], np.bool_)
     end = count[:m].copy()
     for i in range(n):
-        op = order[i]
-        for k in range(reads.start[op], reads.start[op + 1]):
-            s = reads.items[k]
-            if flow.bytes[s] > 0 and (end[s] == count[s] or slot[end[s] - 1] != i):
-                slot[end[s]] = i
-                end[s] += 1
-        for k in range(writes.start[op], writes.start[op + 1]):
-            s = writes.items[k]
-            if flow.bytes[s] == 0:
-                continue
-            if end[s] == count[s] or slot[end[s] - 1] != i:
-                slot[end[s]] = i
-                end[s] += 1
-            wrote[end[s] - 1] = True
+        for k in range(touches.start[order[i]], touches.start[order[i] + 1]):
+            s = touches.items[k]
+            slot[end[s]], wrote[end[s]] = i, flow.writes[k]
+            end[s] += 1
     donor = np.full(n, -1, np.int32)
     for i in range(n):
         op = order[i]
         made = flow.creates[op]
-        if made < 0 or flow.bytes[made] == 0 or flow.held[made] or slot[count[made]] != i:
+        if made < 0 or slot[count[made]] != i:
             continue
         for k in range(flow.overwrites.start[op], flow.overwrites.start[op + 1]):
             s = flow.overwrites.items[k]
-            if s != made and not flow.held[s] and not flow.kept[s] and flow.bytes[s] == flow.bytes[made]:
-                if slot[count[s + 1] - 1] == i:
-                    donor[i] = s
-                    break
+            if slot[count[s + 1] - 1] == i:
+                donor[i] = s
+                break
     change = np.zeros(n + 1, np.int64)
     for s in range(m):
         if count[s] == count[s + 1]:

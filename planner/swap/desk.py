@@ -1,0 +1,106 @@
+"""What both walks share: where every storage is, what they follow, and how a step opens."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from planner.swap.gaps import Gaps
+from planner.swap.problem import Flags, Flow, Ints, Seconds
+from planner.swap.reserve import Calendar, blank_calendar, book
+from planner.swap.uses import Uses
+
+#: Where a storage is.
+UNMADE, HERE, AWAY, DONE = 0, 1, 2, 3
+#: Taken off the score of a storage that could not be back in time.
+TOO_SOON = 1e6
+
+
+class Route(NamedTuple):
+    """What a walk follows: the op in each slot, the graph, when storages are touched, and what is thought of time.
+
+    `clock[i]` is when slot `i` is thought to begin, its last entry the end; `work[s]` is how many seconds storage `s`
+    takes on the link, and a reload is given `lead` times that.
+    """
+
+    order: Ints
+    flow: Flow
+    uses: Uses
+    clock: Seconds
+    work: Seconds
+    lead: float
+
+
+class Desk(NamedTuple):
+    """Scratch of one walk, so that a walk allocates nothing.
+
+    Per storage: where it is (`state`), whether its host copy is `valid`, its next use (`cursor`, into the uses), the
+    slot that last wrote it (`written`), its latest `gap`, the slot its latest reload is for (`returns`), the last slot
+    that it was `pinned` in, and for lists of storages `here` with each one's `place`.
+    Per slot: the first gap whose reload begins in it (`head`); per gap the next such one (`following`).
+    """
+
+    state: Ints
+    valid: Flags
+    cursor: Ints
+    written: Ints
+    gap: Ints
+    returns: Ints
+    pinned: Ints
+    here: Ints
+    place: Ints
+    head: Ints
+    following: Ints
+    calendar: Calendar
+
+
+def blank_desk(ops: int, storages: int, gaps: int) -> Desk:
+    """Scratch for walks over a graph of this size."""
+    state, cursor, written, gap, returns, pinned, here, place = (np.empty(storages, np.int32) for _ in range(8))
+    return Desk(
+        state, np.empty(storages, np.bool_), cursor, written, gap, returns, pinned, here, place,
+        np.empty(ops + 1, np.int32), np.empty(gaps, np.int32), blank_calendar(),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def open_step(route: Route, resident: Flags, on_demand: bool, gaps: Gaps, desk: Desk, width: float) -> int:
+    """Put every storage where it is when the step starts and plan the way in of what is away; returns the gaps."""
+    order, flow, uses, clock, work, lead = route
+    desk.head[:] = -1
+    for s in range(flow.bytes.shape[0]):
+        desk.state[s], desk.valid[s], desk.cursor[s], desk.written[s] = UNMADE, False, uses.start[s], -1
+        desk.gap[s], desk.returns[s], desk.pinned[s] = -1, -1, -1
+        if flow.held[s] and uses.start[s] < uses.start[s + 1]:
+            desk.state[s] = HERE if resident[s] else AWAY
+            desk.valid[s] = not (resident[s] and flow.updated[s])
+    count = 0
+    for i in range(order.shape[0]):
+        for k in range(flow.touches.start[order[i]], flow.touches.start[order[i] + 1]):
+            s = flow.touches.items[k]
+            if desk.state[s] == AWAY and desk.gap[s] < 0 and uses.slot[uses.start[s]] == i:
+                q = i if on_demand else min(book(desk.calendar, width, work[s] * lead, 0.0, clock[i]), i)
+                gaps.storage[count], gaps.ready[count], gaps.release[count] = s, -1, -1
+                gaps.use[count], gaps.copy[count] = i, False
+                desk.gap[s] = count
+                arrive(gaps, desk, count, q)
+                count += 1
+    return count
+
+
+@njit(cache=True, nogil=True, inline="always")
+def arrive(gaps: Gaps, desk: Desk, k: int, slot: int) -> None:
+    """Let gap `k` end with a reload that begins in this slot."""
+    gaps.reload[k] = slot
+    desk.following[k] = desk.head[slot]
+    desk.head[slot] = k
+
+
+@njit(cache=True, nogil=True, inline="always")
+def put_off(gaps: Gaps, desk: Desk, s: int, i: int) -> None:
+    """Let a reload that is not needed by slot `i` begin later, by enough not to meet it in every slot."""
+    k = desk.gap[s]
+    desk.returns[s] = -1
+    arrive(gaps, desk, k, i + max(1, (gaps.use[k] - i) // 4))

@@ -1,0 +1,73 @@
+"""The calendar of the in-link: how late can a copy begin and still be there in time?
+
+Time is cut into buckets. A reservation takes what is free before a moment, going backwards; full buckets are skipped
+by a union-find forest, so that reserving takes almost constant time however full the calendar is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from planner.swap.problem import Ints, Seconds
+
+_BUCKETS = 4096
+
+
+class Calendar(NamedTuple):
+    """Seconds booked in each bucket, where to look for the next free one, and the slot each bucket begins in."""
+
+    booked: Seconds
+    free: Ints
+    slot: Ints
+
+
+def blank_calendar() -> Calendar:
+    """Room for a calendar."""
+    return Calendar(np.empty(_BUCKETS), np.empty(_BUCKETS + 1, np.int32), np.empty(_BUCKETS, np.int32))
+
+
+@njit(cache=True, nogil=True)
+def open_calendar(clock: Seconds, calendar: Calendar) -> float:
+    """Empty the calendar of the in-link; returns the width of its buckets in seconds."""
+    n = clock.shape[0] - 1
+    width = max(clock[n], 1e-30) / _BUCKETS
+    slot = 0
+    for b in range(_BUCKETS):
+        while slot + 1 < n and clock[slot + 1] <= b * width:
+            slot += 1
+        calendar.slot[b] = slot
+        calendar.booked[b] = 0.0
+        calendar.free[b + 1] = b + 1
+    calendar.free[0] = 0
+    return float(width)
+
+
+@njit(cache=True, nogil=True)
+def book(calendar: Calendar, width: float, seconds: float, earliest: float, until: float) -> int:
+    """Reserve the in-link for some seconds, as late as possible before `until`; returns the slot to begin in.
+
+    Where there is no room back to `earliest`, the copy begins there.
+    """
+    free, booked = calendar.free, calendar.booked
+    low = int(earliest / width)
+    b = min(int(until / width), _BUCKETS)  # bucket b - 1 is the last that ends by then
+    left = seconds
+    while True:
+        root = b
+        while free[root] != root:
+            root = free[root]
+        while free[b] != root:
+            free[b], b = root, free[b]
+        b = root
+        if b <= low:
+            return int(calendar.slot[min(low, _BUCKETS - 1)])
+        room = width - booked[b - 1]
+        if left < room:
+            booked[b - 1] += left
+            return int(calendar.slot[b - 1])
+        booked[b - 1] = width
+        free[b] = b - 1
+        left -= room
