@@ -81,19 +81,14 @@ class AdamW:
 Spec = SGD | Adam | AdamW
 
 
-def settings(spec: Spec) -> dict[str, Any]:
-    """The hyperparameters as `torch.optim` takes them."""
-    return asdict(spec) | {"lr": rate(spec.lr, 0)}
+def settings(spec: Spec, step: int = 0) -> dict[str, Any]:
+    """The hyperparameters in step 0, 1, ... as `torch.optim` takes them."""
+    return asdict(spec) | {"lr": float(spec.lr(step)) if callable(spec.lr) else float(spec.lr)}
 
 
-def group_of(spec: Spec) -> dict[str, Any]:
-    """The hyperparameters as `Optimizer.param_groups` holds them."""
-    return settings(spec) | {"decoupled_weight_decay": isinstance(spec, AdamW)}
-
-
-def rate(lr: Rate | torch.Tensor, step: int) -> float:
-    """The learning rate of a step."""
-    return float(lr(step)) if callable(lr) and not isinstance(lr, torch.Tensor) else float(lr)
+def group_of(spec: Spec, step: int = 0) -> dict[str, Any]:
+    """The hyperparameters in step 0, 1, ... as `Optimizer.param_groups` holds them."""
+    return settings(spec, step) | {"decoupled_weight_decay": isinstance(spec, AdamW)}
 
 
 def check_supported(optimizer: object) -> None:
@@ -135,21 +130,27 @@ def untouched(momentum: torch.Tensor | None) -> bool:
     return momentum is None or bool((momentum == 0).all() and momentum.signbit().all())
 
 
-def numbers(group: Mapping[str, Any], lr: float, step: float, *, first: bool) -> dict[str, float]:
-    """The numbers of one update that change from step to step, computed as `torch.optim` computes them.
+def numbers(group: Mapping[str, Any], step: float, *, first: bool) -> dict[str, float]:
+    """What an update takes that follows from hyperparameters and the count of steps, computed as in `torch.optim`.
 
     Args:
-        group: the hyperparameters.
-        lr: learning rate of this step.
+        group: the hyperparameters of this step.
         step: how many steps the parameter will have had after this one.
         first: whether there is no momentum yet, so that the gradient is taken undamped.
     """
+    # A learning rate may be a tensor, and then rounds as one.
+    lr, decay = group["lr"], group["weight_decay"]
     if "betas" not in group:
-        return {"-lr": -lr, "1-dampening": 1.0 if first else 1 - group["dampening"]}
+        dampening = 0.0 if first else group["dampening"]
+        return {"-lr": float(-lr), "weight_decay": decay, "momentum": group["momentum"], "1-dampening": 1 - dampening}
     beta1, beta2 = (float(beta) for beta in group["betas"])
-    step_size = lr / (1 - beta1**step)
     return {
-        "-step_size": -step_size,
+        "weight_decay": decay,
+        "1-lr*weight_decay": float(1 - lr * decay),
+        "1-beta1": 1 - beta1,
+        "beta2": beta2,
+        "1-beta2": 1 - beta2,
         "bias_correction2_sqrt": (1 - beta2**step) ** 0.5,
-        "1-lr*weight_decay": 1 - lr * group["weight_decay"],
+        "eps": group["eps"],
+        "-step_size": float(-(lr / (1 - beta1**step))),
     }

@@ -33,22 +33,23 @@ class Scalars:
         self._counts: dict[str, float] = {}
         self._undamped: set[str] = set()
         self._steps = 0
+        self._started = False
 
     def __call__(self, number: int) -> dict[str, float]:
         """The number behind each reference's name in step `number` of the run."""
-        if number == 0 or not self._counts:
+        if number == 0 or not self._started:
             self._start()
         values = {}
-        rates = self._rates(number)
+        groups = self._groups(number)
         for reference, (place, name, quantity) in self._references.items():
-            group = self._groups()[place]
             first = number == 0 and name in self._undamped
             count = self._counts[name] + number + 1
-            values[reference.name] = optimizers.numbers(group, rates[place], count, first=first)[quantity]
+            values[reference.name] = optimizers.numbers(groups[place], count, first=first)[quantity]
         return values
 
     def _start(self) -> None:
         live = self._step.live
+        self._started = True
         self._steps = live.steps if live is not None else 0
         self._counts = {name: 0.0 for _, name, _ in self._references.values()}
         damped = {name for _, name, quantity in self._references.values() if quantity == "1-dampening"}
@@ -64,22 +65,16 @@ class Scalars:
                 if member.name in damped and optimizers.untouched(state.get("momentum_buffer")):
                     self._undamped.add(member.name)
 
-    def _rates(self, number: int) -> list[float]:
+    def _groups(self, number: int) -> list[dict[str, Any]]:
+        """The hyperparameters of each parameter group in a step of the run."""
         spec = getattr(self._step, "optimizer", None)
         if isinstance(spec, optimizers.Spec):
-            return [optimizers.rate(spec.lr, self._steps + number)]
+            return [optimizers.group_of(spec, self._steps + number)]
         scheduler = getattr(self._step, "scheduler", None)
         if scheduler is not None and number:
-            return _rates_ahead(scheduler, number)
-        return [optimizers.rate(group["lr"], 0) for group in self._groups()]
-
-    def _groups(self) -> list[dict[str, Any]]:
+            return _groups_ahead(scheduler, number)
         optimizer = self._optimizer()
-        if optimizer is not None:
-            return optimizer.param_groups
-        spec = getattr(self._step, "optimizer", None)
-        assert isinstance(spec, optimizers.Spec)
-        return [optimizers.group_of(spec)]
+        return [] if optimizer is None else optimizer.param_groups
 
     def _optimizer(self) -> torch.optim.Optimizer | None:
         live: Live | None = self._step.live
@@ -100,8 +95,8 @@ def detach_from_scheduler(optimizer: torch.optim.Optimizer) -> None:
     optimizer.__dict__.pop("step", None)
 
 
-def _rates_ahead(scheduler: LRScheduler, number: int) -> list[float]:
-    """The learning rates after `number` more steps, from a copy of the scheduler that owns no parameter."""
+def _groups_ahead(scheduler: LRScheduler, number: int) -> list[dict[str, Any]]:
+    """The hyperparameters after `number` more steps, from a copy of the scheduler that owns no parameter."""
     optimizer = scheduler.optimizer
     memo: dict[int, object] = {id(optimizer.state): {}}
     for group in optimizer.param_groups:
@@ -109,4 +104,4 @@ def _rates_ahead(scheduler: LRScheduler, number: int) -> list[float]:
     ahead = copy.deepcopy(scheduler, memo)
     detach_from_scheduler(ahead.optimizer)
     advance(ahead, number)
-    return [float(group["lr"]) for group in ahead.optimizer.param_groups]
+    return ahead.optimizer.param_groups

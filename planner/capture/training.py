@@ -110,7 +110,7 @@ class TrainStep(Step):
         (loss,) = self.passes(live.model, live.batch if batch is None else batch, lambda _: None)
         for group in live.optimizer.param_groups:
             if isinstance(self.optimizer, optimizers.Spec):
-                group["lr"] = optimizers.rate(self.optimizer.lr, live.steps)
+                group["lr"] = optimizers.settings(self.optimizer, live.steps)["lr"]
             if group.get("dampening"):
                 _forget_untouched_momentum(live.optimizer, group)
         with _single_tensor_kernels(live.optimizer):

@@ -126,28 +126,27 @@ def _emit(
         if adam and group.get("decoupled_weight_decay", False):
             update(_ATEN.mul_.Tensor, parameter, scalar("1-lr*weight_decay"))
         else:
-            gradient = new(_ATEN.add.Tensor, gradient, parameter, alpha=group["weight_decay"])
+            gradient = new(_ATEN.add.Tensor, gradient, parameter, alpha=scalar("weight_decay"))
     if not adam:
         if group["momentum"] != 0:
             momentum = state["momentum_buffer"]
-            update(_ATEN.mul_.Tensor, momentum, group["momentum"])
-            update(_ATEN.add_.Tensor, momentum, gradient, alpha=scalar("1-dampening") if group["dampening"] else 1)
+            update(_ATEN.mul_.Tensor, momentum, scalar("momentum"))
+            update(_ATEN.add_.Tensor, momentum, gradient, alpha=scalar("1-dampening"))
             if group["nesterov"]:
-                gradient = new(_ATEN.add.Tensor, gradient, momentum, alpha=group["momentum"])
+                gradient = new(_ATEN.add.Tensor, gradient, momentum, alpha=scalar("momentum"))
             else:
                 gradient = momentum
         update(_ATEN.add_.Tensor, parameter, gradient, alpha=scalar("-lr"))
         return
-    beta1, beta2 = (float(beta) for beta in group["betas"])
     mean, square = state["exp_avg"], state["exp_avg_sq"]
-    update(_ATEN.lerp_.Scalar, mean, gradient, 1 - beta1)
-    update(_ATEN.mul_.Tensor, square, beta2)
-    update(_ATEN.addcmul_.default, square, gradient, gradient, value=1 - beta2)
+    update(_ATEN.lerp_.Scalar, mean, gradient, scalar("1-beta1"))
+    update(_ATEN.mul_.Tensor, square, scalar("beta2"))
+    update(_ATEN.addcmul_.default, square, gradient, gradient, value=scalar("1-beta2"))
     if group["amsgrad"]:
         largest = state["max_exp_avg_sq"]
         update(_ATEN.maximum.out, largest, square, out=largest)
         square = largest
     root = new(_ATEN.sqrt.default, square)
     root = new(_ATEN.div.Tensor, root, scalar("bias_correction2_sqrt"))
-    root = new(_ATEN.add.Tensor, root, group["eps"])
+    root = new(_ATEN.add.Tensor, root, scalar("eps"))
     update(_ATEN.addcdiv_.default, parameter, mean, root, value=scalar("-step_size"))
