@@ -47,7 +47,6 @@ def draw(info: AddressMap, theme: Theme) -> Figure:
     figure.update_layout(
         xaxis=x_axis | {"showgrid": False},
         yaxis=value_axis(theme, range=[0, top / unit.size], nticks=9, minallowed=0, maxallowed=top / unit.size),
-        annotations=[unit_label(theme, unit.name)],
         barmode="overlay",
     )
     pixel = (max(info.end, 1e-12) / _NARROW, top / _HEIGHT)
@@ -60,6 +59,7 @@ def draw(info: AddressMap, theme: Theme) -> Figure:
     entries = [(group.value, theme.kinds[group], SQUARE) for at, group in enumerate(STACK) if at in info.group]
     if _draw_copies(figure, info, theme, pixel, scale, unit.size):
         entries.append(("on the link", theme.second, HATCHED))
+    figure.add_annotation(unit_label(theme, unit.name))
     figure.add_annotation(key(theme, entries))
     _draw_budget(figure, info, theme, shown, unit.size)
     return figure

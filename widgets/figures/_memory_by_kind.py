@@ -37,7 +37,6 @@ def draw(info: MemoryByKind, theme: Theme) -> Figure:
     figure.update_layout(
         xaxis={**x_axis, "anchor": "y", "hoverformat": ".4g"},
         yaxis=value_axis(theme, domain=[floor, 1], range=[0, top / unit.size], nticks=7, fixedrange=True),
-        annotations=[unit_label(theme, unit.name)],
         hovermode="x unified",
     )
     _draw_stack(figure, info, theme, scale, unit, top)
@@ -92,6 +91,7 @@ def _draw_stack(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, 
             line={"shape": "hv", "width": 0.8, "color": theme.ink}, hovertemplate=f"<b>%{{y:.4f}} {unit.name}</b>",
         )
     )  # fmt: skip
+    figure.add_annotation(unit_label(theme, unit.name))
     figure.add_annotation(key(theme, unlabelled))
 
 
@@ -118,14 +118,14 @@ def _draw_need(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, u
     shown = _columns(info.unswapped[:, 0], amounts, info.end)
     figure.add_trace(
         plotly().Scatter(
-            x=when[shown], y=amounts[shown], name="nothing swapped", mode="lines",
-            line={"width": 1.2, "color": theme.second, "dash": "4px,3px"},
+            x=when[shown], y=amounts[shown], name="unswapped", mode="lines",
+            line={"shape": "hv", "width": 1, "color": theme.third},
             hovertemplate=f"%{{y:.4f}} {unit.name}",
         )
     )  # fmt: skip
     peak = int(amounts.argmax())
     side = _side(when[peak] / (info.end * scale))
-    text = f"nothing swapped: {bytes_text(info.unswapped_peak_bytes)}"
+    text = f"this order unswapped: {bytes_text(info.unswapped_peak_bytes)}"
     figure.add_annotation(tag(text, theme.second, x=when[peak], y=amounts[peak], yanchor="bottom", **side))
 
 

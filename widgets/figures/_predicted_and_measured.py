@@ -37,7 +37,6 @@ def draw(info: PredictedAndMeasured, theme: Theme) -> Figure:
     figure.update_layout(
         xaxis={**x_axis, "anchor": "y", "hoverformat": ".4g"},
         yaxis=value_axis(theme, domain=[floor, 1], range=[0, top / unit.size], nticks=6, fixedrange=True),
-        annotations=[unit_label(theme, unit.name)],
         hovermode="x unified",
     )
     for step, curve in enumerate(shown, len(info.measured) - len(shown) + 1):
@@ -47,9 +46,10 @@ def draw(info: PredictedAndMeasured, theme: Theme) -> Figure:
     _draw_curve(
         figure, info.predicted, "predicted", {"color": theme.ink, "width": 1.2, "dash": "5px,3px"}, 1.0, scale, unit
     )
-    entries = [("predicted", theme.ink, DASHES)]
+    entries = [("in use, predicted", theme.ink, DASHES)]
     if shown:
-        entries.append(("measured" if len(shown) == 1 else "measured, last step in bold", theme.measured, LINE))
+        entries.append(("measured" if len(shown) == 1 else "measured, the last step in bold", theme.measured, LINE))
+    figure.add_annotation(unit_label(theme, unit.name))
     figure.add_annotation(key(theme, entries))
     _draw_budget(figure, info, theme, on_axis, unit)
     draw_rows(figure, theme, times, 2, floor, below)
@@ -95,7 +95,7 @@ def _times(info: PredictedAndMeasured, theme: Theme, longest: float) -> Table:
 
 def _streams(info: PredictedAndMeasured, theme: Theme, longest: float) -> Table:
     rows = []
-    named = (("compute", "compute"), ("swap out", "swap_out"), ("swap in", "swap_in"), ("waiting", "waiting"))
+    named = (("compute", "compute"), ("swap out", "swap_out"), ("swap in", "swap_in"), ("idle", "idle"))
     for name, field in named:
         predicted = getattr(info.predicted_busy, field)
         measured = getattr(info.measured_busy, field) if info.measured_busy else 0.0

@@ -94,7 +94,7 @@ def draw_rows(figure: Figure, theme: Theme, table: Table, number: int, ceiling: 
             theme, domain=[max(floor, 0), roof], anchor=x, range=[len(rows) - 0.5, -0.5], **fixed
         ),
     })  # fmt: skip
-    margin = 0 if table.left else 12 - figure.layout.margin.l
+    margin = 0 if table.left else 10 - figure.layout.margin.l
     left: dict[str, Any] = {"xref": "paper", "x": table.left, "xanchor": "left", "xshift": margin, "align": "left"}
     right: dict[str, Any] = {"xref": "paper", "x": table.right, "xanchor": "right"}
     head = tag(table.title, theme.ink, **left, yref="paper", y=roof, yanchor="bottom", yshift=2)

@@ -59,7 +59,6 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int, left:
         title={
             "text": f"<b>{title}</b>{about if name else ''}",
             "font": {"size": 14, "color": theme.ink},
-            "subtitle": {"text": "<br>".join(map(escape, lines)), "font": {"size": 12, "color": theme.second}},
             "x": 0, "xref": "container", "xanchor": "left",
             "y": 1, "yref": "container", "yanchor": "top", "pad": {"l": 12, "t": 10},
         },
@@ -69,6 +68,13 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int, left:
             "bgcolor": theme.paper, "bordercolor": theme.line, "align": "left",
             "font": {"family": FONT, "size": 11, "color": theme.ink},
         },
+        annotations=[
+            {
+                "text": "<br>".join(map(escape, lines)), "font": {"size": 12, "color": theme.second},
+                "align": "left", "showarrow": False, "xref": "paper", "x": 0, "xanchor": "left", "xshift": 10 - left,
+                "yref": "paper", "y": 1, "yanchor": "top", "yshift": top - _TITLE_HEIGHT + 5,
+            }
+        ],
         showlegend=False,
         hovermode="closest",
         meta={"summary": summary},

@@ -56,10 +56,11 @@ class AddressMap:
         """The picture in one sentence."""
         if not len(self.storage):
             return f"{self.name} holds no memory at any time."
-        moved = f"{self.moved:,} of them are swapped" if self.moved else "none of them is swapped"
+        moved = "none" if not self.moved else f"{self.moved:,}"
+        verb = "are" if self.moved > 1 else "is"
         return (
             f"{count_text(len(np.unique(self.storage)), 'storage')} share {bytes_text(self.peak_bytes)} of addresses "
-            f"within a budget of {bytes_text(self.budget_bytes)}; {moved}; "
+            f"within a budget of {bytes_text(self.budget_bytes)}; {moved} of them {verb} swapped; "
             f"{percent_text(1 - self.used_share)} of the area are gaps."
         )
 

@@ -72,7 +72,7 @@ class MemoryByKind:
             f"Memory peaks at {bytes_text(self.peak_bytes)} {when}, in {self.peak_op or 'no op'}; {group} hold {share}"
         )
         if self.unswapped_peak_bytes:
-            text += f"; without swapping it would be {bytes_text(self.unswapped_peak_bytes)}"
+            text += f"; this order would take {bytes_text(self.unswapped_peak_bytes)} unswapped"
         if self.budget_bytes is not None:
             text += f"; the budget is {bytes_text(self.budget_bytes)}"
         return text + "."

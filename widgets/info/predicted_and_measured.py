@@ -10,7 +10,7 @@ import numpy as np
 from planner.errors import StowageError
 from planner.memory import SwapPlan, Timeline
 from widgets.info.stays import Floats, Ints
-from widgets.info.units import bytes_text, count_text, seconds_text
+from widgets.info.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
     from planner.run import RunResult
@@ -33,12 +33,12 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Seconds in which each stream works and compute stands still, in one step."""
+    """Seconds in which each stream works, and in which compute stands still, in one step."""
 
     compute: float
     swap_out: float
     swap_in: float
-    waiting: float
+    idle: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,8 @@ class PredictedAndMeasured:
 
     Args:
         budget_bytes: the limit.
-        predicted, measured: memory over a step, and over each step whose timeline was recorded.
-        predicted_peak_bytes, peak_bytes: the size of the arena that was planned, and the most that was in use.
+        predicted, measured: bytes in use over a step, and over each step whose timeline was recorded.
+        predicted_peak_bytes, peak_bytes: the arena that was planned and the one that was used, gaps included.
         predicted_seconds: length of a step.
         step_seconds, eager_seconds: measured per step, by this plan and by ordinary PyTorch (empty if it was not run).
         predicted_busy, measured_busy: per stream; measured is the median step of those recorded.
@@ -78,11 +78,12 @@ class PredictedAndMeasured:
         """The picture in one sentence."""
         within = "within" if self.peak_bytes <= self.budget_bytes else "over"
         text = (
-            f"Measured memory peaks at {bytes_text(self.peak_bytes)}, {within} the budget of "
+            f"The run took {bytes_text(self.peak_bytes)} of memory, {within} the budget of "
             f"{bytes_text(self.budget_bytes)}; a step takes {seconds_text(self.median_seconds)}"
         )
         if self.predicted_seconds > 0:
-            text += f", {100 * (self.median_seconds / self.predicted_seconds - 1):+.0f} % on the prediction"
+            off = self.median_seconds / self.predicted_seconds - 1
+            text += f", {percent_text(abs(off))} {'more' if off > 0 else 'less'} than predicted"
         if self.compared:
             same = "all equal to" if not self.mismatches else f"{self.mismatches} unequal to"
             text += f"; {count_text(self.compared, 'tensor')} compared, {same} eager PyTorch's"
