@@ -1,0 +1,187 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import StowageError
+from planner.memory import load_plan, plan_from_json, plan_to_json, save_plan, validate
+from planner.memory.store import _checksum
+from tests.memory.by_hand import plan, step
+from tests.memory.graphs import random_graph, random_order
+from tests.memory.plans import random_plan
+
+
+def test_a_plan_comes_back_as_it_was(tmp_path):
+    save_plan(plan(), tmp_path / "plan.json")
+    loaded = load_plan(tmp_path / "plan.json")
+    assert validate(loaded, step()) == []
+    assert plan_to_json(loaded) == plan_to_json(plan())
+    for name in ("graph", "order", "workspaces", "residencies", "host_residencies", "swap_outs", "swap_ins"):
+        assert getattr(loaded, name) == getattr(plan(), name)
+    assert (loaded.predicted.compute == plan().predicted.compute).all()
+    assert loaded.predicted.sample_bytes.dtype == np.int64
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6))
+def test_any_plan_comes_back_as_it_was(seed):
+    graph = random_graph(seed, ops=6)
+    made = random_plan(graph, random_order(graph, seed), seed)
+    made = replace(made, predicted=replace(made.predicted, seconds=made.predicted.seconds * np.pi / 3))
+    loaded = plan_from_json(plan_to_json(made))
+    assert plan_to_json(loaded) == plan_to_json(made)
+    assert loaded.predicted.seconds == made.predicted.seconds
+    assert loaded.residencies == made.residencies
+
+
+def refused(text):
+    with pytest.raises(StowageError) as error:
+        plan_from_json(text)
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith("this ")
+    return str(error.value)
+
+
+def test_a_plan_cut_off_anywhere_is_refused():
+    text = plan_to_json(plan())
+    for length in range(len(text)):
+        refused(text[:length])
+
+
+def test_any_changed_digit_or_letter_is_noticed():
+    text = plan_to_json(plan())
+    for place, letter in enumerate(text):
+        if letter.isalnum():
+            other = "7" if letter != "7" else "3"
+            assert refused(text[:place] + other + text[place + 1 :])
+
+
+def leaves(data, path=()):
+    """Where every value of parsed JSON is, lists and tables included."""
+    if path:
+        yield path
+    for key in data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ():
+        yield from leaves(data[key], (*path, key))
+
+
+def at(data, path):
+    for key in path:
+        data = data[key]
+    return data
+
+
+SUBSTITUTES = [None, True, 1.5, 0, -1, "7", [], {}, [[0, 0]], 2**70]
+
+
+def same(a, b):
+    return type(a) is type(b) and a == b
+
+
+def test_every_value_replaced_by_any_other_is_noticed():
+    saved = plan_to_json(plan())
+    for path in leaves(json.loads(saved)):
+        for value in SUBSTITUTES:
+            data = json.loads(saved)
+            if not same(at(data, path), value):
+                at(data, path[:-1])[path[-1]] = value
+                refused(json.dumps(data))
+
+
+def test_every_value_of_another_type_is_refused_even_with_a_right_checksum():
+    """A stranger can compute checksums; then types are all that stands between the file and the validator."""
+    saved = plan_to_json(plan())
+    for path in leaves(json.loads(saved)):
+        if path[0] in ("checksum", "format", "version"):
+            continue
+        old = at(json.loads(saved), path)
+        for value in SUBSTITUTES:
+            optional = path == ("host_budget_bytes",) and value is None
+            if not optional and (type(value) is not type(old) or value == 2**70):
+                data = json.loads(saved)
+                at(data, path[:-1])[path[-1]] = value
+                resigned(data)
+                refused(json.dumps(data))
+
+
+def resigned(data):
+    data.pop("checksum")
+    data["checksum"] = _checksum(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda d: d.update(format="stowage-graph"), 'lacks "format": "stowage-plan"'),
+        (lambda d: d.pop("format"), 'lacks "format": "stowage-plan"'),
+        (lambda d: d.update(version=2), "has version '2' and this program reads version 1"),
+        (lambda d: d.update(version=True), "has version 'True'"),
+        (lambda d: d.pop("version"), "has version 'None'"),
+        (lambda d: d.pop("swap_ins"), "the plan lacks swap_ins"),
+        (lambda d: d.pop("checksum"), "the plan lacks checksum"),
+        (lambda d: d.update(more=1), "has a field 'more' that this version does not know"),
+        (lambda d: d["predicted"].pop("swap_in"), "its checksum does not match"),
+        (lambda d: d.update(budget_bytes=321), "its checksum does not match"),
+    ],
+)
+def test_what_is_wrong_is_said(change, says):
+    data = json.loads(plan_to_json(plan()))
+    change(data)
+    assert says in refused(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda d: d["predicted"].pop("swap_in"), "predicted lacks swap_in"),
+        (lambda d: d["predicted"].update(more=[]), "predicted has a field 'more'"),
+        (lambda d: d["residencies"][0].pop(), "residencies holds [0, 0, 7], which is not a list of 4 numbers"),
+        (lambda d: d.update(budget_bytes=True), "budget_bytes holds True, which is not a whole number"),
+        (lambda d: d["predicted"].update(seconds=1), "predicted.seconds holds 1, which is not a number with a decimal"),
+        (lambda d: d.update(predicted=[]), "predicted is not a timeline"),
+        (lambda d: d.update(order={}), "order is not a list"),
+        (lambda d: d.update(method=5), "method holds 5, which is not text"),
+    ],
+)
+def test_a_file_with_a_right_checksum_is_not_believed_either(change, says):
+    data = json.loads(plan_to_json(plan()))
+    change(data)
+    resigned(data)
+    assert says in refused(json.dumps(data))
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_what_is_no_number_is_refused(number):
+    assert "damaged" in refused(plan_to_json(plan()).replace("[9.0,10.0]", f"[9.0,{number}]"))
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "7", "{}", '"plan"', "[" * 100_000, "{" * 10, "\x00", "9" * 10_000])
+def test_other_json_is_refused(text):
+    assert "not a plan" in refused(text)
+
+
+def test_a_field_given_twice_is_refused():
+    text = plan_to_json(plan())
+    assert "twice" in refused(text[:-1] + ',"budget_bytes":320}')
+
+
+def test_layout_does_not_matter():
+    pretty = json.dumps(json.loads(plan_to_json(plan())), indent=2, sort_keys=True)
+    assert plan_to_json(plan_from_json(pretty)) == plan_to_json(plan())
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
+def test_a_plan_without_times_is_not_saved_and_the_earlier_file_stays(tmp_path, seconds):
+    save_plan(plan(), tmp_path / "plan.json")
+    before = (tmp_path / "plan.json").read_bytes()
+    with pytest.raises(StowageError, match="no numbers"):
+        save_plan(replace(plan(), predicted=replace(plan().predicted, seconds=seconds)), tmp_path / "plan.json")
+    assert (tmp_path / "plan.json").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
+
+
+def test_a_missing_file_is_a_sentence(tmp_path):
+    with pytest.raises(StowageError, match="check the path"):
+        load_plan(tmp_path / "none.json")
