@@ -6,7 +6,6 @@ in a step. Repeated on its own it would be up to twice as fast; among strangers,
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,6 +17,7 @@ import torch
 from planner.capture.kernels import Bound, bind
 from planner.capture.program import Program, ScalarRef, TensorRef
 from planner.graph import Graph
+from planner.machine.speed import typical
 from planner.machine.stretches import Stretch
 from planner.machine.temporary import temporary_bytes
 from planner.machine.values import fill, view
@@ -66,7 +66,7 @@ class Rehearsal:
         while len(rounds) < _LEAST_ROUNDS or (time.perf_counter() - start < _SECONDS and len(rounds) < _MOST_ROUNDS):
             progress(min(len(rounds) / _LEAST_ROUNDS, 1.0))
             rounds.append(self._round())
-        return [_typical(each) for each in zip(*rounds, strict=True)]
+        return [typical(each) for each in zip(*rounds, strict=True)]
 
     def _round(self) -> list[float]:
         # exactly the executor's loop: what lies between two marks is a call and the taking of a mark
@@ -95,8 +95,3 @@ class Rehearsal:
 
     def _view(self, tensor: int) -> torch.Tensor:
         return view(self._slab, self._stretch, self._graph, tensor)
-
-
-def _typical(seconds: Sequence[float]) -> float:
-    """The median of the faster third: other programs only ever make a call slower, and on a busy machine most calls."""
-    return statistics.median(sorted(seconds)[: -(-len(seconds) // 3)])
