@@ -10,24 +10,36 @@ import torch
 from torch import nn
 
 from planner.capture import torch_private as private
-from planner.capture.recorder import Recorder
 from planner.errors import StowageError
 
 _TORCH = str(Path(torch.__file__).parent)
 
 
-def explain(error: Exception, recorder: Recorder, classes: Mapping[str, str]) -> StowageError:
+_QUANTISED = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4})
+
+
+def unplannable(tensor: torch.Tensor) -> str | None:
+    """Why a tensor is not a strided block of memory (`"sparse_coo"`, `"quantised"`), or None if it is."""
+    if tensor.dtype in _QUANTISED:
+        return "quantised"
+    return None if tensor.layout is torch.strided else str(tensor.layout).removeprefix("torch.")
+
+
+def explain(
+    error: Exception, phase: str, target: object, paths: Mapping[int, str], classes: Mapping[str, str]
+) -> StowageError:
     """Why a step could not be captured.
 
     Args:
         error: what was raised while the step ran on fake tensors.
-        recorder: knows where that was.
+        phase: what was running: `"forward"`.
+        target: the op that was running, or None.
+        paths: module path by `id(module)`.
         classes: class name by module path.
     """
     if isinstance(error, StowageError):
         return error
-    target = recorder.current
-    module, line = _origin(error.__traceback__, recorder.paths)
+    module, line = _origin(error.__traceback__, paths)
     kind = f" ({classes[module]})" if module in classes else ""
     where = f"{_name(module)}{kind}{f' at {line}' if line else ''}"
     if isinstance(error, private.DATA_DEPENDENT):
@@ -36,10 +48,10 @@ def explain(error: Exception, recorder: Recorder, classes: Mapping[str, str]) ->
             "follows from data), which a plan cannot hold: rewrite it with torch.where or a fixed shape"
         )
     if isinstance(error, (*private.UNSUPPORTED, NotImplementedError)):
-        return StowageError(f"{target} in {where} cannot be captured ({_first_line(error)}): use another op there")
+        return StowageError(f"{target} in {where} cannot be captured ({first_line(error)}): use another op there")
     op = f", in {target}" if target is not None else ""
     return StowageError(
-        f"the {recorder.phase} pass raised {type(error).__name__} in {where}{op} ({_first_line(error)}): "
+        f"the {phase} pass raised {type(error).__name__} in {where}{op} ({first_line(error)}): "
         "make the step run in eager PyTorch first"
     )
 
@@ -48,7 +60,8 @@ def _name(module: str) -> str:
     return f"module {module}" if module else "the model"
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of an error's message."""
     text = str(error).strip().splitlines()
     return text[0].rstrip(".;:") if text else "no message"
 

@@ -10,6 +10,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from planner.capture import torch_private as private
+from planner.capture.failures import first_line, unplannable
 from planner.capture.members import Member, members
 from planner.errors import StowageError
 
@@ -33,7 +34,7 @@ def fake_model(make: Callable[[], nn.Module], fake: private.FakeTensorMode) -> n
             return make()
     except (RuntimeError, NotImplementedError) as error:
         raise StowageError(
-            f"building the model needs the values of its tensors ({_first_line(error)}): pass a module instead of a "
+            f"building the model needs the values of its tensors ({first_line(error)}): pass a module instead of a "
             "function that makes one"
         ) from error
 
@@ -60,8 +61,8 @@ def fake_tensor(tensor: torch.Tensor, fake: private.FakeTensorMode, what: str) -
     """
     if isinstance(tensor, private.FakeTensor):
         return tensor
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        kind = "quantised" if tensor.is_quantized else str(tensor.layout).removeprefix("torch.")
+    kind = unplannable(tensor)
+    if kind is not None:
         raise StowageError(f"{what} is a {kind} tensor, which cannot be planned: make it dense")
     gradient, tensor.grad = (tensor.grad, None) if tensor.is_leaf else (None, None)
     try:
@@ -106,8 +107,3 @@ def check_devices(model: nn.Module, batch: Any, *, meta: bool) -> None:
 
 def _listed(devices: set[torch.device]) -> str:
     return " and ".join(sorted(str(device) for device in devices))
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return text[0].rstrip(".;:") if text else type(error).__name__

@@ -16,6 +16,8 @@ from planner.capture.step import Step
 from planner.errors import StowageError
 from planner.graph import Graph
 
+# Ops of a graph beside the one that eager runs: the second half of a split one, and what brings a new buffer home.
+_OURS = ("convolution_backward.weight", "copy.back")
 # Constants and the counters of an optimizer: a graph holds them as values.
 _READS = frozenset({"lift_fresh", "_local_scalar_dense"})
 
@@ -41,8 +43,8 @@ def compare_with_eager(step: Step, graph: Graph) -> list[str]:
         copy.eager()
     held = Counter(graph.program.unused)
     for op, call in zip(graph.ops, graph.program.calls, strict=True):
-        second_half = op.name.rpartition("/")[2].startswith("convolution_backward.weight")
-        held[private.kernel_name(call.target)] += not second_half
+        ours = op.name.rpartition("/")[2].startswith(_OURS)
+        held[private.kernel_name(call.target)] += not ours
     return [
         f"eager makes {eager.seen[name]} calls of {name} in a step and the graph {held[name]}"
         for name in sorted({*eager.seen, *held})

@@ -202,7 +202,7 @@ class _Lowering:
         copy = torch.ops.aten.copy_.default
         phase = Phase.OPTIMIZER if self.trace.gradients else Phase.FORWARD
         event = Event(copy, (target, source), {}, (target,), phase, module, "")
-        self._add(event, in_place=True, unread=[target] if self.tensors.whole(target) else [])
+        self._add(event, suffix=".back", in_place=True, unread=[target] if self.tensors.whole(target) else [])
 
     def _name(self, event: Event, suffix: str) -> str:
         kernel = event.kernel.strip("_") + suffix

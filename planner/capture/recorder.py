@@ -18,6 +18,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from planner.capture import torch_private as private
 from planner.capture.events import Event, Layout
+from planner.capture.failures import unplannable
 from planner.errors import StowageError
 from planner.graph import Phase
 
@@ -59,6 +60,8 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.constants[layout.storage] = (layout, args[0].clone())
             return result
         self.current = func
+        if private.quantises(func):
+            raise self._refusal("quantised")
         args, kwargs = self._faked(args), {name: self._faked(value) for name, value in kwargs.items()}
         result = private.fake_call(func, args, kwargs)
         module, source = self._where()
@@ -78,13 +81,9 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def layout(self, tensor: torch.Tensor) -> Layout:
         """The layout of a fake tensor, its storage numbered if it is new."""
-        if tensor.layout is not torch.strided or tensor.is_quantized:
-            kind = "quantised" if tensor.is_quantized else str(tensor.layout).removeprefix("torch.")
-            where = f"module {self._stack[-1]}" if self._stack[-1] else "the model"
-            raise StowageError(
-                f"{self.current} in {where} takes or makes a {kind} tensor, which cannot be planned: use a dense one "
-                "there"
-            )
+        kind = unplannable(tensor)
+        if kind is not None:
+            raise self._refusal(kind)
         storage = tensor.untyped_storage()
         identity = private.storage_identity(storage)
         number = self._numbers.get(identity)
@@ -141,6 +140,12 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.storage_bytes.append(like.bytes)
         self._kept.append(None)
         return like._replace(storage=len(self._kept) - 1, offset=0)
+
+    def _refusal(self, kind: str) -> StowageError:
+        where = f"module {self._stack[-1]}" if self._stack[-1] else "the model"
+        return StowageError(
+            f"{self.current} in {where} takes or makes a {kind} tensor, which cannot be planned: use a dense one there"
+        )
 
     def _where(self) -> tuple[str, str]:
         sequence = private.backward_sequence()

@@ -28,7 +28,7 @@ from torch.utils._python_dispatch import _disable_current_modes as no_modes
 __all__ = [
     "DATA_DEPENDENT", "UNSUPPORTED", "FakeTensor", "FakeTensorMode", "OpOverload", "TorchDispatchMode",
     "backward_sequence", "certain", "fake_call", "forward_sequence", "functional_form", "kernel_name",
-    "mutated_arguments", "no_modes", "operator_name", "quiet", "storage_identity",
+    "mutated_arguments", "no_modes", "operator_name", "quantises", "quiet", "storage_identity",
 ]  # fmt: skip
 
 #: Raised by an op whose result depends on the values of tensors.
@@ -111,6 +111,13 @@ def _declared(target: OpOverload) -> tuple[int | str, ...]:
         for place, argument in enumerate(target._schema.arguments)
         if argument.alias_info is not None and argument.alias_info.is_write
     )
+
+
+@cache
+def quantises(target: OpOverload) -> bool:
+    """Whether a kernel takes or makes quantised tensors, which fake tensors do not tell from others."""
+    namespace, name = target._schema.name.split("::")
+    return namespace == "quantized" or name.startswith(("quantize_per_", "dequantize", "_empty_affine", "_empty_per_"))
 
 
 @cache

@@ -99,7 +99,7 @@ def trace(step: Step, progress: Progress) -> Trace:
             with fake, recorder, recorder.watching_modules(), _without_collection(), private.quiet():
                 outputs = step.passes(model, batch, recorder.enter)
         except Exception as error:
-            raise explain(error, recorder, classes) from error
+            raise explain(error, recorder.phase, recorder.current, recorder.paths, classes) from error
         held = [_after(one, model, member, fakes, recorder) for one, member in zip(held, found, strict=True)]
         gradients = _gradients(found, fakes, recorder)
         progress(0.7, "adding the optimizer")

@@ -188,7 +188,7 @@ class TrainStep(Step):
         else:
             raise StowageError("there is no loss: pass loss=function(model, batch), or a batch that is a mapping")
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-            what = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
+            what = f"tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
             raise StowageError(f"the loss is a {what}: it must be one number, for example a mean")
         return loss
 

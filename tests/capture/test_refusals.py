@@ -1,0 +1,190 @@
+"""What a model does that no graph can hold is refused in one sentence that names the module and the op."""
+
+import pytest
+import torch
+from torch import nn
+
+from planner import StowageError
+from planner.capture import InferenceStep, TrainStep, capture
+from tests.capture.interpreter import bits
+from tests.capture.models import Perceptron, cross_entropy, mean_square, vectors
+
+
+class Around(nn.Module):
+    """A model with one module inside that does what `act` does."""
+
+    def __init__(self, act):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.inner = Inner(act)
+
+    def forward(self, x):
+        return self.inner(self.linear(x))
+
+
+class Inner(nn.Module):
+    def __init__(self, act):
+        super().__init__()
+        self.act = act
+
+    def forward(self, x):
+        return self.act(x)
+
+
+def raising(x):
+    raise KeyError("no such head")
+
+
+REFUSED = {
+    "item": (lambda x: x * x.sum().item(), "aten._local_scalar_dense.default in module inner (Inner) at ", ".item()"),
+    "branch": (
+        lambda x: x if x.sum() > 0 else -x,
+        "aten._local_scalar_dense.default in module inner (Inner)",
+        "branch",
+    ),
+    "mask": (lambda x: x[x > 0], "in module inner (Inner)", "depends on the values"),
+    "nonzero": (lambda x: x.nonzero().float(), "aten.nonzero.default in module inner (Inner)", "fixed shape"),
+    "unique": (lambda x: x.unique(), "in module inner (Inner)", "depends on the values"),
+    "sparse": (lambda x: x.to_sparse(), "in module inner", "sparse"),
+    "quantised": (
+        lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).dequantize(),
+        "aten.quantize_per_tensor.default in module inner",
+        "quantis",
+    ),
+    "raising": (
+        raising,
+        "the forward pass raised KeyError in module inner (Inner) at test_refusals.py:",
+        "no such head",
+    ),
+    "shapes": (lambda x: x @ x.new_zeros(7, 2), "in module inner (Inner)", "aten.mm"),
+    "resized": (
+        lambda x: x + x.detach().clone().resize_(6, 2).sum(),
+        "aten.resize_.default in module inner changes the size",
+        "make a new tensor",
+    ),
+    "numpy": (lambda x: x + torch.from_numpy(x.detach().numpy()), "module inner (Inner)", ""),
+}
+
+
+@pytest.mark.parametrize(("act", "where", "why"), [pytest.param(*case, id=name) for name, case in REFUSED.items()])
+def test_a_refusal_names_the_module_and_the_op(act, where, why):
+    model = Around(act)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.raises(StowageError) as caught:
+        capture(TrainStep(model, torch.randn(3, 4), loss=lambda model, x: model(x).sum()))
+    sentence = str(caught.value)
+    assert where in sentence
+    assert why in sentence
+    assert "\n" not in sentence
+    assert {name: bits(value) for name, value in model.state_dict().items()} == {
+        name: bits(value) for name, value in before.items()
+    }, "the model is as it was"
+    assert all(not isinstance(value, torch._subclasses.FakeTensor) for value in model.parameters())
+
+
+def test_nothing_but_the_sentence_reaches_the_user(capfd):
+    with pytest.raises(StowageError):
+        capture(
+            TrainStep(Around(lambda x: x @ x.new_zeros(7, 2)), torch.randn(3, 4), loss=lambda model, x: model(x).sum())
+        )
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "")
+
+
+def test_an_error_in_the_backward_pass_says_so():
+    class Bad(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            raise ValueError("no gradient here")
+
+    with pytest.raises(StowageError, match=r"the backward pass raised ValueError .*no gradient here"):
+        capture(TrainStep(Around(Bad.apply), torch.randn(3, 4), loss=lambda model, x: model(x).sum()))
+
+
+def on_a_gpu():
+    return torch.zeros(6, 12, device="cuda"), torch.zeros(6, dtype=torch.int64, device="cuda")
+
+
+def test_a_batch_on_another_device_than_the_model_is_refused():
+    with pytest.raises(StowageError, match="the batch is on cuda:0 and the model on cpu: move the batch"):
+        capture(TrainStep(Perceptron, on_a_gpu, loss=cross_entropy))
+    with pytest.raises(StowageError, match="on the meta device: pass a function that makes it"):
+        capture(TrainStep(Perceptron().to("meta"), vectors(), loss=cross_entropy))
+
+
+def test_sparse_and_quantised_tensors_in_the_batch_or_the_model_are_refused():
+    x = torch.randn(3, 12)
+    with pytest.raises(StowageError, match="a tensor of the batch is a sparse_coo tensor"):
+        capture(TrainStep(Perceptron(), (x.to_sparse(),), loss=mean_square))
+    with pytest.raises(StowageError, match="a tensor of the batch is a quantised tensor"):
+        capture(TrainStep(Perceptron(), (torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),), loss=mean_square))
+    model = Perceptron()
+    model.register_buffer("graph", x.to_sparse())
+    with pytest.raises(StowageError, match="buffer graph is a sparse_coo tensor"):
+        capture(TrainStep(model, (x,), loss=mean_square))
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (None, "there is no loss: pass loss="),
+        (lambda model, batch: model(batch[0]), r"the loss is a tensor of shape \(6, 5\)"),
+        (lambda model, batch: 3.0, "the loss is a float"),
+    ],
+    ids=["none", "a matrix", "a number"],
+)
+def test_a_loss_must_be_one_number(loss, words):
+    with pytest.raises(StowageError, match=words):
+        capture(TrainStep(Perceptron(), vectors(), loss=loss))
+
+
+def test_arguments_of_the_wrong_kind_are_refused():
+    with pytest.raises(StowageError, match=r"the model is a int: pass an nn\.Module"):
+        TrainStep(3, vectors())
+    with pytest.raises(StowageError, match="the model's function returned a NoneType"):
+        capture(TrainStep(lambda: None, vectors(), loss=cross_entropy))
+    with pytest.raises(StowageError, match="a batch of 6 cannot be cut into 4 micro-batches"):
+        capture(TrainStep(Perceptron(), vectors(), loss=cross_entropy, micro_batches=4))
+    with pytest.raises(StowageError, match="no parameter of the model requires a gradient"):
+        capture(TrainStep(Perceptron().requires_grad_(False), vectors(), loss=cross_entropy))
+    with pytest.raises(StowageError, match="the model returns no tensor"):
+        capture(InferenceStep(Around(lambda x: None), torch.randn(3, 4)))
+
+
+def test_a_constructor_that_needs_values_says_so():
+    def build():
+        model = Perceptron()
+        assert model.layers[0].weight.sum().item() != 0
+        return model
+
+    with pytest.raises(StowageError, match="pass a module instead of a function"):
+        capture(TrainStep(build, vectors, loss=cross_entropy))
+
+
+def test_a_constructor_may_look_at_small_tensors_on_the_cpu():
+    def build():
+        rates = [float(rate) for rate in torch.linspace(0.0, 0.2, 3, device="cpu")]
+        return nn.Sequential(Perceptron(rates[1]), nn.Dropout(rates[2]))
+
+    step = TrainStep(build, vectors, loss=cross_entropy)
+    assert capture(step).bytes_of(["parameter"]) == sum(4 * p.numel() for p in Perceptron().parameters())
+
+
+def test_a_tensor_hidden_in_a_list_is_held_as_it_is_or_named():
+    class Hiding(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+            self.tables = [torch.arange(4.0)]
+
+        def forward(self, x):
+            return self.linear(x) * self.tables[0]
+
+    graph = capture(TrainStep(Hiding(), torch.randn(3, 4), loss=lambda model, x: model(x).sum()))
+    assert [bits(value) for _, value in graph.program.constants] == [bits(torch.arange(4.0))]
+    with pytest.raises(StowageError, match="register it as a buffer"):
+        capture(TrainStep(Hiding, torch.randn(3, 4), loss=lambda model, x: model(x).sum()))

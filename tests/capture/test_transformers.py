@@ -1,0 +1,90 @@
+"""Models that we did not write, built from their configurations."""
+
+import pytest
+import torch
+
+from planner.capture import AdamW, TrainStep, capture, compare_with_eager
+from planner.graph import check
+from tests.capture.interpreter import differences
+
+transformers = pytest.importorskip("transformers")
+
+SMALL = {
+    "vocab_size": 60, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+}  # fmt: skip
+
+
+def gpt2():
+    return transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(
+            vocab_size=60, n_positions=16, n_embd=16, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0
+        )
+    )
+
+
+def llama():
+    return transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(**SMALL, num_key_value_heads=2, max_position_embeddings=16)
+    )
+
+
+def bert():
+    return transformers.BertForMaskedLM(transformers.BertConfig(**SMALL, max_position_embeddings=16))
+
+
+def t5():
+    return transformers.T5ForConditionalGeneration(
+        transformers.T5Config(
+            vocab_size=60, d_model=16, d_kv=4, d_ff=32, num_layers=2, num_heads=4, decoder_start_token_id=0
+        )
+    )
+
+
+def vit():
+    return transformers.ViTForImageClassification(
+        transformers.ViTConfig(
+            hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4, image_size=16,
+            patch_size=8, num_labels=5,
+        )
+    )  # fmt: skip
+
+
+def mixtral():
+    return transformers.MixtralForCausalLM(
+        transformers.MixtralConfig(**SMALL, num_key_value_heads=2, num_local_experts=4, max_position_embeddings=16)
+    )
+
+
+def text():
+    tokens = torch.randint(60, (2, 8))
+    return {"input_ids": tokens, "labels": tokens.clone()}
+
+
+def masked_text():
+    return {**text(), "attention_mask": torch.ones(2, 8, dtype=torch.int64)}
+
+
+def pictures():
+    return {"pixel_values": torch.randn(2, 3, 16, 16), "labels": torch.randint(5, (2,))}
+
+
+CASES = {
+    "gpt2": (gpt2, text), "llama": (llama, text), "bert": (bert, masked_text), "t5": (t5, text),
+    "vit": (vit, pictures), "mixtral": (mixtral, text),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_transformers_model_is_captured_from_its_configuration_to_the_bit(name):
+    model, batch = CASES[name]
+    step = TrainStep(model, batch, optimizer=AdamW(1e-3))
+    assert check(capture(step)) == []
+    assert differences(step) == []
+
+
+def test_the_guard_says_where_a_model_builds_another_mask_when_it_is_captured():
+    step = TrainStep(bert, masked_text)
+    found = compare_with_eager(step, capture(step))
+    assert any(sentence.startswith("eager makes ") and "of aten.where in a step" in sentence for sentence in found)
+    plain = TrainStep(llama, text)
+    assert compare_with_eager(plain, capture(plain)) == []
