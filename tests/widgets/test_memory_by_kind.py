@@ -133,8 +133,8 @@ def test_a_budget_is_read_as_everywhere() -> None:
 def test_the_summary_says_it_in_one_sentence() -> None:
     graph = by_hand()
     assert get_memory_by_kind(graph, plan_by_hand(graph)).summary == (
-        "Memory peaks at 22.00 MiB at 1.00 s, in b/mm; activations hold 50 %; this order would take 22.00 MiB unswapped; "
-        "the budget is 24.00 MiB."
+        "Memory peaks at 22.00 MiB at 1.00 s, in b/mm; activations hold 50 %; "
+        "this order would take 22.00 MiB unswapped; the budget is 24.00 MiB."
     )
 
 

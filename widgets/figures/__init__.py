@@ -7,6 +7,7 @@ figures; their `layout.meta["summary"]` says them in one sentence.
 from __future__ import annotations
 
 import shutil
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from widgets.figures.theme import ThemeName, get_theme
@@ -40,7 +41,7 @@ def module_graph(graph: Graph, most_boxes: int = 20, theme: ThemeName = "light")
     from widgets.figures import _module_graph, _module_rows
     from widgets.info.module_graph import get_module_graph
 
-    draw = _module_graph.draw if shutil.which("dot") else _module_rows.draw
+    draw = _module_graph.draw if shutil.which("dot") and find_spec("graphviz") else _module_rows.draw
     return draw(get_module_graph(graph, most_boxes), get_theme(theme))
 
 

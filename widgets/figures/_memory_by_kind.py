@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from widgets.figures._columns import columns
 from widgets.figures._holders import holders_table
 from widgets.figures._rows import draw_rows, rows_height
 from widgets.figures.frame import SQUARE, framed, key, limit_line, plotly, tag, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme
 from widgets.info.memory_by_kind import MemoryByKind
-from widgets.info.stays import Floats, Ints
+from widgets.info.stays import Floats
 from widgets.info.units import Unit, byte_unit, bytes_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _STACK_HEIGHT, _FOOT = 300, 34
-#: Columns in which a stack of many moments is drawn, each as high as its highest moment.
-_COLUMNS = 800
 #: In pixels: a plot of a narrow notebook, a letter, and a line of text; what a direct label must fit.
 _NARROW, _LETTER, _LINE = 620, 6.3, 15
 
@@ -54,18 +53,8 @@ def _top(info: MemoryByKind) -> tuple[float, bool]:
     return 1.12 * max(highest, info.budget_bytes or 0 if shown else 0), shown
 
 
-def _columns(starts: Floats, total: Ints | Floats, end: float) -> Ints:
-    """The moments that are drawn: per column the highest, and the last, which goes on where columns are empty."""
-    if len(total) <= 2 * _COLUMNS:
-        return np.arange(len(total))
-    column = np.floor(starts / end * _COLUMNS).astype(np.int64)
-    by_height = np.lexsort((total, column))
-    last_of_column = np.flatnonzero(np.diff(column, append=column[-1] + 1))
-    return np.unique(np.concatenate([by_height[last_of_column], last_of_column]))
-
-
 def _draw_stack(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, unit: Unit, top: float) -> None:
-    shown = _columns(info.edges[:-1], info.total, info.end)
+    shown = columns(info.edges[:-1], info.total, info.end)
     x = np.append(info.edges[shown], info.end) * scale
     floor = np.zeros(len(shown))
     unlabelled: list[tuple[str, str, str]] = []
@@ -115,7 +104,7 @@ def _draw_need(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, u
     if not len(info.unswapped):
         return
     when, amounts = info.unswapped[:, 0] * scale, info.unswapped[:, 1] / unit.size
-    shown = _columns(info.unswapped[:, 0], amounts, info.end)
+    shown = columns(info.unswapped[:, 0], amounts, info.end)
     figure.add_trace(
         plotly().Scatter(
             x=when[shown], y=amounts[shown], name="unswapped", mode="lines",

@@ -24,6 +24,7 @@ _BREAK = '<BR ALIGN="LEFT"/>'
 def draw(info: ModuleGraph, theme: Theme) -> Digraph:
     """Draw the boxes."""
     from graphviz import Digraph
+    from graphviz import escape as literal
 
     head = [f'<B>Modules</B>  <FONT COLOR="{theme.third}">{escape(shorten(info.name, 60))}</FONT>']
     head += [_small(escape(line), theme.second) for line in textwrap.wrap(info.summary, _LINE_LENGTH)]
@@ -33,7 +34,7 @@ def draw(info: ModuleGraph, theme: Theme) -> Digraph:
         "modules",
         graph_attr={
             "bgcolor": theme.paper, "fontname": _FONT, "fontsize": "12", "fontcolor": theme.ink, "labelloc": "t",
-            "labeljust": "l", "ranksep": "0.19", "nodesep": "0.3", "pad": "0.15", "tooltip": info.name,
+            "labeljust": "l", "ranksep": "0.19", "nodesep": "0.3", "pad": "0.15", "tooltip": literal(info.name),
             "label": f"<{''.join(line + _BREAK for line in head)}>",
         },
         node_attr={
@@ -44,7 +45,7 @@ def draw(info: ModuleGraph, theme: Theme) -> Digraph:
     )  # fmt: skip
     _fill(graph, info, theme, -1, 0)
     for edge in info.edges:
-        told = {"tooltip": f"{bytes_text(edge.bytes)} from {info.boxes[edge.source].label}"}
+        told = {"tooltip": literal(f"{bytes_text(edge.bytes)} from {info.boxes[edge.source].label}")}
         if edge.back:  # recurrence: drawn, but not what the layout follows
             told |= {"style": "dashed", "constraint": "false"}
         graph.edge(f"b{edge.source}", f"b{edge.target}", **told)
@@ -56,16 +57,18 @@ def _small(markup: str, colour: str) -> str:
 
 
 def _fill(graph: Digraph, info: ModuleGraph, theme: Theme, parent: int, depth: int) -> None:
+    from graphviz import escape as literal
+
     for number, box in enumerate(info.boxes):
         if box.parent != parent:
             continue
         if not box.opened:
-            graph.node(f"b{number}", label=_label(box, theme, info.largest_bytes), tooltip=box.description)
+            graph.node(f"b{number}", label=_label(box, theme, info.largest_bytes), tooltip=literal(box.description))
             continue
         with graph.subgraph(name=f"cluster{number}") as inside:
             inside.attr(
                 label=f"<{_name(box, theme)}{_BREAK}{bytes_text(box.total_bytes)}{_BREAK}>", fontsize="10", margin="7",
-                style="filled", color=theme.line, tooltip=box.description,
+                style="filled", color=theme.line, tooltip=literal(box.description),
                 fillcolor=mixed(theme.paper, theme.third, 0.06 + 0.05 * depth),
             )  # fmt: skip
             _fill(inside, info, theme, number, depth + 1)

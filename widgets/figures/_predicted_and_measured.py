@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from widgets.figures._columns import columns
 from widgets.figures._rows import Row, Table, draw_rows, rows_height
 from widgets.figures.frame import DASHES, LINE, framed, key, limit_line, plotly, tag, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme
@@ -60,9 +61,11 @@ def draw(info: PredictedAndMeasured, theme: Theme) -> Figure:
 def _draw_curve(
     figure: Figure, curve: Curve, name: str, line: dict[str, Any], opacity: float, scale: float, unit: Unit
 ) -> None:
+    amounts = curve.bytes / unit.size
+    shown = columns(curve.seconds, amounts, curve.end)
     figure.add_trace(
         plotly().Scatter(
-            x=np.append(curve.seconds, curve.end) * scale, y=np.append(curve.bytes, curve.bytes[-1:]) / unit.size,
+            x=np.append(curve.seconds[shown], curve.end) * scale, y=np.append(amounts[shown], amounts[-1:]),
             name=name, mode="lines", line={"shape": "hv", **line}, opacity=opacity, showlegend=False,
             hovertemplate=f"%{{y:.4f}} {unit.name}",
         )

@@ -1,0 +1,25 @@
+"""Curves of thousands of moments, drawn by the columns of a screen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from widgets.info.stays import Floats, Ints
+
+_COLUMNS = 800
+
+
+def columns(starts: Floats, amounts: Ints | Floats, end: float) -> Ints:
+    """Which moments to draw: of each column the highest, and the last, which goes on where columns are empty.
+
+    Args:
+        starts: `[moments]`, when each begins, ascending.
+        amounts: `[moments]`, how high it is.
+        end: the end of the axis, in the unit of `starts`.
+    """
+    if len(amounts) <= 2 * _COLUMNS or end <= 0:
+        return np.arange(len(amounts))
+    column = np.floor(starts / end * _COLUMNS).astype(np.int64)
+    by_height = np.lexsort((amounts, column))
+    last_of_column = np.flatnonzero(np.diff(column, append=column[-1] + 1))
+    return np.unique(np.concatenate([by_height[last_of_column], last_of_column]))
