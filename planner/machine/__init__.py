@@ -5,6 +5,9 @@ from planner.machine.measure import OpMeasurements, measure_ops
 from planner.machine.named import machine, machines
 from planner.machine.roofline import op_seconds
 from planner.machine.types import Device, Link, Machine
+from planner.rooms import make_callable
+
+make_callable(__name__)
 
 __all__ = [
     "Device", "Family", "Link", "Machine", "OpMeasurements", "family", "machine", "machines", "measure_ops",
