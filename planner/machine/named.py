@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-
-from planner.errors import StowageError
+from planner.errors import StowageError, did_you_mean
 from planner.machine.presets import PRESETS
 from planner.machine.types import Machine
 
@@ -24,9 +22,7 @@ def machine(name: str) -> Machine:
     if name in PRESETS:
         return PRESETS[name]
     if name not in _MEASURED:
-        close = difflib.get_close_matches(name.lower(), known, cutoff=0.5)
-        meant = f" (did you mean {' or '.join(close)}?)" if close else ""
-        raise StowageError(f"unknown machine {name!r}{meant}; choose one of {', '.join(known)}")
+        raise StowageError(f"unknown machine {name!r}{did_you_mean(name, known)}; choose one of {', '.join(known)}")
     from planner.machine.attached import attached, attached_cpu
 
     return attached() if name == "auto" else attached_cpu()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from planner.capture import TrainStep
-from planner.errors import StowageError
+from planner.errors import StowageError, did_you_mean
 from planner.zoo.inceptions import inception
 from planner.zoo.nasnet_a import nasnet
 from planner.zoo.perceptron import mlp
@@ -50,9 +49,8 @@ class ModelInfo:
             StowageError: there is no such argument, or the text does not fit its type.
         """
         if argument not in self.arguments:
-            raise StowageError(
-                f"{self.name} has no argument {argument!r}{nearest(argument, self.arguments)}; it takes {self.usage()}"
-            )
+            meant = did_you_mean(argument, self.arguments)
+            raise StowageError(f"{self.name} has no argument {argument!r}{meant}; it takes {self.usage()}")
         kind = self.types[argument]
         if isinstance(kind, tuple):
             if text not in kind:
@@ -84,7 +82,7 @@ def build(name: str, settings: Iterable[tuple[str, str]]) -> TrainStep:
     """
     if name not in _BUILDERS:
         raise StowageError(
-            f"unknown model {name!r}{nearest(name, _BUILDERS)}; the zoo has {', '.join(_BUILDERS)}, "
+            f"unknown model {name!r}{did_you_mean(name, _BUILDERS)}; the zoo has {', '.join(_BUILDERS)}, "
             "and a file is given as path/to/file.py:function"
         )
     info = _info(name, _BUILDERS[name])
@@ -95,12 +93,6 @@ def build(name: str, settings: Iterable[tuple[str, str]]) -> TrainStep:
             raise StowageError(f"{name}: {argument} is given twice; give it once")
         values[argument] = value
     return _BUILDERS[name](**values)
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """` (did you mean ...?)` with the closest known names, or nothing."""
-    close = difflib.get_close_matches(name.lower(), list(known), cutoff=0.5)
-    return f" (did you mean {' or '.join(close)}?)" if close else ""
 
 
 def _info(name: str, builder: Builder) -> ModelInfo:

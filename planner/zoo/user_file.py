@@ -12,8 +12,7 @@ from types import ModuleType
 from torch import nn
 
 from planner.capture import InferenceStep, TrainStep
-from planner.errors import StowageError
-from planner.zoo.catalogue import nearest
+from planner.errors import StowageError, did_you_mean
 
 
 def step_from_file(path: str | Path, function: str) -> TrainStep | InferenceStep:
@@ -35,7 +34,7 @@ def step_from_file(path: str | Path, function: str) -> TrainStep | InferenceStep
         if build is None:
             own = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
             raise StowageError(
-                f"{path} has no function {function!r}{nearest(function, own)}; "
+                f"{path} has no function {function!r}{did_you_mean(function, own)}; "
                 "name one that returns a TrainStep, as in file.py:function"
             )
         if not callable(build):

@@ -1,0 +1,73 @@
+"""Machines by name: the presets say what the papers say, and what is attached is measured."""
+
+from __future__ import annotations
+
+import psutil
+import pytest
+import torch
+
+from planner.errors import StowageError
+from planner.machine import machine, machines
+
+PRESETS = ["v100-16gb", "k80x8", "a100-80gb", "h100", "h200", "laptop"]
+
+
+def test_every_machine_can_be_named() -> None:
+    assert [each.name for each in machines()] == ["auto", "cpu", *PRESETS]
+    for name in PRESETS:
+        assert machine(name).name == name
+
+
+def test_the_v100_is_swapadvisors() -> None:
+    v100 = machine("v100-16gb")
+    assert v100.device.memory_bytes == 16 * 10**9
+    assert v100.device.memory_bandwidth == 900e9
+    assert v100.device.flops["float32"] == 14e12
+    assert (v100.host_link.bandwidth, v100.host_link.duplex_bandwidth) == (12e9, 20e9)
+
+
+def test_the_k80s_are_tofus() -> None:
+    k80 = machine("k80x8")
+    assert len(k80.devices) == 8
+    assert k80.device.memory_bytes == 12 * 10**9
+    assert k80.peer_link is not None
+    assert k80.peer_link.bandwidth == 21e9
+
+
+@pytest.mark.parametrize("name", ["cpu", "auto", *PRESETS])
+def test_a_link_gains_from_both_directions_but_not_more_than_twofold(name: str) -> None:
+    each = machine(name)
+    for link in (each.host_link, each.peer_link or each.host_link):
+        assert 0 < link.bandwidth <= link.duplex_bandwidth <= 2 * link.bandwidth
+        assert 0 <= link.latency < 0.1
+    assert each.host_memory_bytes > 0
+    assert len({(device.name, device.memory_bytes) for device in each.devices}) == 1
+
+
+def test_the_cpu_is_a_machine_whose_device_and_host_share_memory() -> None:
+    cpu = machine("cpu")
+    assert cpu.device.kind == "cpu"
+    assert cpu.device.alignment == 64
+    assert cpu.device.memory_bytes == cpu.host_memory_bytes == psutil.virtual_memory().total
+    assert cpu.device.memory_bandwidth > 0
+    assert cpu.device.flops["float32"] > 0
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is attached")
+def test_without_a_gpu_auto_is_the_cpu() -> None:
+    assert machine("auto").devices == machine("cpu").devices
+    assert machine("auto").host_link == machine("cpu").host_link
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is attached")
+def test_with_a_gpu_auto_is_the_gpu() -> None:
+    auto = machine("auto")
+    assert auto.device.kind == "cuda"
+    assert auto.device.alignment == 512
+    assert auto.device.memory_bytes == torch.cuda.get_device_properties(0).total_memory
+
+
+@pytest.mark.parametrize(("name", "says"), [("v100", "did you mean v100-16gb"), ("", "choose one of auto, cpu, v100")])
+def test_an_unknown_machine_is_answered_with_those_there_are(name: str, says: str) -> None:
+    with pytest.raises(StowageError, match=says):
+        machine(name)
