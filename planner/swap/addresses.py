@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from numba import njit
 
-from planner.swap.desk import AWAY, DONE, HERE, TOO_SOON, UNMADE, Desk, Route, arrive, open_step, put_off
+from planner.swap.desk import AWAY, DONE, HERE, UNMADE, Desk, Route, arrive, open_step, put_off
 from planner.swap.gaps import NEVER, Gaps
 from planner.swap.ground import Ground, find, hole, lift, put, window
 from planner.swap.problem import Bytes, Flags, Ints
 from planner.swap.reserve import book, open_calendar
+
+#: Taken off the score of a storage that could not be back in time.
+_TOO_SOON = 1e6
 
 
 @njit(cache=True, nogil=True)
@@ -21,6 +24,7 @@ def walk_addresses(
     route: Route,
     resident: Flags,
     home: Bytes,
+    anchored: Flags,
     memory: int,
     on_demand: bool,
     brief: int,
@@ -35,6 +39,7 @@ def walk_addresses(
         route: what to follow.
         resident: `[storages]`, held storages on the device when the step starts.
         home: `[storages]`, their offsets.
+        anchored: `[storages]`, residents that lie outside this memory and never leave.
         memory: bytes.
         on_demand: swap only what an op waits for, least recently used first, instead of planning ahead.
         brief: storages that die within this many slots lie at the upper end.
@@ -54,8 +59,8 @@ def walk_addresses(
     count = open_step(route, resident, on_demand, gaps, desk, width)
     living = 0
     for s in range(m):
-        fresh[s] = desk.place[s] = -1
-        if state[s] == HERE:
+        fresh[s] = ground.laid[s] = -1
+        if state[s] == HERE and not anchored[s]:
             living = put(ground, living, s, home[s])
     for i in range(n):
         op = order[i]
@@ -104,7 +109,7 @@ def walk_addresses(
                     continue
                 if a < 0:
                     count, living = _lay_out(
-                        route, on_demand, gaps, inherits, desk, ground, width, memory, i, count, living
+                        route, on_demand, gaps, inherits, anchored, desk, ground, width, memory, i, count, living
                     )
                     if living < 0:
                         return 0, i
@@ -148,7 +153,7 @@ def _score(route: Route, desk: Desk, s: int, i: int, on_demand: bool) -> float:
         return float(clock[i] - clock[uses.slot[c - 1]] if c > uses.start[s] else clock[i])
     if c < uses.start[s + 1]:
         ahead = clock[uses.slot[c]] - clock[i]
-        return float(ahead - TOO_SOON if desk.returns[s] <= i and ahead < 2 * route.lead * route.work[s] else ahead)
+        return float(ahead - _TOO_SOON if desk.returns[s] <= i and ahead < 2 * route.lead * route.work[s] else ahead)
     if route.flow.stateful[s]:
         return float(clock[n] + clock[uses.slot[uses.start[s]]] - clock[i])
     return float(2 * clock[n] - clock[i])
@@ -189,6 +194,7 @@ def _lay_out(
     on_demand: bool,
     gaps: Gaps,
     inherits: Ints,
+    anchored: Flags,
     desk: Desk,
     ground: Ground,
     width: float,
@@ -219,14 +225,14 @@ def _lay_out(
     living, top = 0, 0
     for k in range(flow.touches.start[op], flow.touches.start[op + 1]):
         s = flow.touches.items[k]
-        if desk.place[s] == i:
+        if ground.laid[s] == i or anchored[s]:
             continue
         if top + flow.bytes[s] > memory:
             return count, -1
         if desk.gap[s] >= 0 and gaps.use[desk.gap[s]] == i:
             gaps.reload[desk.gap[s]] = i
             desk.returns[s] = i
-        desk.place[s], desk.state[s], ground.fresh[s] = i, HERE, i
+        ground.laid[s], desk.state[s], ground.fresh[s] = i, HERE, i
         living = put(ground, living, s, top)
         top += flow.bytes[s]
     return count, living

@@ -42,8 +42,8 @@ def on_demand_plan(problem: Problem) -> SwapPlan | None:
     one = walker(problem, captured(problem))
     with_ground, clock = settler(one), clock_of(problem, one.order)
     best: SwapPlan | None = None
-    for carry in (True, False):
-        placed = with_ground.draft(clock, on_demand=True, carry=carry)
+    for anchored in (np.zeros(problem.storages, np.bool_), None):
+        placed = with_ground.draft(clock, on_demand=True, anchored=anchored)
         if placed is not None:
             plan = finish_placed(problem, placed, time_draft(problem, placed.draft), "on-demand")
             if best is None or plan.predicted.seconds < best.predicted.seconds:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,87 +16,111 @@ from planner.swap.settle import Placed, settler
 from planner.swap.steady import Walker, clock_of, walker
 from planner.swap.timing import Timing, time_draft
 
-#: Shares of memory left to the packing, in the order they are tried.
-SLACK = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.10, 0.15, 0.20)
-LEADS = (1.0, 2.0, 0.6)
-BRIEF = (30, 100, 10)
-_REPLANS = 3
-_PINNED_SHARE = 0.03
-_CLOSE = 1.0001
-
 Progress = Callable[[float, str], None]
 
+#: How many times its own work a reload is given; what is best depends on how full the link is.
+LEADS = (1.0, 2.0, 0.6)
+#: Storages that live for fewer slots than this are kept apart by the address walk.
+BRIEF = (30, 100, 10)
+#: Share of memory whose smallest persistent storages never leave: swapping them gains nothing and costs many walks.
+_PINNED_SHARE = 0.03
+_REPLANS = 3
+_TRIALS = 8
+_KEPT = 4
+_PACKED = 2
+_CLOSE = 1.0001
 
-def calendar_plans(problem: Problem, progress: Progress) -> Iterator[SwapPlan]:
-    """Plans of both kinds, packed and with addresses from the start.
+
+class Way(NamedTuple):
+    """A way to walk: an order and a lead."""
+
+    walker: Walker
+    lead: float
+
+
+def calendar_plans(problem: Problem, bound: float, progress: Progress) -> Iterator[SwapPlan]:
+    """Plans of both kinds: walked by bytes and then packed, and walked with addresses.
 
     Args:
         problem: what is to be planned.
+        bound: seconds that no plan goes below; a plan that comes close ends the search.
         progress: called with the share done and what is being done.
     """
-    walkers = [walker(problem, order) for _, order in orders(problem)]
-    packed = packed_plan(problem, walkers, progress)
+    pinned = small_held(problem)
+    ways = [Way(walker(problem, order), lead) for _, order in orders(problem) for lead in LEADS]
+    packed = packed_plan(problem, ways, pinned, bound, progress)
     if packed is not None:
         yield packed
-        if packed.predicted.seconds <= problem.ideal_seconds * _CLOSE:
+        if packed.predicted.seconds <= bound * _CLOSE:
             return
-    progress(0.6, "placing while planning")
-    found = sorted(addressed(walkers), key=lambda one: one[1].seconds)
-    if found:
-        yield finish_placed(problem, *found[0], "calendar")
+    progress(0.7, "placing while planning")
+    placed = min(addressed(ways, pinned, bound), key=lambda one: one[1].seconds, default=None)
+    if placed is not None:
+        yield finish_placed(problem, *placed, "calendar")
 
 
-def packed_plan(problem: Problem, walkers: list[Walker], progress: Progress) -> SwapPlan | None:
-    """The fastest plan of the walks by bytes whose offsets fit, or None."""
-    pinned = small_held(problem, _PINNED_SHARE)
-    for trial, slack in enumerate(SLACK):
-        progress(0.6 * trial / len(SLACK), f"planning with {slack:.0%} of the memory left to packing")
-        memory = int(problem.memory * (1 - slack)) // problem.alignment * problem.alignment
-        found = sorted(walked(walkers, memory, pinned), key=lambda one: one[1].seconds)
-        if not found:
-            return None
-        for draft, timing in found[:3]:
-            plan = finish_draft(problem, draft, timing, "calendar")
-            if plan is not None:
-                return plan
-    return None
-
-
-def small_held(problem: Problem, share: float) -> Flags:
-    """The smallest storages that live over steps, together at most a share of memory: swapping them gains nothing."""
+def small_held(problem: Problem) -> Flags:
+    """The smallest storages that live over steps, together at most a small share of memory."""
     flow = problem.flow
     small = np.flatnonzero(flow.stateful & (flow.bytes > 0))
     small = small[np.argsort(flow.bytes[small], kind="stable")]
     pinned = np.zeros(problem.storages, np.bool_)
-    pinned[small[np.cumsum(flow.bytes[small]) <= share * problem.memory]] = True
+    pinned[small[np.cumsum(flow.bytes[small]) <= _PINNED_SHARE * problem.memory]] = True
     return pinned
 
 
-def walked(walkers: list[Walker], memory: int, pinned: Flags) -> Iterator[tuple[Draft, Timing]]:
-    """Walk every order with every lead, and again with the times that came of it while that helps."""
-    for one in walkers:
-        ideal = clock_of(one.problem, one.order)
-        for lead in LEADS:
-            clock, best = ideal, np.inf
-            for _ in range(_REPLANS):
-                draft = one.draft(clock, memory, lead=lead, pinned=pinned)
-                if draft is None:
-                    break
-                timing = time_draft(one.problem, draft)
-                yield draft, timing
-                if timing.seconds >= best / _CLOSE or timing.seconds <= ideal[-1] * _CLOSE:
-                    break
-                clock, best = timing.clock, timing.seconds
+def packed_plan(problem: Problem, ways: list[Way], pinned: Flags, bound: float, progress: Progress) -> SwapPlan | None:
+    """The fastest plan of the walks by bytes whose offsets fit, or None.
+
+    Where packing overshoots, the next walks get that much less memory.
+    """
+    memory = problem.memory
+    for trial in range(_TRIALS):
+        progress(
+            0.7 * trial / _TRIALS, f"planning with {1 - memory / problem.memory:.1%} of the memory left to packing"
+        )
+        found = sorted(walked(ways, memory, pinned, bound), key=lambda one: one[2].seconds)
+        if not found:
+            return None
+        ways = list(dict.fromkeys(way for way, _, _ in found))[:_KEPT]
+        heights = []
+        for _, draft, timing in found[:_PACKED]:
+            plan, height = finish_draft(problem, draft, timing, "calendar")
+            if plan is not None:
+                return plan
+            heights.append(height)
+        memory = int(memory * problem.memory / min(heights)) // problem.alignment * problem.alignment
+    return None
 
 
-def addressed(walkers: list[Walker]) -> Iterator[tuple[Placed, Timing]]:
-    """Walk every order with addresses."""
-    for one in walkers:
-        with_ground, clock = settler(one), clock_of(one.problem, one.order)
-        for lead in LEADS:
-            for brief in BRIEF:
-                for carry in (True, False):
-                    placed = with_ground.draft(clock, lead=lead, brief=brief, carry=carry)
-                    if placed is not None:
-                        yield placed, time_draft(one.problem, placed.draft)
-                        break
+def walked(ways: Iterable[Way], memory: int, pinned: Flags, bound: float) -> Iterator[tuple[Way, Draft, Timing]]:
+    """Walk every way, and again with the times that came of it while that helps, until one comes close to the bound."""
+    for way in ways:
+        one = way.walker
+        clock, best = clock_of(one.problem, one.order), np.inf
+        for _ in range(_REPLANS):
+            draft = one.draft(clock, memory, lead=way.lead, pinned=pinned)
+            if draft is None:
+                break
+            timing = time_draft(one.problem, draft)
+            yield way, draft, timing
+            if timing.seconds <= bound * _CLOSE:
+                return
+            if timing.seconds >= best / _CLOSE:
+                break
+            clock, best = timing.clock, timing.seconds
+
+
+def addressed(ways: Iterable[Way], pinned: Flags, bound: float) -> Iterator[tuple[Placed, Timing]]:
+    """Walk every way with addresses, until one comes close to the bound."""
+    for way in ways:
+        with_ground, clock = settler(way.walker), clock_of(way.walker.problem, way.walker.order)
+        for brief in BRIEF:
+            for anchored in (pinned, None):
+                placed = with_ground.draft(clock, lead=way.lead, brief=brief, anchored=anchored)
+                if placed is not None:
+                    timing = time_draft(way.walker.problem, placed.draft)
+                    yield placed, timing
+                    if timing.seconds <= bound * _CLOSE:
+                        return
+                    break

@@ -9,13 +9,12 @@ from numba import njit
 
 from planner.swap.gaps import Gaps
 from planner.swap.problem import Flags, Flow, Ints, Seconds
+from planner.swap.queue import Queue, blank_queue
 from planner.swap.reserve import Calendar, blank_calendar, book
 from planner.swap.uses import Uses
 
 #: Where a storage is.
 UNMADE, HERE, AWAY, DONE = 0, 1, 2, 3
-#: Taken off the score of a storage that could not be back in time.
-TOO_SOON = 1e6
 
 
 class Route(NamedTuple):
@@ -38,7 +37,7 @@ class Desk(NamedTuple):
 
     Per storage: where it is (`state`), whether its host copy is `valid`, its next use (`cursor`, into the uses), the
     slot that last wrote it (`written`), its latest `gap`, the slot its latest reload is for (`returns`), the last slot
-    that it was `pinned` in, and for lists of storages `here` with each one's `place`.
+    that it was `pinned` in, and whom choosing `spared`. `queue` orders those on the device by their next use.
     Per slot: the first gap whose reload begins in it (`head`); per gap the next such one (`following`).
     """
 
@@ -49,19 +48,19 @@ class Desk(NamedTuple):
     gap: Ints
     returns: Ints
     pinned: Ints
-    here: Ints
-    place: Ints
+    spared: Ints
     head: Ints
     following: Ints
+    queue: Queue
     calendar: Calendar
 
 
 def blank_desk(ops: int, storages: int, gaps: int) -> Desk:
     """Scratch for walks over a graph of this size."""
-    state, cursor, written, gap, returns, pinned, here, place = (np.empty(storages, np.int32) for _ in range(8))
+    state, cursor, written, gap, returns, pinned, spared = (np.empty(storages, np.int32) for _ in range(7))
     return Desk(
-        state, np.empty(storages, np.bool_), cursor, written, gap, returns, pinned, here, place,
-        np.empty(ops + 1, np.int32), np.empty(gaps, np.int32), blank_calendar(),
+        state, np.empty(storages, np.bool_), cursor, written, gap, returns, pinned, spared,
+        np.empty(ops + 1, np.int32), np.empty(gaps, np.int32), blank_queue(gaps + storages), blank_calendar(),
     )  # fmt: skip
 
 

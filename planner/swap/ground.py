@@ -13,22 +13,26 @@ from planner.swap.problem import Bytes, Ints, Seconds
 class Ground(NamedTuple):
     """Residents by offset, and scratch for choosing among them.
 
-    `line` holds the storages on the device by ascending `offset`; `fresh[s]` is the slot in which `s` was laid down.
-    `left[k]` is the offset that gap `k` leaves; `wanted` and `score` are scratch per storage.
+    `line` holds the storages on the device by ascending `offset`; `fresh[s]` is the slot in which `s` was laid down,
+    `laid[s]` the last one in which that was with all an op needs. `left[k]` is the offset that gap `k` leaves.
+    `wanted`, `score` and `rising` are scratch per storage.
     """
 
     line: Ints
     offset: Bytes
     fresh: Ints
+    laid: Ints
     left: Bytes
     wanted: Ints
     score: Seconds
+    rising: Ints
 
 
 def blank_ground(storages: int, gaps: int) -> Ground:
     """Scratch for a walk over this many storages."""
-    line, fresh, wanted = (np.empty(storages, np.int32) for _ in range(3))
-    return Ground(line, np.zeros(storages, np.int64), fresh, np.empty(gaps, np.int64), wanted, np.empty(storages))
+    line, fresh, laid, wanted, rising = (np.empty(storages, np.int32) for _ in range(5))
+    offset, left = np.zeros(storages, np.int64), np.empty(gaps, np.int64)
+    return Ground(line, offset, fresh, laid, left, wanted, np.empty(storages), rising)
 
 
 @njit(cache=True, nogil=True)
@@ -86,20 +90,32 @@ def window(
     ground: Ground, living: int, sizes: Bytes, memory: int, size: int, pinned: Ints, i: int
 ) -> tuple[int, int, float]:
     """The neighbours whose leaving makes room, of greatest least score; -1 where what slot `i` needs is in the way."""
-    line, offset = ground.line, ground.offset
+    line, offset, score, rising = ground.line, ground.offset, ground.score, ground.rising
     best, first, last = -np.inf, -1, -1
-    for a in range(living):
+    a = b = head = tail = 0  # the window is line[a:b]; `rising` holds the places in it with no lower score after them
+    while a < living:
         below = offset[line[a - 1]] + sizes[line[a - 1]] if a > 0 else 0
-        least = np.inf
-        for b in range(a, living):
+        blocked = False
+        while b == a or (offset[line[b]] if b < living else memory) - below < size:
+            if b == living:
+                return first, last, best
             s = line[b]
-            if pinned[s] == i or ground.fresh[s] == i:
+            b += 1
+            blocked = pinned[s] == i or ground.fresh[s] == i
+            if blocked:
                 break
-            least = min(least, ground.score[s])
-            if least <= best:
-                break
-            above = offset[line[b + 1]] if b + 1 < living else memory
-            if above - below >= size:
-                best, first, last = least, a, b
-                break
+            while tail > head and score[line[rising[tail - 1]]] >= score[s]:
+                tail -= 1
+            rising[tail] = b - 1
+            tail += 1
+        if blocked:
+            a, head, tail = b, 0, 0
+            continue
+        if score[line[rising[head]]] > best:
+            best, first, last = score[line[rising[head]]], a, b - 1
+        if rising[head] == a:
+            head += 1
+        a += 1
+        if b == a:
+            head = tail = 0
     return first, last, best

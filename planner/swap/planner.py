@@ -10,6 +10,7 @@ from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.memory import SwapPlan, format_bytes, parse_budget, step_peak, validate
 from planner.swap.baselines import on_demand_plan, resident_plan
+from planner.swap.bounds import bound_of
 from planner.swap.calendar import Progress, calendar_plans
 from planner.swap.feasible import least_budget, refuse
 from planner.swap.problem import Problem, Seconds, state
@@ -78,7 +79,7 @@ def _candidates(problem: Problem, method: str | None, progress: Progress) -> Ite
     if on_demand is not None:
         yield on_demand
     if method != "on-demand":
-        yield from calendar_plans(problem, progress)
+        yield from calendar_plans(problem, bound_of(problem), progress)
 
 
 def _silent(share: float, doing: str) -> None:

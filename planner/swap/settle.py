@@ -33,7 +33,13 @@ class Settler:
     ground: Ground = field(repr=False)
 
     def draft(
-        self, clock: Seconds, *, lead: float = 1.0, brief: int = 30, on_demand: bool = False, carry: bool = True
+        self,
+        clock: Seconds,
+        *,
+        lead: float = 1.0,
+        brief: int = 30,
+        on_demand: bool = False,
+        anchored: Flags | None = None,
     ) -> Placed | None:
         """Find who is away when, and where everybody lies.
 
@@ -42,48 +48,54 @@ class Settler:
             lead: a reload is given this many times its work.
             brief: storages that die within this many slots lie at the upper end.
             on_demand: swap only what an op waits for, least recently used first.
-            carry: whether storages may stay on the device from one step to the next.
+            anchored: `[storages]`, held storages that never leave; others may stay on the device from one step to the
+                next. None: no storage does.
 
         Returns:
-            None where an op needs more than there is, or no steady state is found. Without `carry` there always is one.
+            None where an op needs more than there is, or no steady state is found. Without storages that stay, neither
+            happens as long as each op's own storages fit.
         """
         one, problem, flow = self.walker, self.walker.problem, self.walker.problem.flow
         route = Route(one.order, flow, one.uses, clock, one.work, lead)
         inherits = np.empty(problem.ops, np.int32)
-        resident, home = np.zeros(problem.storages, np.bool_), np.zeros(problem.storages, np.int64)
-        for attempt in range(_MOST_WALKS if carry else 1):
+        nobody = np.zeros(problem.storages, np.bool_)
+        fixed = nobody if anchored is None else anchored
+        resident, home = fixed, np.zeros(problem.storages, np.int64)
+        base = int(flow.bytes[fixed].sum())
+        for attempt in range(_MOST_WALKS):
             count, stuck = walk_addresses(
-                route, resident, home, problem.memory, on_demand, brief, one.gaps, inherits, one.desk, self.ground
-            )
+                route, resident, home, fixed, problem.memory - base, on_demand, brief,
+                one.gaps, inherits, one.desk, self.ground,
+            )  # fmt: skip
             if stuck >= 0:
                 return None
             gaps = first_gaps(one.gaps, count)
-            stays = flow.stateful & (one.desk.state == HERE)
-            if not carry:
+            if anchored is None:
                 break
+            stays = flow.stateful & (one.desk.state == HERE) & ~fixed
+            if attempt == 0:
+                resident, home = stays | fixed, self._side_by_side(stays)
+                continue
             idle = leave_unused(one.uses, gaps, resident)
-            kept = resident & stays & ~idle & (self.ground.offset == home)
-            if attempt and (kept == resident).all():
+            kept = fixed | (resident & stays & ~idle & (self.ground.offset == home))
+            if (kept == resident).all():
                 break
-            if attempt:
-                resident = kept
-            else:
-                resident, home = stays, self._homes(stays)
+            resident = kept
         else:
             return None
-        draft = Draft(one.order, one.uses, resident, gaps, inherits)
         found = stays_of(flow, one.uses, resident, gaps, inherits)
-        offsets = np.where(found.before >= 0, self.ground.left[found.before], self.ground.offset[found.storage])
-        return Placed(draft, offsets)
+        offsets = base + np.where(found.before >= 0, self.ground.left[found.before], self.ground.offset[found.storage])
+        lowest = fixed[found.storage]
+        offsets[lowest] = self._side_by_side(fixed)[found.storage[lowest]]
+        return Placed(Draft(one.order, one.uses, resident, gaps, inherits), offsets)
 
-    def _homes(self, stays: Flags) -> Bytes:
-        """Side by side from the bottom, largest lowest."""
+    def _side_by_side(self, who: Flags) -> Bytes:
+        """Offsets from the bottom up, the largest lowest."""
         sizes = self.walker.problem.flow.bytes
-        home = np.zeros(len(sizes), np.int64)
-        who = np.flatnonzero(stays)
-        who = who[np.argsort(-sizes[who], kind="stable")]
-        home[who] = np.cumsum(sizes[who]) - sizes[who]
-        return home
+        offset, chosen = np.zeros(len(sizes), np.int64), np.flatnonzero(who)
+        chosen = chosen[np.argsort(-sizes[chosen], kind="stable")]
+        offset[chosen] = np.cumsum(sizes[chosen]) - sizes[chosen]
+        return offset
 
 
 def settler(walker: Walker) -> Settler:

@@ -7,12 +7,12 @@ SwapAdvisor (ASPLOS 2020) section 4.2 has the two-pass walk this one grew out of
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
-from planner.swap.desk import AWAY, DONE, HERE, TOO_SOON, UNMADE, Desk, Route, arrive, open_step, put_off
+from planner.swap.desk import AWAY, DONE, HERE, UNMADE, Desk, Route, arrive, open_step, put_off
 from planner.swap.gaps import NEVER, Gaps
 from planner.swap.problem import Flags, Ints, Seconds
+from planner.swap.queue import pop_last, push
 from planner.swap.reserve import book, open_calendar
 
 
@@ -35,7 +35,7 @@ def walk(
         resident: `[storages]`, held storages on the device when the step starts.
         pinned: `[storages]`, never to be evicted.
         memory: bytes.
-        bias: `[storages]`, factor on the time until the next use; above 1 leaves sooner.
+        bias: `[storages]`, factor on the time of a storage's next use; above 1 leaves sooner.
         gaps: filled.
         inherits: `[slots]`, filled with the storage whose memory the op in the slot takes over, or -1.
         stays: `[storages]`, filled: held storages on the device when the step ends.
@@ -46,32 +46,28 @@ def walk(
     """
     order, flow, uses, clock, work, lead = route
     n, m = order.shape[0], flow.bytes.shape[0]
-    total = clock[n]
     width = open_calendar(clock, desk.calendar)
-    state, valid, cursor, written = desk.state, desk.valid, desk.cursor, desk.written
-    gap, returns, here, place = desk.gap, desk.returns, desk.here, desk.place
-    head, following = desk.head, desk.following
-    used = 0
-    living = 0
+    state, valid, cursor, written, gap, returns = (
+        desk.state, desk.valid, desk.cursor, desk.written, desk.gap, desk.returns,
+    )  # fmt: skip
+    used = queued = 0
     count = open_step(route, resident, False, gaps, desk, width)
     for s in range(m):
         if state[s] == HERE:
             used += flow.bytes[s]
-            place[s], here[living] = living, s
-            living += 1
+            queued = _enqueue(route, pinned, bias, desk, s, queued)
     for i in range(n):
         op = order[i]
         first, last = flow.touches.start[op], flow.touches.start[op + 1]
         for k in range(first, last):
             desk.pinned[flow.touches.items[k]] = i
-        k = head[i]
+        k = desk.head[i]
         while k >= 0:
             s = gaps.storage[k]
             state[s], returns[s] = HERE, gaps.use[k]
             used += flow.bytes[s]
-            place[s], here[living] = living, s
-            living += 1
-            k = following[k]
+            queued = _enqueue(route, pinned, bias, desk, s, queued)
+            k = desk.following[k]
         inherits[i] = -1
         donor = uses.donor[i]
         for k in range(first, last):
@@ -80,45 +76,22 @@ def walk(
                 continue
             state[s] = HERE
             if donor >= 0 and s == flow.creates[op] and returns[donor] < i:
-                inherits[i] = donor
-                state[donor] = DONE
-                place[s], here[place[donor]] = place[donor], s
+                inherits[i], state[donor] = donor, DONE
             else:
                 used += flow.bytes[s]
-                place[s], here[living] = living, s
-                living += 1
+        spared = 0
         while used > memory:
-            victim, furthest = -1, -np.inf
-            for a in range(living):
-                s = here[a]
-                if desk.pinned[s] == i or pinned[s]:
-                    continue
-                c = cursor[s]
-                if c < uses.start[s + 1]:
-                    ahead = clock[uses.slot[c]] - clock[i]
-                    score = ahead * bias[s]
-                    if returns[s] <= i and ahead < 2 * lead * work[s]:
-                        score -= TOO_SOON
-                elif flow.stateful[s]:
-                    score = (total + clock[uses.slot[uses.start[s]]] - clock[i]) * bias[s]
-                else:
-                    score = (2 * total - clock[i]) * bias[s]
-                if score > furthest:
-                    victim, furthest = s, score
-            if victim < 0:
+            s, queued, spared = _choose(route, desk, i, queued, spared)
+            if s < 0:
                 return 0, i
-            s = victim
             state[s] = AWAY
             used -= flow.bytes[s]
-            living -= 1
-            here[place[s]] = here[living]
-            place[here[living]] = place[s]
             if returns[s] > i:  # its copy has not been needed yet: put it off, which moves nothing
                 put_off(gaps, desk, s, i)
                 continue
             gaps.storage[count], gaps.ready[count], gaps.release[count] = s, written[s], i
             gaps.copy[count] = not valid[s]
-            valid[s] = True
+            valid[s], gap[s] = True, count
             if cursor[s] < uses.start[s + 1]:
                 v = uses.slot[cursor[s]]
                 gaps.use[count] = v
@@ -126,23 +99,24 @@ def walk(
                 arrive(gaps, desk, count, min(max(q, i + 1), v))
             else:
                 gaps.reload[count], gaps.use[count] = NEVER, NEVER
-            gap[s] = count
             count += 1
+        for k in range(spared):
+            s = desk.spared[k]
+            if state[s] == HERE:
+                queued = _enqueue(route, pinned, bias, desk, s, queued)
         for k in range(first, last):
             s = flow.touches.items[k]
             if state[s] != HERE:
                 continue
             c = cursor[s]
-            if c < uses.start[s + 1] and uses.slot[c] == i:
-                if uses.writes[c]:
-                    valid[s], written[s] = False, i
-                cursor[s] = c + 1
-                if c + 1 == uses.start[s + 1] and not flow.stateful[s] and not flow.kept[s]:
-                    state[s] = DONE
-                    used -= flow.bytes[s]
-                    living -= 1
-                    here[place[s]] = here[living]
-                    place[here[living]] = place[s]
+            if uses.writes[c]:
+                valid[s], written[s] = False, i
+            cursor[s] = c + 1
+            if c + 1 == uses.start[s + 1] and not flow.stateful[s] and not flow.kept[s]:
+                state[s] = DONE
+                used -= flow.bytes[s]
+            else:
+                queued = _enqueue(route, pinned, bias, desk, s, queued)
     for s in range(m):
         stays[s] = flow.stateful[s] and state[s] == HERE
         if stays[s] and not resident[s]:  # it began the step on the host, so it ends there
@@ -150,3 +124,48 @@ def walk(
             gaps.reload[count], gaps.use[count], gaps.copy[count] = NEVER, NEVER, not valid[s]
             count += 1
     return count, -1
+
+
+@njit(cache=True, nogil=True)
+def _enqueue(route: Route, pinned: Flags, bias: Seconds, desk: Desk, s: int, queued: int) -> int:
+    """Let a storage be chosen by the time of its next use; returns how many entries there are."""
+    if pinned[s]:
+        return queued
+    uses, clock = route.uses, route.clock
+    total, c = clock[clock.shape[0] - 1], desk.cursor[s]
+    if c < uses.start[s + 1]:
+        missed = clock[uses.slot[c]]
+    elif route.flow.stateful[s]:
+        missed = total + clock[uses.slot[uses.start[s]]]
+    else:
+        missed = 2 * total
+    return push(desk.queue, queued, missed * bias[s], s, c)
+
+
+@njit(cache=True, nogil=True)
+def _choose(route: Route, desk: Desk, i: int, queued: int, spared: int) -> tuple[int, int, int]:
+    """The storage that is missed last and can be back in time, or -1, and the numbers of entries and of spared ones.
+
+    What was in the queue before it is noted as spared, to be queued again.
+    """
+    uses, clock = route.uses, route.clock
+    fallback = -1
+    for k in range(spared):
+        s = desk.spared[k]
+        if desk.state[s] == HERE and desk.pinned[s] != i:
+            fallback = s
+            break
+    while queued > 0:
+        s, version, queued = pop_last(desk.queue, queued)
+        if desk.state[s] != HERE or desk.cursor[s] != version:
+            continue  # has been used or has left since
+        if desk.pinned[s] != i:
+            if desk.returns[s] > i or version == uses.start[s + 1]:
+                return s, queued, spared
+            if clock[uses.slot[version]] - clock[i] >= 2 * route.lead * route.work[s]:
+                return s, queued, spared
+            if fallback < 0:
+                fallback = s
+        desk.spared[spared] = s
+        spared += 1
+    return fallback, queued, spared

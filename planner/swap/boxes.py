@@ -1,4 +1,4 @@
-"""Giving every residency of a draft an offset."""
+"""Residencies as boxes to be packed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.memory import pack
 from planner.swap.draft import Draft, Stays
 from planner.swap.problem import Bytes, Ints, Problem
 
@@ -48,15 +47,3 @@ def boxes_of(problem: Problem, draft: Draft, stays: Stays) -> Boxes:
         base += int(flow.bytes[storage])
     sizes = flow.bytes[stays.storage[chosen]]
     return Boxes(stays.start[chosen], upper[chosen], sizes, fixed, of.astype(np.int32))
-
-
-def place(boxes: Boxes, capacity: int) -> Bytes | None:
-    """Find offsets within a capacity in bytes, or None."""
-    times = int(boxes.upper.max(initial=0)) + 1
-    change = np.zeros(times, np.int64)
-    np.add.at(change, boxes.lower, boxes.bytes)
-    np.add.at(change, boxes.upper, -boxes.bytes)
-    if np.cumsum(change).max() > capacity:
-        return None
-    packing = pack(boxes.lower, boxes.upper, boxes.bytes, capacity=capacity, fixed=boxes.fixed)
-    return packing.offsets if packing.height <= capacity else None
