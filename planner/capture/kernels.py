@@ -72,7 +72,9 @@ def bind(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], results: Se
     variant = out_variant(target)
     if variant is not None and all(isinstance(result, Tensor) for result in results):
         kept = {name: value for name, value in kwargs.items() if name not in _LAYOUT_ARGUMENTS}
-        return Bound(variant.target, tuple(args), kept | dict(zip(variant.names, results, strict=True)))
+        bound = Bound(variant.target, tuple(args), kept | dict(zip(variant.names, results, strict=True)))
+        if not _resizes(bound, variant.names):
+            return bound
     return Bound(_run_and_copy, (target, tuple(args), dict(kwargs), tuple(results)), {})
 
 
@@ -80,6 +82,9 @@ def bind(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], results: Se
 def out_variant(target: Callable[..., Any]) -> OutVariant | None:
     """The `out=` overload that an operator's kernel was written for, or None where there is no such thing."""
     schema = target._schema  # type: ignore[attr-defined]
+    reduces = any(argument.name == "reduction" for argument in schema.arguments)
+    if reduces and not schema.name.endswith("_backward"):
+        return None  # `mse_loss` writes the losses that it then adds up into its result, resized
     wanted = [(a.name, str(a.type)) for a in schema.arguments if a.name not in _LAYOUT_ARGUMENTS]
     packet = target.overloadpacket  # type: ignore[attr-defined]
     for name in packet.overloads():
@@ -102,6 +107,50 @@ def may_overwrite(target: Callable[..., Any], position: int) -> bool:
     The caller sees to it that both have one dtype and layout and that no other argument overlaps them otherwise.
     """
     return target in _POINTWISE or (position == 0 and target in _SELF_FIRST)
+
+
+def _resizes(bound: Bound, names: tuple[str, ...]) -> bool:
+    """Whether a kernel would change the size of the memory it is given, as it would for a result of another shape.
+
+    That would write beyond the result's place. Tensors without memory tell it.
+    """
+    tensors = [*_tensors(bound.args), *_tensors(tuple(bound.kwargs.values()))]
+    key = bound.function, tuple((t.shape, t.stride(), t.dtype) for t in tensors), repr(_plain(bound.args))
+    if key not in _RESIZING:
+        kwargs = {name: _bodiless(value) for name, value in bound.kwargs.items()}
+        try:
+            bound.function(*_bodiless(bound.args), **kwargs)
+        except (NotImplementedError, RuntimeError):  # it cannot be told
+            _RESIZING[key] = False
+        else:
+            _RESIZING[key] = any(_layout(kwargs[name]) != _layout(bound.kwargs[name]) for name in names)
+    return _RESIZING[key]
+
+
+#: What `_resizes` has found, by kernel, layouts and other arguments.
+_RESIZING: dict[object, bool] = {}
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    return [tensor for item in value for tensor in _tensors(item)] if isinstance(value, list | tuple) else []
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, Tensor) else value
+
+
+def _bodiless(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+    return type(value)(_bodiless(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _layout(tensor: Tensor) -> tuple[object, ...]:
+    return tensor.shape, tensor.stride()
 
 
 def _run_and_copy(

@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +21,7 @@ from planner.run.link import PacedLink
 
 _Work = tuple[Callable[..., None], tuple[Any, ...]]
 Span = tuple[float, float]
+_ALIGNMENT = 64  # of what PyTorch allocates
 
 
 class CpuDevice:
@@ -181,7 +183,10 @@ class _CopyStream:
 
 
 def _slab(size: int) -> Tensor:
+    """Memory that no kernel can resize, as PyTorch's own may be, and that begins where PyTorch's would."""
     try:
-        return torch.empty(size, dtype=torch.uint8).zero_()  # touched now, not while a step is timed
-    except RuntimeError as error:
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+    except MemoryError as error:
         raise StowageError(f"there is no memory for a slab of {size} bytes; give a smaller budget") from error
+    first = -memory.ctypes.data % _ALIGNMENT
+    return torch.from_numpy(memory[first : first + size]).zero_()  # touched now, not while a step is timed

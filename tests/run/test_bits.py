@@ -1,0 +1,105 @@
+"""A run by a plan is eager PyTorch to the bit, at any budget, however the streams are delayed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from planner.capture import InferenceStep, TrainStep, capture
+from planner.errors import StowageError
+from planner.run import run, same_bits
+from tests.run.steps import ALL, branches, convolutions
+
+
+@pytest.mark.parametrize("budget", ["100%", "50%", "30%"])
+@pytest.mark.parametrize("model", ALL)
+def test_three_steps_under_stress_have_eagers_bits(model: str, budget: str) -> None:
+    result = run(ALL[model](), budget=budget, steps=3, check=True, stress=True)
+    assert result.mismatches == ()
+    assert result.compared > 3
+    assert len(result.losses) == len(result.step_seconds) == len(result.eager_step_seconds) == 3
+    assert 0 < result.peak_bytes <= result.predicted_peak_bytes <= result.budget_bytes
+    if budget != "100%":
+        assert result.plan.swap_ins
+
+
+def test_the_live_model_afterwards_is_what_eager_would_have_made_of_it() -> None:
+    step = convolutions()
+    other = step.clone()
+    torch.manual_seed(5)
+    result = run(step, budget="50%", steps=4)
+    torch.manual_seed(5)
+    losses = [float(other.eager()) for _ in range(4)]
+    assert list(result.losses) == losses
+    ours, theirs = step.state(), other.state()
+    assert ours.keys() == theirs.keys()
+    assert [key for key in ours if not same_bits(ours[key], theirs[key])] == []
+
+
+def test_two_runs_in_a_row_go_on_where_the_first_ended() -> None:
+    step = branches()
+    other = step.clone()
+    torch.manual_seed(5)
+    first = run(step, budget="60%", steps=2)
+    second = run(step, plan=first.plan, steps=2)
+    torch.manual_seed(5)
+    assert [*first.losses, *second.losses] == [float(other.eager()) for _ in range(4)]
+
+
+def test_changing_learning_rates_are_followed() -> None:
+    assert run(branches(), steps=4, check=True).mismatches == ()
+
+
+def test_a_slow_link_changes_no_bits() -> None:
+    result = run(convolutions(), budget="40%", steps=2, check=True, link_bandwidth=2e8)
+    assert result.mismatches == ()
+
+
+def test_inference_returns_what_the_model_returns() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(6)])
+    inputs = torch.randn(8, 64)
+    result = run(InferenceStep(model, inputs), budget="50%", check=True)
+    assert result.mismatches == ()
+    assert result.losses == ()
+    with torch.no_grad():
+        assert same_bits(result.outputs[0], model(inputs))
+
+
+def test_a_step_that_cannot_be_run_is_a_sentence() -> None:
+    step = branches()
+    plan = run(step, steps=1).plan
+    cases = [
+        ({"steps": 0}, "at least 1"),
+        ({"device": "tpu"}, 'no device "tpu"'),
+        ({"plan": plan, "budget": "50%"}, "not both"),
+        ({"link_bandwidth": 0.0}, "bandwidth above 0"),
+        ({"budget": "1%"}, "too small"),
+    ]
+    for arguments, said in cases:
+        with pytest.raises(StowageError, match=said):
+            run(step, **arguments)
+    with pytest.raises(StowageError, match="not for Convolutions"):
+        run(convolutions(), plan)
+
+
+def test_comparing_finds_a_single_bit() -> None:
+    step = branches()
+
+    class Meddler(TrainStep):
+        def eager(self, batch: object = None) -> torch.Tensor:
+            loss = super().eager(batch)
+            weight = self.state()["model/wide.weight"]
+            weight.view(torch.int32)[3, 4] ^= 1
+            return loss
+
+    capture(step)
+    step.__class__ = Meddler
+    result = run(step, steps=1, check=True)
+    assert result.mismatches == ("step 0: model/wide.weight",)
+
+
+def test_bits_tell_zeros_apart_and_a_nan_equals_itself() -> None:
+    assert same_bits(torch.tensor([float("nan")]), torch.tensor([float("nan")]))
+    assert not same_bits(torch.tensor([0.0]), torch.tensor([-0.0]))
+    assert not same_bits(torch.tensor([1.0]), torch.tensor([1.0], dtype=torch.float64))
