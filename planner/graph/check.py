@@ -27,6 +27,8 @@ def _references(graph: Graph) -> list[str]:
             problems.append(f"tensor {tensor.name} lies in storage {tensor.storage}, which does not exist")
         if tensor.base != -1 and tensor.base not in tensors:
             problems.append(f"tensor {tensor.name} is a view of tensor {tensor.base}, which does not exist")
+        elif tensor.base >= tensor.id:
+            problems.append(f"tensor {tensor.name} is a view of tensor {tensor.base}, which does not come before it")
     for op in graph.ops:
         if any(tensor not in tensors for tensor in (*op.inputs, *op.outputs, *op.overwrites)):
             problems.append(f"op {op.name} names a tensor that does not exist")

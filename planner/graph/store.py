@@ -42,7 +42,7 @@ def from_json(text: str) -> Graph:
     """
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StowageError("this is not a graph: the JSON breaks off or is malformed; capture it again") from error
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise StowageError('this is not a graph: the JSON lacks "format": "stowage-graph"; capture it again')
@@ -52,14 +52,14 @@ def from_json(text: str) -> Graph:
         )
     try:
         graph = Graph(
-            name=str(data["name"]),
+            name=_text(data["name"]),
             ops=tuple(_op(row) for row in _rows(data["ops"], Op)),
             tensors=tuple(_tensor(row) for row in _rows(data["tensors"], Tensor)),
             storages=tuple(_storage(row) for row in _rows(data["storages"], Storage)),
-            outputs=tuple(int(tensor) for tensor in data["outputs"]),
-            modules={str(path): str(kind) for path, kind in data["modules"].items()},
+            outputs=_ints(data["outputs"]),
+            modules={path: _text(kind) for path, kind in data["modules"].items()},
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise StowageError(f"this graph is damaged ({type(error).__name__}: {error}); capture it again") from error
     problems = check(graph)
     if problems:
@@ -111,24 +111,40 @@ def _rows(table: dict[str, Any], of: type) -> list[list[Any]]:
 
 def _storage(row: list[Any]) -> Storage:
     identity, name, size, kind = row
-    return Storage(int(identity), str(name), int(size), Kind(kind))
+    return Storage(_int(identity), _text(name), _int(size), Kind(kind))
 
 
 def _tensor(row: list[Any]) -> Tensor:
     identity, name, storage, shape, strides, offset, dtype, base, view, attributes = row
     return Tensor(
-        int(identity), str(name), int(storage), _ints(shape), _ints(strides), int(offset), str(dtype),
-        int(base), str(view), str(attributes),
+        _int(identity), _text(name), _int(storage), _ints(shape), _ints(strides), _int(offset), _text(dtype),
+        _int(base), _text(view), _text(attributes),
     )  # fmt: skip
 
 
 def _op(row: list[Any]) -> Op:
     identity, name, target, inputs, outputs, attributes, phase, module, source, flops, moved, random, over, work = row
+    if not isinstance(random, bool):
+        raise TypeError(f"{random!r} is neither true nor false")
     return Op(
-        int(identity), str(name), str(target), _ints(inputs), _ints(outputs), str(attributes), Phase(phase),
-        str(module), str(source), int(flops), int(moved), bool(random), _ints(over), int(work),
+        _int(identity), _text(name), _text(target), _ints(inputs), _ints(outputs), _text(attributes), Phase(phase),
+        _text(module), _text(source), _int(flops), _int(moved), random, _ints(over), _int(work),
     )  # fmt: skip
 
 
 def _ints(values: list[Any]) -> tuple[int, ...]:
-    return tuple(int(value) for value in values)
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is not a list")
+    return tuple(_int(value) for value in values)
+
+
+def _int(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is not a whole number")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    return value
