@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from planner.errors import StowageError
 from planner.graph import Graph
@@ -16,6 +17,29 @@ from planner.swap.feasible import least_budget, refuse
 from planner.swap.problem import Problem, Seconds, state
 
 METHODS = ("calendar", "on-demand")
+#: What any plan is held against: moving nothing, and moving what is missing when it is missed.
+_BASELINES = ("resident", "on-demand")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The best plan found, and what it is to be measured by.
+
+    Args:
+        plan: validated.
+        ideal_seconds: the step with infinite memory.
+        bound_seconds: no plan within the budget is faster, whatever its order; proven.
+        baselines: step seconds by trivial policy; None where the policy has no plan within the budget.
+        evaluations: plans that were worked out to the last offset and timed.
+        search_seconds: how long all of it took.
+    """
+
+    plan: SwapPlan
+    ideal_seconds: float
+    bound_seconds: float
+    baselines: Mapping[str, float | None]
+    evaluations: int
+    search_seconds: float
 
 
 def plan_swaps(
@@ -28,6 +52,23 @@ def plan_swaps(
     method: str | None = None,
     progress: Progress | None = None,
 ) -> SwapPlan:
+    """The best plan of `compare_plans`, which says what the arguments are."""
+    return compare_plans(
+        graph, machine, budget, host_budget=host_budget, seconds=seconds, method=method, progress=progress
+    ).plan
+
+
+def compare_plans(
+    graph: Graph,
+    machine: Machine,
+    budget: str | int,
+    *,
+    host_budget: str | int | None = None,
+    seconds: Seconds | None = None,
+    method: str | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
     """Decide in which order ops run and where every storage lies at every moment, within a budget.
 
     Args:
@@ -37,13 +78,17 @@ def plan_swaps(
         host_budget: bytes of pinned host memory, likewise; None for no limit.
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
         method: `"calendar"`, `"on-demand"`, or None for the fastest plan of all.
+        time_limit: seconds after which no better plan is looked for once there is one; None for no limit.
         progress: called with the share done and what is being done.
 
     Raises:
         StowageError: the method is unknown, or no plan fits; the sentence names the least budget that would do.
     """
+    started = time.perf_counter()
     if method is not None and method not in METHODS:
         raise StowageError(f'"{method}" is not a method of swapping; choose one of {", ".join(METHODS)}')
+    if time_limit is not None and not time_limit >= 0:
+        raise StowageError(f"a search cannot take {time_limit:g} seconds; give 0 or more seconds")
     if seconds is None:
         from planner.machine import op_seconds
 
@@ -54,8 +99,15 @@ def plan_swaps(
     least = least_budget(problem, peak)
     if problem.budget < least:
         raise refuse(problem, least)
-    plans = list(_candidates(problem, method, progress or _silent))
-    fitting = [plan for plan in plans if host_limit is None or plan.host_bytes <= host_limit]
+    bound = bound_of(problem)
+    plans: list[SwapPlan] = []
+    fitting: list[SwapPlan] = []
+    for plan in _candidates(problem, bound, method, progress or _silent):
+        plans.append(plan)
+        if host_limit is None or plan.host_bytes <= host_limit:
+            fitting.append(plan)
+        if fitting and time_limit is not None and time.perf_counter() - started >= time_limit:
+            break
     if not fitting:
         needed = min(plan.host_bytes for plan in plans)
         raise StowageError(
@@ -66,10 +118,21 @@ def plan_swaps(
     problems = validate(best, graph)
     if problems:
         raise AssertionError(f"the {best.method} plan for {graph.name} is wrong: {problems[0]}")
-    return best
+    return Comparison(
+        best,
+        problem.ideal_seconds,
+        bound,
+        {name: _fastest(fitting, name) for name in _BASELINES},
+        len(plans),
+        time.perf_counter() - started,
+    )
 
 
-def _candidates(problem: Problem, method: str | None, progress: Progress) -> Iterator[SwapPlan]:
+def _fastest(plans: list[SwapPlan], method: str) -> float | None:
+    return min((plan.predicted.seconds for plan in plans if plan.method == method), default=None)
+
+
+def _candidates(problem: Problem, bound: float, method: str | None, progress: Progress) -> Iterator[SwapPlan]:
     progress(0.0, "looking whether all fits")
     resident = resident_plan(problem)
     if resident is not None:
@@ -79,7 +142,7 @@ def _candidates(problem: Problem, method: str | None, progress: Progress) -> Ite
     if on_demand is not None:
         yield on_demand
     if method != "on-demand":
-        yield from calendar_plans(problem, bound_of(problem), progress)
+        yield from calendar_plans(problem, bound, progress)
 
 
 def _silent(share: float, doing: str) -> None:

@@ -1,0 +1,44 @@
+"""A graph made ready for planning on a machine: how long each op runs there and the temporary memory it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.graph import Graph
+from planner.machine.measure import Progress, measure_ops
+from planner.machine.roofline import op_seconds
+from planner.machine.types import Machine
+
+
+@dataclass(frozen=True, eq=False)
+class Timed:
+    """A graph on a machine.
+
+    Args:
+        graph: its workspaces are those of the machine.
+        seconds: durations, shape (ops,).
+    """
+
+    graph: Graph
+    seconds: NDArray[np.float64]
+
+
+def timed(graph: Graph, machine: Machine, *, progress: Progress | None = None) -> Timed:
+    """Time a graph: measured on the attached CPU, by the roofline on any other machine.
+
+    Args:
+        graph: as `capture` returns it.
+        machine: what is to run it.
+        progress: told the share that is done, 0 to 1, and what is being measured.
+
+    Raises:
+        StowageError: as `measure_ops`.
+    """
+    if machine.device.kind != "cpu":
+        return Timed(graph, op_seconds(graph, machine))
+    measured = measure_ops(graph, machine, progress=progress)
+    needed = {op: int(size) for op, size in enumerate(measured.workspace_bytes) if size > 0}
+    return Timed(graph.with_workspaces(needed), measured.seconds)
