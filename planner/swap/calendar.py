@@ -48,15 +48,30 @@ def calendar_plans(problem: Problem, bound: float, progress: Progress) -> Iterat
     """
     pinned = small_held(problem)
     ways = [Way(walker(problem, order), lead) for _, order in orders(problem) for lead in LEADS]
-    packed = packed_plan(problem, ways, pinned, bound, progress)
-    if packed is not None:
-        yield packed
-        if packed.predicted.seconds <= bound * _CLOSE:
-            return
-    progress(0.7, "placing while planning")
-    placed = min(addressed(ways, pinned, bound), key=lambda one: one[1].seconds, default=None)
-    if placed is not None:
-        yield finish_placed(problem, *placed, "calendar")
+    memory, best = problem.memory, np.inf
+    for trial in range(_TRIALS):
+        left = 1 - memory / problem.memory
+        progress(0.7 * trial / _TRIALS, f"planning with {left:.1%} of the memory left to packing")
+        found = sorted(walked(ways, memory, pinned, bound), key=lambda one: one[2].seconds)
+        ways = list(dict.fromkeys(way for way, _, _ in found))[:_KEPT] or ways
+        heights = []
+        for _, draft, timing in found[:_PACKED]:
+            if timing.seconds < best / _CLOSE:
+                plan, height = finish_draft(problem, draft, timing, "calendar")
+                heights.append(height)
+                if plan is not None:
+                    yield plan
+                    best = plan.predicted.seconds
+        if not heights or heights[0] <= problem.memory:
+            break
+        # where packing overshoots, the next walks get that much less memory
+        overshoot = min(height for height in heights if height > problem.memory) / problem.memory
+        memory = int(memory / overshoot) // problem.alignment * problem.alignment
+    if best > bound * _CLOSE:
+        progress(0.7, "placing while planning")
+        placed = min(addressed(ways, pinned, bound), key=lambda one: one[1].seconds, default=None)
+        if placed is not None:
+            yield finish_placed(problem, *placed, "calendar")
 
 
 def small_held(problem: Problem) -> Flags:
@@ -67,30 +82,6 @@ def small_held(problem: Problem) -> Flags:
     pinned = np.zeros(problem.storages, np.bool_)
     pinned[small[np.cumsum(flow.bytes[small]) <= _PINNED_SHARE * problem.memory]] = True
     return pinned
-
-
-def packed_plan(problem: Problem, ways: list[Way], pinned: Flags, bound: float, progress: Progress) -> SwapPlan | None:
-    """The fastest plan of the walks by bytes whose offsets fit, or None.
-
-    Where packing overshoots, the next walks get that much less memory.
-    """
-    memory = problem.memory
-    for trial in range(_TRIALS):
-        progress(
-            0.7 * trial / _TRIALS, f"planning with {1 - memory / problem.memory:.1%} of the memory left to packing"
-        )
-        found = sorted(walked(ways, memory, pinned, bound), key=lambda one: one[2].seconds)
-        if not found:
-            return None
-        ways = list(dict.fromkeys(way for way, _, _ in found))[:_KEPT]
-        heights = []
-        for _, draft, timing in found[:_PACKED]:
-            plan, height = finish_draft(problem, draft, timing, "calendar")
-            if plan is not None:
-                return plan
-            heights.append(height)
-        memory = int(memory * problem.memory / min(heights)) // problem.alignment * problem.alignment
-    return None
 
 
 def walked(ways: Iterable[Way], memory: int, pinned: Flags, bound: float) -> Iterator[tuple[Way, Draft, Timing]]:
