@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple
+from operator import attrgetter
 from typing import Any
 
 from planner.graph import Graph, Kind, fingerprint
@@ -42,10 +42,10 @@ def _not_whole(plan: SwapPlan) -> Iterator[str]:
     tables: tuple[tuple[str, Iterable[tuple[Any, ...]]], ...] = (
         ("order", ((op,) for op in plan.order)),
         ("workspaces", plan.workspaces),
-        ("residencies", map(astuple, plan.residencies)),
-        ("host_residencies", map(astuple, plan.host_residencies)),
-        ("swap_outs", map(astuple, plan.swap_outs)),
-        ("swap_ins", map(astuple, plan.swap_ins)),
+        ("residencies", map(attrgetter("storage", "start", "stop", "offset"), plan.residencies)),
+        ("host_residencies", map(attrgetter("storage", "start", "stop", "offset"), plan.host_residencies)),
+        ("swap_outs", map(attrgetter("storage", "ready", "release"), plan.swap_outs)),
+        ("swap_ins", map(attrgetter("storage", "start", "use"), plan.swap_ins)),
     )
     for name, rows in tables:
         for place, row in enumerate(rows):

@@ -1,0 +1,102 @@
+"""In which order to place boxes, so that they lie low."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.errors import StowageError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.floating[Any]]
+_STARTS = 3  # greedy orders to improve; one alone gets stuck more often
+
+
+class Boxes:
+    """Boxes with their times compressed to segments.
+
+    Args:
+        lower, upper, sizes: `[boxes]`, times and bytes.
+        alignment: bytes.
+        fixed: `[boxes]`, settled offsets, -1 for the others.
+
+    Attributes:
+        bound: bytes that any placement needs.
+        settled_height: bytes that the settled boxes need.
+    """
+
+    def __init__(self, lower: Ints, upper: Ints, sizes: Ints, alignment: int, fixed: Ints) -> None:
+        from planner.memory.packing_kernel import live_bound
+
+        self.sizes, self.fixed = sizes, fixed
+        self.rounded = -(-sizes // alignment) * alignment
+        self.length = upper.astype(np.float64) - lower
+        times, at = np.unique(np.concatenate((lower, upper)), return_inverse=True)
+        self.lower, self.upper = at[: len(sizes)].astype(np.int64), at[len(sizes) :].astype(np.int64)
+        self.segments = max(len(times) - 1, 1)
+        padding = self.rounded - sizes
+        by_padding = np.argsort(-padding, kind="stable")
+        self.bound = int(live_bound(self.lower, self.upper, self.rounded, padding, by_padding, self.segments))
+        self.settled_height = int((fixed + sizes)[fixed >= 0].max(initial=0))
+
+    def place(self, urgency: Floats, best_fit: bool) -> Ints:
+        """Offsets when boxes are placed by descending urgency, the larger of equal ones first."""
+        from planner.memory.packing_kernel import place
+
+        # What is alive all the time cuts the others into strips; lowest is as good for it as anywhere.
+        always = (self.lower > 0) | (self.upper < self.segments)
+        order = np.lexsort((-self.rounded, -urgency, always))
+        offsets, clash = place(order, self.lower, self.upper, self.rounded, self.fixed, self.segments, best_fit)
+        if clash >= 0:
+            raise StowageError(f"box {clash} meets another whose offset is settled as well; settle only one of them")
+        return offsets
+
+
+def lowest(boxes: Boxes, goal: int, rounds: int) -> tuple[Ints, int]:
+    """Offsets and height of the lowest placement found; the search ends when the height is no more than `goal`."""
+    size = boxes.rounded.astype(np.float64)
+    early = 1.0 + boxes.segments - boxes.lower
+    length = boxes.length
+    tried: list[tuple[int, Floats, bool, Ints]] = []
+    for urgency in (size * np.sqrt(length), size, size * length, early, length, np.sqrt(size) * length):
+        for best_fit in (False, True):
+            offsets = boxes.place(urgency, best_fit)
+            height = _height(boxes, offsets)
+            if height <= goal:
+                return offsets, height
+            tried.append((height, urgency, best_fit, offsets))
+    tried.sort(key=lambda attempt: attempt[0])
+    height, _, _, offsets = tried[0]
+    random = np.random.default_rng(0)
+    for start in tried[:_STARTS]:
+        better = _squeaky_wheel(boxes, start, goal, rounds // _STARTS, random)
+        if better[1] < height:
+            offsets, height = better
+        if height <= goal:
+            break
+    return offsets, height
+
+
+def _squeaky_wheel(
+    boxes: Boxes, start: tuple[int, Floats, bool, Ints], goal: int, rounds: int, random: np.random.Generator
+) -> tuple[Ints, int]:
+    """Make what lies high more urgent, and place again."""
+    least, urgency, best_fit, best = start
+    offsets = best
+    urgency = urgency.copy()
+    for _ in range(rounds):
+        loud = offsets + boxes.sizes > (goal + least) // 2
+        urgency[loud] *= random.uniform(1.17, 1.95, int(loud.sum()))
+        offsets = boxes.place(urgency, best_fit)
+        height = _height(boxes, offsets)
+        if height < least:
+            best, least = offsets, height
+        if least <= goal:
+            break
+    return best, least
+
+
+def _height(boxes: Boxes, offsets: Ints) -> int:
+    return int((offsets + boxes.sizes).max(initial=0))
