@@ -14,6 +14,7 @@ the executor runs them. Four forms, the first that applies:
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -119,7 +120,8 @@ def _resizes(bound: Bound, names: tuple[str, ...]) -> bool:
     if key not in _RESIZING:
         kwargs = {name: _bodiless(value) for name, value in bound.kwargs.items()}
         try:
-            bound.function(*_bodiless(bound.args), **kwargs)
+            with warnings.catch_warnings(action="ignore"):
+                bound.function(*_bodiless(bound.args), **kwargs)
         except (NotImplementedError, RuntimeError):  # it cannot be told
             _RESIZING[key] = False
         else:

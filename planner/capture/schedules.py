@@ -34,6 +34,8 @@ class Scalars:
         self._undamped: set[str] = set()
         self._steps = 0
         self._started = False
+        self._ahead: LRScheduler | None = None
+        self._reached = 0
 
     def __call__(self, number: int) -> dict[str, float]:
         """The number behind each reference's name in step `number` of the run."""
@@ -49,7 +51,7 @@ class Scalars:
 
     def _start(self) -> None:
         live = self._step.live
-        self._started = True
+        self._started, self._ahead = True, None
         self._steps = live.steps if live is not None else 0
         self._counts = {name: 0.0 for _, name, _ in self._references.values()}
         damped = {name for _, name, quantity in self._references.values() if quantity == "1-dampening"}
@@ -70,11 +72,20 @@ class Scalars:
         spec = getattr(self._step, "optimizer", None)
         if isinstance(spec, optimizers.Spec):
             return [optimizers.group_of(spec, self._steps + number)]
-        scheduler = getattr(self._step, "scheduler", None)
-        if scheduler is not None and number:
-            return _groups_ahead(scheduler, number)
+        if number:
+            scheduler = getattr(self._step, "scheduler", None)
+            if scheduler is not None:
+                return self._groups_ahead(scheduler, number)
         optimizer = self._optimizer()
         return [] if optimizer is None else optimizer.param_groups
+
+    def _groups_ahead(self, scheduler: LRScheduler, number: int) -> list[dict[str, Any]]:
+        """The same from a copy of the scheduler that has made so many more steps."""
+        if self._ahead is None or self._reached > number:
+            self._ahead, self._reached = _bodiless(scheduler), 0
+        advance(self._ahead, number - self._reached)
+        self._reached = number
+        return self._ahead.optimizer.param_groups
 
     def _optimizer(self) -> torch.optim.Optimizer | None:
         live: Live | None = self._step.live
@@ -95,13 +106,12 @@ def detach_from_scheduler(optimizer: torch.optim.Optimizer) -> None:
     optimizer.__dict__.pop("step", None)
 
 
-def _groups_ahead(scheduler: LRScheduler, number: int) -> list[dict[str, Any]]:
-    """The hyperparameters after `number` more steps, from a copy of the scheduler that owns no parameter."""
+def _bodiless(scheduler: LRScheduler) -> LRScheduler:
+    """A copy of a scheduler whose optimizer has no parameter of its own."""
     optimizer = scheduler.optimizer
     memo: dict[int, object] = {id(optimizer.state): {}}
     for group in optimizer.param_groups:
         memo.update({id(parameter): nn.Parameter(torch.empty(0)) for parameter in group["params"]})
-    ahead = copy.deepcopy(scheduler, memo)
-    detach_from_scheduler(ahead.optimizer)
-    advance(ahead, number)
-    return ahead.optimizer.param_groups
+    copied = copy.deepcopy(scheduler, memo)
+    detach_from_scheduler(copied.optimizer)
+    return copied
