@@ -1,14 +1,14 @@
-"""Whole numbers that an op may take for indices.
+"""Whole numbers that may serve for indices.
 
 An index outside its range stops a kernel or, worse, writes elsewhere; indices that are all alike would be served from
-cache and look too fast. So every operator that is known to index says how far, and what only others read gets numbers
-below the smallest size among their tensors, which are right whatever they index.
+cache and look too fast. So the ops that are known to index say how far, what feeds them may go no further, and what
+only others read gets numbers below the smallest size among their tensors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from math import prod
+from collections.abc import Callable, Iterable, Mapping
+from math import inf, prod
 from typing import Any
 
 import torch
@@ -17,39 +17,54 @@ from planner.capture.program import Call, Program, TensorRef
 from planner.graph import Graph, Tensor
 from planner.machine.families import operator
 
-Layouts = Sequence[Tensor]
+_INTEGERS = frozenset({"uint8", "int8", "int16", "int32", "int64"})
 
 
-def fill_indices(values: torch.Tensor, graph: Graph, program: Program, uses: Sequence[tuple[int, int]]) -> None:
-    """Fill an integer storage.
+def index_bounds(graph: Graph, program: Program, ops: Iterable[int]) -> dict[int, int]:
+    """Per integer storage that ops read, what all its numbers must stay below.
 
     Args:
-        values: filled in place, shape (elements,).
         graph, program: the step.
-        uses: (op, tensor) for every reading of the storage.
+        ops: a stretch of it, in order.
     """
-    bounds = []
-    for op, tensor in uses:
-        name, call = operator(graph.ops[op]), program.calls[op]
-        if "max_pool" in name and "backward" in name:
-            _spread(values, graph.tensors[tensor], _argument(call, 1, graph.tensors))
-            return
-        if name in _KNOWN:
-            bounds.append(_KNOWN[name](call, graph.tensors, tensor))
-    if not bounds:
-        bounds = [min(_sizes(graph, op), default=1) for op, _ in uses]
-    values.random_(0, max(min(bounds), 1))
+    bounds: dict[int, float] = {}
+    loose: dict[int, float] = {}
+    for op in reversed(list(ops)):
+        made = [graph.tensors[t].storage for t in graph.ops[op].outputs if graph.tensors[t].dtype in _INTEGERS]
+        passed_on = min((bounds.get(storage, inf) for storage in made), default=inf)
+        smallest = min(_sizes(graph, op), default=1)
+        for tensor in graph.ops[op].inputs:
+            facts = graph.tensors[tensor]
+            if facts.dtype in _INTEGERS:
+                bound = min(_indexed(graph, program.calls[op], operator(graph.ops[op]), tensor), passed_on)
+                bounds[facts.storage] = min(bound, bounds.get(facts.storage, inf))
+                loose[facts.storage] = min(smallest, loose.get(facts.storage, inf))
+    return {storage: max(int(loose[storage] if bound == inf else bound), 1) for storage, bound in bounds.items()}
 
 
-def _spread(values: torch.Tensor, indices: Tensor, image: Tensor) -> None:
-    """Positions of the largest pixels: each output pixel's lies near its own place in the image, plane by plane."""
-    if not values.numel():
-        return
+def pooled_positions(graph: Graph, program: Program, op: int, tensor: int) -> torch.Tensor | None:
+    """Where the largest pixels were, if that is what an op reads a tensor for; shape (elements,).
+
+    Each output pixel's lies near its own place in the image, plane by plane, as pooling has it.
+    """
+    name, call = operator(graph.ops[op]), program.calls[op]
+    if "max_pool" not in name or "backward" not in name or call.args[-1] != TensorRef(tensor):
+        return None
+    indices, image = graph.tensors[tensor], _argument(call, 1, graph)
     planar = 2 if len(image.shape) >= 4 else 1
     outputs, pixels = prod(indices.shape[-planar:]), prod(image.shape[-planar:])
-    # channels-last tensors hold the same numbers in another order, which makes no difference to the kernel's work
     plane = torch.arange(outputs) * pixels // max(outputs, 1)
-    values.copy_(plane.repeat(-(-values.numel() // outputs))[: values.numel()])
+    return plane.repeat(prod(indices.shape[:-planar]))
+
+
+def _indexed(graph: Graph, call: Call, name: str, tensor: int) -> float:
+    """The size of what a call indexes with a tensor, or infinity."""
+    reference = TensorRef(tensor)
+    if name in _LISTS:
+        shape = _argument(call, 0, graph).shape
+        return min((shape[place] for place, index in enumerate(call.args[1]) if index == reference), default=inf)
+    place, size = _KNOWN.get(name.removesuffix("_"), (-1, None))
+    return size(call, graph) if size is not None and call.args[place] == reference else inf
 
 
 def _sizes(graph: Graph, op: int) -> list[int]:
@@ -57,66 +72,60 @@ def _sizes(graph: Graph, op: int) -> list[int]:
     return [size for tensor in tensors for size in graph.tensors[tensor].shape]
 
 
-def _argument(call: Call, place: int, layouts: Layouts) -> Tensor:
+def _argument(call: Call, place: int, graph: Graph) -> Tensor:
     value = call.args[place]
     assert isinstance(value, TensorRef)
-    return layouts[value.tensor]
+    return graph.tensors[value.tensor]
 
 
-def _rows(call: Call, layouts: Layouts, _tensor: int) -> int:
-    return _argument(call, 0, layouts).shape[0]
+def _along(source: int, dimension: int) -> Callable[[Call, Graph], int]:
+    """The size of argument `source` along the dimension that argument `dimension` names."""
 
-
-def _number(place: int) -> Callable[[Call, Layouts, int], int]:
-    return lambda call, _layouts, _tensor: int(call.args[place])
-
-
-def _along(source: int, dimension: int) -> Callable[[Call, Layouts, int], int]:
-    """Size of argument `source` along the dimension that argument `dimension` names."""
-
-    def size(call: Call, layouts: Layouts, _tensor: int) -> int:
-        shape = _argument(call, source, layouts).shape
+    def size(call: Call, graph: Graph) -> int:
+        shape = _argument(call, source, graph).shape
         return shape[call.args[dimension]] if shape else 1
 
     return size
 
 
-def _classes(scores: int) -> Callable[[Call, Layouts, int], int]:
-    def size(call: Call, layouts: Layouts, _tensor: int) -> int:
-        shape = _argument(call, scores, layouts).shape
+def _classes(scores: int) -> Callable[[Call, Graph], int]:
+    def size(call: Call, graph: Graph) -> int:
+        shape = _argument(call, scores, graph).shape
         return shape[0] if len(shape) == 1 else shape[1]
 
     return size
 
 
-def _indexed(call: Call, layouts: Layouts, tensor: int) -> int:
-    """`index` and its like take a list of indices, one per dimension, None for those taken whole."""
-    shape = _argument(call, 0, layouts).shape
-    indices: list[Any] = list(call.args[1])
-    named = [shape[place] for place, index in enumerate(indices) if index == TensorRef(tensor)]
-    return min(named, default=min(shape, default=1))
+def _rows(call: Call, graph: Graph) -> int:
+    return _argument(call, 0, graph).shape[0]
 
 
-_KNOWN: Mapping[str, Callable[[Call, Layouts, int], int]] = {
-    "embedding": _rows,
-    "embedding_dense_backward": _number(2),
-    "gather": _along(0, 1),
-    "gather_backward": _along(1, 2),
-    "scatter": _along(0, 1),
-    "scatter_": _along(0, 1),
-    "scatter_add": _along(0, 1),
-    "scatter_add_": _along(0, 1),
-    "index_select": _along(0, 1),
-    "index_add": _along(0, 1),
-    "index_add_": _along(0, 1),
-    "index_copy": _along(0, 1),
-    "index": _indexed,
-    "index_put": _indexed,
-    "index_put_": _indexed,
-    "_unsafe_index": _indexed,
-    "_unsafe_index_put": _indexed,
-    "nll_loss_forward": _classes(0),
-    "nll_loss_backward": _classes(1),
-    "nll_loss2d_forward": _classes(0),
-    "nll_loss2d_backward": _classes(1),
+def _number(call: Call, _graph: Graph) -> int:
+    return int(call.args[2])
+
+
+def _positions(call: Call, _graph: Graph) -> int:
+    return prod(call.args[2])
+
+
+#: Ops that take a list of indices, one per dimension, None for those taken whole.
+_LISTS = frozenset({"index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put"})
+
+#: Which argument indexes, and how far it may go.
+_KNOWN: Mapping[str, tuple[int, Callable[[Call, Graph], Any]]] = {
+    "embedding": (1, _rows),
+    "embedding_dense_backward": (1, _number),
+    "gather": (2, _along(0, 1)),
+    "scatter": (2, _along(0, 1)),
+    "scatter_add": (2, _along(0, 1)),
+    "scatter_reduce": (2, _along(0, 1)),
+    "index_select": (2, _along(0, 1)),
+    "index_add": (2, _along(0, 1)),
+    "index_copy": (2, _along(0, 1)),
+    "index_fill": (2, _along(0, 1)),
+    "nll_loss_forward": (1, _classes(0)),
+    "nll_loss_backward": (2, _classes(1)),
+    "nll_loss2d_forward": (1, _classes(0)),
+    "nll_loss2d_backward": (2, _classes(1)),
+    "max_unpool2d": (1, _positions),
 }

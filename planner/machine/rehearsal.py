@@ -16,11 +16,12 @@ import torch
 
 from planner.capture.kernels import Bound, bind
 from planner.capture.program import Program, ScalarRef, TensorRef
+from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.speed import typical
 from planner.machine.stretches import Stretch
 from planner.machine.temporary import temporary_bytes
-from planner.machine.values import fill, view
+from planner.machine.values import clear_integers, fill, view
 
 _LEAST_ROUNDS, _MOST_ROUNDS = 5, 40
 _SECONDS = 1.5
@@ -32,13 +33,22 @@ class Rehearsal:
     Args:
         stretch, graph, program: what to rehearse.
         numbers: the values behind `ScalarRef` names.
+
+    Raises:
+        StowageError: an op refuses its made-up values.
     """
 
     def __init__(self, stretch: Stretch, graph: Graph, program: Program, numbers: Mapping[str, float]) -> None:
         self._slab = torch.empty(max(stretch.bytes, 1), dtype=torch.uint8)
         self._stretch, self._graph, self._numbers = stretch, graph, numbers
-        fill(self._slab, stretch, graph, program)
         self._calls = [self._bind(program, op) for op in stretch.ops]
+        fill(self._slab, stretch, graph, program)
+        try:
+            self._round()
+        except (IndexError, RuntimeError):
+            # an index that is computed in the step went too far
+            clear_integers(self._slab, stretch, graph)
+            self._try_again()
 
     def temporary_bytes(self, wanted: Sequence[bool]) -> list[int]:
         """Run once; the temporary memory of each call, 0 where it is not wanted.
@@ -67,6 +77,14 @@ class Rehearsal:
             progress(min(len(rounds) / _LEAST_ROUNDS, 1.0))
             rounds.append(self._round())
         return [typical(each) for each in zip(*rounds, strict=True)]
+
+    def _try_again(self) -> None:
+        try:
+            self._round()
+        except (IndexError, RuntimeError) as error:
+            raise StowageError(
+                f"the ops of {self._graph.name} cannot be measured on made-up values ({error}); plan for a preset"
+            ) from error
 
     def _round(self) -> list[float]:
         # exactly the executor's loop: what lies between two marks is a call and the taking of a mark

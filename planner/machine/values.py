@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import torch
 
 from planner.capture.program import Program
 from planner.graph import Graph
-from planner.machine.indices import fill_indices
+from planner.machine.indices import index_bounds, pooled_positions
 from planner.machine.stretches import Stretch
 
 _BLOCK = 1 << 16
@@ -24,20 +24,50 @@ def fill(slab: torch.Tensor, stretch: Stretch, graph: Graph, program: Program) -
         slab: shape (stretch.bytes,), uint8.
         stretch, graph, program: what is rehearsed.
     """
-    readers: dict[int, list[tuple[int, int]]] = {}
-    for op in stretch.ops:
-        for tensor in graph.ops[op].inputs:
-            storage = graph.tensors[tensor].storage
-            if storage in stretch.given:
-                readers.setdefault(storage, []).append((op, tensor))
+    bounds = index_bounds(graph, program, stretch.ops)
     block = torch.empty(_BLOCK).uniform_(-0.1, 0.1)
     constants = {graph.tensors[tensor].storage: (tensor, value) for tensor, value in program.constants}
-    for storage, uses in readers.items():
+    for storage, op, tensor in _first_uses(stretch, graph):
         if storage in constants:
-            tensor, value = constants[storage]
-            view(slab, stretch, graph, tensor).copy_(value)
+            place, value = constants[storage]
+            view(slab, stretch, graph, place).copy_(value)
+            continue
+        values = _whole(slab, stretch, graph, tensor)
+        if values.is_complex():
+            values = torch.view_as_real(values).flatten()
+        if values.is_floating_point():
+            _repeat(block.to(values.dtype), values)
+        elif values.dtype is torch.bool:
+            values.random_(0, 2)
+        elif (positions := pooled_positions(graph, program, op, tensor)) is not None:
+            values[: positions.numel()] = positions
         else:
-            _fill(_whole(slab, stretch, graph, uses[0][1]), block, graph, program, uses)
+            values.random_(0, bounds.get(storage, 1))
+
+
+def clear_integers(slab: torch.Tensor, stretch: Stretch, graph: Graph) -> None:
+    """Set all whole numbers that were there before a stretch to 0, the index that is right almost everywhere."""
+    for _, _, tensor in _first_uses(stretch, graph):
+        values = _whole(slab, stretch, graph, tensor)
+        if not values.is_floating_point() and not values.is_complex():
+            values.zero_()
+
+
+def _first_uses(stretch: Stretch, graph: Graph) -> Iterator[tuple[int, int, int]]:
+    """Every storage that was there before the stretch, the first op to use it, and through which tensor."""
+    seen: set[int] = set()
+    for op in stretch.ops:
+        for tensor in (*graph.ops[op].inputs, *graph.ops[op].outputs):
+            storage = graph.tensors[tensor].storage
+            if storage in stretch.given and storage not in seen:
+                seen.add(storage)
+                yield storage, op, tensor
+
+
+def _repeat(block: torch.Tensor, values: torch.Tensor) -> None:
+    for start in range(0, values.numel(), _BLOCK):
+        part = values[start : start + _BLOCK]
+        part.copy_(block[: part.numel()])
 
 
 def view(slab: torch.Tensor, stretch: Stretch, graph: Graph, tensor: int) -> torch.Tensor:
@@ -55,19 +85,3 @@ def _whole(slab: torch.Tensor, stretch: Stretch, graph: Graph, tensor: int) -> t
     start = stretch.offsets[facts.storage]
     size = graph.storages[facts.storage].bytes // dtype.itemsize * dtype.itemsize
     return slab[start : start + size].view(dtype)
-
-
-def _fill(
-    values: torch.Tensor, block: torch.Tensor, graph: Graph, program: Program, uses: Sequence[tuple[int, int]]
-) -> None:
-    if values.is_complex():
-        values = torch.view_as_real(values).flatten()
-    if values.is_floating_point():
-        repeated = block.to(values.dtype)
-        for start in range(0, values.numel(), _BLOCK):
-            part = values[start : start + _BLOCK]
-            part.copy_(repeated[: part.numel()])
-    elif values.dtype is torch.bool:
-        values.random_(0, 2)
-    else:
-        fill_indices(values, graph, program, uses)

@@ -45,6 +45,26 @@ def files(cache: Path) -> list[Path]:
     return [path for path in cache.rglob("*") if path.is_file()]
 
 
+class Indirect(nn.Module):
+    """Indices that are fetched from a buffer and moved on before they are used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kinds = nn.Embedding(2, 6)
+        self.places = nn.Embedding(10, 6)
+        self.register_buffer("kind_of", torch.zeros(1, 50, dtype=torch.int64))
+        self.register_buffer("place_of", torch.arange(9).repeat(6)[None])
+
+    def forward(self, x: Tensor) -> Tensor:
+        kinds = self.kind_of.gather(1, self.place_of[:, :5])
+        places = torch.cat([self.place_of[:, :5], self.place_of[:, 5:10]], 1) + 1
+        return (self.kinds(kinds) * x).sum() + self.places(places).sum()
+
+
+def indirect() -> TrainStep:
+    return TrainStep(Indirect(), torch.ones(1, 5, 6), loss=lambda model, x: model(x))
+
+
 class Indexing(nn.Module):
     """Every way to index that is at hand; an index out of range raises, or worse."""
 
@@ -81,12 +101,13 @@ def indexing() -> TrainStep:
         lambda: zoo.gpt(layers=1, hidden=32, heads=2, sequence=8, dropout=0.1, optimizer="adam"),
         lambda: zoo.nasnet(cells=1, filters=8, image=64, batch=2),
         indexing,
+        indirect,
         lambda: InferenceStep(nn.Linear(8, 8), torch.zeros(2, 8)),
         lambda: TrainStep(
             nn.Linear(8, 8), torch.zeros(2, 8), loss=lambda m, x: m(x).float().sum(), autocast=torch.bfloat16
         ),
     ],
-    ids=["mlp", "wresnet", "rnn", "gpt", "nasnet", "indexing", "inference", "bfloat16"],
+    ids=["mlp", "wresnet", "rnn", "gpt", "nasnet", "indexing", "indirect", "inference", "bfloat16"],
 )
 def test_every_op_of_a_step_has_a_cost(make: Callable[[], TrainStep]) -> None:
     graph = capture(make())
