@@ -142,17 +142,16 @@ def _steps(executor: Executor, step: Step, steps: int, twin: Twin | None, report
 
 def _planned(graph: Graph, budget: str | int, link: Link | None, report: Progress) -> SwapPlan:
     """A plan for this CPU, with op times and temporary memory as they are measured here."""
-    from planner.machine import machine, measure_ops
+    from planner.machine import machine, timed
     from planner.swap import plan_swaps
 
     here = machine("cpu")
     if link is not None:
         here = replace(here, host_link=link)
     report(0.0, "measuring ops")
-    measured = measure_ops(graph, here, progress=report)
-    needed = {op: int(size) for op, size in enumerate(measured.workspace_bytes) if size > 0}
+    ready = timed(graph, here, progress=report)
     report(0.0, "planning")
-    return plan_swaps(graph.with_workspaces(needed), here, budget, seconds=measured.seconds, progress=report)
+    return plan_swaps(ready.graph, here, budget, seconds=ready.seconds, progress=report)
 
 
 def _refuse_invalid(plan: SwapPlan, graph: Graph) -> None:
