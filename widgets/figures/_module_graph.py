@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from widgets.figures.frame import SQUARE, TIMES
-from widgets.figures.theme import Theme, escape, mixed, shorten
+from widgets.figures.theme import Theme, escape, mixed, shorten, wrapped
 from widgets.info.groups import STACK
 from widgets.info.module_graph import Box, ModuleGraph
 from widgets.info.units import bytes_text
@@ -27,7 +26,7 @@ def draw(info: ModuleGraph, theme: Theme) -> Digraph:
     from graphviz import escape as literal
 
     head = [f'<B>Modules</B>  <FONT COLOR="{theme.third}">{escape(shorten(info.name, 60))}</FONT>']
-    head += [_small(escape(line), theme.second) for line in textwrap.wrap(info.summary, _LINE_LENGTH)]
+    head += [_small(escape(line), theme.second) for line in wrapped(info.summary, _LINE_LENGTH)]
     entries = [f'<FONT COLOR="{theme.kinds[group]}">{SQUARE}</FONT> {group.value}' for group in info.groups]
     head.append(_small("   ".join(entries), theme.second))
     graph = Digraph(

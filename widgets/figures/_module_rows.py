@@ -6,12 +6,11 @@ next one is a short arrow; what it hands further on runs through lanes at the ri
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
 from widgets.figures.frame import SQUARE, TIMES
-from widgets.figures.theme import FONT, Theme, mixed, shorten
+from widgets.figures.theme import FONT, Theme, mixed, shorten, wrapped
 from widgets.info.groups import STACK
 from widgets.info.module_graph import Box, Edge, ModuleGraph
 from widgets.info.units import bytes_text
@@ -44,7 +43,7 @@ class _Place:
 
 def draw(info: ModuleGraph, theme: Theme) -> Svg:
     """Draw the rows."""
-    lines = textwrap.wrap(info.summary, _LINE_LENGTH)
+    lines = wrapped(info.summary, _LINE_LENGTH)
     lanes = _lanes(info)
     edge = _WIDTH - _SIDE - (_LANE * (max(lanes.values()) + 1) + 6 if lanes else 0)
     places: dict[int, _Place] = {}

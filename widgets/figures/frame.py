@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import StowageError
-from widgets.figures.theme import FONT, Theme, escape, shorten
+from widgets.figures.theme import FONT, Theme, escape, shorten, wrapped
 from widgets.info.stays import Axis
 from widgets.info.units import Unit, second_unit
 
@@ -47,7 +46,7 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int, left:
         height: of the plot with its time axis but without title and legend, in pixels.
         left: left margin in pixels.
     """
-    lines = textwrap.wrap(summary, _LINE_LENGTH)
+    lines = wrapped(summary, _LINE_LENGTH)
     top = _TITLE_HEIGHT + _LINE_HEIGHT * len(lines) + _LEGEND_HEIGHT
     about = f'  <span style="color:{theme.third};font-weight:400">{escape(shorten(name, 60))}</span>'
     figure: Figure = plotly().Figure()

@@ -7,6 +7,7 @@ colour blindness any two of these colours stay apart, and limits and stalls are 
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -104,3 +105,11 @@ def mixed(colour: str, other: str, share: float) -> str:
 def shorten(text: str, most: int) -> str:
     """Text of at most so many letters; what is left out is left out of its middle."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - most // 2 - 1) :]}"
+
+
+def wrapped(text: str, most: int) -> list[str]:
+    """Text in as few lines of at most so many letters as it takes, all about as long."""
+    lines = textwrap.wrap(text, most)
+    while most > 1 and len(lines) > 1 and len(shorter := textwrap.wrap(text, most - 1)) == len(lines):
+        lines, most = shorter, most - 1
+    return lines

@@ -10,7 +10,7 @@ import numpy as np
 from planner.errors import StowageError
 from planner.memory import SwapPlan, Timeline
 from widgets.info.stays import Floats, Ints
-from widgets.info.units import bytes_text, count_text, percent_text, seconds_text
+from widgets.info.units import bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:
     from planner.run import RunResult
@@ -82,8 +82,7 @@ class PredictedAndMeasured:
             f"{bytes_text(self.budget_bytes)}; a step takes {seconds_text(self.median_seconds)}"
         )
         if self.predicted_seconds > 0:
-            off = self.median_seconds / self.predicted_seconds - 1
-            text += f", {percent_text(abs(off))} {'more' if off > 0 else 'less'} than predicted"
+            text += f", predicted were {seconds_text(self.predicted_seconds)}"
         if self.compared:
             same = "all equal to" if not self.mismatches else f"{self.mismatches} unequal to"
             text += f"; {count_text(self.compared, 'tensor')} compared, {same} eager PyTorch's"
