@@ -12,6 +12,7 @@ from pathlib import Path
 import platformdirs
 import torch
 
+from planner.capture import kernels
 from planner.errors import StowageError
 from planner.files import write_text
 from planner.machine.attached import cpu_name
@@ -69,9 +70,13 @@ class CostCache:
 
 
 def open_cache() -> CostCache:
-    """The costs kept for this processor, thread count and torch version; a damaged file counts as empty."""
+    """The costs kept for this processor, thread count and torch version, and for the way that calls are made now.
+
+    A damaged file counts as empty.
+    """
     setting = "|".join(
         (
+            hashlib.sha256(Path(kernels.__file__).read_bytes()).hexdigest(),
             torch.__version__,
             str(torch.get_num_threads()),
             cpu_name(),
