@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
+from planner.capture.torch_private import pytree
 from planner.errors import StowageError
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from planner.capture import torch_private as private
 from planner.capture.failures import first_line, unplannable
@@ -91,7 +90,7 @@ def check_devices(model: nn.Module, batch: Any, *, meta: bool) -> None:
         meta: whether weights on the meta device stand for weights on the CPU.
     """
     of_model = {member.tensor.device for member in members(model)}
-    of_batch = {leaf.device for leaf in pytree.tree_leaves(batch) if isinstance(leaf, torch.Tensor)}
+    of_batch = {leaf.device for leaf in private.pytree.tree_leaves(batch) if isinstance(leaf, torch.Tensor)}
     if meta:
         of_model = {torch.device("cpu") if device.type == "meta" else device for device in of_model}
     if any(device.type == "meta" for device in of_model | of_batch):

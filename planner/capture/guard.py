@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from planner.capture import torch_private as private
 from planner.capture.events import ALLOCATIONS
@@ -71,6 +70,6 @@ class _Counter(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _storages(tree: Any) -> Iterator[int]:
-    for leaf in pytree.tree_leaves(tree):
+    for leaf in private.pytree.tree_leaves(tree):
         if isinstance(leaf, torch.Tensor):
             yield private.storage_identity(leaf.untyped_storage())

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from planner.capture import torch_private as private
 from planner.capture.program import Call
 
 _ATEN = torch.ops.aten
@@ -82,7 +83,7 @@ def bind(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], results: Se
 @cache
 def out_variant(target: Callable[..., Any]) -> OutVariant | None:
     """The `out=` overload that an operator's kernel was written for, or None where there is no such thing."""
-    schema = target._schema  # type: ignore[attr-defined]
+    schema = private.schema(target)
     reduces = any(argument.name == "reduction" for argument in schema.arguments)
     if reduces and not schema.name.endswith("_backward"):
         return None  # `mse_loss` writes the losses that it then adds up into its result, resized
@@ -91,7 +92,7 @@ def out_variant(target: Callable[..., Any]) -> OutVariant | None:
     for name in packet.overloads():
         overload = getattr(packet, name)
         out, given = [], []
-        for argument in overload._schema.arguments:
+        for argument in private.schema(overload).arguments:
             if argument.kwarg_only and argument.alias_info is not None and argument.alias_info.is_write:
                 out.append(argument.name)
             elif argument.name not in _LAYOUT_ARGUMENTS:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from planner.capture.torch_private import tables
 from planner.graph import Kind
 
 
@@ -27,13 +28,9 @@ def members(model: nn.Module) -> list[Member]:
     """Every tensor that a model holds, each once, under the first name it is found by."""
     found: dict[int, Member] = {}
     for path, module in model.named_modules():
-        for kind, table in (
-            (Kind.PARAMETER, module._parameters),
-            (Kind.BUFFER, module._buffers),
-            (Kind.BUFFER, _attributes(module)),
-        ):
+        for kind, table in zip((Kind.PARAMETER, Kind.BUFFER, Kind.BUFFER), tables(module), strict=True):
             for name, tensor in table.items():
-                if tensor is not None and id(tensor) not in found:
+                if isinstance(tensor, torch.Tensor) and id(tensor) not in found:
                     found[id(tensor)] = Member(f"{path}.{name}" if path else name, path, kind, tensor)
     return list(found.values())
 
@@ -41,8 +38,7 @@ def members(model: nn.Module) -> list[Member]:
 def substitute(model: nn.Module, others: Mapping[int, torch.Tensor]) -> None:
     """Put other tensors in the place of those that a model holds, by the `id` of each."""
     for module in model.modules():
-        tables: tuple[dict[str, Any], ...] = (module._parameters, module._buffers, module.__dict__)
-        for table in tables:
+        for table in tables(module):
             for name, tensor in list(table.items()):
                 if isinstance(tensor, torch.Tensor) and id(tensor) in others:
                     table[name] = others[id(tensor)]
@@ -51,19 +47,13 @@ def substitute(model: nn.Module, others: Mapping[int, torch.Tensor]) -> None:
 @contextmanager
 def restored(model: nn.Module) -> Iterator[None]:
     """Afterwards every module holds again what it held before."""
-    saved: list[tuple[nn.Module, dict[str, Any], list[tuple[str, dict[str, Any]]]]] = []
-    for module in model.modules():
-        tables = [(name, dict(module.__dict__[name])) for name in ("_parameters", "_buffers")]
-        saved.append((module, dict(module.__dict__), tables))
+    saved = [(table, dict(table)) for module in model.modules() for table in tables(module)]
     try:
         yield
     finally:
-        for module, attributes, tables in saved:
-            module.__dict__.clear()
-            module.__dict__.update(attributes)
-            for name, table in tables:
-                module.__dict__[name].clear()
-                module.__dict__[name].update(table)
+        for table, before in saved:
+            table.clear()
+            table.update(before)
 
 
 @contextmanager
@@ -91,7 +81,3 @@ def plain_recurrence(model: nn.Module) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def _attributes(module: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: value for name, value in vars(module).items() if isinstance(value, torch.Tensor)}

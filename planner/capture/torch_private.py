@@ -1,7 +1,7 @@
 """What the capture uses of PyTorch beyond its public interface, in one place.
 
 It holds for torch 2.11 to 2.13. What is private: fake tensors, dispatch modes, the running autograd node, operator
-schemas and the identity of a storage.
+schemas, the identity of a storage, pytrees, and the tables in which a module keeps its tensors.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch import nn
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -22,13 +23,15 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._python_dispatch import _disable_current_modes as no_modes
 
 __all__ = [
     "DATA_DEPENDENT", "UNSUPPORTED", "FakeTensor", "FakeTensorMode", "OpOverload", "TorchDispatchMode",
     "backward_sequence", "certain", "fake_call", "forward_sequence", "functional_form", "kernel_name",
-    "mutated_arguments", "no_modes", "operator_name", "quantises", "quiet", "storage_identity",
+    "mutated_arguments", "no_modes", "operator_name", "pytree", "quantises", "quiet",
+    "schema", "storage_identity", "tables",
 ]  # fmt: skip
 
 #: Raised by an op whose result depends on the values of tensors.
@@ -79,6 +82,16 @@ def _grouped_product(
     width = -(-columns // lane) * lane
     strides = [rows * width] * len(groups) + [width, 1]
     return left.new_empty_strided([*groups, rows, columns], strides, dtype=dtype)
+
+
+def tables(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The parameters, the buffers and the plain attributes that a module itself holds, by name; these are no copies."""
+    return module._parameters, module._buffers, vars(module)
+
+
+def schema(target: Any) -> Any:
+    """The signature of an operator overload: names, types and defaults of arguments, and which are written."""
+    return target._schema
 
 
 def storage_identity(storage: torch.UntypedStorage) -> int:

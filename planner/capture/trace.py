@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from planner.capture import torch_private as private
 from planner.capture.batches import leaf_names, tensor_leaves
@@ -87,7 +86,9 @@ def trace(step: Step, progress: Progress) -> Trace:
     with restored(model):
         found = members(model)
         fakes = fake_members(found, fake)
-        batch = pytree.tree_map_only(torch.Tensor, lambda leaf: fake_tensor(leaf, fake, "a tensor of the batch"), batch)
+        batch = private.pytree.tree_map_only(
+            torch.Tensor, lambda leaf: fake_tensor(leaf, fake, "a tensor of the batch"), batch
+        )
         groups = step.groups(model)
         substitute(model, fakes)
         classes = {path: type(module).__name__ for path, module in model.named_modules()}

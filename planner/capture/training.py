@@ -67,6 +67,8 @@ class TrainStep(Step):
             raise StowageError("the scheduler belongs to another optimizer: pass its optimizer as optimizer= too")
         if micro_batches < 1:
             raise StowageError(f"micro_batches is {micro_batches}: it must be at least 1")
+        if autocast is not None and not isinstance(autocast, torch.dtype):
+            raise StowageError(f"autocast is {autocast!r}: pass a dtype such as torch.bfloat16, or None")
         if clip_norm is not None and not clip_norm > 0:
             raise StowageError(f"clip_norm is {clip_norm}: it must be above 0, or None for no clipping")
         self.scheduler = scheduler

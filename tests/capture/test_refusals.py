@@ -116,6 +116,7 @@ def test_a_batch_on_another_device_than_the_model_is_refused():
         capture(TrainStep(Perceptron().to("meta"), vectors(), loss=cross_entropy))
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 def test_sparse_and_quantised_tensors_in_the_batch_or_the_model_are_refused():
     x = torch.randn(3, 12)
     with pytest.raises(StowageError, match="a tensor of the batch is a sparse_coo tensor"):

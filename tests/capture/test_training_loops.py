@@ -217,9 +217,10 @@ def test_inference_returns_every_tensor_of_a_nested_result():
         ({"optimizer": "adam"}, "the optimizer str cannot be captured"),
         ({"micro_batches": 0}, "micro_batches is 0: it must be at least 1"),
         ({"clip_norm": -1.0}, "clip_norm is -1.0: it must be above 0"),
+        ({"autocast": "bf16"}, "autocast is 'bf16': pass a dtype such as torch.bfloat16"),
         ({"optimizer": lambda p: torch.optim.Adam(p, capturable=True)}, "make it with capturable=False"),
     ],
-    ids=["other optimizer", "a name", "no micro-batch", "negative norm", "capturable"],
+    ids=["other optimizer", "a name", "no micro-batch", "negative norm", "a name for a dtype", "capturable"],
 )
 def test_settings_that_make_no_sense_are_one_sentence(options, words):
     model = Perceptron()
