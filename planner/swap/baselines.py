@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from planner.memory import SwapPlan, lifetimes, pack_step
@@ -49,3 +52,9 @@ def on_demand_plan(problem: Problem) -> SwapPlan | None:
             if best is None or plan.predicted.seconds < best.predicted.seconds:
                 best = plan
     return best
+
+
+#: What every plan is compared with, by the name of its method.
+BASELINES: Mapping[str, Callable[[Problem], SwapPlan | None]] = MappingProxyType(
+    {"resident": resident_plan, "on-demand": on_demand_plan}
+)

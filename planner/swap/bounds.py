@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from planner.graph import Csr, Graph
+from planner.graph import Csr, Graph, csr
 from planner.machine.types import Machine
-from planner.swap.problem import Bytes, Copies, Flags, Flow, Ints, Problem, Seconds, state
+from planner.swap.problem import Bytes, Copies, Flags, Flow, Ints, Problem, Seconds, state, turned
 from planner.swap.uses import uses_of
 
 _CUTS = 400
@@ -39,8 +39,9 @@ def bound_of(problem: Problem) -> float:
             writer[storage] = op
     compute = problem.ideal_seconds
     steady = _persistent_bound(problem.flow, sizes, problem.budget, problem.copies)
+    before = graph.dependencies
     cut = _cut_bound(
-        _cuts(problem), problem.flow, sizes, writer, problem.predecessors, problem.successors, problem.seconds,
+        _cuts(problem), problem.flow, sizes, writer, csr(before), csr(turned(before)), problem.seconds,
         problem.budget, problem.copies,
     )  # fmt: skip
     return max(compute, steady, cut)

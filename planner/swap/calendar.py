@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +13,7 @@ from planner.memory import SwapPlan
 from planner.swap.draft import Draft
 from planner.swap.finish import finish_draft, finish_placed
 from planner.swap.orders import orders
-from planner.swap.problem import Flags, Problem
+from planner.swap.problem import Flags, Problem, Seconds
 from planner.swap.settle import Placed, settler
 from planner.swap.steady import Walker, clock_of, walker
 from planner.swap.timing import Timing, time_draft
@@ -29,6 +31,7 @@ _TRIALS = 8
 _KEPT = 4
 _PACKED = 2
 _CLOSE = 1.0001
+_SHARE_OF_TRIALS = 0.7
 
 
 class Way(NamedTuple):
@@ -38,40 +41,94 @@ class Way(NamedTuple):
     lead: float
 
 
-def calendar_plans(problem: Problem, bound: float, progress: Progress) -> Iterator[SwapPlan]:
-    """Plans of both kinds: walked by bytes and then packed, and walked with addresses.
+@dataclass(eq=False)
+class CalendarSearch:
+    """Looks for fast plans with the calendar walk until it meets the bound, has tried everything, or time is up.
 
     Args:
         problem: what is to be planned.
         bound: seconds that no plan goes below; a plan that comes close ends the search.
         progress: called with the share done and what is being done.
+        deadline: `time.perf_counter()` after which nothing new is tried.
+        bias: `[storages]`, factor on the time of each one's next use; above 1 leaves sooner.
+        evaluations: how many drafts have been timed.
     """
-    pinned = small_held(problem)
-    ways = [Way(walker(problem, order), lead) for _, order in orders(problem) for lead in LEADS]
-    memory, best = problem.memory, np.inf
-    for trial in range(_TRIALS):
-        left = 1 - memory / problem.memory
-        progress(0.7 * trial / _TRIALS, f"planning with {left:.1%} of the memory left to packing")
-        found = sorted(walked(ways, memory, pinned, bound), key=lambda one: one[2].seconds)
-        ways = list(dict.fromkeys(way for way, _, _ in found))[:_KEPT] or ways
-        heights = []
-        for _, draft, timing in found[:_PACKED]:
-            if timing.seconds < best / _CLOSE:
+
+    problem: Problem
+    bound: float
+    progress: Progress
+    deadline: float
+    bias: Seconds
+    evaluations: int = 0
+    pinned: Flags = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pinned = small_held(self.problem)
+
+    def plans(self) -> Iterator[SwapPlan]:
+        """Plans of both kinds: walked by bytes and then packed, and walked with addresses; each a better one."""
+        problem = self.problem
+        ways = [Way(walker(problem, order), lead) for _, order in orders(problem) for lead in LEADS]
+        memory, best = problem.memory, np.inf
+        for trial in range(_TRIALS):
+            left = 1 - memory / problem.memory
+            self.progress(_SHARE_OF_TRIALS * trial / _TRIALS, f"planning with {left:.1%} of the memory left to packing")
+            found = sorted(self._walked(ways, memory), key=lambda one: one[2].seconds)
+            ways = list(dict.fromkeys(way for way, _, _ in found))[:_KEPT] or ways
+            too_high = []
+            for _, draft, timing in found[:_PACKED]:
+                if timing.seconds >= best / _CLOSE:
+                    break
                 plan, height = finish_draft(problem, draft, timing, "calendar")
-                heights.append(height)
-                if plan is not None:
-                    yield plan
+                if plan is None:
+                    too_high.append(height)
+                else:
                     best = plan.predicted.seconds
-        if not heights or heights[0] <= problem.memory:
-            break
-        # where packing overshoots, the next walks get that much less memory
-        overshoot = min(height for height in heights if height > problem.memory) / problem.memory
-        memory = int(memory / overshoot) // problem.alignment * problem.alignment
-    if best > bound * _CLOSE:
-        progress(0.7, "placing while planning")
-        placed = min(addressed(ways, pinned, bound), key=lambda one: one[1].seconds, default=None)
-        if placed is not None:
-            yield finish_placed(problem, *placed, "calendar")
+                    yield plan
+            if not too_high or self._done(best):
+                break
+            # where packing overshoots, the next walks get that much less memory
+            memory = int(memory * problem.memory / min(too_high)) // problem.alignment * problem.alignment
+        if not self._done(best):
+            self.progress(_SHARE_OF_TRIALS, "placing while planning")
+            fastest = min(self._addressed(ways), key=lambda one: one[1].seconds, default=None)
+            if fastest is not None and fastest[1].seconds < best:
+                yield finish_placed(problem, *fastest, "calendar")
+
+    def _done(self, best: float) -> bool:
+        return best <= self.bound * _CLOSE or perf_counter() > self.deadline
+
+    def _walked(self, ways: list[Way], memory: int) -> Iterator[tuple[Way, Draft, Timing]]:
+        """Walk every way, and again with the times that came of it while that helps."""
+        for way in ways:
+            clock, best = clock_of(self.problem, way.walker.order), np.inf
+            for _ in range(_REPLANS):
+                draft = way.walker.draft(clock, memory, lead=way.lead, pinned=self.pinned, bias=self.bias)
+                if draft is None:
+                    break
+                timing = time_draft(self.problem, draft)
+                self.evaluations += 1
+                yield way, draft, timing
+                if self._done(timing.seconds):
+                    return
+                if timing.seconds >= best / _CLOSE:
+                    break
+                clock, best = timing.clock, timing.seconds
+
+    def _addressed(self, ways: list[Way]) -> Iterator[tuple[Placed, Timing]]:
+        """Walk every way with addresses."""
+        for way in ways:
+            with_ground, clock = settler(way.walker), clock_of(self.problem, way.walker.order)
+            for brief in BRIEF:
+                for anchored in (self.pinned, None):
+                    placed = with_ground.draft(clock, lead=way.lead, brief=brief, anchored=anchored)
+                    if placed is not None:
+                        timing = time_draft(self.problem, placed.draft)
+                        self.evaluations += 1
+                        yield placed, timing
+                        if self._done(timing.seconds):
+                            return
+                        break
 
 
 def small_held(problem: Problem) -> Flags:
@@ -82,36 +139,3 @@ def small_held(problem: Problem) -> Flags:
     pinned = np.zeros(problem.storages, np.bool_)
     pinned[small[np.cumsum(flow.bytes[small]) <= _PINNED_SHARE * problem.memory]] = True
     return pinned
-
-
-def walked(ways: Iterable[Way], memory: int, pinned: Flags, bound: float) -> Iterator[tuple[Way, Draft, Timing]]:
-    """Walk every way, and again with the times that came of it while that helps, until one comes close to the bound."""
-    for way in ways:
-        one = way.walker
-        clock, best = clock_of(one.problem, one.order), np.inf
-        for _ in range(_REPLANS):
-            draft = one.draft(clock, memory, lead=way.lead, pinned=pinned)
-            if draft is None:
-                break
-            timing = time_draft(one.problem, draft)
-            yield way, draft, timing
-            if timing.seconds <= bound * _CLOSE:
-                return
-            if timing.seconds >= best / _CLOSE:
-                break
-            clock, best = timing.clock, timing.seconds
-
-
-def addressed(ways: Iterable[Way], pinned: Flags, bound: float) -> Iterator[tuple[Placed, Timing]]:
-    """Walk every way with addresses, until one comes close to the bound."""
-    for way in ways:
-        with_ground, clock = settler(way.walker), clock_of(way.walker.problem, way.walker.order)
-        for brief in BRIEF:
-            for anchored in (pinned, None):
-                placed = with_ground.draft(clock, lead=way.lead, brief=brief, anchored=anchored)
-                if placed is not None:
-                    timing = time_draft(way.walker.problem, placed.draft)
-                    yield placed, timing
-                    if timing.seconds <= bound * _CLOSE:
-                        return
-                    break

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -51,7 +53,8 @@ class Problem:
 
     Args:
         graph, machine: what and where.
-        flow, predecessors, successors: the graph for kernels.
+        flow: the graph for kernels.
+        predecessors, successors: what must come before and after each op; ops that draw random numbers keep their order.
         seconds: `[ops]`, how long each op runs.
         copies: the host link.
         budget: device bytes, as asked for.
@@ -117,10 +120,28 @@ def state(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -> Prob
         kept=flat.output,
     )
     durations = np.ascontiguousarray(seconds, np.float64)
+    before, after = _edges(graph)
     return Problem(
-        graph, machine, flow, flat.predecessors, flat.successors, durations, link(machine),
+        graph, machine, flow, before, after, durations, link(machine),
         budget, budget // alignment * alignment, alignment,
     )  # fmt: skip
+
+
+def _edges(graph: Graph) -> tuple[Csr, Csr]:
+    """Per op, those that must come before and after it; ops that draw random numbers keep their order."""
+    before = [list(ops) for ops in graph.dependencies]
+    for earlier, later in pairwise([op.id for op in graph.ops if op.random]):
+        before[later].append(earlier)
+    return csr(before), csr(turned(before))
+
+
+def turned(before: Sequence[Sequence[int]]) -> list[list[int]]:
+    """From who comes before each op to who comes after it."""
+    after: list[list[int]] = [[] for _ in before]
+    for later, ops in enumerate(before):
+        for earlier in ops:
+            after[earlier].append(later)
+    return after
 
 
 def _touches(flat: GraphArrays, sizes: Bytes) -> tuple[Csr, Flags]:
