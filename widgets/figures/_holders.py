@@ -28,7 +28,7 @@ def holders_table(info: MemoryByKind, theme: Theme) -> Table:
 
 
 def _row(holder: Holder, theme: Theme) -> Row:
-    name = holder.module or ("batch" if holder.group is Group.INPUT else "outside the modules")
+    name = holder.module or ("batch" if holder.group is Group.INPUT else "top level")
     square = f'<span style="color:{theme.kinds[holder.group]}">\N{BLACK SQUARE}</span>'
     what = f'<span style="color:{theme.second}">{holder.group.value}, {holder.storages}</span>'
     hover = f"{count_text(holder.storages, 'storage')}, {holder.group.value}<br>{count_text(holder.bytes, 'byte')}"

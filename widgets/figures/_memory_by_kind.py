@@ -60,7 +60,7 @@ def _draw_stack(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, 
     unlabelled: list[tuple[str, str, str]] = []
     for group, amounts in info.bytes.items():
         y = amounts[shown] / unit.size
-        at = _room(group.value, x, floor, floor + y, top / unit.size)
+        at = _room(group.value, x, floor, floor + y, top / unit.size, (info.budget_bytes or 0) / unit.size)
         figure.add_trace(
             plotly().Scatter(
                 x=x, y=np.append(y, y[-1:]), name=group.value, stackgroup="memory", mode="none",
@@ -84,8 +84,8 @@ def _draw_stack(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, 
     figure.add_annotation(key(theme, unlabelled))
 
 
-def _room(text: str, x: Floats, low: Floats, high: Floats, top: float) -> tuple[float, float] | None:
-    """Where in its band a label has most room, if it fits anywhere."""
+def _room(text: str, x: Floats, low: Floats, high: Floats, top: float, limit: float) -> tuple[float, float] | None:
+    """Where in its band a label has most room, if it fits anywhere; beside the limit rather than on it."""
     samples = np.linspace(0, x[-1], _NARROW // 4, endpoint=False)
     at = np.clip(np.searchsorted(x, samples, side="right") - 1, 0, len(low) - 1)
     window = int((len(text) + 2) * _LETTER / 4)
@@ -94,9 +94,14 @@ def _room(text: str, x: Floats, low: Floats, high: Floats, top: float) -> tuple[
     floors = sliding_window_view(low[at], window).max(axis=1)
     roofs = sliding_window_view(high[at], window).min(axis=1)
     best = int((roofs - floors).argmax())
-    if (roofs[best] - floors[best]) / top * _STACK_HEIGHT < _LINE:
+    line = _LINE / _STACK_HEIGHT * top
+    if roofs[best] - floors[best] < line:
         return None
-    return float(samples[best + window // 2]), float(floors[best] + roofs[best]) / 2
+    height = float(floors[best] + roofs[best]) / 2
+    if abs(height - limit) < line / 2:
+        below, above = limit - 0.7 * line, limit + 0.7 * line
+        height = below if below - line / 2 >= floors[best] else above if above + line / 2 <= roofs[best] else height
+    return float(samples[best + window // 2]), height
 
 
 def _draw_need(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, unit: Unit) -> None:
