@@ -3,8 +3,8 @@
     python benchmarks/pack.py [FILE.csv ...]
 
 `over bound` compares the height with the most bytes that are alive at once, which no packing can go below; `least`
-says where that is met. The pieces
-of a square fit back into it, so there the bound can be met: such puzzles have no slack and are harder than any step.
+says where that is met. The pieces of a square fit back into it, so there the bound can be met: such puzzles have no
+slack and are harder than any step.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 from collections.abc import Iterator
 
 import numpy as np
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -54,8 +55,8 @@ def cut_square(pieces: int, seed: int = 0) -> Packing:
         elif top - bottom > 1:
             cut = int(random.integers(bottom + 1, top))
             found[place : place + 1] = [(low, up, bottom, cut), (low, up, cut, top)]
-    box = np.array(found)
-    return pack(box[:, 0], box[:, 1], (box[:, 3] - box[:, 2]) * 1024)
+    lower, upper, bottoms, tops = np.array(found).T
+    return pack(lower, upper, (tops - bottoms) * 1024)
 
 
 def instances(files: list[str]) -> Iterator[tuple[str, Packing]]:
@@ -77,7 +78,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*", metavar="FILE.csv", help="MiniMalloc files: id,lower,upper,size")
     files = parser.parse_args().files
     pack([0, 0], [1, 2], [8, 8], rounds=1)  # compile
-    table = Table()
+    table = Table(box=box.SIMPLE)
     table.add_column("buffers of", overflow="fold", min_width=24)
     for title in ("buffers", "alive at once", "height", "over bound", "least", "seconds"):
         table.add_column(title, justify="right")
