@@ -30,7 +30,7 @@ class _Lane(NamedTuple):
 
 
 _COMPUTE, _OUT, _IN = _Lane(96, 136, "compute", ""), _Lane(46, 76, "swap out", "D2H"), _Lane(4, 34, "swap in", "H2D")
-_HEIGHT, _FOOT, _LEFT = 150, 34, 76
+_HEIGHT, _FOOT = 150, 34
 #: Pixels of a wide notebook; what is shorter than some of them is joined or widened.
 _WIDE = 1200
 _HATCH = {"shape": "/", "size": 5, "solidity": 0.4}
@@ -39,7 +39,7 @@ _HATCH = {"shape": "/", "size": 5, "solidity": 0.4}
 def draw(info: Streams, theme: Theme) -> Figure:
     """Draw the lanes."""
     title = "Streams, measured" if info.measured else "Streams, predicted"
-    figure = framed(theme, title, info.name, info.summary, _HEIGHT + _FOOT, left=_LEFT)
+    figure = framed(theme, title, info.name, info.summary, _HEIGHT + _FOOT)
     scale, x_axis = time_axis(theme, "seconds", info.seconds)
     figure.update_layout(
         xaxis=x_axis,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _TITLE_HEIGHT, _LINE_HEIGHT, _LEGEND_HEIGHT = 34, 16, 30
+#: All plots have this left margin, so that their time axes stand below each other.
+_LEFT = 64
 #: Marks of a key.
 SQUARE, HATCHED, LINE, DASHES = "\u25a0", "\u25a8", "\u2501\u2501", "\u2501&nbsp;\u2501"
 #: Before the number of identical modules that are folded into one.
@@ -35,7 +37,7 @@ def plotly() -> Any:
     return go
 
 
-def framed(theme: Theme, title: str, name: str, summary: str, height: int, left: int = 58) -> Figure:
+def framed(theme: Theme, title: str, name: str, summary: str, height: int) -> Figure:
     """An empty plot.
 
     Args:
@@ -44,7 +46,6 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int, left:
         name: what it shows, such as a model's name.
         summary: the plot in one sentence, shown under the title and kept as `layout.meta["summary"]`.
         height: of the plot with its time axis but without title and legend, in pixels.
-        left: left margin in pixels.
     """
     lines = wrapped(summary, _LINE_LENGTH)
     top = _TITLE_HEIGHT + _LINE_HEIGHT * len(lines) + _LEGEND_HEIGHT
@@ -62,7 +63,7 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int, left:
             "y": 1, "yref": "container", "yanchor": "top", "pad": {"l": 12, "t": 10},
         },
         height=height + top,
-        margin={"l": left, "r": 16, "t": top, "b": 34},
+        margin={"l": _LEFT, "r": 16, "t": top, "b": 34},
         hoverlabel={
             "bgcolor": theme.paper, "bordercolor": theme.line, "align": "left",
             "font": {"family": FONT, "size": 11, "color": theme.ink},
@@ -70,7 +71,7 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int, left:
         annotations=[
             {
                 "text": "<br>".join(map(escape, lines)), "font": {"size": 12, "color": theme.second},
-                "align": "left", "showarrow": False, "xref": "paper", "x": 0, "xanchor": "left", "xshift": 10 - left,
+                "align": "left", "showarrow": False, "xref": "paper", "x": 0, "xanchor": "left", "xshift": 10 - _LEFT,
                 "yref": "paper", "y": 1, "yanchor": "top", "yshift": top - _TITLE_HEIGHT + 5,
             }
         ],
