@@ -19,7 +19,13 @@ Examples:
 @click.option("--machine", "machine_name", default="cpu", show_default=True, help="See `planner machines`.")
 @click.option("--budget", required=True, help="Device memory, such as 8GiB, or 40% of the step's own peak.")
 @click.option("--host-budget", default=None, help="Host memory that may be pinned; no limit by default.")
-@click.option("--seconds", type=float, default=30.0, show_default=True, help="Stop looking for better plans by then.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    help="Stop looking for better plans by then.",
+)
 @click.option("--seed", type=int, expose_value=False, help="For random choices; today's planners make none.")
 @click.option("--method", default=None, help="calendar or on-demand; by default the best plan of all.")
 @click.option("--out", type=click.Path(), default=None, help="Write the plan as JSON here.")
