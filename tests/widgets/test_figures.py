@@ -117,9 +117,11 @@ def test_the_smallest_steps_are_drawn(make: Callable[[], Graph]) -> None:
 def test_names_are_shown_and_never_read_as_markup(theme: str) -> None:
     graph = hostile()
     for name, figure in plots(graph, plan_of(graph), theme).items():
+        templates = {trace.hovertemplate for trace in figure.data}
         for text in texts(json.loads(figure.to_json())):
             assert "<b on" not in text or text == figure.layout.meta["summary"], name
             assert "<script" not in text or text == figure.layout.meta["summary"], name
+            assert "%{" not in text or text == figure.layout.meta["summary"] or text in templates, name
             assert "$x" not in text or text == figure.layout.meta["summary"], name
     shown = " ".join(texts(json.loads(figures.address_map(graph, plan_of(graph)).to_json())))
     assert "&lt;b onmouseover" in shown
@@ -129,7 +131,7 @@ def test_the_map_has_one_trace_for_each_kind_and_a_bar_for_each_box() -> None:
     graph, plan = real(SPEC)[1], real_plan(SPEC, "60%")
     figure = figures.address_map(graph, plan)
     info = widgets.info.get_address_map(graph, plan)
-    bars = {trace.name: trace for trace in figure.data if trace.name != "on the link"}
+    bars = {trace.name: trace for trace in figure.data if trace.name not in ("on the link", "names")}
     assert len(bars) == len(set(info.group.tolist()))
     assert sum(len(trace.x) for trace in bars.values()) == len(info.storage)
     (line,) = figure.layout.shapes

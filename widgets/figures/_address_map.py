@@ -10,11 +10,10 @@ from widgets.figures._boxes import Boxes, merged
 from widgets.figures.frame import (
     HATCHED,
     SQUARE,
+    add_budget,
     framed,
     key,
-    limit_line,
     plotly,
-    tag,
     time_axis,
     unit_label,
     value_axis,
@@ -61,7 +60,8 @@ def draw(info: AddressMap, theme: Theme) -> Figure:
         entries.append(("on the link", theme.second, HATCHED))
     figure.add_annotation(unit_label(theme, unit.name))
     figure.add_annotation(key(theme, entries))
-    _draw_budget(figure, info, theme, shown, unit.size)
+    _draw_names(figure, info, theme, pixel, scale, unit.size)
+    add_budget(figure, theme, info.budget_bytes, unit, shown)
     return figure
 
 
@@ -70,9 +70,6 @@ def _draw_group(
     scale: float, unit: float,
 ) -> None:  # fmt: skip
     wide, tall = (boxes.right - boxes.left) / pixel[0], (boxes.high - boxes.low) / pixel[1]
-    names = [
-        _fitting(info.names[box], wide[k], tall[k]) if box >= 0 else "" for k, box in enumerate(boxes.source.tolist())
-    ]
     figure.add_trace(
         plotly().Bar(
             x=(boxes.left + boxes.right) / 2 * scale,
@@ -85,18 +82,34 @@ def _draw_group(
                 # a hairline parts neighbours that are large enough to have one
                 "line": {"color": theme.paper, "width": np.where((wide > 4) & (tall > 4), 0.6, 0.0)},
             },
-            text=names, textposition="inside", insidetextanchor="middle", textangle=0, constraintext="none",
-            insidetextfont={"size": 10, "color": theme.on_kinds[group]},
             hovertext=[_hover(info, box) for box in boxes.source.tolist()], hoverinfo="text",
         )
     )  # fmt: skip
 
 
-def _fitting(name: str, wide: float, tall: float) -> str:
-    """A name, or its last parts, if it fits a box of so many pixels."""
-    if tall < _LINE or wide < 3 * _LETTER:
-        return ""
-    for text in (name, name.rpartition("/")[2], ".".join(name.rpartition("/")[2].split(".")[-2:])):
+def _draw_names(
+    figure: Figure, info: AddressMap, theme: Theme, pixel: tuple[float, float], scale: float, unit: float
+) -> None:
+    """Write names into the boxes that have room for them, beside what is hatched."""
+    left = np.fmax(info.start, info.copy_in[:, 1])
+    right = np.fmin(info.stop, info.copy_out[:, 0])
+    wide, tall = (right - left) / pixel[0], info.bytes / pixel[1]
+    room = np.flatnonzero((tall >= _LINE) & (wide >= 3 * _LETTER)).tolist()
+    named = [(box, text) for box in room if (text := _fitting(info.names[box], wide[box]))]
+    boxes = [box for box, _ in named]
+    figure.add_trace(
+        plotly().Scatter(
+            x=(left + right)[boxes] / 2 * scale, y=(info.offset + info.bytes / 2)[boxes] / unit, mode="text",
+            text=[text for _, text in named], name="names", hoverinfo="skip",
+            textfont={"size": 10, "color": [theme.on_kinds[STACK[info.group[box]]] for box in boxes]},
+        )
+    )  # fmt: skip
+
+
+def _fitting(name: str, wide: float) -> str:
+    """A name, or its last parts, if it fits so many pixels."""
+    last = name.rpartition("/")[2]
+    for text in (name, last, ".".join(last.split(".")[-2:])):
         if (len(text) + 1) * _LETTER <= wide:
             return escape(text)
     return ""
@@ -105,7 +118,7 @@ def _fitting(name: str, wide: float, tall: float) -> str:
 def _hover(info: AddressMap, box: int) -> str:
     if box < 0:
         return "storages too small to be drawn apart"
-    amount = seconds_text if info.axis == "seconds" else "slot {:.0f}".format
+    amount = _moment if info.axis == "seconds" else "slot {:.0f}".format
     size, offset = int(info.bytes[box]), int(info.offset[box])
     lines = [
         f"<b>{escape(info.names[box])}</b>",
@@ -115,8 +128,12 @@ def _hover(info: AddressMap, box: int) -> str:
     ]
     for verb, (start, stop) in (("copied in", info.copy_in[box]), ("copied out", info.copy_out[box])):
         if not np.isnan(start):
-            lines.append(f"{verb} {seconds_text(start)} to {seconds_text(stop)}")
+            lines.append(f"{verb} {_moment(start)} to {_moment(stop)}")
     return "<br>".join(lines)
+
+
+def _moment(seconds: float) -> str:
+    return seconds_text(seconds, 5)
 
 
 def _draw_copies(
@@ -143,15 +160,3 @@ def _draw_copies(
         )
     )  # fmt: skip
     return True
-
-
-def _draw_budget(figure: Figure, info: AddressMap, theme: Theme, on_axis: bool, unit: float) -> None:
-    text = f"budget {bytes_text(info.budget_bytes)}"
-    height = {"yref": "y", "y": info.budget_bytes / unit}
-    if on_axis:
-        figure.add_shape(limit_line(info.budget_bytes / unit, theme))
-    else:
-        text, height = f"{text}, far above", {"yref": "paper", "y": 1, "yshift": -20}
-    figure.add_annotation(
-        tag(text, theme.on_limit, theme.limit, xref="x domain", x=1, xanchor="right", yanchor="bottom", **height)
-    )

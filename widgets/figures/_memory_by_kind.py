@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from widgets.figures._columns import columns
 from widgets.figures._holders import holders_table
 from widgets.figures._rows import draw_rows, rows_height
-from widgets.figures.frame import SQUARE, framed, key, limit_line, plotly, tag, time_axis, unit_label, value_axis
+from widgets.figures.frame import SQUARE, add_budget, framed, key, plotly, tag, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme
 from widgets.info.memory_by_kind import MemoryByKind
 from widgets.info.stays import Floats
@@ -138,18 +138,11 @@ def _draw_peak_and_limit(
         "yshift": 2,
         **_side(place),
     }
-    figure.add_annotation(tag(text, theme.ink, theme.paper, **mark) | {"borderpad": 1})
-    if info.budget_bytes is None:
-        return
-    text = f"budget {bytes_text(info.budget_bytes)}"
-    # The budget's tag keeps to the side where the peak is not.
-    side = {"x": 0, "xanchor": "left"} if place > 0.6 else {"x": 1, "xanchor": "right"}
-    if on_axis:
-        figure.add_shape(limit_line(limit, theme))
-        height = {"yref": "y", "y": limit}
-    else:
-        text, height = f"{text}, far above", {"yref": "paper", "y": 1}
-    figure.add_annotation(tag(text, theme.on_limit, theme.limit, xref="x domain", yanchor="bottom", **side, **height))
+    if info.peak_bytes:
+        figure.add_annotation(tag(text, theme.ink, theme.paper, **mark) | {"borderpad": 1})
+    if info.budget_bytes is not None:
+        # Its tag keeps to the side where the peak is not.
+        add_budget(figure, theme, info.budget_bytes, unit, on_axis, left=place > 0.6)
 
 
 def _side(place: float) -> dict[str, str]:

@@ -8,10 +8,10 @@ import numpy as np
 
 from widgets.figures._columns import columns
 from widgets.figures._rows import Row, Table, draw_rows, rows_height
-from widgets.figures.frame import DASHES, LINE, framed, key, limit_line, plotly, tag, time_axis, unit_label, value_axis
+from widgets.figures.frame import DASHES, LINE, add_budget, framed, key, plotly, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme
 from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured
-from widgets.info.units import Unit, byte_unit, bytes_text, seconds_text
+from widgets.info.units import Unit, byte_unit, seconds_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -52,7 +52,7 @@ def draw(info: PredictedAndMeasured, theme: Theme) -> Figure:
         entries.append(("measured" if len(shown) == 1 else "measured, the last step in bold", theme.measured, LINE))
     figure.add_annotation(unit_label(theme, unit.name))
     figure.add_annotation(key(theme, entries))
-    _draw_budget(figure, info, theme, on_axis, unit)
+    add_budget(figure, theme, info.budget_bytes, unit, on_axis)
     draw_rows(figure, theme, times, 2, floor, below)
     draw_rows(figure, theme, streams, 3, floor, below)
     return figure
@@ -70,17 +70,6 @@ def _draw_curve(
             hovertemplate=f"%{{y:.4f}} {unit.name}",
         )
     )  # fmt: skip
-
-
-def _draw_budget(figure: Figure, info: PredictedAndMeasured, theme: Theme, on_axis: bool, unit: Unit) -> None:
-    text, height = f"budget {bytes_text(info.budget_bytes)}", {"yref": "y", "y": info.budget_bytes / unit.size}
-    if on_axis:
-        figure.add_shape(limit_line(info.budget_bytes / unit.size, theme))
-    else:
-        text, height = f"{text}, far above", {"yref": "paper", "y": 1, "yshift": -20}
-    figure.add_annotation(
-        tag(text, theme.on_limit, theme.limit, xref="x domain", x=1, xanchor="right", yanchor="bottom", **height)
-    )
 
 
 def _times(info: PredictedAndMeasured, theme: Theme, longest: float) -> Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from planner.errors import StowageError
 from widgets.figures.theme import FONT, Theme, escape, shorten, wrapped
 from widgets.info.stays import Axis
-from widgets.info.units import Unit, second_unit
+from widgets.info.units import Unit, bytes_text, second_unit
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -116,12 +116,18 @@ def tag(text: str, ink: str, fill: str | None = None, **place: Any) -> dict[str,
     return {"text": text, "showarrow": False, "font": {"size": 11, "color": ink}, **patch, **place}
 
 
-def limit_line(y: float, theme: Theme, **place: Any) -> dict[str, Any]:
-    """A line across the plot at a limit."""
-    return {
-        "type": "line", "xref": "x domain", "x0": 0, "x1": 1, "yref": "y", "y0": y, "y1": y,
-        "line": {"color": theme.limit, "width": 1.5}, **place,
-    }  # fmt: skip
+def add_budget(figure: Figure, theme: Theme, budget: int, unit: Unit, on_axis: bool, left: bool = False) -> None:
+    """Draw a budget in bytes as a line with its tag; where it lies far above all data, only the tag."""
+    text, height = f"budget {bytes_text(budget)}", {"yref": "y", "y": budget / unit.size}
+    if on_axis:
+        figure.add_shape(
+            type="line", xref="x domain", x0=0, x1=1, yref="y", y0=budget / unit.size, y1=budget / unit.size,
+            line={"color": theme.limit, "width": 1.5},
+        )  # fmt: skip
+    else:
+        text, height = f"{text}, far above", {"yref": "paper", "y": 1, "yshift": -20}
+    side = {"x": 0, "xanchor": "left"} if left else {"x": 1, "xanchor": "right"}
+    figure.add_annotation(tag(text, theme.on_limit, theme.limit, xref="x domain", yanchor="bottom", **side, **height))
 
 
 def key(theme: Theme, entries: Iterable[tuple[str, str, str]]) -> dict[str, Any]:

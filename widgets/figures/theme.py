@@ -7,6 +7,7 @@ colour blindness any two of these colours stay apart, and limits and stalls are 
 from __future__ import annotations
 
 import html
+import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -92,8 +93,8 @@ def get_theme(name: str) -> Theme:
 
 
 def escape(text: str) -> str:
-    """Text that a plot, a hover label or a graph shows as it is: no markup, no formula."""
-    return html.escape(text, quote=False).replace("$", "&#36;")
+    """Text that a plot, a hover label or a graph shows as it is: no markup, no formula, no template."""
+    return html.escape(text, quote=False).replace("$", "&#36;").replace("%", "&#37;")
 
 
 def mixed(colour: str, other: str, share: float) -> str:
@@ -108,7 +109,8 @@ def shorten(text: str, most: int) -> str:
 
 
 def wrapped(text: str, most: int) -> list[str]:
-    """Text in as few lines of at most so many letters as it takes, all about as long."""
+    """Text in as few lines of at most so many letters as it takes, all about as long; no unit leaves its number."""
+    text = re.sub(r"(\d) (?=%|[KMGT]?i?B\b|[mµn]?s\b)", "\\1\N{NO-BREAK SPACE}", text)
     lines = textwrap.wrap(text, most)
     while most > 1 and len(lines) > 1 and len(shorter := textwrap.wrap(text, most - 1)) == len(lines):
         lines, most = shorter, most - 1

@@ -58,9 +58,10 @@ class AddressMap:
             return f"{self.name} holds no memory at any time."
         moved = "none" if not self.moved else f"{self.moved:,}"
         verb = "are" if self.moved > 1 else "is"
+        storages = len(np.unique(self.storage))
         return (
-            f"{count_text(len(np.unique(self.storage)), 'storage')} share {bytes_text(self.peak_bytes)} of addresses "
-            f"within a budget of {bytes_text(self.budget_bytes)}; {moved} of them {verb} swapped; "
+            f"{count_text(storages, 'storage')} {'shares' if storages == 1 else 'share'} {bytes_text(self.peak_bytes)} "
+            f"of addresses within a budget of {bytes_text(self.budget_bytes)}; {moved} of them {verb} swapped; "
             f"{percent_text(1 - self.used_share)} of the area are gaps."
         )
 

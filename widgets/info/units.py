@@ -43,7 +43,7 @@ def seconds_text(seconds: float, digits: int = 3) -> str:
 
 def percent_text(share: float) -> str:
     """`66 %`; one decimal below ten."""
-    return f"{100 * share:.0f} %" if abs(share) >= 0.0995 else f"{100 * share:.1f} %"
+    return f"{100 * share:.0f} %" if abs(share) >= 0.0995 or not share else f"{100 * share:.1f} %"
 
 
 def count_text(number: int, noun: str) -> str:
