@@ -54,7 +54,7 @@ class Problem:
     Args:
         graph, machine: what and where.
         flow: the graph for kernels.
-        predecessors, successors: what must come before and after each op; ops that draw random numbers keep their order.
+        predecessors, successors: what must come before and after each op; random ops keep their order.
         seconds: `[ops]`, how long each op runs.
         copies: the host link.
         budget: device bytes, as asked for.

@@ -144,9 +144,13 @@ def _bytes_by_slot(plan: SwapPlan, graph: Graph) -> NDArray[np.int64]:
     """Bytes in use in every slot, and what stays when the step has ended."""
     n = len(plan.order)
     change = np.zeros(n + 1, np.int64)
+    arriving = {copy.storage for copy in plan.swap_ins if copy.start == 0}
     leaving = {copy.storage for copy in plan.swap_outs if copy.release == n}
+    steady = {stay.storage for stay in plan.residencies if stay.start == 0 and stay.storage not in arriving}
     for stay in plan.residencies:
-        change[stay.start] += graph.storages[stay.storage].bytes
-        if stay.stop < n or stay.storage in leaving:
-            change[stay.stop] -= graph.storages[stay.storage].bytes
+        storage = graph.storages[stay.storage]
+        change[stay.start] += storage.bytes
+        whole = (storage.persistent and storage.id in steady) or storage.id in graph.output_storages
+        if stay.stop < n or storage.id in leaving or not whole:
+            change[stay.stop] -= storage.bytes
     return np.cumsum(change)

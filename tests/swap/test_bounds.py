@@ -1,0 +1,70 @@
+"""Bounds that hold for any order, against figures worked out by hand."""
+
+import numpy as np
+import pytest
+
+from planner.graph import GraphBuilder, Kind, Phase
+from planner.swap import lower_bound
+from tests.swap.random_graphs import machine
+
+MB = 1_000_000
+
+
+def test_with_memory_enough_it_is_the_compute():
+    graph = hourglass(4)
+    assert lower_bound(graph, machine(), 100 * MB, np.full(len(graph.ops), 0.5)) == pytest.approx(len(graph.ops) / 2)
+
+
+def hourglass(width):
+    """So many values of 1 MB made one by one, one op that waits for all of them, then all are read again one by one."""
+    b = GraphBuilder("hourglass")
+    x = b.add_tensor("x", b.add_storage("x", 4, Kind.INPUT), (1,))
+    values = [b.add_tensor(f"v{i}", b.add_storage(f"v{i}", MB, Kind.ACTIVATION), (MB // 4,)) for i in range(width)]
+    marks = [b.add_tensor(f"m{i}", b.add_storage(f"m{i}", 4, Kind.ACTIVATION), (1,)) for i in range(2 * width + 1)]
+    for i, value in enumerate(values):
+        b.add_op(f"make {i}", "aten.op.default", [x], [value, marks[i]])
+    middle = marks[width]
+    b.add_op("middle", "aten.op.default", marks[:width], [middle])
+    for i, value in enumerate(values):
+        b.add_op(f"read {i}", "aten.op.default", [value, middle], [marks[width + 1 + i]], phase=Phase.BACKWARD)
+    return b.build(marks[width + 1 :])
+
+
+def test_what_lives_at_a_cut_and_does_not_fit_goes_out_before_it_and_comes_back_after():
+    graph = hourglass(10)
+    bound = lower_bound(graph, machine(1e9, 2e9, 0.0), 4 * MB, np.full(len(graph.ops), 1e-6))
+    away = 6 * MB / 1e9
+    assert bound == pytest.approx(2 * away, rel=1e-3)
+
+
+def test_compute_on_either_side_of_a_cut_hides_copies_of_that_side_only():
+    graph = hourglass(10)
+    seconds = np.array([1e-6 if op.phase is Phase.FORWARD else 0.01 for op in graph.ops])
+    bound = lower_bound(graph, machine(1e9, 2e9, 0.0), 4 * MB, seconds)
+    assert bound == pytest.approx(6 * MB / 1e9 + 0.1, rel=1e-3)
+
+
+def updated(count, changed=True):
+    """So many parameters of 1 MB, each read and, if asked for, updated."""
+    b = GraphBuilder("updated")
+    for i in range(count):
+        w = b.add_tensor(f"w{i}", b.add_storage(f"w{i}", MB, Kind.PARAMETER), (MB // 4,))
+        g = b.add_tensor(f"g{i}", b.add_storage(f"g{i}", 4, Kind.GRADIENT), (1,))
+        b.add_op(f"make {i}", "aten.op.default", [w], [g])
+        if changed:
+            after = b.add_tensor(f"w{i}'", b.tensors[w].storage, (MB // 4,))
+            b.add_op(f"update {i}", "aten.op.default", [w, g], [after], phase=Phase.OPTIMIZER)
+    return b.build()
+
+
+@pytest.mark.parametrize(("duplex", "expected"), [(2e9, 0.006), (1.5e9, 0.008)])
+def test_updated_state_that_does_not_fit_goes_both_ways_each_step(duplex, expected):
+    graph = updated(10)
+    bound = lower_bound(graph, machine(1e9, duplex, 0.0), 4 * MB, np.zeros(len(graph.ops)))
+    assert bound == pytest.approx(expected, rel=1e-3)
+
+
+def test_unchanged_state_only_comes_in():
+    graph = updated(10, changed=False)
+    bound = lower_bound(graph, machine(1e9, 1.5e9, 0.0), 4 * MB, np.zeros(len(graph.ops)))
+    assert bound == pytest.approx(0.006, rel=1e-3)

@@ -1,0 +1,60 @@
+"""Orders to plan for: each respects every dependency, and each is good for something."""
+
+import numpy as np
+from hypothesis import given, settings
+
+from planner.graph import GraphBuilder, Kind, Phase
+from planner.swap.orders import captured, grouped, orders, sunk
+from planner.swap.problem import state
+from tests.swap.random_graphs import machine, steps
+from tests.swap.test_plans import layered
+
+
+def problem(graph):
+    return state(graph, machine(), 1 << 30, np.ones(len(graph.ops)))
+
+
+@given(steps(12))
+@settings(max_examples=50, deadline=None)
+def test_every_order_runs_each_op_once_after_all_it_depends_on(step):
+    graph, _ = step
+    for _, order in orders(problem(graph)):
+        assert sorted(order.tolist()) == list(range(len(graph.ops)))
+        slot = np.argsort(order)
+        for op, before in enumerate(graph.dependencies):
+            assert all(slot[earlier] < slot[op] for earlier in before)
+
+
+def test_orders_that_are_the_same_are_tried_once():
+    b = GraphBuilder("one op")
+    b.add_op("op", "aten.op.default", [], [b.add_tensor("y", b.add_storage("y", 4, Kind.OUTPUT), (1,))])
+    assert [name for name, _ in orders(problem(b.build([0])))] == ["captured"]
+
+
+def test_sunk_updates_follow_their_gradients():
+    graph = layered(3)
+    names = [graph.ops[op].name for op in sunk(problem(graph))]
+    assert names[:5] == ["forward 0", "forward 1", "forward 2", "loss", "loss backward"]
+    for i in (2, 1, 0):
+        # the parameter is still read by its backward op, so the update comes right after both
+        at = names.index(f"update {i}")
+        assert {names[at - 1], names[at - 2]} == {f"backward {i}", f"weight gradient {i}"}
+    assert captured(problem(graph)).tolist() == list(range(len(graph.ops)))
+
+
+def test_the_grouped_order_stays_with_the_parameters_of_one_cell():
+    b = GraphBuilder("unrolled")
+    layers, steps_ = 3, 5
+    weights = [b.add_tensor(f"w{i}", b.add_storage(f"w{i}", 4096, Kind.PARAMETER), (1024,)) for i in range(layers)]
+    below = [b.add_tensor(f"x{t}", b.add_storage(f"x{t}", 64, Kind.INPUT), (16,)) for t in range(steps_)]
+    hidden = [None] * layers
+    for t in range(steps_):
+        value = below[t]
+        for i in range(layers):
+            y = b.add_tensor(f"y{i}{t}", b.add_storage(f"y{i}{t}", 64, Kind.ACTIVATION), (16,))
+            before = [value, weights[i]] + ([] if hidden[i] is None else [hidden[i]])
+            b.add_op(f"{i} at {t}", "aten.mm.default", before, [y], module=f"cell{i}", phase=Phase.FORWARD)
+            hidden[i] = value = y
+    graph = b.build([value])
+    cells = [int(graph.ops[op].name[0]) for op in grouped(problem(graph))]
+    assert cells == [0] * steps_ + [1] * steps_ + [2] * steps_
