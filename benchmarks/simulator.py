@@ -1,0 +1,93 @@
+"""How many plans a second the swap planner's kernels can judge and make, on one core, compilation left out.
+
+    python benchmarks/simulator.py [MODEL ...]
+
+`simulate` runs the three queues of a finished plan. `walk` decides who is away when, once over all slots; a plan takes
+a few walks until its end is like its start.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from planner.capture import capture
+from planner.machine import machine, op_seconds
+from planner.memory import parse_budget, step_peak
+from planner.swap.desk import Route
+from planner.swap.orders import sunk
+from planner.swap.problem import state
+from planner.swap.simulate import run_queues
+from planner.swap.steady import clock_of, walker
+from planner.swap.timing import copy_seconds, time_draft
+from planner.swap.walk import walk
+from planner.zoo import load
+
+MODELS = (
+    "wresnet:depth=152,widen=10,image=224,batch=64",
+    "rnn:layers=8,hidden=8192,batch=128",
+    "nasnet:cells=8,batch=64",
+)
+
+
+def per_second(work: Callable[[], object], seconds: float) -> float:
+    """How often it can be done in a second, tried for that long."""
+    work()
+    begin, count = perf_counter(), 0
+    while perf_counter() - begin < seconds:
+        work()
+        count += 1
+    return count / (perf_counter() - begin)
+
+
+def measure(model: str, budget: str, seconds: float) -> list[str]:
+    graph, device = capture(load(model)), machine("v100-16gb")
+    durations = op_seconds(graph, device)
+    problem = state(graph, device, parse_budget(budget, step_peak(graph, device.device.alignment)), durations)
+    one, order = walker(problem, sunk(problem)), sunk(problem)
+    nobody, bias = np.zeros(problem.storages, np.bool_), np.ones(problem.storages)
+    draft = one.draft(clock_of(problem, order), problem.memory, pinned=nobody)
+    if draft is None:
+        return [model, f"does not fit into {budget}"]
+    timing, gaps, work = time_draft(problem, draft), draft.gaps, copy_seconds(problem)[draft.gaps.storage]
+    outs, ins = timing.outs, timing.ins
+    queues = (
+        problem.seconds[order], gaps.ready[outs], gaps.release[outs], work[outs], gaps.reload[ins], gaps.use[ins],
+        work[ins], problem.copies.shared, np.empty((2, problem.ops + 1), np.int32),
+        timing.compute, timing.out_spans, timing.in_spans,
+    )  # fmt: skip
+    route = Route(order, problem.flow, one.uses, clock_of(problem, order), one.work, 1.0)
+    inherits, stays = draft.inherits.copy(), np.empty(problem.storages, np.bool_)
+    rates = (
+        per_second(lambda: run_queues(*queues), seconds),
+        per_second(
+            lambda: walk(route, draft.resident, nobody, problem.memory, bias, one.gaps, inherits, stays, one.desk),
+            seconds,
+        ),
+    )
+    return [model, str(problem.ops), str(len(outs) + len(ins)), *(f"{rate:,.0f}" for rate in rates)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=MODELS, metavar="MODEL")
+    parser.add_argument("--budget", default="16GB", help="device memory (default: 16GB)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long to try each (default: 2)")
+    arguments = parser.parse_args()
+    table = Table(title="Per second on one core", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("model", overflow="fold")
+    for heading in ("ops", "copies", "simulate /s", "walk /s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for model in arguments.models:
+        table.add_row(*measure(model, arguments.budget, arguments.seconds))
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
