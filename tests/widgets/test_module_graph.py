@@ -1,5 +1,7 @@
 """The folded model: what is folded, opened and linked, and whose bytes are whose."""
 
+from graphlib import TopologicalSorter
+
 import pytest
 
 from planner.graph import Phase
@@ -95,3 +97,13 @@ def test_an_activation_that_is_called_again_is_drawn_again() -> None:
     labels = [box.label for box in parts(info, opened)]
     assert labels.count("relu") == 3
     assert labels[-1] == "relu"
+
+
+@pytest.mark.parametrize("spec", [*SPECS, "nasnet:cells=1,filters=24,image=64"])
+def test_without_the_edges_that_go_back_there_is_no_circle(spec: str) -> None:
+    info = get_module_graph(real(spec)[1], 60)
+    forward = [edge for edge in info.edges if not edge.back]
+    TopologicalSorter(
+        {box: {edge.source for edge in forward if edge.target == box} for box in range(len(info.boxes))}
+    ).prepare()  # raises where there is a circle
+    assert len(forward) > len(info.edges) / 2

@@ -12,7 +12,8 @@ from xml.etree import ElementTree as Xml
 from widgets.figures.frame import SQUARE, TIMES
 from widgets.figures.theme import FONT, Theme, mixed, shorten, wrapped
 from widgets.info.groups import STACK
-from widgets.info.module_graph import Box, Edge, ModuleGraph
+from widgets.info.module_edges import Edge
+from widgets.info.module_graph import Box, ModuleGraph
 from widgets.info.units import bytes_text
 
 _WIDTH, _SIDE, _TOP_LINE, _LINE = 700, 12, 22, 16

@@ -4,7 +4,8 @@ from widgets.info.address_map import AddressMap, get_address_map
 from widgets.info.groups import Group
 from widgets.info.holders import Holder, get_holders
 from widgets.info.memory_by_kind import MemoryByKind, get_memory_by_kind
-from widgets.info.module_graph import Box, Edge, ModuleGraph, get_module_graph
+from widgets.info.module_edges import Edge
+from widgets.info.module_graph import Box, ModuleGraph, get_module_graph
 from widgets.info.predicted_and_measured import PredictedAndMeasured, get_predicted_and_measured
 from widgets.info.streams import Copy, Stall, Streams, get_streams
 

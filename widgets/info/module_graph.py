@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from planner.graph import Graph, Kind, module_tree
 from widgets.info.groups import GROUP_OF, STACK, Group
 from widgets.info.memory_by_kind import get_memory_by_kind
+from widgets.info.module_edges import Edge, find_edges
 from widgets.info.module_parts import Part, open_part, whole
 from widgets.info.stays import captured_stays
 from widgets.info.units import bytes_text, count_text, percent_text
@@ -48,16 +49,6 @@ class Box:
         where = ", ".join(self.paths[:3]) + (" …" if len(self.paths) > 3 else "")
         amounts = ", ".join(f"{group.value} {bytes_text(size)}" for group, size in self.bytes.items())
         return f"{where or self.label}: {count_text(self.ops, 'op')}; {amounts or 'nothing'} at the peak"
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """Bytes that boxes hand on in the forward pass; `back` where they go to a box that ran before, as in recurrence."""
-
-    source: int
-    target: int
-    bytes: int
-    back: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +115,7 @@ def get_module_graph(graph: Graph, most_boxes: int = 20) -> ModuleGraph:
         boxes.append(Box(-1, (), "batch", "", 1, False, 0, {Group.INPUT: there} if there else {}))
     inside = sum(box.total_bytes for box in boxes if box.parent < 0)
     return ModuleGraph(
-        graph.name, tuple(boxes), _edges(graph, parts, parents, opened, batch), peak.peak_bytes,
+        graph.name, tuple(boxes), find_edges(graph, parts, parents, opened, batch), peak.peak_bytes,
         peak.peak_bytes - inside,
     )  # fmt: skip
 
@@ -195,36 +186,3 @@ def op_label(target: str) -> str:
     """`add` for `aten.add.Tensor`."""
     parts = target.split(".")
     return (parts[1] if len(parts) > 1 else target).strip("_")
-
-
-def _edges(graph: Graph, parts: list[Part], parents: list[int], opened: set[int], batch: set[int]) -> tuple[Edge, ...]:
-    box_of = {op: box for box, part in enumerate(parts) if box not in opened for op in part.forward}
-    members = {box: _members(parts[box]) for box in opened if parts[box].count > 1}
-    rank = [min(part.forward, default=0) for part in parts] + [-1]
-    writer: dict[int, int] = {}
-    passed: dict[tuple[int, int], set[int]] = {}
-    for op in sorted(box_of):
-        target = box_of[op]
-        for storage in graph.reads[op]:
-            source = len(parts) if storage in batch else box_of[writer[storage]] if storage in writer else target
-            if source != target and not _crosses(writer.get(storage, -1), op, target, parents, members):
-                passed.setdefault((source, target), set()).add(storage)
-        writer |= dict.fromkeys(graph.writes[op], op)
-    return tuple(
-        Edge(source, target, sum(graph.storages[s].bytes for s in storages), rank[source] > rank[target])
-        for (source, target), storages in sorted(passed.items())
-    )
-
-
-def _members(part: Part) -> dict[int, int]:
-    return {op: number for number, module in enumerate(part.modules) for op in module.all_ops}
-
-
-def _crosses(source: int, target: int, box: int, parents: list[int], members: dict[int, dict[int, int]]) -> bool:
-    """Whether an op hands on to an op of another of the modules that an opened box stands for, as the fold says."""
-    while box >= 0:
-        inside = members.get(box, {})
-        if source in inside and inside[source] != inside[target]:
-            return True
-        box = parents[box]
-    return False
