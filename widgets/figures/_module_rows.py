@@ -55,7 +55,16 @@ def draw(info: ModuleGraph, theme: Theme) -> Svg:
         height=str(height), role="img", style=f"background:{theme.paper};max-width:100%;font:11px {FONT}",
     )  # fmt: skip
     svg.set("aria-label", info.summary)
-    arrow = _add(_add(svg, "defs"), "marker", id="to", viewBox="0 0 8 8", refX=7, refY=4, markerWidth=6, markerHeight=6)
+    arrow = _add(
+        _add(svg, "defs"),
+        "marker",
+        id=f"to{theme.third[1:]}",
+        viewBox="0 0 8 8",
+        refX=7,
+        refY=4,
+        markerWidth=6,
+        markerHeight=6,
+    )
     arrow.set("orient", "auto")
     _add(arrow, "path", d="M0 0L8 4L0 8z", fill=theme.third)
     title = _text(svg, _SIDE, _TOP_LINE, "Modules", theme.ink, size=14, weight=600)
@@ -155,7 +164,7 @@ def _draw_edge(
         turn = 4 if y1 > y0 else -4
         path = f"M{source.right} {y0}H{x - 4}Q{x} {y0} {x} {y0 + turn}V{y1 - turn}Q{x} {y1} {x - 4} {y1}H{target.right}"
     line = _add(svg, "path", d=path, fill="none", stroke=theme.third)
-    line.set("marker-end", "url(#to)")
+    line.set("marker-end", f"url(#to{theme.third[1:]})")
     if link.back:
         line.set("stroke-dasharray", "3 2")
     _add(line, "title").text = f"{bytes_text(link.bytes)} from {info.boxes[link.source].label}"
