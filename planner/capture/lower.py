@@ -87,8 +87,9 @@ class _Lowering:
         if _only_views(event):
             return
         if event.kernel in _REFUSED:
-            where = f"module {event.module}" if event.module else "the model"
-            raise StowageError(f"{event.target} in {where} changes the size of a tensor: make a new tensor there")
+            raise StowageError(
+                f"{event.target} in {_place(event)} changes the size of a tensor: make a new tensor there"
+            )
         if event.kernel in ALLOCATIONS:
             self.allocations[event.made[0].storage] = event
         elif event.mutated:
@@ -100,6 +101,11 @@ class _Lowering:
     def _lower_mutation(self, event: Event) -> None:
         mutated = event.mutated
         target = mutated[0]
+        if any(self.tensors.of_batch(layout) for layout in mutated):
+            raise StowageError(
+                f"{event.target} in {_place(event)} changes the batch in place, which the next step would not see: "
+                "clone it first"
+            )
         if event.made and event.made[0].storage != target.storage:
             self._add(event, updated=mutated)  # running statistics beside the results
             return
@@ -209,6 +215,10 @@ class _Lowering:
         name = f"{event.module}/{kernel}" if event.module else kernel
         self.names[name] += 1
         return name if self.names[name] == 1 else f"{name}#{self.names[name]}"
+
+
+def _place(event: Event) -> str:
+    return f"module {event.module}" if event.module else "the model"
 
 
 def _only_views(event: Event) -> bool:

@@ -101,17 +101,10 @@ def advance(scheduler: LRScheduler, count: int) -> None:
             scheduler.step()
 
 
-def detach_from_scheduler(optimizer: torch.optim.Optimizer) -> None:
-    """Free a copied optimizer of the `step` that a scheduler had put on the original, and that would step that one."""
-    optimizer.__dict__.pop("step", None)
-
-
 def _bodiless(scheduler: LRScheduler) -> LRScheduler:
     """A copy of a scheduler whose optimizer has no parameter of its own."""
     optimizer = scheduler.optimizer
     memo: dict[int, object] = {id(optimizer.state): {}}
     for group in optimizer.param_groups:
         memo.update({id(parameter): nn.Parameter(torch.empty(0)) for parameter in group["params"]})
-    copied = copy.deepcopy(scheduler, memo)
-    detach_from_scheduler(copied.optimizer)
-    return copied
+    return copy.deepcopy(scheduler, memo)

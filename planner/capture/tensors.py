@@ -34,6 +34,10 @@ class Tensors:
         """Whether it lies in a storage that is there before the step."""
         return layout.storage in self._held
 
+    def of_batch(self, layout: Layout) -> bool:
+        """Whether it lies in a tensor of the batch."""
+        return self.held(layout) and self.builder.storages[self._now[layout.storage]].kind is Kind.INPUT
+
     def exists(self, layout: Layout) -> bool:
         """Whether anything has been written where it lies."""
         return layout.storage in self._now

@@ -13,7 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from planner.capture import optimizers
 from planner.capture.batches import cut, tensor_leaves
 from planner.capture.members import members, plain_recurrence
-from planner.capture.schedules import advance, detach_from_scheduler
+from planner.capture.schedules import advance
 from planner.capture.step import Live, Step
 from planner.errors import StowageError
 from planner.graph import Kind, Phase
@@ -148,7 +148,6 @@ class TrainStep(Step):
         assert other.live is not None
         if isinstance(other.optimizer, torch.optim.Optimizer):
             assert other.live.optimizer is not None
-            detach_from_scheduler(other.live.optimizer)
             other.optimizer, other.scheduler = other.live.optimizer, other.live.scheduler
         return other
 

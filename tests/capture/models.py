@@ -102,6 +102,27 @@ class Habits(nn.Module):
         return shifted - self.mean
 
 
+class Mixtures(nn.Module):
+    """In place across types, numbers drawn and never used, memory filled without being read, a kernel given `out=`."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 6)
+
+    def forward(self, x):
+        low = self.linear(x).bfloat16()
+        low.add_(x)
+        low.mul_(torch.tensor(0.5))
+        torch.rand(3)
+        mask = torch.empty_like(x).bernoulli_(0.5)
+        room = torch.empty(4, 6)
+        room[:, :3] = x[:, :3]
+        room[:, 3:].fill_(2.0)
+        doubled = torch.empty(4, 6)
+        torch.mul(x, 2.0, out=doubled)
+        return low.float() * mask * room + doubled + x.clone().masked_fill_(mask.bool(), 0.0)
+
+
 def cross_entropy(model, batch):
     scores = model(batch[0])
     return F.cross_entropy(scores.flatten(0, -2), batch[1].flatten())
@@ -130,5 +151,6 @@ MODELS = {
     "recurrent": (Recurrent, tokens, cross_entropy),
     "library": (Library, tokens, cross_entropy),
     "transformer": (Transformer, tokens, cross_entropy),
+    "mixtures": (Mixtures, lambda: (torch.randn(4, 6),), mean_square),
     "habits": (Habits, lambda: (torch.randn(4, 6),), mean_square),
 }

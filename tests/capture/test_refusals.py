@@ -105,6 +105,20 @@ def test_an_error_in_the_backward_pass_says_so():
         capture(TrainStep(Around(Bad.apply), torch.randn(3, 4), loss=lambda model, x: model(x).sum()))
 
 
+def test_a_model_that_changes_its_batch_is_refused():
+    class Impolite(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner(lambda x: x.mul_(2))
+            self.linear = nn.Linear(12, 2)
+
+        def forward(self, x):
+            return self.linear(self.inner(x))
+
+    with pytest.raises(StowageError, match=r"aten\.mul_\.Tensor in module inner changes the batch in place"):
+        capture(TrainStep(Impolite(), (vectors()[0],), loss=mean_square))
+
+
 def on_a_gpu():
     return torch.zeros(6, 12, device="cuda"), torch.zeros(6, dtype=torch.int64, device="cuda")
 

@@ -184,6 +184,58 @@ def test_what_cannot_be_computed_straight_into_its_place_gets_temporary_memory(r
     assert residual.workspace_bytes(split.id) == sum(residual.storages[s].bytes for s in residual.writes[split.id])
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_every_tensor_is_made_by_at_most_one_op_and_lies_within_its_storage(name):
+    model, batch, loss = MODELS[name]
+    graph = capture(TrainStep(model, batch, loss=loss, optimizer=Adam()))
+    made = [tensor for op in graph.ops for tensor in op.outputs]
+    assert len(made) == len(set(made))
+    first = {tensor for tensor, _ in graph.program.state} | set(graph.program.batch)
+    assert first.isdisjoint(made)
+    for tensor in graph.tensors:
+        reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.strides, strict=True))
+        itemsize = getattr(torch, tensor.dtype).itemsize
+        assert (tensor.offset + reach + 1) * itemsize <= graph.storages[tensor.storage].bytes
+
+
+def test_a_write_to_a_part_of_a_tensor_reads_the_rest():
+    """Otherwise a planner could give it memory that does not hold the rest."""
+    model, batch, loss = MODELS["habits"]
+    graph = capture(TrainStep(model, batch, loss=loss))
+    writes = [
+        op for op in graph.ops if op.target in ("aten.copy_.default", "aten.fill_.Tensor") and op.phase == "forward"
+    ]
+    assert len(writes) == 2
+    for op in writes:
+        assert set(graph.writes[op.id]) <= set(graph.reads[op.id])
+
+
+def test_what_is_filled_without_being_read_has_no_input():
+    graph = capture(TrainStep(lambda: Perceptron(0.3), vectors, loss=cross_entropy))
+    drawn = next(op for op in graph.ops if op.random)
+    assert (drawn.inputs, drawn.attributes) == ((), "^0, 0.7")
+    assert not any("empty" in op.target for op in graph.ops)
+
+
+def test_running_statistics_are_updated_in_training_and_only_then(residual):
+    def updated(graph):
+        return {graph.storages[s].name for op in graph.ops for s in graph.writes[op.id] if graph.storages[s].held}
+
+    assert {"norm.running_mean", "norm.running_var", "norm.num_batches_tracked"} <= updated(residual)
+    assert updated(capture(InferenceStep(Residual, lambda: images()[0]))) == set()
+
+
+def test_an_input_read_in_two_ways_is_not_overwritten():
+    class Symmetric(nn.Module):
+        def forward(self, x):
+            y = x.exp()
+            return (y + y.t()) * 2
+
+    graph = capture(InferenceStep(Symmetric(), torch.randn(4, 4)))
+    overwrites = {op.name: len(op.overwrites) for op in graph.ops}
+    assert overwrites == {"exp": 0, "add": 0, "mul": 1}
+
+
 def test_a_model_larger_than_any_memory_is_captured_without_memory():
     def enormous():
         return nn.Sequential(*(nn.Linear(2**18, 2**18, bias=False) for _ in range(16)))
