@@ -72,7 +72,7 @@ class _Maker:
         clean = storage.held and (not resident or not self.writes[s])
         moved = bool(storage.held and not resident and (touches or output))
         start = 0 if resident else None
-        copied = []  # slots that a host place of a storage that is not held must span
+        copied = [[]]  # slots that each place on the host must span
         if not storage.held:
             start = touches[0]
         for place, slot in enumerate(touches):
@@ -80,7 +80,7 @@ class _Maker:
                 begin = self.between(touches[place - 1] + 1 if place else 0, slot)
                 start = max(begin, self.gap_from if place else 0)
                 self.ins.append(SwapIn(s, start, slot))
-                copied += [start - 1, slot]
+                copied[-1] += [start - 1, slot]
                 moved = True
             clean &= slot not in self.writes[s]
             more = place + 1 < len(touches)
@@ -107,15 +107,19 @@ class _Maker:
             elif start is not None:
                 release = self.between(max(last, start) + 1, self.n)
                 self.leave(s, start, last, release, clean, copied)
-                copied.append(self.n)
+                copied[-1].append(self.n)
                 moved = True
         elif start is not None:
             self.stays.append((s, start, self.between(max(last, start) + 1, self.n)))
         if storage.held and (moved or (clean and self.rng.random() < 0.2)):
             self.homes.append((s, -1, self.n))
-        elif not storage.held and copied:
-            low, high = min(copied), max(copied)
-            self.homes.append((s, self.between(max(-1, low - 1), low), self.between(high, min(self.n, high + 1))))
+        elif not storage.held and copied[0]:
+            before = -1
+            for span, after in zip(copied, [*map(min, copied[1:]), self.n], strict=True):
+                low, high = min(span), max(span)
+                begin, end = self.between(max(before, low - 1), low), self.between(high, min(after, high + 1))
+                self.homes.append((s, begin, end))
+                before = end
 
     def leave(self, s, start, last, release, clean, copied):
         """End a stay; a copy is made unless the host has a valid one, and sometimes even then."""
@@ -125,7 +129,9 @@ class _Maker:
             wrote = max((slot for slot in self.writes[s] if start <= slot <= last), default=-1)
             ready = self.between(max(wrote, min(arrival, release - 1)), release - 1)
             self.outs.append(SwapOut(s, ready, release))
-            copied += [ready, release]
+            if copied[-1] and max(copied[-1]) <= ready:
+                copied.append([])  # what lies there is of no more use, so the new copy may lie elsewhere
+            copied[-1] += [ready, release]
         return True
 
     def take_over(self):

@@ -47,3 +47,8 @@ def test_a_predicted_timeline_that_cannot_be_is_refused(fault):
 
 def test_a_plan_without_a_timeline_is_refused():
     assert validate(replace(plan(), predicted=None), step()) == ["the plan has no predicted timeline"]
+
+
+def test_samples_may_share_a_moment_and_copies_may_take_no_time():
+    still = replace(plan().predicted, sample_seconds=np.array([5.0, 5.0]), swap_in=np.array([[4.0, 4], [7, 8]]))
+    assert validate(replace(plan(), predicted=still), step()) == []

@@ -32,6 +32,13 @@ WRONG = {
     "ready after release": (lambda p: changed(p, "swap_outs", 0, ready=2), "ready at slot 2 and released at 2"),
     "used before start": (lambda p: changed(p, "swap_ins", 0, use=2), "starts at slot 3 for use at 2"),
     "workspace of nobody": (lambda p: replace(p, workspaces=((9, 64),)), "workspace of 64 bytes for op 9"),
+    "workspace beyond the ops": (lambda p: replace(p, workspaces=((5, 64), (7, 64))), "workspace of 64 bytes for op 7"),
+    "empty host place": (
+        lambda p: changed(p, "host_residencies", 1, stop=0),
+        "entry 1 of host_residencies lasts from slot 0 to 0, which is no span",
+    ),
+    "workspace of nothing": (lambda p: replace(p, workspaces=((3, 0), (5, 64))), "workspace of 0 bytes for op 3"),
+    "workspace twice": (lambda p: replace(p, workspaces=((5, 64), (5, 64))), "workspace of 64 bytes for op 5"),
     "small workspace": (lambda p: replace(p, workspaces=((5, 63),)), "op update needs a workspace of 64 bytes and"),
     "no workspace": (
         lambda p: replace(without(p, "residencies", 9), workspaces=()),
@@ -60,6 +67,14 @@ WRONG = {
         lambda p: without(p, "swap_ins", 0),
         "a is on the device from slot 3, where nothing makes it or copies it in",
     ),
+    "state from nowhere": (
+        lambda p: without(p, "swap_ins", 1),
+        "m is on the device from slot 5, where nothing makes it or copies it in",
+    ),
+    "there before it is made": (
+        lambda p: changed(p, "residencies", 7, start=0, offset=320),
+        "d is on the device from slot 0, where nothing makes it or copies it in",
+    ),
     "before it is made": (
         lambda p: changed(p, "residencies", 7, start=3, offset=320),
         "d is on the device from slot 3, where nothing makes it or copies it in",
@@ -72,6 +87,14 @@ WRONG = {
     ),
     "swap-out from nowhere": (
         lambda p: changed(p, "swap_outs", 0, release=3), "swap-out 0 of a does not end a residency of its own at slot 3"
+    ),
+    "copied out twice": (
+        lambda p: replace(p, swap_outs=(p.swap_outs[0], *p.swap_outs)),
+        "swap-out 1 of a does not end a residency of its own at slot 2",
+    ),
+    "copied in twice": (
+        lambda p: replace(p, swap_ins=(p.swap_ins[0], *p.swap_ins)),
+        "swap-in 1 of a does not begin a residency of its own at slot 3",
     ),
     "copied in too late": (
         lambda p: changed(p, "swap_ins", 0, use=6), "swap-in 0 of a is for use at slot 6, when its residency is over"
