@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="how long to try each (default: 2)")
     arguments = parser.parse_args()
     table = Table(title="Per second on one core", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("model", overflow="fold")
+    table.add_column("model", overflow="fold", min_width=16)
     for heading in ("ops", "copies", "simulate /s", "walk /s"):
         table.add_column(heading, justify="right", no_wrap=True)
     for model in arguments.models:

@@ -14,7 +14,7 @@ from planner.swap.ground import Ground, blank_ground
 from planner.swap.problem import Bytes, Flags, Seconds
 from planner.swap.steady import Walker
 
-_MOST_WALKS = 50
+_MOST_WALKS = 12
 
 
 @dataclass(frozen=True, eq=False)
