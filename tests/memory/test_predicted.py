@@ -14,7 +14,7 @@ TIMES = {
     "samples differ": ({"sample_bytes": np.zeros(3, int)}, "predicted.sample_bytes has shape (3,) and should"),
     "not a number": ({"seconds": float("nan")}, "predicted.seconds is nan, which is no length of a step"),
     "negative step": ({"seconds": -1.0}, "predicted.seconds is -1.0"),
-    "infinite": ({"swap_in": np.full((2, 2), np.inf)}, "predicted.swap_in holds what is negative or no finite number"),
+    "infinite": ({"swap_in": np.array([[4, 6], [7, np.inf]])}, "predicted.swap_in holds what is negative or no"),
     "negative bytes": ({"sample_bytes": np.array([-1, 0])}, "predicted.sample_bytes holds what is negative"),
     "too short": ({"seconds": 9.0}, "predicted.swap_out goes on after predicted.seconds"),
     "backwards": ({"swap_out": np.array([[3.0, 1], [9, 10]])}, "entry 0 of predicted.swap_out ends before it starts"),

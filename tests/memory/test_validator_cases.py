@@ -141,6 +141,52 @@ def test_memory_is_taken_over_only_from_what_is_done_with(reason):
     assert "op take in slot 1 needs old, which is not on the device then" in verdict(reason)
 
 
+def test_memory_that_is_copied_out_in_that_very_slot_is_not_taken_over():
+    copied = replace(
+        roomy(plan()),
+        host_residencies=(*plan().host_residencies, HostResidency(B, 1, 3, 128)),
+        swap_outs=(SwapOut(B, 1, 3), *plan().swap_outs),
+    )
+    assert "op back in slot 3 needs b, which is not on the device then" in complaints(copied)
+
+
+def test_state_that_is_there_at_the_start_does_not_leave_at_the_end():
+    left = replace(
+        roomy(plan()),
+        host_residencies=(*plan().host_residencies, HostResidency(W, -1, END, 128)),
+        swap_outs=(plan().swap_outs[0], SwapOut(W, 5, END), plan().swap_outs[1]),
+    )
+    assert "w is on the device when the step starts, but not when it ends" in complaints(left)
+
+
+def test_an_update_in_the_very_first_slot_makes_the_host_copy_stale_too():
+    build = GraphBuilder("first slot")
+    old = build.add_tensor("w", build.add_storage("w", 64, Kind.PARAMETER), [64])
+    build.add_op("update", "neg", [old], [build.add_tensor("w'", 0, [64])])
+    graph = build.build()
+    kept = replace(
+        plan(), graph=fingerprint(graph), order=(0,), workspaces=(), residencies=(Residency(0, 0, 1, 0),),
+        host_residencies=(HostResidency(0, -1, 1, 0),), swap_ins=(SwapIn(0, 0, 0),), swap_outs=(SwapOut(0, 0, 1),),
+        peak_bytes=64, host_bytes=64, predicted=seconds_each(1, 1, 1),
+    )  # fmt: skip
+    says = "w is not on the device when the step starts, and its host copy is not valid when it ends"
+    assert says not in validate(kept, graph)
+    assert says in validate(replace(kept, swap_outs=()), graph)
+
+
+def test_an_op_that_makes_nothing_takes_nothing_over():
+    build = GraphBuilder("nothing made")
+    whole = build.add_tensor("old", build.add_storage("old", 64, Kind.ACTIVATION), [64])
+    build.add_op("make", "rand", [], [whole])
+    build.add_op("look", "print", [whole], [], overwrites=[whole])
+    graph = build.build()
+    told = replace(
+        plan(), graph=fingerprint(graph), order=(0, 1), workspaces=(), host_residencies=(), swap_outs=(), swap_ins=(),
+        residencies=(Residency(0, 0, 1, 0),), peak_bytes=64, host_bytes=0, predicted=seconds_each(2, 0, 0),
+    )  # fmt: skip
+    assert validate(told, graph) == ["op look in slot 1 needs old, which is not on the device then"]
+
+
 def test_what_takes_no_memory_needs_no_residency():
     build = GraphBuilder("nothing")
     nothing = build.add_tensor("nothing", build.add_storage("nothing", 0, Kind.ACTIVATION), [0])
