@@ -49,7 +49,7 @@ def measure_matmul(device: torch.device, dtype: torch.dtype) -> float:
         torch.mm(a, b, out=out)
         _finish(device)
         seconds.append(time.perf_counter() - start)
-    return 2 * _MATMUL_SIZE**3 / typical(seconds)
+    return 2 * _MATMUL_SIZE**3 / _typical(seconds)
 
 
 def measure_memory(device: torch.device) -> float:
@@ -62,10 +62,10 @@ def measure_memory(device: torch.device) -> float:
         destination.copy_(source)
         _finish(device)
         seconds.append(time.perf_counter() - start)
-    return 2 * _COPY_BYTES / typical(seconds)
+    return 2 * _COPY_BYTES / _typical(seconds)
 
 
-def typical(seconds: Sequence[float]) -> float:
+def _typical(seconds: Sequence[float]) -> float:
     """The median of the faster third: other programs only ever make a call slower, and on a busy machine most calls."""
     return statistics.median(sorted(seconds)[: -(-len(seconds) // 3)])
 
@@ -95,7 +95,7 @@ def _copy_seconds(pairs: Sequence[tuple[Tensor, Tensor]]) -> float:
         thread.start()
     for thread in threads:
         thread.join()
-    return typical([max(together) for together in zip(*spans, strict=True)])
+    return _typical([max(together) for together in zip(*spans, strict=True)])
 
 
 def _copy(destination: Tensor, source: Tensor) -> None:
