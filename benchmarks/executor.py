@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from contextlib import closing
 from dataclasses import dataclass
 
 import torch
@@ -44,7 +45,8 @@ def measure(text: str, rounds: int) -> Row:
     graph = capture(step)
     plan = plan_swaps(graph, machine("cpu"), "100%")
     eager, planned = [], []
-    with Executor(graph, plan, CpuDevice(plan.peak_bytes, plan.host_bytes)) as executor:
+    with closing(CpuDevice(plan.peak_bytes, plan.host_bytes)) as device:
+        executor = Executor(graph, plan, device)
         executor.load(step.state())
         batch = step.batch_leaves()
         for number in range(rounds + 2):

@@ -117,7 +117,11 @@ def _resizes(bound: Bound, names: tuple[str, ...]) -> bool:
     That would write beyond the result's place. Tensors without memory tell it.
     """
     tensors = [*_tensors(bound.args), *_tensors(tuple(bound.kwargs.values()))]
-    key = bound.function, tuple((t.shape, t.stride(), t.dtype) for t in tensors), repr(_plain(bound.args))
+    key = (
+        bound.function,
+        tuple((t.shape, t.stride(), t.dtype) for t in tensors),
+        repr(_plain([bound.args, *bound.kwargs.items()])),
+    )
     if key not in _RESIZING:
         kwargs = {name: _bodiless(value) for name, value in bound.kwargs.items()}
         try:
@@ -143,7 +147,7 @@ def _tensors(value: Any) -> list[Tensor]:
 def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return None if isinstance(value, Tensor) else value
+    return None if isinstance(value, Tensor | float) else value  # no shape depends on a float, and some change
 
 
 def _bodiless(value: Any) -> Any:

@@ -89,7 +89,8 @@ class CpuDevice:
 
     def await_event(self, event: Event) -> None:
         """Block this thread until the event happens or a stream fails."""
-        event.wait()
+        if self._failure is None:  # else the event may have been cleared after the failure had set it
+            event.wait()
         if self._failure is not None:
             raise RuntimeError("a stream of the device has stopped") from self._failure
 

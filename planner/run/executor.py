@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -42,7 +41,7 @@ class StepRecord:
 
 
 class Executor:
-    """A plan on a device, ready to make steps; use it in a `with` statement, which ends the streams.
+    """A plan on a device, ready to make steps; whoever made the device closes it.
 
     Args:
         graph: the plan's graph, with its program; workspaces are the plan's.
@@ -121,18 +120,6 @@ class Executor:
         self._number += 1
         seconds = device.seconds(start, marks)
         return StepRecord(outputs, self._clock.timeline(seconds, *device.copy_seconds(start)))
-
-    def close(self) -> None:
-        """End the device's streams and give its memory back."""
-        self.device.close()
-
-    def __enter__(self) -> Executor:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _walk(self) -> list[Any]:
         marks: list[Any] = []

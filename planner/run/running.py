@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import torch
@@ -101,7 +102,8 @@ def run(
     _refuse_invalid(plan, graph)
     generator = torch.get_rng_state()
     try:
-        with Executor(graph, plan, CpuDevice(plan.peak_bytes, plan.host_bytes, link), stress=stress) as executor:
+        with closing(CpuDevice(plan.peak_bytes, plan.host_bytes, link)) as memory:
+            executor = Executor(graph, plan, memory, stress=stress)
             executor.load(step.state())
             twin = Twin(step) if check else None
             records = list(_steps(executor, step, steps, twin, report))

@@ -1,0 +1,102 @@
+"""A wrong plan never runs; were one to run, its wrong numbers would show."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+import torch
+
+from planner.capture import Step, capture
+from planner.errors import StowageError
+from planner.machine import machine, measure_ops
+from planner.memory import SwapPlan
+from planner.run import CpuDevice, Executor, run, same_bits
+from planner.run.compare import Twin
+from planner.swap import plan_swaps
+from tests.run.steps import convolutions, gpt, mlp
+
+
+def planned(step: Step, budget: str) -> SwapPlan:
+    graph = capture(step)
+    measured = measure_ops(graph, machine("cpu"))
+    graph = graph.with_workspaces({op: int(size) for op, size in enumerate(measured.workspace_bytes) if size})
+    return plan_swaps(graph, machine("cpu"), budget, seconds=measured.seconds)
+
+
+def loads_too_late(plan: SwapPlan) -> SwapPlan:
+    """No op waits for what is copied back for it."""
+    n = len(plan.order)
+    return replace(
+        plan,
+        swap_ins=tuple(replace(copy, use=n) for copy in plan.swap_ins),
+        host_residencies=tuple(replace(stay, stop=n) for stay in plan.host_residencies),
+    )
+
+
+def saves_too_early(plan: SwapPlan) -> SwapPlan:
+    """Copies leave before what they copy is made."""
+    return replace(
+        plan,
+        swap_outs=tuple(replace(copy, ready=-1) for copy in plan.swap_outs),
+        host_residencies=tuple(replace(stay, start=-1) for stay in plan.host_residencies),
+    )
+
+
+def shares_an_address(plan: SwapPlan) -> SwapPlan:
+    """The two that stay longest lie in one place."""
+    longest, other = sorted(plan.residencies, key=lambda stay: stay.start - stay.stop)[:2]
+    moved = tuple(replace(stay, offset=longest.offset) if stay is other else stay for stay in plan.residencies)
+    return replace(plan, residencies=moved)
+
+
+FAULTS = [loads_too_late, saves_too_early, shares_an_address]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("make", [mlp, convolutions, gpt])
+def test_a_faulty_plan_is_refused_and_would_have_shown(make: object, fault: object) -> None:
+    assert callable(make)
+    assert callable(fault)
+    step = make()
+    plan = planned(step, "45%")
+    faulty = fault(plan)
+    before = {key: value.clone() for key, value in step.state().items()}
+    with pytest.raises(StowageError, match="not valid"):
+        run(step, faulty)
+    assert all(same_bits(value, before[key]) for key, value in step.state().items())
+    assert _mismatches(step, plan) == ()
+    assert _mismatches(step, faulty) != ()
+
+
+def _mismatches(step: Step, plan: SwapPlan) -> tuple[str, ...]:
+    """Run a plan without asking the validator."""
+    with closing(CpuDevice(2 * plan.peak_bytes, plan.host_bytes)) as device:
+        executor = Executor(capture(step), plan, device, stress=True)
+        executor.load(step.state())
+        twin = Twin(step)
+        for number in range(3):
+            generator = torch.get_rng_state()
+            twin.step(number, generator, executor.step(step.batch_leaves()).outputs, executor.state())
+        return twin.mismatches
+
+
+def test_a_plan_that_forgets_temporary_memory_is_refused_in_its_first_step() -> None:
+    step = convolutions()
+    graph = capture(step).with_workspaces({})
+    plan = plan_swaps(graph, machine("cpu"), "45%")
+    plan = replace(plan, budget_bytes=plan.peak_bytes)
+    before = {key: value.clone() for key, value in step.state().items()}
+    with pytest.raises(StowageError, match="temporary memory"):
+        run(step, plan)
+    assert all(same_bits(value, before[key]) for key, value in step.state().items())
+
+
+def test_temporary_memory_may_use_what_the_budget_leaves() -> None:
+    step = convolutions()
+    graph = capture(step).with_workspaces({})
+    plan = plan_swaps(graph, machine("cpu"), "45%")
+    plan = replace(plan, budget_bytes=2 * plan.peak_bytes)
+    result = run(step, plan, steps=1)
+    assert plan.peak_bytes < result.peak_bytes <= plan.budget_bytes

@@ -1,0 +1,54 @@
+"""What is measured obeys the rules of the plan that was run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from planner.memory import SwapPlan, Timeline
+from planner.run import run
+from tests.run.steps import ALL
+
+
+@pytest.mark.parametrize("stress", [False, True])
+@pytest.mark.parametrize("model", ["convolutions", "lstm"])
+def test_spans_follow_each_other_and_wait_for_what_they_must(model: str, stress: bool) -> None:
+    result = run(ALL[model](), budget="35%", steps=2, stress=stress, link_bandwidth=1e9)
+    for timeline in result.timelines:
+        _check_order(result.plan, timeline)
+        _check_bytes(result.plan, timeline)
+    assert result.step_seconds == tuple(timeline.seconds for timeline in result.timelines)
+
+
+def _check_order(plan: SwapPlan, timeline: Timeline) -> None:
+    compute, outs, ins = timeline.compute, timeline.swap_out, timeline.swap_in
+    assert (len(compute), len(outs), len(ins)) == (len(plan.order), len(plan.swap_outs), len(plan.swap_ins))
+    for spans in (compute, outs, ins):
+        flat = spans.reshape(-1)
+        assert bool((np.diff(flat) >= 0).all())
+        assert bool((flat >= 0).all())
+        assert bool((flat <= timeline.seconds).all())
+    for (start, stop), copy in zip(outs, plan.swap_outs, strict=True):
+        assert copy.ready < 0 or start >= compute[copy.ready, 1]
+        assert bool((compute[copy.release :, 0] >= stop).all())
+    for (start, stop), copy in zip(ins, plan.swap_ins, strict=True):
+        assert bool((compute[: copy.start, 1] <= start).all())
+        assert bool((compute[copy.use :, 0] >= stop).all())
+        for (_, left), out in zip(outs, plan.swap_outs, strict=True):
+            assert out.release > copy.start or left <= start
+
+
+def _check_bytes(plan: SwapPlan, timeline: Timeline) -> None:
+    assert bool((np.diff(timeline.sample_seconds) > 0).all())
+    assert timeline.sample_seconds[0] == 0
+    assert timeline.sample_seconds[-1] <= timeline.seconds
+    assert bool((timeline.sample_bytes >= 0).all())
+    assert 0 < timeline.peak_bytes <= plan.peak_bytes
+    assert timeline.peak_bytes <= plan.predicted.peak_bytes
+    assert timeline.stall_seconds >= 0
+
+
+def test_the_measured_peak_counts_addresses_and_not_what_the_plan_says() -> None:
+    result = run(ALL["lstm"](), budget="50%", steps=1)
+    ends = [stay.offset for stay in result.plan.residencies]
+    assert max(ends) < result.peak_bytes <= result.plan.peak_bytes
