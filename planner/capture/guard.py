@@ -15,8 +15,8 @@ from planner.capture.step import Step
 from planner.errors import StowageError
 from planner.graph import Graph
 
-# Ops of a graph beside the one that eager runs: the second half of a split one, and what brings a new buffer home.
-_OURS = ("convolution_backward.weight", "copy.back")
+# Ops that eager does not make: the second half of a split one, and what keeps buffers and literals in their places.
+_OURS = ("convolution_backward.weight", "copy.back", "clone.literal")
 # Constants and the counters of an optimizer: a graph holds them as values.
 _READS = frozenset({"lift_fresh", "_local_scalar_dense"})
 

@@ -110,8 +110,9 @@ class _Lowering:
             self._add(event, updated=mutated)  # running statistics beside the results
             return
         whole = all(self.tensors.whole(layout) for layout in mutated)
-        free = not any(self.tensors.held(layout) for layout in mutated)
-        write_only = event.kernel in _WRITE_ONLY or (event.kwargs.get("out") == target and target not in event.args)
+        free = not any(self.tensors.held(layout) and not self.tensors.literal(layout) for layout in mutated)
+        changed = [layout.storage for layout in event.arguments if layout.storage in {m.storage for m in mutated}]
+        write_only = (event.kernel in _WRITE_ONLY or "out" in event.kwargs) and len(changed) == len(mutated)
         if write_only and whole:
             if free:
                 self.tensors.forget(mutated)
@@ -123,6 +124,9 @@ class _Lowering:
             self._read(target)
             self._add(event._replace(target=form), renamed=True)
             return
+        for layout in mutated:
+            if self.tensors.literal(layout):
+                self._clone(layout, event)
         # Memory that nobody has written yet holds nothing to read.
         self._add(event, in_place=True, unread=[layout for layout in mutated if not self.tensors.exists(layout)])
 
@@ -196,12 +200,21 @@ class _Lowering:
         if len(event.made) != 1 or not self.tensors.whole(event.made[0]):
             return
         for place, argument in enumerate(event.args):
-            if not isinstance(argument, Layout) or self.tensors.held(argument) or argument in event.args[:place]:
+            if not isinstance(argument, Layout) or argument in event.args[:place]:
+                continue
+            if self.builder.storages[self.builder.tensors[inputs[argument]].storage].held:
                 continue
             alike = argument[1:] == event.made[0][1:] and self.tensors.whole(argument)
             alone = all(other == argument for other in inputs if other.storage == argument.storage)
             if alike and alone and may_overwrite(event.target, place):
                 yield inputs[argument]
+
+    def _clone(self, layout: Layout, event: Event) -> None:
+        """Let a constant that a call changes be as it was before the next step: change a copy."""
+        size = self.trace.storage_bytes[layout.storage] // layout.dtype.itemsize
+        whole = Layout(layout.storage, (size,), (1,), 0, layout.dtype)
+        clone = Event(torch.ops.aten.clone.default, (whole,), {}, (whole,), event.phase, event.module, event.source)
+        self._add(clone, suffix=".literal", renamed=True)
 
     def _copy(self, source: Layout, target: Layout, module: str) -> None:
         """Bring what a module holds after the step to where it is looked for before the next."""

@@ -39,6 +39,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.events: list[Event] = []
         self.storage_bytes: list[int] = []
         self.constants: dict[int, tuple[Layout, torch.Tensor]] = {}
+        self.literals: set[int] = set()
         self.phase = Phase.FORWARD
         self.current: private.OpOverload | None = None
         self._fake = fake
@@ -56,6 +57,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func is torch.ops.aten.lift_fresh.default and not isinstance(args[0], private.FakeTensor):
             result = func(*args)
             layout = self.layout(result)
+            self.literals.add(layout.storage)
             with private.no_modes():
                 self.constants[layout.storage] = (layout, args[0].clone())
             return result

@@ -17,6 +17,7 @@ class Tensors:
         self._bytes = trace.storage_bytes
         self._kinds = {layout.storage: Kind.GRADIENT for layout in trace.gradients.values()}
         self._titles = {layout.storage: f"{name}.grad" for name, layout in trace.gradients.items()}
+        self._literals = trace.literals
         self._held: set[int] = set()
         self._now: dict[int, int] = {}
         self._version: list[int] = []
@@ -34,6 +35,10 @@ class Tensors:
         """Whether it lies in a storage that is there before the step."""
         return layout.storage in self._held
 
+    def literal(self, layout: Layout) -> bool:
+        """Whether it lies in a constant that must be the same before every step."""
+        return self.held(layout) and layout.storage in self._literals
+
     def of_batch(self, layout: Layout) -> bool:
         """Whether it lies in a tensor of the batch."""
         return self.held(layout) and self.builder.storages[self._now[layout.storage]].kind is Kind.INPUT
@@ -50,6 +55,7 @@ class Tensors:
         """Take the next write to these for the first."""
         for layout in written:
             self._now.pop(layout.storage, None)
+            self._held.discard(layout.storage)
 
     def get(self, layout: Layout, name: str = "") -> int:
         """The graph's tensor of a layout, as its storage is now."""
@@ -72,6 +78,7 @@ class Tensors:
     def write(self, layout: Layout, name: str, *, renamed: bool) -> int:
         """The tensor that a call makes, in a new storage if `renamed` or if there is none yet."""
         if renamed or layout.storage not in self._now:
+            self._held.discard(layout.storage)
             title = self._titles.get(layout.storage, name)
             self._now[layout.storage] = self._add_storage(
                 layout, title, self._kinds.get(layout.storage, Kind.ACTIVATION)

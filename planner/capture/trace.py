@@ -39,6 +39,7 @@ class Trace:
         outputs: layouts of what the step returns.
         gradients: by parameter name.
         constants: layouts and values of tensors that are neither held nor computed.
+        literals: storages of those among them that the step makes anew each time (`torch.tensor(0.5)`).
         modules: class name by module path.
         scalars: by reference, the parameter group, a parameter with the right count of steps, and the quantity.
     """
@@ -51,6 +52,7 @@ class Trace:
     outputs: list[Layout]
     gradients: dict[str, Layout]
     constants: list[tuple[Layout, torch.Tensor]]
+    literals: set[int]
     modules: dict[str, str]
     scalars: dict[ScalarRef, tuple[int, str, str]]
 
@@ -115,6 +117,7 @@ def trace(step: Step, progress: Progress) -> Trace:
             [recorder.layout(output) for output in outputs],
             gradients,
             list(recorder.constants.values()),
+            recorder.literals,
             classes,
             updates.scalars,
         )

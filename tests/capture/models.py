@@ -103,7 +103,7 @@ class Habits(nn.Module):
 
 
 class Mixtures(nn.Module):
-    """In place across types, numbers drawn and never used, memory filled without being read, a kernel given `out=`."""
+    """In place across types, numbers drawn and never used, memory filled unread, `out=`, literals changed."""
 
     def __init__(self):
         super().__init__()
@@ -120,6 +120,12 @@ class Mixtures(nn.Module):
         room[:, 3:].fill_(2.0)
         doubled = torch.empty(4, 6)
         torch.mul(x, 2.0, out=doubled)
+        row = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        row[0, 1:] += 1.0
+        factor = torch.tensor(2.0)
+        factor.mul_(row.sum())
+        room = room.t().contiguous().t() * factor
+        room.copy_(room.flip(0))
         return low.float() * mask * room + doubled + x.clone().masked_fill_(mask.bool(), 0.0)
 
 

@@ -210,6 +210,26 @@ def test_a_write_to_a_part_of_a_tensor_reads_the_rest():
         assert set(graph.writes[op.id]) <= set(graph.reads[op.id])
 
 
+def test_a_value_that_replaces_another_whole_gets_memory_of_its_own():
+    """So the two may lie apart, and nothing has to wait for the readers of the first."""
+
+    class Reusing(nn.Module):
+        def forward(self, x):
+            y = x.exp()
+            z = y.sin()
+            y.copy_(x.cos())
+            y.add_(1)
+            return z + y
+
+    graph = capture(InferenceStep(Reusing(), torch.randn(4)))
+    copied, added = (next(op for op in graph.ops if kernel in op.target) for kernel in ("copy_", "add."))
+    read = {op.name for op in graph.ops if set(graph.writes[copied.id]) & set(graph.reads[op.id])}
+    assert read == {added.name}
+    assert graph.writes[added.id] != graph.writes[copied.id]
+    assert added.target == "aten.add.Tensor"
+    assert graph.tensors[added.overwrites[0]].storage == graph.writes[copied.id][0]
+
+
 def test_what_is_filled_without_being_read_has_no_input():
     graph = capture(TrainStep(lambda: Perceptron(0.3), vectors, loss=cross_entropy))
     drawn = next(op for op in graph.ops if op.random)
