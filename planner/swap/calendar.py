@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from time import perf_counter
 from typing import NamedTuple
 
@@ -21,24 +22,25 @@ from planner.swap.timing import Timing, time_draft
 Progress = Callable[[float, str], None]
 
 #: How many times its own work a reload is given; what is best depends on how full the link is.
-LEADS = (1.0, 2.0, 0.6)
+LEADS = (1.0, 1.25, 1.5, 0.8, 2.0, 0.6)
 #: Storages that live for fewer slots than this are kept apart by the address walk.
 BRIEF = (30, 100, 10)
 #: Share of memory whose smallest persistent storages never leave: swapping them gains nothing and costs many walks.
 _PINNED_SHARE = 0.03
-_REPLANS = 3
 _TRIALS = 8
-_KEPT = 4
+_KEPT = 6
+_REPLANNED = 2
 _PACKED = 2
 _CLOSE = 1.0001
 _SHARE_OF_TRIALS = 0.7
 
 
 class Way(NamedTuple):
-    """A way to walk: an order and a lead."""
+    """A way to walk: an order, a lead, and whether copies out must be done in time."""
 
     walker: Walker
     lead: float
+    heed: bool
 
 
 @dataclass(eq=False)
@@ -68,7 +70,8 @@ class CalendarSearch:
     def plans(self) -> Iterator[SwapPlan]:
         """Plans of both kinds: walked by bytes and then packed, and walked with addresses; each a better one."""
         problem = self.problem
-        ways = [Way(walker(problem, order), lead) for _, order in orders(problem) for lead in LEADS]
+        walkers = [walker(problem, order) for _, order in orders(problem)]
+        ways = [Way(one, lead, heed) for lead in LEADS for one in walkers for heed in (True, False)]
         memory, best = problem.memory, np.inf
         for trial in range(_TRIALS):
             left = 1 - memory / problem.memory
@@ -99,29 +102,26 @@ class CalendarSearch:
         return best <= self.bound * _CLOSE or perf_counter() > self.deadline
 
     def _walked(self, ways: list[Way], memory: int) -> Iterator[tuple[Way, Draft, Timing]]:
-        """Walk every way, and again with the times that came of it while that helps."""
-        for way in ways:
-            clock, best = clock_of(self.problem, way.walker.order), np.inf
-            for _ in range(_REPLANS):
-                draft = way.walker.draft(clock, memory, lead=way.lead, pinned=self.pinned, bias=self.bias)
-                if draft is None:
-                    break
+        """Walk every way, and the fastest ones again with the times that came of it."""
+        found: list[tuple[float, Way, Seconds]] = []
+        ideal = [(way, clock_of(self.problem, way.walker.order)) for way in ways]
+        for way, clock in chain(ideal, _fastest(found)):
+            draft = way.walker.draft(clock, memory, lead=way.lead, heed=way.heed, pinned=self.pinned, bias=self.bias)
+            if draft is not None:
                 timing = time_draft(self.problem, draft)
                 self.evaluations += 1
                 yield way, draft, timing
                 if self._done(timing.seconds):
                     return
-                if timing.seconds >= best / _CLOSE:
-                    break
-                clock, best = timing.clock, timing.seconds
+                found.append((timing.seconds, way, timing.clock))
 
     def _addressed(self, ways: list[Way]) -> Iterator[tuple[Placed, Timing]]:
         """Walk every way with addresses."""
-        for way in ways:
-            with_ground, clock = settler(way.walker), clock_of(self.problem, way.walker.order)
+        for one, lead in dict.fromkeys((way.walker, way.lead) for way in ways):
+            with_ground, clock = settler(one), clock_of(self.problem, one.order)
             for brief in BRIEF:
                 for anchored in (self.pinned, None):
-                    placed = with_ground.draft(clock, lead=way.lead, brief=brief, anchored=anchored)
+                    placed = with_ground.draft(clock, lead=lead, brief=brief, anchored=anchored)
                     if placed is not None:
                         timing = time_draft(self.problem, placed.draft)
                         self.evaluations += 1
@@ -139,3 +139,9 @@ def small_held(problem: Problem) -> Flags:
     pinned = np.zeros(problem.storages, np.bool_)
     pinned[small[np.cumsum(flow.bytes[small]) <= _PINNED_SHARE * problem.memory]] = True
     return pinned
+
+
+def _fastest(found: list[tuple[float, Way, Seconds]]) -> Iterator[tuple[Way, Seconds]]:
+    """The ways that were fastest by the time one asks, each with the times that came of it."""
+    for _, way, clock in sorted(found, key=lambda one: one[0])[:_REPLANNED]:
+        yield way, clock

@@ -21,7 +21,8 @@ class Route(NamedTuple):
     """What a walk follows: the op in each slot, the graph, when storages are touched, and what is thought of time.
 
     `clock[i]` is when slot `i` is thought to begin, its last entry the end; `work[s]` is how many seconds storage `s`
-    takes on the link, and a reload is given `lead` times that.
+    takes on the link, and a reload is given `lead` times that. With `heed`, a storage whose copy out could not be done
+    in time stays where there is another.
     """
 
     order: Ints
@@ -30,6 +31,7 @@ class Route(NamedTuple):
     clock: Seconds
     work: Seconds
     lead: float
+    heed: bool
 
 
 class Desk(NamedTuple):
@@ -37,7 +39,8 @@ class Desk(NamedTuple):
 
     Per storage: where it is (`state`), whether its host copy is `valid`, its next use (`cursor`, into the uses), the
     slot that last wrote it (`written`), its latest `gap`, the slot its latest reload is for (`returns`), the last slot
-    that it was `pinned` in, and whom choosing `spared`. `queue` orders those on the device by their next use.
+    that it was `pinned` in, and how `late` it would be. `spared` lists whom choosing passed over; `queue` orders those
+    on the device by their next use.
     Per slot: the first gap whose reload begins in it (`head`); per gap the next such one (`following`).
     """
 
@@ -49,10 +52,12 @@ class Desk(NamedTuple):
     returns: Ints
     pinned: Ints
     spared: Ints
+    late: Seconds
     head: Ints
     following: Ints
     queue: Queue
     calendar: Calendar
+    outgoing: Calendar
 
 
 def blank_desk(ops: int, storages: int, gaps: int) -> Desk:
@@ -60,14 +65,15 @@ def blank_desk(ops: int, storages: int, gaps: int) -> Desk:
     state, cursor, written, gap, returns, pinned, spared = (np.empty(storages, np.int32) for _ in range(7))
     return Desk(
         state, np.empty(storages, np.bool_), cursor, written, gap, returns, pinned, spared,
-        np.empty(ops + 1, np.int32), np.empty(gaps, np.int32), blank_queue(gaps + storages), blank_calendar(),
+        np.empty(storages), np.empty(ops + 1, np.int32), np.empty(gaps, np.int32), blank_queue(gaps + storages),
+        blank_calendar(), blank_calendar(),
     )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
 def open_step(route: Route, resident: Flags, on_demand: bool, gaps: Gaps, desk: Desk, width: float) -> int:
     """Put every storage where it is when the step starts and plan the way in of what is away; returns the gaps."""
-    order, flow, uses, clock, work, lead = route
+    order, flow, uses, clock, work, lead, _ = route
     desk.head[:] = -1
     for s in range(flow.bytes.shape[0]):
         desk.state[s], desk.valid[s], desk.cursor[s], desk.written[s] = UNMADE, False, uses.start[s], -1

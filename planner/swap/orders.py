@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.graph import Graph, Kind, Phase
-from planner.swap.problem import Flags, Ints, Problem
+from planner.swap.problem import Flags, Ints, Problem, turned
 
 Ids = NDArray[np.int64]
 
@@ -68,20 +68,38 @@ def _groups(graph: Graph) -> Ids:
 
 
 def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
-    """List scheduling: ops without a group first, then the current group, then the group whose op is earliest."""
-    before, after = problem.predecessors, problem.successors
-    waits = np.diff(before.start).tolist()
+    """List scheduling: ops without a group first, then the current group, then the group whose op is earliest.
+
+    What an optimizer does before it needs a gradient waits until something needs it.
+    """
+    before = [column.tolist() for column in np.split(problem.predecessors.items, problem.predecessors.start[1:-1])]
+    after = turned(before)
+    pulled = _needs_no_gradient(problem.graph, before)
+    waits = [sum(not pulled[earlier] for earlier in ops) for ops in before]
     ready: dict[int, list[tuple[bool, int]]] = {}
+    order: list[int] = []
+    done = [False] * problem.ops
 
     def push(op: int) -> None:
         heapq.heappush(ready.setdefault(int(groups[op]), []), (bool(late[op]), op))
 
+    def emit(op: int) -> None:
+        stack = [op]
+        while stack:
+            missing = [earlier for earlier in before[stack[-1]] if not done[earlier]]
+            if missing:
+                stack += reversed(missing)
+            elif done[stack[-1]]:
+                stack.pop()
+            else:
+                done[stack[-1]] = True
+                order.append(stack.pop())
+
     for op in range(problem.ops):
-        if not waits[op]:
+        if not waits[op] and not pulled[op]:
             push(op)
-    order = np.empty(problem.ops, np.int32)
     current = -1
-    for slot in range(problem.ops):
+    while any(ready.values()):
         if ready.get(-1):
             group = -1
         elif ready.get(current):
@@ -90,10 +108,19 @@ def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
             group = min((group for group, ops in ready.items() if ops), key=lambda group: ready[group][0][1])
             current = group
         _, op = heapq.heappop(ready[group])
-        order[slot] = op
-        for k in range(after.start[op], after.start[op + 1]):
-            follower = int(after.items[k])
+        emit(op)
+        for follower in after[op]:
             waits[follower] -= 1
-            if not waits[follower]:
+            if not waits[follower] and not pulled[follower]:
                 push(follower)
-    return order
+    for op in range(problem.ops):
+        emit(op)
+    return np.array(order, np.int32)
+
+
+def _needs_no_gradient(graph: Graph, before: list[list[int]]) -> list[bool]:
+    """Per op, whether it and all before it are the optimizer's: such as the decay of a momentum."""
+    found: list[bool] = []
+    for op in graph.ops:
+        found.append(op.phase is Phase.OPTIMIZER and all(found[earlier] for earlier in before[op.id]))
+    return found

@@ -71,3 +71,34 @@ def book(calendar: Calendar, width: float, seconds: float, earliest: float, unti
         booked[b - 1] = width
         free[b] = b - 1
         left -= room
+
+
+@njit(cache=True, nogil=True)
+def finish_ahead(calendar: Calendar, width: float, seconds: float, earliest: float, reserve: bool) -> float:
+    """When a copy that may begin at `earliest` would be done, going forwards; past the end, infinity.
+
+    A calendar is booked either this way or the other, never both.
+    """
+    free, booked = calendar.free, calendar.booked
+    b = min(int(earliest / width), _BUCKETS)
+    left = seconds
+    while True:
+        root = b
+        while free[root] != root:
+            root = free[root]
+        while free[b] != root:
+            free[b], b = root, free[b]
+        b = root
+        if b == _BUCKETS:
+            return np.inf
+        room = width - booked[b]
+        if left <= room:
+            done = b * width + booked[b] + left
+            if reserve:
+                booked[b] += left
+            return float(done)
+        left -= room
+        if reserve:
+            booked[b] = width
+            free[b] = b + 1
+        b += 1

@@ -56,7 +56,7 @@ class Settler:
             happens as long as each op's own storages fit.
         """
         one, problem, flow = self.walker, self.walker.problem, self.walker.problem.flow
-        route = Route(one.order, flow, one.uses, clock, one.work, lead)
+        route = Route(one.order, flow, one.uses, clock, one.work, lead, False)
         inherits = np.empty(problem.ops, np.int32)
         nobody = np.zeros(problem.storages, np.bool_)
         fixed = nobody if anchored is None else anchored

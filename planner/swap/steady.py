@@ -35,7 +35,14 @@ class Walker:
     desk: Desk = field(repr=False)
 
     def draft(
-        self, clock: Seconds, memory: int, *, lead: float = 1.0, pinned: Flags, bias: Seconds | None = None
+        self,
+        clock: Seconds,
+        memory: int,
+        *,
+        lead: float = 1.0,
+        heed: bool = False,
+        pinned: Flags,
+        bias: Seconds | None = None,
     ) -> Draft | None:
         """Find who is away when, so that the storages on the device are the same at both ends of the step.
 
@@ -43,6 +50,7 @@ class Walker:
             clock: `[slots + 1]`, when each slot is thought to begin, and the end.
             memory: aligned bytes, at most the problem's.
             lead: a reload is given this many times its work.
+            heed: whether a storage stays whose copy out could not be done in time.
             pinned: `[storages]`, held storages that never leave.
             bias: `[storages]`, factor on the time until a storage's next use; above 1 leaves sooner.
 
@@ -52,7 +60,7 @@ class Walker:
         problem, flow = self.problem, self.problem.flow
         if bias is None:
             bias = np.ones(problem.storages)
-        route = Route(self.order, flow, self.uses, clock, self.work, lead)
+        route = Route(self.order, flow, self.uses, clock, self.work, lead, heed)
         inherits = np.empty(problem.ops, np.int32)
         stays = np.zeros(problem.storages, np.bool_)
         fleeting = flow.held & ~flow.stateful

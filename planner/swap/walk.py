@@ -7,13 +7,19 @@ SwapAdvisor (ASPLOS 2020) section 4.2 has the two-pass walk this one grew out of
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from planner.swap.desk import AWAY, DONE, HERE, UNMADE, Desk, Route, arrive, open_step, put_off
 from planner.swap.gaps import NEVER, Gaps
 from planner.swap.problem import Flags, Ints, Seconds
 from planner.swap.queue import pop_last, push
-from planner.swap.reserve import book, open_calendar
+from planner.swap.reserve import book, finish_ahead, open_calendar
+
+#: Lateness of a storage that cannot be back in time.
+_TOO_SOON = 1e6
+#: Among how many storages one is looked for that is not late at all.
+_LOOKED_AT = 32
 
 
 @njit(cache=True, nogil=True)
@@ -44,9 +50,10 @@ def walk(
     Returns:
         The number of gaps and -1, or where slot `i` cannot be made to fit, 0 and `i`.
     """
-    order, flow, uses, clock, work, lead = route
+    order, flow, uses, clock, work, lead, heed = route
     n, m = order.shape[0], flow.bytes.shape[0]
     width = open_calendar(clock, desk.calendar)
+    open_calendar(clock, desk.outgoing)
     state, valid, cursor, written, gap, returns = (
         desk.state, desk.valid, desk.cursor, desk.written, desk.gap, desk.returns,
     )  # fmt: skip
@@ -81,7 +88,7 @@ def walk(
                 used += flow.bytes[s]
         spared = 0
         while used > memory:
-            s, queued, spared = _choose(route, desk, i, queued, spared)
+            s, queued, spared = _choose(route, desk, width, i, queued, spared)
             if s < 0:
                 return 0, i
             state[s] = AWAY
@@ -91,6 +98,8 @@ def walk(
                 continue
             gaps.storage[count], gaps.ready[count], gaps.release[count] = s, written[s], i
             gaps.copy[count] = not valid[s]
+            if heed and not valid[s]:
+                finish_ahead(desk.outgoing, width, work[s], clock[written[s] + 1], True)
             valid[s], gap[s] = True, count
             if cursor[s] < uses.start[s + 1]:
                 v = uses.slot[cursor[s]]
@@ -143,29 +152,46 @@ def _enqueue(route: Route, pinned: Flags, bias: Seconds, desk: Desk, s: int, que
 
 
 @njit(cache=True, nogil=True)
-def _choose(route: Route, desk: Desk, i: int, queued: int, spared: int) -> tuple[int, int, int]:
-    """The storage that is missed last and can be back in time, or -1, and the numbers of entries and of spared ones.
+def _choose(route: Route, desk: Desk, width: float, i: int, queued: int, spared: int) -> tuple[int, int, int]:
+    """The storage that is missed last of those that leave and return in time, or -1, and the entries and spared ones.
 
-    What was in the queue before it is noted as spared, to be queued again.
+    Where none is in time among the few that are missed last, the one of them that is least late. What was in the queue
+    before the chosen one is noted as spared, to be queued again.
     """
-    uses, clock = route.uses, route.clock
-    fallback = -1
+    fallback, least, looked = -1, np.inf, 0
     for k in range(spared):
         s = desk.spared[k]
         if desk.state[s] == HERE and desk.pinned[s] != i:
-            fallback = s
-            break
-    while queued > 0:
+            looked += 1
+            if desk.late[s] < least:
+                fallback, least = s, desk.late[s]
+    while queued > 0 and (looked < _LOOKED_AT or fallback < 0):
         s, version, queued = pop_last(desk.queue, queued)
         if desk.state[s] != HERE or desk.cursor[s] != version:
             continue  # has been used or has left since
         if desk.pinned[s] != i:
-            if desk.returns[s] > i or version == uses.start[s + 1]:
+            late = _lateness(route, desk, width, s, i)
+            if late <= 0:
                 return s, queued, spared
-            if clock[uses.slot[version]] - clock[i] >= 2 * route.lead * route.work[s]:
-                return s, queued, spared
-            if fallback < 0:
-                fallback = s
+            looked += 1
+            desk.late[s] = late
+            if late < least:
+                fallback, least = s, late
         desk.spared[spared] = s
         spared += 1
     return fallback, queued, spared
+
+
+@njit(cache=True, nogil=True)
+def _lateness(route: Route, desk: Desk, width: float, s: int, i: int) -> float:
+    """Seconds by which ops would wait if a storage left now; where it cannot return in time, more than any step."""
+    uses, clock, c = route.uses, route.clock, desk.cursor[s]
+    if desk.returns[s] > i:
+        return 0.0
+    late = 0.0
+    if c < uses.start[s + 1] and clock[uses.slot[c]] - clock[i] < 2 * route.lead * route.work[s]:
+        late = _TOO_SOON - (clock[uses.slot[c]] - clock[i])
+    if route.heed and not desk.valid[s]:
+        done = finish_ahead(desk.outgoing, width, route.work[s], clock[desk.written[s] + 1], False)
+        late += max(0.0, min(done, 2 * clock[clock.shape[0] - 1]) - clock[i])
+    return late
