@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from queue import SimpleQueue
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from planner.machine.types import Link
 _COPY_BYTES = 64 * 2**20
 _SMALL_BYTES = 4096
 _REPEATS = 9
+_HANDOVERS = 60
 _MATMUL_SIZE = 1536
 
 
@@ -28,13 +30,14 @@ def measure_link(device: torch.device, other: torch.device | None = None) -> Lin
         other: a second device instead of host memory.
 
     Returns:
-        Bandwidth of one direction alone and of both together, and the time of the smallest copy.
+        Bandwidth of one direction alone and of both together, and what the smallest copy takes from being handed to
+        its thread until that is heard of.
     """
     one_way = [_pair(device, other, _COPY_BYTES)]
     both_ways = [*one_way, _pair(device, other, _COPY_BYTES)[::-1]]
     bandwidth = _COPY_BYTES / _copy_seconds(one_way)
     together = 2 * _COPY_BYTES / _copy_seconds(both_ways)
-    latency = _copy_seconds([_pair(device, other, _SMALL_BYTES)])
+    latency = _handover_seconds(*_pair(device, other, _SMALL_BYTES))
     # a link is never slower for carrying both directions, nor more than twice as fast; timing noise may say so
     return Link(bandwidth, min(max(together, bandwidth), 2 * bandwidth), latency)
 
@@ -96,6 +99,29 @@ def _copy_seconds(pairs: Sequence[tuple[Tensor, Tensor]]) -> float:
     for thread in threads:
         thread.join()
     return _typical([max(together) for together in zip(*spans, strict=True)])
+
+
+def _handover_seconds(source: Tensor, destination: Tensor) -> float:
+    work: SimpleQueue[threading.Event | None] = SimpleQueue()
+
+    def serve() -> None:
+        with _own_stream(source, destination):
+            while (done := work.get()) is not None:
+                _copy(destination, source)
+                done.set()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    seconds = []
+    for _ in range(_HANDOVERS):
+        done = threading.Event()
+        began = time.perf_counter()
+        work.put(done)
+        done.wait()
+        seconds.append(time.perf_counter() - began)
+    work.put(None)
+    thread.join()
+    return _typical(seconds)
 
 
 def _copy(destination: Tensor, source: Tensor) -> None:

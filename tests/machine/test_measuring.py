@@ -19,7 +19,7 @@ from planner import zoo
 from planner.capture import InferenceStep, TrainStep, capture
 from planner.capture.kernels import writes_directly
 from planner.errors import StowageError
-from planner.graph import Graph
+from planner.graph import Graph, GraphBuilder, Kind
 from planner.machine import machine, measure_ops
 from planner.machine.signatures import signature
 from planner.machine.stretches import stretches
@@ -132,25 +132,27 @@ def test_ops_that_do_the_same_share_one_measurement() -> None:
     assert len(by_signature) < len(graph.ops) / 2
 
 
-def test_a_signature_tells_shapes_strides_and_in_place_updates_apart() -> None:
-    def step(loss: Callable[[nn.Module, Tensor], Tensor], size: int = 4) -> set[str]:
-        graph = capture(InferenceStep(_Function(loss), torch.zeros(size, size)))
-        return {signature(graph, op) for op in graph.ops}
+def addition(*, size: int = 4, strides: tuple[int, int] = (4, 1), attributes: str = "", update: bool = False) -> str:
+    builder = GraphBuilder("one addition")
+    storage = builder.add_storage("a", 1024, Kind.PARAMETER)
+    a = builder.add_tensor("a", storage, (size, size), strides=strides)
+    where = storage if update else builder.add_storage("b", 1024, Kind.ACTIVATION)
+    b = builder.add_tensor("b", where, (size, size))
+    builder.add_op("addition", "aten.add.Tensor", [a], [b], attributes=attributes)
+    graph = builder.build()
+    return signature(graph, graph.ops[0])
 
-    class _Function(nn.Module):
-        def __init__(self, function: Callable[[nn.Module, Tensor], Tensor]) -> None:
-            super().__init__()
-            self.function = function
 
-        def forward(self, x: Tensor) -> Tensor:
-            return self.function(self, x)
-
-    plain = step(lambda m, x: x + 1.0)
-    assert plain == step(lambda m, x: x + 1.0)
-    assert plain != step(lambda m, x: x + 1.0, size=5)
-    assert plain != step(lambda m, x: x.t() + 1.0)
-    assert plain != step(lambda m, x: x + 2.0)
-    assert plain != step(lambda m, x: x.add_(1.0))
+def test_a_signature_tells_shapes_strides_arguments_and_in_place_updates_apart() -> None:
+    different = [
+        addition(),
+        addition(size=3),
+        addition(strides=(1, 4)),
+        addition(attributes="$0, 2.0"),
+        addition(update=True),
+    ]
+    assert len(set(different)) == len(different)
+    assert addition() == addition()
 
 
 @given(limit=st.integers(1, 400_000))
