@@ -126,6 +126,14 @@ class Step:
         """
         raise TypeError("only a TrainStep or an InferenceStep can be run")
 
+    def advance(self, count: int) -> None:
+        """Take note of steps that were made elsewhere, so that what changes from step to step goes on from there.
+
+        Args:
+            count: how many.
+        """
+        self.materialize().steps += count
+
     def groups(self, model: nn.Module) -> list[tuple[dict[str, Any], list[str]]]:
         """Per parameter group, the hyperparameters and the names of the parameters; none for inference."""
         del model

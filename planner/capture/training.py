@@ -121,13 +121,9 @@ class TrainStep(Step):
         return loss
 
     def advance(self, count: int) -> None:
-        """Take note of steps that were made elsewhere, so that learning rates go on from there.
-
-        Args:
-            count: how many.
-        """
+        """Take note of steps that were made elsewhere; the learning-rate schedule goes on from there."""
+        super().advance(count)
         live = self.materialize()
-        live.steps += count
         if live.scheduler is not None:
             advance(live.scheduler, count)
 

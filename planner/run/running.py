@@ -178,7 +178,7 @@ def _write_back(step: Step, executor: Executor, steps: int) -> None:
     with torch.no_grad():
         for key, value in executor.state().items():
             live[key].copy_(value)
-    step.materialize().steps += steps
+    step.advance(steps)
 
 
 def _silent(share: float, doing: str) -> None:
