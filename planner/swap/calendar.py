@@ -134,7 +134,7 @@ class CalendarSearch:
 def small_held(problem: Problem) -> Flags:
     """The smallest storages that live over steps, together at most a small share of memory."""
     flow = problem.flow
-    small = np.flatnonzero(flow.stateful & (flow.bytes > 0))
+    small = np.intersect1d(np.flatnonzero(flow.stateful), flow.touches.items)
     small = small[np.argsort(flow.bytes[small], kind="stable")]
     pinned = np.zeros(problem.storages, np.bool_)
     pinned[small[np.cumsum(flow.bytes[small]) <= _PINNED_SHARE * problem.memory]] = True

@@ -52,11 +52,11 @@ def stays_of(flow: Flow, uses: Uses, resident: Flags, gaps: Gaps, inherits: Ints
     stop, before = np.empty(room, np.int32), np.full(room, -1, np.int32)
     opened = np.full(m, -1, np.int32)
     for s in range(m):
-        if uses.start[s] < uses.start[s + 1]:
-            if not flow.held[s]:
-                opened[s] = uses.slot[uses.start[s]]
-            elif resident[s]:
-                opened[s] = 0
+        touched = uses.start[s] < uses.start[s + 1]
+        if touched and not flow.held[s]:
+            opened[s] = uses.slot[uses.start[s]]
+        elif resident[s] and flow.bytes[s] > 0 and (touched or flow.kept[s]):
+            opened[s] = 0
     r = 0
     for k in range(count):
         s = gaps.storage[k]

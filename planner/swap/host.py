@@ -22,7 +22,8 @@ def host_residencies(problem: Problem, draft: Draft) -> list[HostResidency]:
         else:
             start, stop = spans.get(s, (ready, ready))
             spans[s] = (start, max(stop, n if reload == NEVER else use))
-    for s in np.flatnonzero(flow.held & flow.kept & (np.diff(draft.uses.start) == 0) & (flow.bytes > 0)).tolist():
+    untouched = (np.diff(draft.uses.start) == 0) & ~draft.resident
+    for s in np.flatnonzero(flow.held & flow.kept & untouched & (flow.bytes > 0)).tolist():
         spans[s] = (-1, n)  # returned as it was, and never on the device
     who = sorted(spans)
     lower = np.array([spans[s][0] for s in who], np.int32)

@@ -63,7 +63,7 @@ class Walker:
         route = Route(self.order, flow, self.uses, clock, self.work, lead, heed)
         inherits = np.empty(problem.ops, np.int32)
         stays = np.zeros(problem.storages, np.bool_)
-        fleeting = flow.held & ~flow.stateful
+        fleeting = flow.held & ~flow.stateful & (np.diff(self.uses.start) > 0)
         resident = pinned | fleeting
         for attempt in range(_MOST_WALKS):
             count, stuck = walk(route, resident, pinned, memory, bias, self.gaps, inherits, stays, self.desk)
