@@ -45,9 +45,7 @@ def main() -> None:
             paper, predicted = batch / samples_per_second, sum(spent.values())
             factors.append(predicted / paper)
             shares = [f"{100 * spent[kind] / predicted:.0f}" for kind in shown]
-            table.add_row(
-                name, str(batch), f"{paper:.2f}", f"{predicted:.2f}", f"{factors[-1]:.3f}", *shares
-            )
+            table.add_row(name, str(batch), f"{paper:.2f}", f"{predicted:.2f}", f"{factors[-1]:.3f}", *shares)
     console.print(table)
     console.print(f"Largest deviation of the factor from 1: {100 * max(abs(factor - 1) for factor in factors):.1f} %")
     console.print(f"Peak {device.flops['float32'] / 1e12:g} TFLOP/s, {device.memory_bandwidth / 1e9:g} GB/s, ", end="")
