@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from planner.capture import capture
-from planner.machine import machine
+from planner.machine import machine, timed
 from planner.run import CpuDevice, Executor
 from planner.swap import plan_swaps
 from planner.zoo import load
@@ -25,7 +25,7 @@ from planner.zoo import load
 #: About half a second a step on two cores, and many small ops.
 MODELS = {
     "wresnet:depth=50,image=96,batch=16": 1.03,
-    "gpt:layers=6,hidden=512,heads=8,sequence=256,vocabulary=5000": 1.03,
+    "gpt:layers=4,hidden=512,heads=8,sequence=256,vocabulary=5000": 1.03,
     "rnn:layers=2,hidden=256,steps=20": 1.00,
 }
 
@@ -43,7 +43,8 @@ class Row:
 def measure(text: str, rounds: int) -> Row:
     step = load(text)
     graph = capture(step)
-    plan = plan_swaps(graph, machine("cpu"), "100%")
+    ready = timed(graph, machine("cpu"))
+    plan = plan_swaps(ready.graph, machine("cpu"), "100%", seconds=ready.seconds)
     eager, planned = [], []
     with closing(CpuDevice(plan.peak_bytes, plan.host_bytes)) as device:
         executor = Executor(graph, plan, device)
@@ -78,7 +79,7 @@ def main() -> None:
         goal = f"{MODELS[text]:.2f}" if text in MODELS else ""
         numbers = f"{row.eager:.3f}", f"{row.planned:.3f}", f"{row.planned / row.eager:.3f}", goal, f"{row.spread:.3f}"
         table.add_row(text, str(row.ops), *numbers)
-    Console().print(table)
+    Console(width=130).print(table)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import torch
 
 from planner.capture import Step, capture
 from planner.errors import StowageError
-from planner.machine import machine, measure_ops
+from planner.machine import machine, timed
 from planner.memory import SwapPlan
 from planner.run import CpuDevice, Executor, run, same_bits
 from planner.run.compare import Twin
@@ -19,10 +19,8 @@ from tests.run.steps import convolutions, gpt, mlp
 
 
 def planned(step: Step, budget: str) -> SwapPlan:
-    graph = capture(step)
-    measured = measure_ops(graph, machine("cpu"))
-    graph = graph.with_workspaces({op: int(size) for op, size in enumerate(measured.workspace_bytes) if size})
-    return plan_swaps(graph, machine("cpu"), budget, seconds=measured.seconds)
+    ready = timed(capture(step), machine("cpu"))
+    return plan_swaps(ready.graph, machine("cpu"), budget, seconds=ready.seconds)
 
 
 def loads_too_late(plan: SwapPlan) -> SwapPlan:

@@ -9,7 +9,7 @@ from torch import nn
 from planner.capture import TrainStep, capture
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.machine import machine, measure_ops
+from planner.machine import machine, timed
 from planner.memory import validate
 from planner.run import run
 from planner.run.randomness import reordered
@@ -30,16 +30,10 @@ def backwards_order(graph: Graph) -> list[int]:
     return order
 
 
-def with_measured_workspaces(step: TrainStep) -> Graph:
-    graph = capture(step)
-    sizes = measure_ops(graph, machine("cpu")).workspace_bytes
-    return graph.with_workspaces({op: int(size) for op, size in enumerate(sizes) if size})
-
-
 @pytest.mark.parametrize("stress", [False, True])
 def test_branches_that_change_places_keep_their_dropout(stress: bool) -> None:
     step = branches()
-    graph = with_measured_workspaces(step)
+    graph = timed(capture(step), machine("cpu")).graph
     plan = resident_plan(graph, backwards_order(graph))
     assert validate(plan, graph) == []
     assert reordered(graph, plan)
@@ -68,7 +62,7 @@ class Weighted(nn.Module):
 def test_draws_that_depend_on_values_are_not_moved() -> None:
     step = TrainStep(Weighted, lambda: torch.randn(4, 8), loss=lambda model, batch: model(batch))
     assert run(step, steps=2, check=True).mismatches == ()
-    graph = with_measured_workspaces(step)
+    graph = timed(capture(step), machine("cpu")).graph
     plan = resident_plan(graph, backwards_order(graph))
     assert reordered(graph, plan)
     with pytest.raises(StowageError, match="captured order"):
