@@ -14,6 +14,7 @@ from planner.memory import SwapPlan
 from planner.swap.draft import Draft
 from planner.swap.finish import finish_draft, finish_placed
 from planner.swap.orders import orders
+from planner.swap.prefetch import prefetched
 from planner.swap.problem import Flags, Problem, Seconds
 from planner.swap.settle import Placed, settler
 from planner.swap.steady import Walker, clock_of, walker
@@ -30,7 +31,8 @@ _PINNED_SHARE = 0.03
 _TRIALS = 8
 _KEPT = 6
 _REPLANNED = 2
-_PACKED = 2
+_AS_FAST = 1.002
+_STEP = 0.998
 _CLOSE = 1.0001
 _SHARE_OF_TRIALS = 0.7
 
@@ -41,6 +43,15 @@ class Way(NamedTuple):
     walker: Walker
     lead: float
     heed: bool
+
+
+class Walked(NamedTuple):
+    """What came of walking a way; `early` says whether reloads were then moved as early as memory allows."""
+
+    way: Way
+    early: bool
+    draft: Draft
+    timing: Timing
 
 
 @dataclass(eq=False)
@@ -76,13 +87,13 @@ class CalendarSearch:
         for trial in range(_TRIALS):
             left = 1 - memory / problem.memory
             self.progress(_SHARE_OF_TRIALS * trial / _TRIALS, f"planning with {left:.1%} of the memory left to packing")
-            found = sorted(self._walked(ways, memory), key=lambda one: one[2].seconds)
-            ways = list(dict.fromkeys(way for way, _, _ in found))[:_KEPT] or ways
+            found = sorted(self._walked(ways, memory), key=lambda one: one.timing.seconds)
+            ways = list(dict.fromkeys(one.way for one in found))[:_KEPT] or ways
             too_high = []
-            for _, draft, timing in found[:_PACKED]:
-                if timing.seconds >= best / _CLOSE:
+            for one in self._worth_packing(found):
+                if one.timing.seconds >= best / _CLOSE:
                     break
-                plan, height = finish_draft(problem, draft, timing, "calendar")
+                plan, height = finish_draft(problem, one.draft, one.timing, "calendar")
                 if plan is None:
                     too_high.append(height)
                 else:
@@ -90,30 +101,40 @@ class CalendarSearch:
                     yield plan
             if not too_high or self._done(best):
                 break
-            # where packing overshoots, the next walks get that much less memory
-            memory = int(memory * problem.memory / min(too_high)) // problem.alignment * problem.alignment
+            # where packing overshoots, the next walks get that much less memory and a little less again
+            memory = int(_STEP * memory * problem.memory / min(too_high)) // problem.alignment * problem.alignment
         if not self._done(best):
             self.progress(_SHARE_OF_TRIALS, "placing while planning")
             fastest = min(self._addressed(ways), key=lambda one: one[1].seconds, default=None)
             if fastest is not None and fastest[1].seconds < best:
                 yield finish_placed(problem, *fastest, "calendar")
 
+    def _worth_packing(self, found: list[Walked]) -> list[Walked]:
+        """The fastest with and without prefetching; of two that are as fast, the one that leaves memory empty first."""
+        lazy = [one for one in found if not one.early][:1]
+        early = [one for one in found if one.early][:1]
+        if lazy and early and early[0].timing.seconds < lazy[0].timing.seconds / _AS_FAST:
+            return early + lazy
+        return lazy + early
+
     def _done(self, best: float) -> bool:
         return best <= self.bound * _CLOSE or perf_counter() > self.deadline
 
-    def _walked(self, ways: list[Way], memory: int) -> Iterator[tuple[Way, Draft, Timing]]:
+    def _walked(self, ways: list[Way], memory: int) -> Iterator[Walked]:
         """Walk every way, and the fastest ones again with the times that came of it."""
-        found: list[tuple[float, Way, Seconds]] = []
+        found: list[Walked] = []
         ideal = [(way, clock_of(self.problem, way.walker.order)) for way in ways]
         for way, clock in chain(ideal, _fastest(found)):
             draft = way.walker.draft(clock, memory, lead=way.lead, heed=way.heed, pinned=self.pinned, bias=self.bias)
-            if draft is not None:
-                timing = time_draft(self.problem, draft)
+            if draft is None:
+                continue
+            for early in (False, True):
+                tried = prefetched(self.problem.flow, draft, memory) if early else draft
+                found.append(Walked(way, early, tried, time_draft(self.problem, tried)))
                 self.evaluations += 1
-                yield way, draft, timing
-                if self._done(timing.seconds):
+                yield found[-1]
+                if self._done(found[-1].timing.seconds):
                     return
-                found.append((timing.seconds, way, timing.clock))
 
     def _addressed(self, ways: list[Way]) -> Iterator[tuple[Placed, Timing]]:
         """Walk every way with addresses."""
@@ -141,7 +162,7 @@ def small_held(problem: Problem) -> Flags:
     return pinned
 
 
-def _fastest(found: list[tuple[float, Way, Seconds]]) -> Iterator[tuple[Way, Seconds]]:
+def _fastest(found: list[Walked]) -> Iterator[tuple[Way, Seconds]]:
     """The ways that were fastest by the time one asks, each with the times that came of it."""
-    for _, way, clock in sorted(found, key=lambda one: one[0])[:_REPLANNED]:
-        yield way, clock
+    for one in sorted(found, key=lambda one: one.timing.seconds)[:_REPLANNED]:
+        yield one.way, one.timing.clock

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numba import njit
 
-from planner.swap.gaps import NEVER, Gaps
+from planner.swap.draft import Draft, bytes_by_slot, stays_of
+from planner.swap.gaps import NEVER, Gaps, first_gaps
 from planner.swap.problem import Bytes, Flow
+
+
+def prefetched(flow: Flow, draft: Draft, memory: int) -> Draft:
+    """A draft like the one given, with every reload as early as memory in bytes allows."""
+    gaps = first_gaps(draft.gaps, len(draft.gaps.storage))
+    stays = stays_of(flow, draft.uses, draft.resident, gaps, draft.inherits)
+    prefetch(flow, gaps, bytes_by_slot(flow, stays, len(draft.order)), memory)
+    return replace(draft, gaps=gaps)
 
 
 @njit(cache=True, nogil=True)

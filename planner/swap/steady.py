@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.swap.desk import Desk, Route, blank_desk
-from planner.swap.draft import Draft, bytes_by_slot, leave_unused, stays_of
+from planner.swap.draft import Draft, leave_unused
 from planner.swap.gaps import Gaps, blank_gaps, first_gaps
-from planner.swap.prefetch import prefetch
 from planner.swap.problem import Flags, Ints, Problem, Seconds
 from planner.swap.uses import Uses, uses_of
 from planner.swap.walk import walk
@@ -80,8 +79,6 @@ class Walker:
                 resident &= (stays | fleeting) & ~idle
         else:
             return None
-        held = bytes_by_slot(flow, stays_of(flow, self.uses, resident, found, inherits), problem.ops)
-        prefetch(flow, found, held, memory)
         return Draft(self.order, self.uses, resident, found, inherits)
 
 
