@@ -35,8 +35,7 @@ def bound_of(problem: Problem) -> float:
     sizes = np.array([storage.bytes for storage in graph.storages], np.int64)
     writer = np.full(problem.storages, -1, np.int32)
     for op in reversed(range(problem.ops)):
-        for storage in (*graph.writes[op], graph.ops[op].workspace):
-            writer[storage] = op
+        writer[list(graph.writes[op])] = op
     compute = problem.ideal_seconds
     steady = _persistent_bound(problem.flow, sizes, problem.budget, problem.copies)
     before = graph.dependencies
