@@ -84,7 +84,7 @@ def _unroll(cell: nn.Module, values: Sequence[Tensor]) -> list[Tensor]:
 
 
 def rnn(
-    *, layers: int = 2, hidden: int = 256, steps: int = 20, classes: int = 1000, batch: int = 32,
+    *, layers: int = 2, hidden: int = 512, steps: int = 20, classes: int = 1000, batch: int = 16,
     optimizer: Optimizer = "sgd", seed: int = 0,
 ) -> TrainStep:  # fmt: skip
     """LSTM network, unrolled over its steps; RNN-8-8K is `layers=8,hidden=8192`.
@@ -110,7 +110,7 @@ def rnn(
 
 
 def brnn(
-    *, layers: int = 2, hidden: int = 256, steps: int = 20, classes: int = 1000, batch: int = 32,
+    *, layers: int = 2, hidden: int = 512, steps: int = 20, classes: int = 1000, batch: int = 16,
     optimizer: Optimizer = "sgd", seed: int = 0,
 ) -> TrainStep:  # fmt: skip
     """LSTM network in both directions, unrolled over its steps; BRNN-4-8K is `layers=4,hidden=8192`.
