@@ -77,7 +77,11 @@ def arrays(graph: Graph) -> GraphArrays:
         written = graph.writes[op.id]
         if op.overwrites and written and written[0] not in created:
             creates[op.id] = written[0]
-            donors = dict.fromkeys(graph.tensors[tensor].storage for tensor in op.overwrites)
+            # read through another tensor as well, its memory cannot go
+            elsewhere = {graph.tensors[tensor].storage for tensor in op.inputs if tensor not in op.overwrites}
+            donors = dict.fromkeys(
+                storage for tensor in op.overwrites if (storage := graph.tensors[tensor].storage) not in elsewhere
+            )
             overwrites.append(tuple(donors))
         else:
             overwrites.append(())
