@@ -25,6 +25,7 @@ from torch import Tensor
 
 from planner.capture import torch_private as private
 from planner.capture.program import Call
+from planner.errors import StowageError
 
 _ATEN = torch.ops.aten
 #: Arguments that a result already decides.
@@ -168,6 +169,8 @@ def _run_and_copy(
         values = (values,)
     for result, value in zip(results, values, strict=True):
         if result is not None and value is not None:
+            if value.dtype is not result.dtype:  # a copy would round
+                raise StowageError(f"{target} returns {value.dtype} and was captured as {result.dtype}; report this op")
             result.copy_(value)
 
 

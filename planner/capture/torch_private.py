@@ -55,15 +55,29 @@ def quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
+_NORMALISATIONS = frozenset({
+    torch.ops.aten.native_layer_norm.default, torch.ops.aten.native_batch_norm.default,
+    torch.ops.aten.native_group_norm.default,
+})  # fmt: skip
+
+
 def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call an operator on fake tensors.
 
     PyTorch's fake form of the grouped product, which mixtures of experts use, refuses all but bfloat16, unlike its
-    kernels.
+    kernels. Those of normalisations overlook that the CPU's kernels, given an input of low precision and parameters of
+    a higher one, keep mean and deviation in the higher.
     """
     if target is torch.ops.aten._grouped_mm.default and args[0].dtype is not torch.bfloat16:
         return _grouped_product(*args, **kwargs)
-    return target(*args, **kwargs)
+    result = target(*args, **kwargs)
+    if target in _NORMALISATIONS and args[0].device.type == "cpu":
+        others = [value.dtype for value in args[1:] if isinstance(value, torch.Tensor)]
+        statistics = others[0] if others else args[0].dtype
+        return (result[0], *(value.to(statistics) for value in result[1:]))
+    if target is torch.ops.aten.native_group_norm_backward.default and result[0] is not None:
+        return (result[0].to(args[1].dtype), *result[1:])
+    return result
 
 
 def _grouped_product(

@@ -39,6 +39,23 @@ class Branches(nn.Module):
         return self.last(narrow + wide.reshape(len(x), 4, 24).sum(1))
 
 
+class Normalisations(nn.Module):
+    """Under autocast the statistics of each are more precise than what they are statistics of; a tied weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.scores = nn.Embedding(40, 32), nn.Linear(32, 40, bias=False)
+        self.scores.weight = self.words.weight
+        self.layers = nn.ModuleList(nn.Conv1d(32, 32, 3, padding=1) for _ in range(3))
+        self.norms = nn.ModuleList([nn.BatchNorm1d(32), nn.GroupNorm(4, 32), nn.LayerNorm(12)])
+
+    def forward(self, words: Tensor) -> Tensor:
+        x = self.words(words).transpose(1, 2)
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = x + norm(layer(x))
+        return self.scores(x.transpose(1, 2))
+
+
 def mlp() -> TrainStep:
     return zoo.load("mlp:layers=8,hidden=96,batch=32,optimizer=adam")
 
@@ -66,6 +83,18 @@ def branches(lr: float = 1e-2) -> TrainStep:
         lambda: (torch.randn(16, 32), torch.randn(16, 1)),
         loss=lambda model, batch: mse_loss(model(batch[0]), batch[1]),
         optimizer=AdamW(lr=lambda step: lr / (step + 1)),
+    )
+
+
+def normalisations() -> TrainStep:
+    return TrainStep(
+        Normalisations,
+        lambda: (torch.randint(0, 40, (8, 12)), torch.randint(0, 40, (8, 12))),
+        loss=lambda model, batch: cross_entropy(model(batch[0]).flatten(0, 1), batch[1].flatten()),
+        optimizer=AdamW(lr=1e-3, amsgrad=True),
+        autocast=torch.bfloat16,
+        clip_norm=0.5,
+        micro_batches=2,
     )
 
 

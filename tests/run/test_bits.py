@@ -8,7 +8,7 @@ import torch
 from planner.capture import InferenceStep, TrainStep, capture
 from planner.errors import StowageError
 from planner.run import run, same_bits
-from tests.run.steps import ALL, branches, convolutions
+from tests.run.steps import ALL, branches, convolutions, normalisations
 
 
 @pytest.mark.parametrize("budget", ["100%", "50%", "30%"])
@@ -44,6 +44,12 @@ def test_two_runs_in_a_row_go_on_where_the_first_ended() -> None:
     second = run(step, plan=first.plan, steps=2)
     torch.manual_seed(5)
     assert [*first.losses, *second.losses] == [float(other.eager()) for _ in range(4)]
+
+
+def test_low_precision_clipping_and_micro_batches_have_eagers_bits() -> None:
+    result = run(normalisations(), budget="70%", check=True, stress=True)
+    assert result.mismatches == ()
+    assert result.plan.swap_ins
 
 
 def test_changing_learning_rates_are_followed() -> None:
