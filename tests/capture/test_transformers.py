@@ -8,7 +8,6 @@ from planner.capture import AdamW, TrainStep, capture, compare_with_eager
 from planner.graph import check
 from tests.capture.interpreter import differences
 
-
 SMALL = {
     "vocab_size": 60, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
 }  # fmt: skip
