@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 
 import pytest
@@ -65,10 +65,8 @@ def test_a_faulty_plan_is_refused_and_would_have_shown(make: object, fault: obje
         run(step, faulty)
     assert all(same_bits(value, before[key]) for key, value in step.state().items())
     assert _mismatches(step, plan) == ()
-    try:
+    with suppress(IndexError):  # poison may be taken for a word
         assert _mismatches(step, faulty) != ()
-    except IndexError:
-        pass  # poison was taken for a word
 
 
 def _mismatches(step: Step, plan: SwapPlan) -> tuple[str, ...]:
