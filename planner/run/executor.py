@@ -116,10 +116,9 @@ class Executor:
             marks.append(device.mark())
             if self._pins is not None:
                 self._pins.pin(-1)
-            outputs = self._held.outputs()
         self._number += 1
         seconds = device.seconds(start, marks)
-        return StepRecord(outputs, self._clock.timeline(seconds, *device.copy_seconds(start)))
+        return StepRecord(self._held.outputs(), self._clock.timeline(seconds, *device.copy_seconds(start)))
 
     def _walk(self) -> list[Any]:
         marks: list[Any] = []

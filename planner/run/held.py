@@ -51,7 +51,7 @@ class Held:
         return {key: self._first[tensor][0] for tensor, key in self._keys if self._first[tensor]}
 
     def outputs(self) -> tuple[Tensor, ...]:
-        """Copies of what the step returned."""
+        """Copies of what the step returned, ordinary tensors unless this is called in inference mode."""
         return tuple(place.clone() for place in self._outputs)
 
     def _fill(self, places: list[Tensor], value: Tensor, name: str) -> None:

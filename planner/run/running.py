@@ -106,7 +106,12 @@ def run(
             executor = Executor(graph, plan, memory, stress=stress)
             executor.load(step.state())
             twin = Twin(step) if check else None
-            records = list(_steps(executor, step, steps, twin, report))
+            losses, timelines = [], []
+            for record in _steps(executor, step, steps, twin, report):
+                timelines.append(record.timeline)
+                outputs = record.outputs
+                if outputs[0].numel() == 1:
+                    losses.append(float(outputs[0]))
             _write_back(step, executor, steps)
             peak = executor.peak_bytes
     except BaseException:
@@ -114,8 +119,8 @@ def run(
         raise
     return RunResult(
         device=device,
-        losses=tuple(float(record.outputs[0]) for record in records if record.outputs[0].numel() == 1),
-        step_seconds=tuple(record.timeline.seconds for record in records),
+        losses=tuple(losses),
+        step_seconds=tuple(timeline.seconds for timeline in timelines),
         eager_step_seconds=tuple(twin.seconds) if twin else (),
         predicted_step_seconds=plan.predicted.seconds,
         budget_bytes=plan.budget_bytes,
@@ -124,8 +129,8 @@ def run(
         host_bytes=plan.host_bytes,
         mismatches=twin.mismatches if twin else (),
         compared=twin.compared if twin else 0,
-        timelines=tuple(record.timeline for record in records),
-        outputs=records[-1].outputs,
+        timelines=tuple(timelines),
+        outputs=outputs,
         plan=plan,
     )
 

@@ -70,6 +70,7 @@ def test_inference_returns_what_the_model_returns() -> None:
     assert result.losses == ()
     with torch.no_grad():
         assert same_bits(result.outputs[0], model(inputs))
+    torch.nn.Linear(64, 1)(result.outputs[0]).sum().backward()  # an ordinary tensor, good for training on
 
 
 def test_a_step_that_cannot_be_run_is_a_sentence() -> None:
