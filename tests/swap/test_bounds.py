@@ -68,3 +68,13 @@ def test_unchanged_state_only_comes_in():
     graph = updated(10, changed=False)
     bound = lower_bound(graph, machine(1e9, 1.5e9, 0.0), 4 * MB, np.zeros(len(graph.ops)))
     assert bound == pytest.approx(0.006, rel=1e-3)
+
+
+def test_an_op_without_a_workspace_counts_for_no_storage():
+    # the storage that is last in the list is made by the last op: it does not live before
+    b = GraphBuilder("last")
+    first, second = (b.add_tensor(n, b.add_storage(n, MB, Kind.ACTIVATION), (MB // 4,)) for n in ("first", "second"))
+    b.add_op("make", "aten.op.default", [], [first])
+    b.add_op("make again", "aten.op.default", [first], [second])
+    assert lower_bound(b.build(), machine(), 2 * MB, np.zeros(2)) == 0
+    assert lower_bound(b.build(), machine(), MB, np.zeros(2)) == 0

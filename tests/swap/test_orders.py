@@ -58,3 +58,24 @@ def test_the_grouped_order_stays_with_the_parameters_of_one_cell():
     graph = b.build([value])
     cells = [int(graph.ops[op].name[0]) for op in grouped(problem(graph))]
     assert cells == [0] * steps_ + [1] * steps_ + [2] * steps_
+
+
+def test_what_an_optimizer_does_without_a_gradient_waits_until_the_gradient_is_there():
+    b = GraphBuilder("momentum")
+    x = b.add_tensor("x", b.add_storage("x", 64, Kind.INPUT), (16,))
+    gradients = []
+    for i in range(2):
+        gradients.append(b.add_tensor(f"g{i}", b.add_storage(f"g{i}", 64, Kind.GRADIENT), (16,)))
+        b.add_op(f"gradient {i}", "aten.op.default", [x], [gradients[-1]], phase=Phase.BACKWARD)
+    for i, gradient in enumerate(gradients):
+        moment = b.add_tensor(f"m{i}", b.add_storage(f"m{i}", 64, Kind.OPTIMIZER_STATE), (16,))
+        decayed, after = (b.add_tensor(f"m{i}{mark}", b.tensors[moment].storage, (16,)) for mark in ("'", "''"))
+        b.add_op(f"decay {i}", "aten.mul_.Scalar", [moment], [decayed], phase=Phase.OPTIMIZER)
+        b.add_op(f"add {i}", "aten.add_.Tensor", [decayed, gradient], [after], phase=Phase.OPTIMIZER)
+    alone = b.add_tensor("steps", b.add_storage("steps", 4, Kind.OPTIMIZER_STATE), (1,))
+    counted = b.add_tensor("steps'", b.tensors[alone].storage, (1,))
+    b.add_op("count", "aten.add_.Scalar", [alone], [counted], phase=Phase.OPTIMIZER)
+    graph = b.build()
+    for order in (sunk, grouped):
+        names = [graph.ops[op].name for op in order(problem(graph))]
+        assert names == ["gradient 0", "decay 0", "add 0", "gradient 1", "decay 1", "add 1", "count"]

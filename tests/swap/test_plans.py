@@ -1,6 +1,7 @@
 """What every plan keeps to, whatever the graph and the budget."""
 
 import re
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -139,6 +140,32 @@ def test_inputs_are_never_copied_out_and_workspaces_never_copied():
     assert plan.swap_outs
     assert all(kinds[copy.storage] not in {Kind.INPUT, Kind.WORKSPACE} for copy in plan.swap_outs)
     assert all(kinds[copy.storage] is not Kind.WORKSPACE for copy in plan.swap_ins)
+
+
+def test_a_copy_out_may_begin_as_soon_as_the_value_is_there_and_is_made_once():
+    graph = layered(20)
+    plan = plan_swaps(graph, machine(), "30%", seconds=np.full(len(graph.ops), 1e-4))
+    slots = {op: slot for slot, op in enumerate(plan.order)}
+    made = {storage: slots[op.id] for op in graph.ops for storage in graph.writes[op.id]}
+    fleeting = [copy for copy in plan.swap_outs if graph.storages[copy.storage].kind is Kind.ACTIVATION]
+    assert fleeting
+    assert all(copy.ready == made[copy.storage] for copy in fleeting)
+    assert len({copy.storage for copy in fleeting}) == len(fleeting)
+
+
+def test_the_memory_of_a_swapped_storage_is_only_held_while_it_or_its_copies_need_it():
+    graph = layered(20)
+    plan = plan_swaps(graph, machine(), "30%", seconds=np.full(len(graph.ops), 1e-4))
+    begin, span = plan.predicted.compute[:, 0], plan.predicted.swap_out
+    last = {(r.storage, r.stop): r for r in plan.residencies}
+    touched = defaultdict(list)
+    for slot, op in enumerate(plan.order):
+        for storage in (*graph.reads[op], *graph.writes[op]):
+            touched[storage].append(slot)
+    for (_, done), copy in zip(span, plan.swap_outs, strict=True):
+        stay = last[copy.storage, copy.release]
+        used = max(slot for slot in touched[copy.storage] if stay.start <= slot < stay.stop)
+        assert copy.release == used + 1 or begin[copy.release - 1] < done
 
 
 def test_unchanged_storages_leave_without_a_copy():
