@@ -24,6 +24,9 @@ def resident_plan(problem: Problem) -> SwapPlan | None:
     """Nothing ever leaves, in captured order; None where that does not fit."""
     order, graph = captured(problem), problem.graph
     packing = pack_step(graph, alignment=problem.alignment, capacity=problem.budget)
+    if packing.max_live <= problem.budget < packing.height:
+        # looking for any packing that fits takes other turns than looking for the lowest, which is what 100 % means
+        packing = pack_step(graph, alignment=problem.alignment)
     if packing.height > problem.budget:
         return None
     life = lifetimes(graph)
