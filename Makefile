@@ -11,7 +11,7 @@ STAMP := .venv/installed
 .PHONY: lab test env
 
 lab: env
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) # in a container one often is root
 
 test: env
 	$(BIN)/ruff check .
