@@ -42,10 +42,10 @@ def main() -> None:
     arguments = parser.parse_args()
     title = f"Swap plans within {arguments.budget} on {arguments.machine}, {arguments.optimizer}"
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("model", overflow="fold", min_width=16)
+    table.add_column("model", no_wrap=True)
     for heading in ("ideal s", "plan s", "% of ideal", "bound %", "on demand %", "paper %", "host", "search s"):
         table.add_column(heading, justify="right", no_wrap=True)
-    console = Console()
+    console = Console(width=140)
     for model in arguments.models:
         graph = capture(load(f"{model}{',' if ':' in model else ':'}optimizer={arguments.optimizer}"))
         with console.status(model):
