@@ -26,8 +26,12 @@ VIEWS = {"widgets", "plotly", "ipywidgets", "anywidget", "IPython", "graphviz"}
 
 
 def imported(path: Path) -> set[str]:
+    return imports_of(ast.parse(path.read_text()))
+
+
+def imports_of(tree: ast.AST) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -52,6 +56,40 @@ def test_every_room_is_listed() -> None:
 def test_the_planner_never_imports_a_view() -> None:
     for path in (ROOT / "planner").rglob("*.py"):
         assert not {name.split(".")[0] for name in imported(path)} & VIEWS, path
+
+
+def test_one_module_alone_touches_what_pytorch_keeps_private() -> None:
+    paths = set((ROOT / "planner").rglob("*.py"))
+    trees = {path: ast.parse(path.read_text()) for path in paths}
+    ours = {name for tree in trees.values() for name in defined(tree)}
+    foreign = {path for path, tree in trees.items() if private_imports(tree) | (private_uses(tree) - ours)}
+    assert foreign == {ROOT / "planner/capture/torch_private.py"}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def defined(tree: ast.AST) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.attr if isinstance(node, ast.Attribute) else node.id)
+    return names
+
+
+def private_imports(tree: ast.AST) -> set[str]:
+    full = {name for name in imports_of(tree) if name.startswith("torch")}
+    return {name for name in full if any(map(is_private, name.split(".")))}
+
+
+def private_uses(tree: ast.AST) -> set[str]:
+    """Private attributes read; an operator may be called `_softmax`, and a named tuple's `_replace` is public."""
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_private(node.attr)]
+    public = ("torch.ops.", "_ATEN.", "sys.")
+    return {node.attr for node in used if not ast.unparse(node).startswith(public)} - {"_replace"}
 
 
 def test_importing_the_planner_waits_for_nothing_heavy() -> None:

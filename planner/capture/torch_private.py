@@ -1,19 +1,21 @@
 """What the capture uses of PyTorch beyond its public interface, in one place.
 
 It holds for torch 2.11 to 2.13. What is private: fake tensors, dispatch modes, the running autograd node, operator
-schemas, the identity of a storage, pytrees, and the tables in which a module keeps its tensors.
+schemas, the identity of a storage, pytrees, the tables in which a module keeps its tensors, and the profiler's records
+of single allocations.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import torch
 from torch import nn
+from torch._C._profiler import _ExperimentalConfig
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -29,7 +31,7 @@ from torch.utils._python_dispatch import _disable_current_modes as no_modes
 
 __all__ = [
     "DATA_DEPENDENT", "UNSUPPORTED", "FakeTensor", "FakeTensorMode", "OpOverload", "TorchDispatchMode",
-    "backward_sequence", "certain", "fake_call", "forward_sequence", "functional_form", "kernel_name",
+    "allocations", "backward_sequence", "certain", "fake_call", "forward_sequence", "functional_form", "kernel_name",
     "mutated_arguments", "no_modes", "operator_name", "pytree", "quantises", "quiet",
     "schema", "storage_identity", "tables",
 ]  # fmt: skip
@@ -111,6 +113,23 @@ def schema(target: Any) -> Any:
 def storage_identity(storage: torch.UntypedStorage) -> int:
     """A number that no other living storage has."""
     return int(storage._cdata)
+
+
+def allocations(call: Callable[[], object]) -> list[int]:
+    """Bytes that PyTorch's allocator gives (above 0) and takes back (below 0) while a call runs, one after the other.
+
+    The profiler's public face adds up what each op keeps, and so does not say what it holds at its worst moment.
+    """
+    profiler: Any = torch.autograd
+    config = profiler.ProfilerConfig(
+        profiler.ProfilerState.CPU, False, True, False, False, False, _ExperimentalConfig()
+    )
+    profiler._enable_profiler_legacy(config)
+    try:
+        call()
+    finally:
+        records = profiler._disable_profiler_legacy()
+    return [int(event.cpu_memory_usage()) for thread in records for event in thread if event.kind() == "memory_alloc"]
 
 
 def forward_sequence() -> int:
