@@ -18,6 +18,11 @@ def write_text(path: str | Path, text: str) -> None:
     path = Path(path)
     temporary: str | None = None
     try:
+        if path.is_symlink():
+            path = path.resolve()
+        if path.exists() and not (path.is_file() or path.is_dir()):  # /dev/stdout, or a pipe: nothing to be renamed to
+            path.write_text(text, encoding="utf-8")
+            return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text)

@@ -73,7 +73,7 @@ def bind(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], results: Se
     if rewrite is not None and isinstance(results[0], Tensor):
         return rewrite(results[0], *args, **kwargs)
     variant = out_variant(target)
-    if variant is not None and all(isinstance(result, Tensor) for result in results):
+    if variant is not None and all(isinstance(result, Tensor) for result in results) and not _scattered(target, args):
         kept = {name: value for name, value in kwargs.items() if name not in _LAYOUT_ARGUMENTS}
         bound = Bound(variant.target, tuple(args), kept | dict(zip(variant.names, results, strict=True)))
         if not _resizes(bound, variant.names):
@@ -110,6 +110,11 @@ def may_overwrite(target: Callable[..., Any], position: int) -> bool:
     The caller sees to it that both have one dtype and layout and that no other argument overlaps them otherwise.
     """
     return target in _POINTWISE or (position == 0 and target in _SELF_FIRST)
+
+
+def _scattered(target: Callable[..., Any], args: Sequence[Any]) -> bool:
+    """Whether an `out=` variant rounds otherwise: batch normalisation does, where its input is transposed."""
+    return target is _ATEN.native_batch_norm.default and not private.plainly_laid(args[0])
 
 
 def _resizes(bound: Bound, names: tuple[str, ...]) -> bool:

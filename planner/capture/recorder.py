@@ -17,6 +17,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from planner.capture import torch_private as private
+from planner.capture.draws import Draws
 from planner.capture.events import Event, Layout
 from planner.capture.failures import unplannable
 from planner.errors import StowageError
@@ -42,6 +43,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.literals: set[int] = set()
         self.phase = Phase.FORWARD
         self.current: private.OpOverload | None = None
+        self._draws = Draws()
         self._fake = fake
         self.paths = paths
         self._numbers: dict[int, int] = {}
@@ -64,9 +66,13 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.current = func
         if private.quantises(func):
             raise self._refusal("quantised")
+        if func in private.LAZY:
+            raise self._refusal("lazily conjugated", "compute with its real and imaginary part")
         args, kwargs = self._faked(args), {name: self._faked(value) for name, value in kwargs.items()}
         result = private.fake_call(func, args, kwargs)
         module, source = self._where()
+        if not private.certain(func, args, kwargs):
+            self._draws.next(func, kwargs, module)
         self.events.append(
             Event(
                 func,
@@ -94,6 +100,14 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._kept.append(storage)
             self.storage_bytes.append(storage.nbytes())
         return Layout(number, tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()), tensor.dtype)
+
+    def finish(self) -> None:
+        """The step is done.
+
+        Raises:
+            StowageError: it left the random generator elsewhere than after its last draw.
+        """
+        self._draws.finish()
 
     def enter(self, phase: Phase) -> None:
         """Begin a phase of the step."""
@@ -143,10 +157,10 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._kept.append(None)
         return like._replace(storage=len(self._kept) - 1, offset=0)
 
-    def _refusal(self, kind: str) -> StowageError:
+    def _refusal(self, kind: str, instead: str = "use a dense one") -> StowageError:
         where = f"module {self._stack[-1]}" if self._stack[-1] else "the model"
         return StowageError(
-            f"{self.current} in {where} takes or makes a {kind} tensor, which cannot be planned: use a dense one there"
+            f"{self.current} in {where} takes or makes a {kind} tensor, which cannot be planned: {instead} there"
         )
 
     def _where(self) -> tuple[str, str]:

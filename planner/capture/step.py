@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from planner.capture.batches import tensor_leaves
+from planner.capture.failures import first_line
 from planner.capture.members import members, plain_recurrence
 from planner.errors import StowageError
 from planner.graph import Graph, Phase
@@ -97,7 +98,13 @@ class Step:
 
     def clone(self) -> Self:
         """An independent copy of the step in its present state, sharing nothing that a step changes."""
-        live = copy.deepcopy(self.materialize())
+        try:
+            live = copy.deepcopy(self.materialize())
+        except (RuntimeError, TypeError) as error:
+            raise StowageError(
+                f"the model or the batch cannot be copied ({first_line(error)}): keep no tensor that was computed with "
+                "gradients as an attribute of a module, or run without a check"
+            ) from error
         other = copy.copy(self)
         other.live, other.graph = live, None
         other.model, other.batch = live.model, live.batch

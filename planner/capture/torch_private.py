@@ -30,9 +30,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._python_dispatch import _disable_current_modes as no_modes
 
 __all__ = [
-    "DATA_DEPENDENT", "UNSUPPORTED", "FakeTensor", "FakeTensorMode", "OpOverload", "TorchDispatchMode",
+    "DATA_DEPENDENT", "LAZY", "UNSUPPORTED", "FakeTensor", "FakeTensorMode", "OpOverload", "TorchDispatchMode",
     "allocations", "backward_sequence", "certain", "fake_call", "forward_sequence", "functional_form", "kernel_name",
-    "mutated_arguments", "no_modes", "operator_name", "pytree", "quantises", "quiet",
+    "mutated_arguments", "no_modes", "operator_name", "plainly_laid", "pytree", "quantises", "quiet",
     "schema", "storage_identity", "tables",
 ]  # fmt: skip
 
@@ -40,6 +40,9 @@ __all__ = [
 DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException)
 #: Raised by an op that has no fake form.
 UNSUPPORTED = (UnsupportedFakeTensorException, UnsupportedOperatorException)
+
+#: Ops whose result is another reading of the same memory, which a layout does not say.
+LAZY = frozenset({torch.ops.aten._conj.default, torch.ops.aten._neg_view.default})
 
 # Kernels that update their fourth and fifth argument, the running mean and variance, without saying so.
 _SILENT = frozenset({"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"})
@@ -68,11 +71,13 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
 
     PyTorch's fake form of the grouped product, which mixtures of experts use, refuses all but bfloat16, unlike its
     kernels. Those of normalisations overlook that the CPU's kernels, given an input of low precision and parameters of
-    a higher one, keep mean and deviation in the higher.
+    a higher one, keep mean and deviation in the higher, and that batch normalisation straightens out its input.
     """
     if target is torch.ops.aten._grouped_mm.default and args[0].dtype is not torch.bfloat16:
         return _grouped_product(*args, **kwargs)
     result = target(*args, **kwargs)
+    if target is torch.ops.aten.native_batch_norm.default and not plainly_laid(args[0]):
+        result = (result[0].contiguous(), *result[1:])
     if target in _NORMALISATIONS and args[0].device.type == "cpu":
         others = [value.dtype for value in args[1:] if isinstance(value, torch.Tensor)]
         statistics = others[0] if others else args[0].dtype
@@ -80,6 +85,12 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     if target is torch.ops.aten.native_group_norm_backward.default and result[0] is not None:
         return (result[0].to(args[1].dtype), *result[1:])
     return result
+
+
+def plainly_laid(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is dense, with channels first or last."""
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(tensor.dim(), torch.contiguous_format)
+    return tensor.is_contiguous() or tensor.is_contiguous(memory_format=last)
 
 
 def _grouped_product(

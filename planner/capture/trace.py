@@ -99,8 +99,12 @@ def trace(step: Step, progress: Progress) -> Trace:
         inputs = list(zip(leaf_names(batch), map(recorder.layout, tensor_leaves(batch)), strict=True))
         progress(0.1, "running the model on fake tensors")
         try:
-            with fake, recorder, recorder.watching_modules(), _without_collection(), private.quiet():
+            with (
+                torch.random.fork_rng(devices=[]), fake, recorder, recorder.watching_modules(), _without_collection(),
+                private.quiet(),
+            ):  # fmt: skip
                 outputs = step.passes(model, batch, recorder.enter)
+                recorder.finish()
         except Exception as error:
             raise explain(error, recorder.phase, recorder.current, recorder.paths, classes) from error
         held = [_after(one, model, member, fakes, recorder) for one, member in zip(held, found, strict=True)]
@@ -133,6 +137,12 @@ def _after(held: Held, model: nn.Module, member: Member, fakes: Mapping[int, tor
     if not isinstance(now, torch.Tensor) or now is fakes[id(member.tensor)]:
         return held
     layout = recorder.layout(now)
+    storages = [recorder.layout(other).storage for other in fakes.values()]
+    if layout.storage != held.layout.storage and storages.count(held.layout.storage) > 1:
+        raise StowageError(
+            f"{member.name} shares memory with another parameter or buffer before the step and not after it: make it a "
+            "tensor of its own before the first step, for example by one forward pass"
+        )
     if (layout.shape, layout.dtype) != (held.layout.shape, held.layout.dtype):
         raise StowageError(
             f"{member.name} has shape {layout.shape} and {layout.dtype} after the step, {held.layout.shape} and "
