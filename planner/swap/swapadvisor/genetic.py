@@ -1,0 +1,207 @@
+"""The genetic search of SwapAdvisor (ASPLOS 2020, section 4.3): schedules and pools together."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.swap.method import Setting, Turn
+from planner.swap.orders import captured
+from planner.swap.problem import Ints
+from planner.swap.swapadvisor.allocation_gene import Allocation
+from planner.swap.swapadvisor.individual import (
+    Genes,
+    Individual,
+    Rates,
+    breed_allocations,
+    breed_schedules,
+    from_data,
+    random_schedule,
+    to_data,
+)
+from planner.swap.swapadvisor.planned import pool_planner
+from planner.swap.swapadvisor.pool import default_allocation, demand_of, random_allocation
+
+#: Each crossover of two schedules and two pools gives this many children.
+_CHILDREN = 4
+#: A turn makes as many crossovers as keep it well under a second on one core, and at most so many.
+_OPS_A_TURN = 20_000
+_MOST_CROSSOVERS = 9
+_MET = 1 + 1e-9
+
+
+class Seeded(NamedTuple):
+    """The parents of some children, none for a random individual, and the seed of all chance in making them."""
+
+    parents: tuple[Individual, Individual] | None
+    seed: list[int]
+
+
+class Genetic:
+    """The paper's search. A turn evaluates a few individuals; a plan is written down for a new best only.
+
+    Args:
+        setting: what is planned; all chance comes from its seed and the number of the turn.
+        individuals: size of the population; 144 in the paper.
+        mutation: probability that an op, a size or a class mutates; about 0.1 in the paper.
+        victim_threshold: how long ago a victim must have been used last, in times that it takes to copy it over the
+            link. The paper gives no value; 1 is the time that its copy out needs.
+        count_width: standard deviation of the Gaussian around a count as a share of it. Not in the paper.
+        count_spread: standard deviation at least, in objects, so that small counts change too. Not in the paper.
+        temperature: of the softmax over (T_best - t) / T_best. Not in the paper; 1 is the plain softmax.
+        replacement: who lives on when as many children are there as individuals, the `"fastest"` of both or those drawn
+            by `"softmax"` among both, the best always. The paper does not say.
+        search_schedule: without, only the captured order.
+        search_allocation: without, only the pool of `default_allocation`: every size its own class, and as many objects
+            of each as are in use at once in the captured order, scaled down to the memory there is. It is our reading
+            of a framework's pool: the paper does not describe the pool of its ablation.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        *,
+        individuals: int = 144,
+        mutation: float = 0.1,
+        victim_threshold: float = 1.0,
+        count_width: float = 0.25,
+        count_spread: float = 1.0,
+        temperature: float = 1.0,
+        replacement: Literal["fastest", "softmax"] = "fastest",
+        search_schedule: bool = True,
+        search_allocation: bool = True,
+    ) -> None:
+        problem = setting.problem
+        self.setting, self.individuals = setting, individuals
+        self.rates = Rates(mutation, count_width, count_spread)
+        self.temperature, self.replacement = temperature, replacement
+        self.search_schedule, self.search_allocation = search_schedule, search_allocation
+        self.captured, self.demand = captured(problem), demand_of(problem)
+        self.default = default_allocation(problem, self.demand)
+        self.crossovers = min(_MOST_CROSSOVERS, max(1, _OPS_A_TURN // max(1, problem.ops)))
+        self.planners = [
+            pool_planner(problem, self.demand, victim_threshold) for _ in range(_CHILDREN * self.crossovers)
+        ]
+        self.population: list[Individual] = []
+        self.brood: list[Individual] = []
+        self.turns = self.generation = 0
+        self.best = np.inf
+
+    def turn(self) -> Turn | None:
+        """Evaluate a few individuals; None once the bound is met or where nothing is searched and all is known."""
+        if self.best <= self.setting.bound * _MET or (self.population and not self._searched()):
+            return None
+        found = self._evaluated()
+        if self.setting.cancelled():  # what was cut short is done again by whoever goes on
+            return Turn(0, None, self._doing(), self._share())
+        self.turns += 1
+        first = len(self.population) < self._size()
+        (self.population if first else self.brood).extend(found)
+        if len(self.brood) >= self.individuals:
+            self.population = self._survivors(self.population + self.brood)
+            self.brood = []
+            self.generation += 1
+        fastest = min(found, key=lambda one: one.seconds)
+        plan = None
+        if fastest.seconds < self.best:
+            self.best = fastest.seconds
+            plan = self.planners[0].plan(fastest.order, fastest.allocation)
+        return Turn(len(found), plan, self._doing(), self._share())
+
+    def memory(self) -> dict[str, Any]:
+        """The population, the children so far, and the number of the turn, from which all chance follows."""
+        return {
+            "turns": self.turns,
+            "generation": self.generation,
+            "best": self.best if np.isfinite(self.best) else None,
+            "population": to_data(self.population),
+            "brood": to_data(self.brood),
+        }
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.turns, self.generation = memory["turns"], memory["generation"]
+        self.best = np.inf if memory["best"] is None else memory["best"]
+        self.population, self.brood = from_data(memory["population"]), from_data(memory["brood"])
+
+    def _searched(self) -> bool:
+        return self.search_schedule or self.search_allocation
+
+    def _size(self) -> int:
+        return self.individuals if self._searched() else 1
+
+    def _doing(self) -> str:
+        return f"generation {self.generation} of schedules and pools"
+
+    def _share(self) -> float:
+        """How much of a generation is there: the search itself has no end."""
+        if len(self.population) < self._size():
+            return len(self.population) / self._size()
+        return min(1.0, len(self.brood) / self.individuals)
+
+    def _evaluated(self) -> list[Individual]:
+        """The individuals of this turn, with their times."""
+        made = self.setting.each(self._make, self._parents())
+        genes = [one for group in made for one in group]
+        seconds = self.setting.each(self._time, list(enumerate(genes)))
+        return [Individual(*pair, time) for pair, time in zip(genes, seconds, strict=True)]
+
+    def _parents(self) -> list[Seeded]:
+        """Whom this turn makes, and of whom."""
+        missing = self._size() - len(self.population)
+        seed = [self.setting.seed, self.turns]
+        if missing > 0:
+            return [Seeded(None, [*seed, k]) for k in range(min(missing, len(self.planners)))]
+        random = np.random.default_rng(seed)
+        chance = softmax(np.array([one.seconds for one in self.population]), self.temperature)
+        pairs = random.choice(len(chance), (self.crossovers, 2), p=chance)
+        return [Seeded((self.population[a], self.population[b]), [*seed, k]) for k, (a, b) in enumerate(pairs)]
+
+    def _make(self, seeded: Seeded) -> list[Genes]:
+        """A random individual, or all pairs of two schedules and two pools that two parents make."""
+        problem, random = self.setting.problem, np.random.default_rng(seeded.seed)
+        schedules: tuple[Ints, ...] = (self.captured,)
+        pools: tuple[Allocation, ...] = (self.default,)
+        if seeded.parents is None:
+            if self.search_schedule:
+                schedules = (random_schedule(problem, self.captured, random),)
+            if self.search_allocation:
+                pools = (random_allocation(self.demand, random),)
+        else:
+            one, other = seeded.parents
+            if self.search_schedule:
+                schedules = breed_schedules(problem, one.order, other.order, self.rates, random)
+            if self.search_allocation:
+                pools = breed_allocations(self.demand, one.allocation, other.allocation, self.rates, random)
+        return [(schedule, pool) for schedule in schedules for pool in pools]
+
+    def _time(self, item: tuple[int, Genes]) -> float:
+        """Evaluate on the scratch of this item's own."""
+        place, (order, allocation) = item
+        return np.inf if self.setting.cancelled() else self.planners[place].seconds(order, allocation)
+
+    def _survivors(self, everybody: list[Individual]) -> list[Individual]:
+        """Who lives on, fastest first."""
+        seconds = np.array([one.seconds for one in everybody])
+        order = np.argsort(seconds, kind="stable")
+        if self.replacement == "softmax":
+            random = np.random.default_rng([self.setting.seed, self.turns, self.generation])
+            chance = softmax(seconds, self.temperature)
+            with np.errstate(divide="ignore"):  # nobody draws the infinitely slow while there are others
+                drawn = np.log(chance) + random.gumbel(size=len(chance))
+            drawn[order[0]] = np.inf
+            chosen = np.argsort(-drawn, kind="stable")[: self.individuals]
+            order = chosen[np.argsort(seconds[chosen], kind="stable")]
+        return [everybody[k] for k in order[: self.individuals]]
+
+
+def softmax(seconds: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
+    """The chance of each individual by its normalised time (T_best - t) / T_best; all the same where none is finite."""
+    best = seconds.min()
+    if not np.isfinite(best):
+        return np.full(len(seconds), 1 / len(seconds))
+    # a step of no time at all has nothing to be normalised by
+    weights = np.exp((best - seconds) / (best or 1.0) / temperature)
+    return np.asarray(weights / weights.sum())
