@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
 from planner.capture.kernels import Bound
 from planner.capture.program import Program
+from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory.plan import SwapPlan
 from planner.memory.timeline import Timeline
 from planner.run.binding import Binder
 from planner.run.device import Device
+from planner.run.failures import explain
 from planner.run.held import Held
 from planner.run.measure import Clock, Temporaries
 from planner.run.places import Places
@@ -101,7 +103,8 @@ class Executor:
             batch: the leaves of the batch.
 
         Raises:
-            StowageError: an op used more temporary memory than the plan has for it.
+            StowageError: an op raised, or used more temporary memory than the plan has for it; what the executor holds
+                is then of no use until it is loaded again.
         """
         device = self.device
         scalars = self._program.scalars(self._number)
@@ -127,9 +130,13 @@ class Executor:
             for function, args in segment.actions:
                 function(*args)
             stamp(mark())
-            for function, args, kwargs in segment.calls:
-                function(*args, **kwargs)
-                stamp(mark())
+            done = len(marks)
+            try:
+                for function, args, kwargs in segment.calls:
+                    function(*args, **kwargs)
+                    stamp(mark())
+            except Exception as error:
+                self._stop(error, segment.first + len(marks) - done)
         return marks
 
     def _first_walk(self) -> list[Any]:
@@ -140,9 +147,17 @@ class Executor:
                 function(*args)
             marks.append(self.device.mark())
             for slot, bound in enumerate(segment.calls, segment.first):
-                self._temporaries.run(slot, bound)
+                try:
+                    self._temporaries.run(slot, bound)
+                except Exception as error:
+                    self._stop(error, slot)
                 marks.append(self.device.mark())
         return marks
+
+    def _stop(self, error: Exception, slot: int) -> NoReturn:
+        if isinstance(error, StowageError):
+            raise error
+        raise explain(error, self.graph, self.plan.order[slot], self._number) from error
 
     def _set_scalars(self, values: Mapping[str, float]) -> None:
         """Bind the calls anew whose numbers are others in this step, such as the learning rate."""

@@ -18,6 +18,7 @@ from planner.memory import SwapPlan, Timeline, validate
 from planner.run.compare import Twin
 from planner.run.cpu import CpuDevice
 from planner.run.executor import Executor, StepRecord
+from planner.run.kept import Kept
 
 Progress = Callable[[float, str], None]
 
@@ -71,7 +72,7 @@ def run(
 ) -> RunResult:
     """Make steps by a plan and leave the result in the live model, its buffers and its optimizer.
 
-    If anything goes wrong the model is left as it was.
+    If anything goes wrong, or Ctrl-C ends it, they and PyTorch's generator are as the last finished step left them.
 
     Args:
         step: what to run.
@@ -85,7 +86,7 @@ def run(
         progress: called with the share done and what is being done.
 
     Raises:
-        StowageError: the plan is not valid for this step, or does not fit on the device.
+        StowageError: the plan is not valid for this step, or does not fit on the device, or an op raised.
     """
     if steps < 1:
         raise StowageError(f"{steps} steps cannot be run; ask for at least 1")
@@ -100,23 +101,24 @@ def run(
     if plan is None:
         plan = _planned(graph, "100%" if budget is None else budget, link, report)
     _refuse_invalid(plan, graph)
-    generator = torch.get_rng_state()
+    kept = Kept(step)
     try:
         with closing(CpuDevice(plan.peak_bytes, plan.host_bytes, link)) as memory:
             executor = Executor(graph, plan, memory, stress=stress)
             executor.load(step.state())
             twin = Twin(step) if check else None
             losses, timelines = [], []
-            for record in _steps(executor, step, steps, twin, report):
+            for record in _steps(executor, step, steps, kept, twin, report):
                 timelines.append(record.timeline)
                 outputs = record.outputs
                 if outputs[0].numel() == 1:
                     losses.append(float(outputs[0]))
-            _write_back(step, executor, steps)
             peak = executor.peak_bytes
     except BaseException:
-        torch.set_rng_state(generator)
+        kept.restore_generator()
         raise
+    finally:
+        kept.advance()
     return RunResult(
         device=device,
         losses=tuple(losses),
@@ -135,12 +137,15 @@ def run(
     )
 
 
-def _steps(executor: Executor, step: Step, steps: int, twin: Twin | None, report: Progress) -> Iterator[StepRecord]:
+def _steps(
+    executor: Executor, step: Step, steps: int, kept: Kept, twin: Twin | None, report: Progress
+) -> Iterator[StepRecord]:
     batch = step.batch_leaves()
     for number in range(steps):
         report(number / steps, f"step {number + 1} of {steps}")
         generator = torch.get_rng_state()
         record = executor.step(batch)
+        kept.keep(executor)
         if twin is not None:
             twin.step(number, generator, record.outputs, executor.state())
         yield record
@@ -175,15 +180,6 @@ def _link(bandwidth: float | Link | None) -> Link | None:
     if not bandwidth > 0:
         raise StowageError(f"a link cannot carry {bandwidth} bytes per second; give a bandwidth above 0")
     return Link(bandwidth=bandwidth, duplex_bandwidth=2 * bandwidth)
-
-
-def _write_back(step: Step, executor: Executor, steps: int) -> None:
-    """The live model becomes what the steps made of it."""
-    live = step.state()
-    with torch.no_grad():
-        for key, value in executor.state().items():
-            live[key].copy_(value)
-    step.advance(steps)
 
 
 def _silent(share: float, doing: str) -> None:

@@ -54,6 +54,8 @@ def test_a_traceback_comes_only_when_asked_for(planner) -> None:
 
 
 USER_FILES = {
+    "unknown word": ("import torch, planner\ndef f(): return planner.TrainStep(torch.nn.Embedding(4, 2),"
+                     " torch.tensor([9]), loss=lambda m, b: m(b).sum())\n", "IndexError"),
     "raises": ("import torch, planner\nclass M(torch.nn.Linear):\n def forward(self, x): raise KeyError('oh')\n"
                "def f(): return planner.TrainStep(M(2, 2), torch.ones(2), loss=lambda m, b: m(b).sum())\n", "oh"),
     "no step": ("def f(): return 3\n", "TrainStep"),

@@ -1,0 +1,39 @@
+"""Ctrl-C ends a command with status 130 and one line, whatever it was doing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILE = """
+import signal
+import torch
+import planner
+
+
+def f(step=1):
+    if step == {step}:
+        signal.raise_signal(signal.SIGINT)
+    return planner.TrainStep(
+        torch.nn.Linear(8, 8), torch.ones(4, 8), loss=lambda m, b: m(b).square().mean(),
+        optimizer=planner.SGD(lr=lambda step: 0.1 if f(step + 2) else 0.0),
+    )
+"""
+
+
+@pytest.mark.parametrize("step", [1, 5], ids=["while the model is loaded", "in the fourth step"])
+def test_control_c_ends_a_run_with_one_line(tmp_path: Path, step: int) -> None:
+    (tmp_path / "mine.py").write_text(FILE.replace("{step}", str(step)))
+    words = ["run", f"{tmp_path / 'mine.py'}:f", "--budget", "100%", "--steps", "10"]
+    done = subprocess.run(
+        [sys.executable, "-m", "planner", *words],
+        capture_output=True, text=True, check=False, timeout=120, cwd=Path(__file__).parents[2],
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if line]  # the empty one ends the line that ^C begins
+    assert len(lines) == 1
+    assert lines[0].startswith("error: stopped")

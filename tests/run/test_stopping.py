@@ -1,0 +1,123 @@
+"""A run that is stopped, by an op that raises or by Ctrl-C, leaves the last finished step behind."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, dropout
+
+from planner.capture import AdamW, TrainStep
+from planner.errors import StowageError
+from planner.run import run, same_bits
+from planner.run.interrupts import uninterrupted
+
+WORDS = 12
+
+
+class Words(nn.Module):
+    """Draws random numbers, and keeps a running statistic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.norm, self.scores = nn.Embedding(WORDS, 8), nn.BatchNorm1d(8), nn.Linear(8, WORDS)
+
+    def forward(self, words: Tensor) -> Tensor:
+        return self.scores(dropout(self.norm(self.table(words)), 0.25))
+
+
+def words() -> TrainStep:
+    torch.manual_seed(3)
+    return TrainStep(
+        Words,
+        lambda: (torch.randint(0, WORDS, (6,)), torch.randint(0, WORDS, (6,))),
+        loss=lambda model, batch: cross_entropy(model(batch[0]), batch[1]),
+        optimizer=AdamW(lr=lambda step: 0.1 / (step + 1)),
+    )
+
+
+def assert_as_eager_left_it(step: TrainStep, reference: TrainStep, generator: Tensor, steps: int) -> None:
+    """So many eager steps from the same start give the same state, random numbers and, going on, the same again."""
+    after = torch.get_rng_state()
+    torch.set_rng_state(generator)
+    for _ in range(steps):
+        reference.eager()
+    assert torch.equal(after, torch.get_rng_state())
+    expected = reference.state()
+    assert all(same_bits(value, expected[key]) for key, value in step.state().items())
+    assert step.materialize().steps == reference.materialize().steps == steps
+
+
+@pytest.mark.parametrize("good_steps", [0, 1, 3])
+@pytest.mark.parametrize("check", [False, True])
+def test_an_op_that_raises_is_named_and_the_steps_before_it_stay(good_steps: int, check: bool) -> None:
+    step = words()
+    reference, generator = step.clone(), torch.get_rng_state()
+
+    def spoil(share: float, doing: str) -> None:
+        if doing.startswith(f"step {good_steps + 1} of"):
+            step.batch_leaves()[0][4] = WORDS
+
+    with pytest.raises(StowageError) as stopped:
+        run(step, budget="100%", steps=good_steps + 2, check=check, progress=spoil)
+    sentence = str(stopped.value)
+    for said in ("aten.embedding", "module table (Embedding)", "IndexError", "out of range", "eager"):
+        assert said in sentence
+    assert f"step {good_steps + 1}" in sentence
+    assert "\n" not in sentence
+    assert isinstance(stopped.value.__cause__, IndexError)
+    assert_as_eager_left_it(step, reference, generator, good_steps)
+
+
+def interrupted_from(number: int) -> Any:
+    """Press Ctrl-C when a step is about to be made."""
+
+    def report(share: float, doing: str) -> None:
+        if doing.startswith(f"step {number} of"):
+            signal.raise_signal(signal.SIGINT)
+
+    return report
+
+
+@pytest.mark.parametrize("done", [0, 2])
+def test_control_c_leaves_the_last_finished_step(done: int) -> None:
+    step = words()
+    reference, generator = step.clone(), torch.get_rng_state()
+    with pytest.raises(KeyboardInterrupt):
+        run(step, budget="100%", steps=5, progress=interrupted_from(done + 1))
+    assert_as_eager_left_it(step, reference, generator, done)
+    result = run(step, budget="100%", steps=2, check=True)
+    assert result.mismatches == ()
+
+
+@pytest.mark.parametrize("seconds", [0.0005, 0.003, 0.01, 0.02, 0.05])
+def test_control_c_at_any_moment_leaves_whole_steps(seconds: float) -> None:
+    step = words()
+    reference, generator = step.clone(), torch.get_rng_state()
+    main = threading.get_ident()
+    pressing = threading.Timer(seconds, lambda: signal.pthread_kill(main, signal.SIGINT))
+
+    def report(share: float, doing: str) -> None:
+        if doing.startswith("step 1 of"):
+            pressing.start()
+
+    with pytest.raises(KeyboardInterrupt):
+        run(step, budget="100%", steps=100_000, progress=report)
+    assert_as_eager_left_it(step, reference, generator, step.materialize().steps)
+
+
+def test_control_c_waits_for_what_must_be_whole() -> None:
+    done = []
+
+    @uninterrupted()
+    def work() -> None:
+        signal.raise_signal(signal.SIGINT)
+        done.append("all of it")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["all of it"]
