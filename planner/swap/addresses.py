@@ -12,7 +12,7 @@ from numba import njit
 from planner.swap.desk import AWAY, DONE, HERE, UNMADE, Desk, Route, arrive, open_step, put_off
 from planner.swap.gaps import NEVER, Gaps
 from planner.swap.ground import Ground, find, hole, lift, put, window
-from planner.swap.problem import Bytes, Flags, Ints
+from planner.swap.problem import Bytes, Flags, Ints, Seconds
 from planner.swap.reserve import book, open_calendar
 
 #: Taken off the score of a storage that could not be back in time.
@@ -91,21 +91,25 @@ def walk_addresses(
                         asked += 1
                     k = desk.following[k]
         scored = False
+        refused, refused_use = 2**62, n  # the size of an early copy that found no room, and when it is needed
         for j in range(asked):
             s = wanted[j]
             if state[s] == HERE:
                 continue  # laid out with all that this op needs
             size = flow.bytes[s]
+            if j >= must and size >= refused and gaps.use[gap[s]] >= refused_use:
+                put_off(gaps, desk, s, i)  # no less room is needed, and no sooner
+                continue
             top = not flow.stateful[s] and uses.slot[uses.start[s + 1] - 1] - i < brief
             at = hole(ground, living, flow.bytes, memory, size, top)
             if at < 0:
                 if not scored:
                     scored = True
-                    for a in range(living):
-                        ground.score[line[a]] = _score(route, desk, line[a], i, on_demand)
+                    _score(route, desk, line, living, ground.score, i, on_demand)
                 a, b, least = window(ground, living, flow.bytes, memory, size, desk.pinned, i)
                 if j >= must and (a < 0 or least <= clock[gaps.use[gap[s]]] - clock[i]):
                     put_off(gaps, desk, s, i)
+                    refused, refused_use = size, gaps.use[gap[s]]
                     continue
                 if a < 0:
                     count, living = _lay_out(
@@ -145,18 +149,24 @@ def walk_addresses(
 
 
 @njit(cache=True, nogil=True)
-def _score(route: Route, desk: Desk, s: int, i: int, on_demand: bool) -> float:
-    """How well a storage could leave: seconds until it is missed, or on demand, seconds since it was used."""
-    uses, clock = route.uses, route.clock
-    n, c = clock.shape[0] - 1, desk.cursor[s]
-    if on_demand:
-        return float(clock[i] - clock[uses.slot[c - 1]] if c > uses.start[s] else clock[i])
-    if c < uses.start[s + 1]:
-        ahead = clock[uses.slot[c]] - clock[i]
-        return float(ahead - _TOO_SOON if desk.returns[s] <= i and ahead < 2 * route.lead * route.work[s] else ahead)
-    if route.flow.stateful[s]:
-        return float(clock[n] + clock[uses.slot[uses.start[s]]] - clock[i])
-    return float(2 * clock[n] - clock[i])
+def _score(route: Route, desk: Desk, line: Ints, living: int, score: Seconds, i: int, on_demand: bool) -> None:
+    """How well each resident could leave: seconds until it is missed, or on demand, seconds since it was used."""
+    start, slot, stateful, clock, work, cursor = (
+        route.uses.start, route.uses.slot, route.flow.stateful, route.clock, route.work, desk.cursor,
+    )  # fmt: skip
+    returns, now, total = desk.returns, clock[i], clock[clock.shape[0] - 1]
+    for a in range(living):
+        s = line[a]
+        c = cursor[s]
+        if on_demand:
+            score[s] = now - clock[slot[c - 1]] if c > start[s] else now
+        elif c < start[s + 1]:
+            ahead = clock[slot[c]] - now
+            score[s] = ahead - _TOO_SOON if returns[s] <= i and ahead < 2 * route.lead * work[s] else ahead
+        elif stateful[s]:
+            score[s] = total + clock[slot[start[s]]] - now
+        else:
+            score[s] = 2 * total - now
 
 
 @njit(cache=True, nogil=True)
@@ -183,7 +193,15 @@ def _evict(
     elif on_demand:
         arrive(gaps, desk, count, v)
     else:
-        q = book(desk.calendar, width, route.work[s] * route.lead, route.clock[i], route.clock[v])
+        q = book(
+            desk.calendar.booked,
+            desk.calendar.free,
+            desk.calendar.slot,
+            width,
+            route.work[s] * route.lead,
+            route.clock[i],
+            route.clock[v],
+        )
         arrive(gaps, desk, count, min(max(q, i + 1), v))
     return count + 1
 

@@ -9,8 +9,8 @@ from numba import njit
 
 from planner.swap.gaps import Gaps
 from planner.swap.problem import Flags, Flow, Ints, Seconds
-from planner.swap.queue import Queue, blank_queue
 from planner.swap.reserve import Calendar, blank_calendar, book
+from planner.swap.upcoming import Upcoming, blank_upcoming
 from planner.swap.uses import Uses
 
 #: Where a storage is.
@@ -38,9 +38,8 @@ class Desk(NamedTuple):
     """Scratch of one walk, so that a walk allocates nothing.
 
     Per storage: where it is (`state`), whether its host copy is `valid`, its next use (`cursor`, into the uses), the
-    slot that last wrote it (`written`), its latest `gap`, the slot its latest reload is for (`returns`), the last slot
-    that it was `pinned` in, and how `late` it would be. `spared` lists whom choosing passed over; `queue` orders those
-    on the device by their next use.
+    slot that last wrote it (`written`), its latest `gap`, the slot its latest reload is for (`returns`), and the last
+    slot that it was `pinned` in. `upcoming` lists those on the device that may leave by their next use.
     Per slot: the first gap whose reload begins in it (`head`); per gap the next such one (`following`).
     """
 
@@ -51,21 +50,19 @@ class Desk(NamedTuple):
     gap: Ints
     returns: Ints
     pinned: Ints
-    spared: Ints
-    late: Seconds
     head: Ints
     following: Ints
-    queue: Queue
+    upcoming: Upcoming
     calendar: Calendar
     outgoing: Calendar
 
 
 def blank_desk(ops: int, storages: int, gaps: int) -> Desk:
     """Scratch for walks over a graph of this size."""
-    state, cursor, written, gap, returns, pinned, spared = (np.empty(storages, np.int32) for _ in range(7))
+    state, cursor, written, gap, returns, pinned = (np.empty(storages, np.int32) for _ in range(6))
     return Desk(
-        state, np.empty(storages, np.bool_), cursor, written, gap, returns, pinned, spared,
-        np.empty(storages), np.empty(ops + 1, np.int32), np.empty(gaps, np.int32), blank_queue(gaps + storages),
+        state, np.empty(storages, np.bool_), cursor, written, gap, returns, pinned,
+        np.empty(ops + 1, np.int32), np.empty(gaps, np.int32), blank_upcoming(2 * ops + 1, storages),
         blank_calendar(), blank_calendar(),
     )  # fmt: skip
 
@@ -75,6 +72,7 @@ def open_step(route: Route, resident: Flags, on_demand: bool, gaps: Gaps, desk: 
     """Put every storage where it is when the step starts and plan the way in of what is away; returns the gaps."""
     order, flow, uses, clock, work, lead, _ = route
     desk.head[:] = -1
+    booked, free, slots = desk.calendar
     for s in range(flow.bytes.shape[0]):
         desk.state[s], desk.valid[s], desk.cursor[s], desk.written[s] = UNMADE, False, uses.start[s], -1
         desk.gap[s], desk.returns[s], desk.pinned[s] = -1, -1, -1
@@ -86,7 +84,22 @@ def open_step(route: Route, resident: Flags, on_demand: bool, gaps: Gaps, desk: 
         for k in range(flow.touches.start[order[i]], flow.touches.start[order[i] + 1]):
             s = flow.touches.items[k]
             if desk.state[s] == AWAY and desk.gap[s] < 0 and uses.slot[uses.start[s]] == i:
-                q = i if on_demand else min(book(desk.calendar, width, work[s] * lead, 0.0, clock[i]), i)
+                q = (
+                    i
+                    if on_demand
+                    else min(
+                        book(
+                            desk.calendar.booked,
+                            desk.calendar.free,
+                            desk.calendar.slot,
+                            width,
+                            work[s] * lead,
+                            0.0,
+                            clock[i],
+                        ),
+                        i,
+                    )
+                )
                 gaps.storage[count], gaps.ready[count], gaps.release[count] = s, -1, -1
                 gaps.use[count], gaps.copy[count] = i, False
                 desk.gap[s] = count
@@ -108,4 +121,4 @@ def put_off(gaps: Gaps, desk: Desk, s: int, i: int) -> None:
     """Let a reload that is not needed by slot `i` begin later, by enough not to meet it in every slot."""
     k = desk.gap[s]
     desk.returns[s] = -1
-    arrive(gaps, desk, k, i + max(1, (gaps.use[k] - i) // 4))
+    arrive(gaps, desk, k, i + max(1, (gaps.use[k] - i) // 2))

@@ -46,12 +46,17 @@ def open_calendar(clock: Seconds, calendar: Calendar) -> float:
 
 
 @njit(cache=True, nogil=True)
-def book(calendar: Calendar, width: float, seconds: float, earliest: float, until: float) -> int:
+def slot_at(slot: Ints, width: float, moment: float) -> int:
+    """The slot that the bucket of a moment begins in; past the end, the last one."""
+    return int(slot[min(int(moment / width), _BUCKETS - 1)])
+
+
+@njit(cache=True, nogil=True)
+def book(booked: Seconds, free: Ints, slot: Ints, width: float, seconds: float, earliest: float, until: float) -> int:
     """Reserve the in-link for some seconds, as late as possible before `until`; returns the slot to begin in.
 
     Where there is no room back to `earliest`, the copy begins there.
     """
-    free, booked = calendar.free, calendar.booked
     low = int(earliest / width)
     b = min(int(until / width), _BUCKETS)  # bucket b - 1 is the last that ends by then
     left = seconds
@@ -63,23 +68,22 @@ def book(calendar: Calendar, width: float, seconds: float, earliest: float, unti
             free[b], b = root, free[b]
         b = root
         if b <= low:
-            return int(calendar.slot[min(low, _BUCKETS - 1)])
+            return int(slot[min(low, _BUCKETS - 1)])
         room = width - booked[b - 1]
         if left < room:
             booked[b - 1] += left
-            return int(calendar.slot[b - 1])
+            return int(slot[b - 1])
         booked[b - 1] = width
         free[b] = b - 1
         left -= room
 
 
 @njit(cache=True, nogil=True)
-def finish_ahead(calendar: Calendar, width: float, seconds: float, earliest: float, reserve: bool) -> float:
+def finish_ahead(booked: Seconds, free: Ints, width: float, seconds: float, earliest: float, reserve: bool) -> float:
     """When a copy that may begin at `earliest` would be done, going forwards; past the end, infinity.
 
     A calendar is booked either this way or the other, never both.
     """
-    free, booked = calendar.free, calendar.booked
     b = min(int(earliest / width), _BUCKETS)
     left = seconds
     while True:

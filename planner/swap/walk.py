@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from planner.swap.desk import AWAY, DONE, HERE, UNMADE, Desk, Route, arrive, open_step, put_off
+from planner.swap.desk import AWAY, DONE, HERE, UNMADE, Desk, Route, open_step
 from planner.swap.gaps import NEVER, Gaps
 from planner.swap.problem import Flags, Ints, Seconds
-from planner.swap.queue import pop_last, push
-from planner.swap.reserve import book, finish_ahead, open_calendar
+from planner.swap.reserve import book, finish_ahead, open_calendar, slot_at
+from planner.swap.upcoming import clear, furthest, join, leave
 
 #: Lateness of a storage that cannot be back in time.
 _TOO_SOON = 1e6
@@ -51,147 +51,149 @@ def walk(
         The number of gaps and -1, or where slot `i` cannot be made to fit, 0 and `i`.
     """
     order, flow, uses, clock, work, lead, heed = route
-    n, m = order.shape[0], flow.bytes.shape[0]
-    width = open_calendar(clock, desk.calendar)
-    open_calendar(clock, desk.outgoing)
-    state, valid, cursor, written, gap, returns = (
-        desk.state, desk.valid, desk.cursor, desk.written, desk.gap, desk.returns,
-    )  # fmt: skip
-    used = queued = 0
+    # tuples are unpacked once: in a loop, that would cost more than what the loop does
+    start, slot, writes, donors = uses.start, uses.slot, uses.writes, uses.donor
+    touched, creates, sizes, stateful, kept = flow.touches, flow.creates, flow.bytes, flow.stateful, flow.kept
+    first, items = touched.start, touched.items
+    state, valid, cursor, written, gap, returns, busy, arriving, following, listed, incoming, outgoing = desk
+    head, after, before, listed_at, bits = listed
+    in_booked, in_free, in_slot = incoming
+    out_booked, out_free, _ = outgoing
+    away, ready, release, reload, needed, copied = gaps
+    n, m = order.shape[0], sizes.shape[0]
+    total = clock[n]
+    width = open_calendar(clock, incoming)
+    open_calendar(clock, outgoing)
+    clear(listed)
+    used = 0
     count = open_step(route, resident, False, gaps, desk, width)
     for s in range(m):
         if state[s] == HERE:
-            used += flow.bytes[s]
-            queued = _enqueue(route, pinned, bias, desk, s, queued)
+            used += sizes[s]
+            if not pinned[s]:
+                v = _next_use(start, slot, cursor, stateful, clock, bias, in_slot, width, s)
+                join(head, after, before, listed_at, bits, s, v)
     for i in range(n):
         op = order[i]
-        first, last = flow.touches.start[op], flow.touches.start[op + 1]
-        for k in range(first, last):
-            desk.pinned[flow.touches.items[k]] = i
-        k = desk.head[i]
+        for k in range(first[op], first[op + 1]):
+            busy[items[k]] = i
+        k = arriving[i]
         while k >= 0:
-            s = gaps.storage[k]
-            state[s], returns[s] = HERE, gaps.use[k]
-            used += flow.bytes[s]
-            queued = _enqueue(route, pinned, bias, desk, s, queued)
-            k = desk.following[k]
+            s = away[k]
+            state[s], returns[s] = HERE, needed[k]
+            used += sizes[s]
+            if not pinned[s]:
+                v = _next_use(start, slot, cursor, stateful, clock, bias, in_slot, width, s)
+                join(head, after, before, listed_at, bits, s, v)
+            k = following[k]
         inherits[i] = -1
-        donor = uses.donor[i]
-        for k in range(first, last):
-            s = flow.touches.items[k]
+        donor = donors[i]
+        for k in range(first[op], first[op + 1]):
+            s = items[k]
             if state[s] != UNMADE:
                 continue
             state[s] = HERE
-            if donor >= 0 and s == flow.creates[op] and returns[donor] < i:
+            if donor >= 0 and s == creates[op] and returns[donor] < i:
                 inherits[i], state[donor] = donor, DONE
+                leave(head, after, before, listed_at, bits, donor)
             else:
-                used += flow.bytes[s]
-        spared = 0
+                used += sizes[s]
         while used > memory:
-            s, queued, spared = _choose(route, desk, width, i, queued, spared)
+            # the storage that is missed last of those that leave and return in time; where none of the few that are
+            # missed last is in time, the one of them that is least late
+            chosen, least, looked = -1, np.inf, 0
+            v = furthest(bits, 2 * n)
+            while v >= 0 and looked < _LOOKED_AT:
+                s = head[v]
+                while s >= 0 and looked < _LOOKED_AT:
+                    if busy[s] != i:
+                        looked += 1
+                        late, c = 0.0, cursor[s]
+                        if returns[s] <= i:
+                            if c < start[s + 1] and clock[slot[c]] - clock[i] < 2 * lead * work[s]:
+                                late = _TOO_SOON - (clock[slot[c]] - clock[i])
+                            if heed and not valid[s]:
+                                done = finish_ahead(out_booked, out_free, width, work[s], clock[written[s] + 1], False)
+                                late += max(0.0, min(done, 2 * total) - clock[i])
+                        if late < least:
+                            chosen, least = s, late
+                        if late <= 0:
+                            looked = _LOOKED_AT
+                    s = after[s]
+                v = furthest(bits, v - 1)
+            s = chosen
             if s < 0:
                 return 0, i
             state[s] = AWAY
-            used -= flow.bytes[s]
+            leave(head, after, before, listed_at, bits, s)
+            used -= sizes[s]
             if returns[s] > i:  # its copy has not been needed yet: put it off, which moves nothing
-                put_off(gaps, desk, s, i)
+                returns[s] = -1
+                k = gap[s]
+                q = i + max(1, (needed[k] - i) // 2)
+                reload[k], following[k], arriving[q] = q, arriving[q], k
                 continue
-            gaps.storage[count], gaps.ready[count], gaps.release[count] = s, written[s], i
-            gaps.copy[count] = not valid[s]
+            away[count], ready[count], release[count] = s, written[s], i
+            copied[count] = not valid[s]
             if heed and not valid[s]:
-                finish_ahead(desk.outgoing, width, work[s], clock[written[s] + 1], True)
+                finish_ahead(out_booked, out_free, width, work[s], clock[written[s] + 1], True)
             valid[s], gap[s] = True, count
-            if cursor[s] < uses.start[s + 1]:
-                v = uses.slot[cursor[s]]
-                gaps.use[count] = v
-                q = book(desk.calendar, width, work[s] * lead, clock[i], clock[v])
-                arrive(gaps, desk, count, min(max(q, i + 1), v))
+            if cursor[s] < start[s + 1]:
+                v = slot[cursor[s]]
+                needed[count] = v
+                q = book(in_booked, in_free, in_slot, width, work[s] * lead, clock[i], clock[v])
+                q = min(max(q, i + 1), v)
+                reload[count], following[count], arriving[q] = q, arriving[q], count
             else:
-                gaps.reload[count], gaps.use[count] = NEVER, NEVER
+                reload[count], needed[count] = NEVER, NEVER
             count += 1
-        for k in range(spared):
-            s = desk.spared[k]
-            if state[s] == HERE:
-                queued = _enqueue(route, pinned, bias, desk, s, queued)
-        for k in range(first, last):
-            s = flow.touches.items[k]
+        for k in range(first[op], first[op + 1]):
+            s = items[k]
             if state[s] != HERE:
                 continue
             c = cursor[s]
-            if uses.writes[c]:
+            if writes[c]:
                 valid[s], written[s] = False, i
             cursor[s] = c + 1
-            if c + 1 == uses.start[s + 1] and not flow.stateful[s] and not flow.kept[s]:
+            leave(head, after, before, listed_at, bits, s)
+            if c + 1 == start[s + 1] and not stateful[s] and not kept[s]:
                 state[s] = DONE
-                used -= flow.bytes[s]
-            else:
-                queued = _enqueue(route, pinned, bias, desk, s, queued)
+                used -= sizes[s]
+            elif not pinned[s]:
+                v = _next_use(start, slot, cursor, stateful, clock, bias, in_slot, width, s)
+                join(head, after, before, listed_at, bits, s, v)
     for s in range(m):
-        stays[s] = flow.stateful[s] and state[s] == HERE
+        stays[s] = stateful[s] and state[s] == HERE
         if stays[s] and not resident[s]:  # it began the step on the host, so it ends there
-            gaps.storage[count], gaps.ready[count], gaps.release[count] = s, written[s], n
-            gaps.reload[count], gaps.use[count], gaps.copy[count] = NEVER, NEVER, not valid[s]
+            away[count], ready[count], release[count] = s, written[s], n
+            reload[count], needed[count], copied[count] = NEVER, NEVER, not valid[s]
             count += 1
     return count, -1
 
 
 @njit(cache=True, nogil=True)
-def _enqueue(route: Route, pinned: Flags, bias: Seconds, desk: Desk, s: int, queued: int) -> int:
-    """Let a storage be chosen by the time of its next use; returns how many entries there are."""
-    if pinned[s]:
-        return queued
-    uses, clock = route.uses, route.clock
-    total, c = clock[clock.shape[0] - 1], desk.cursor[s]
-    if c < uses.start[s + 1]:
-        missed = clock[uses.slot[c]]
-    elif route.flow.stateful[s]:
-        missed = total + clock[uses.slot[uses.start[s]]]
+def _next_use(
+    start: Ints,
+    slot: Ints,
+    cursor: Ints,
+    stateful: Flags,
+    clock: Seconds,
+    bias: Seconds,
+    in_slot: Ints,
+    width: float,
+    s: int,
+) -> int:
+    """The slot by which a storage is listed: that of its next use, in the next step from `n` on, or `2 n` for never."""
+    n, c = clock.shape[0] - 1, cursor[s]
+    if c < start[s + 1]:
+        v = slot[c]
+    elif stateful[s]:
+        v = n + slot[start[s]]
     else:
-        missed = 2 * total
-    return push(desk.queue, queued, missed * bias[s], s, c)
-
-
-@njit(cache=True, nogil=True)
-def _choose(route: Route, desk: Desk, width: float, i: int, queued: int, spared: int) -> tuple[int, int, int]:
-    """The storage that is missed last of those that leave and return in time, or -1, and the entries and spared ones.
-
-    Where none is in time among the few that are missed last, the one of them that is least late. What was in the queue
-    before the chosen one is noted as spared, to be queued again.
-    """
-    fallback, least, looked = -1, np.inf, 0
-    for k in range(spared):
-        s = desk.spared[k]
-        if desk.state[s] == HERE and desk.pinned[s] != i:
-            looked += 1
-            if desk.late[s] < least:
-                fallback, least = s, desk.late[s]
-    while queued > 0 and (looked < _LOOKED_AT or fallback < 0):
-        s, version, queued = pop_last(desk.queue, queued)
-        if desk.state[s] != HERE or desk.cursor[s] != version:
-            continue  # has been used or has left since
-        if desk.pinned[s] != i:
-            late = _lateness(route, desk, width, s, i)
-            if late <= 0:
-                return s, queued, spared
-            looked += 1
-            desk.late[s] = late
-            if late < least:
-                fallback, least = s, late
-        desk.spared[spared] = s
-        spared += 1
-    return fallback, queued, spared
-
-
-@njit(cache=True, nogil=True)
-def _lateness(route: Route, desk: Desk, width: float, s: int, i: int) -> float:
-    """Seconds by which ops would wait if a storage left now; where it cannot return in time, more than any step."""
-    uses, clock, c = route.uses, route.clock, desk.cursor[s]
-    if desk.returns[s] > i:
-        return 0.0
-    late = 0.0
-    if c < uses.start[s + 1] and clock[uses.slot[c]] - clock[i] < 2 * route.lead * route.work[s]:
-        late = _TOO_SOON - (clock[uses.slot[c]] - clock[i])
-    if route.heed and not desk.valid[s]:
-        done = finish_ahead(desk.outgoing, width, route.work[s], clock[desk.written[s] + 1], False)
-        late += max(0.0, min(done, 2 * clock[clock.shape[0] - 1]) - clock[i])
-    return late
+        v = 2 * n
+    if bias[s] == 1.0:
+        return int(v)
+    total = clock[n]
+    missed = bias[s] * (total + clock[v - n] if v >= n else clock[v])
+    nearest = slot_at(in_slot, width, missed) if missed < total else n + slot_at(in_slot, width, missed - total)
+    return int(min(nearest, 2 * n))
