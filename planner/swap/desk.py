@@ -71,38 +71,26 @@ def blank_desk(ops: int, storages: int, gaps: int) -> Desk:
 def open_step(route: Route, resident: Flags, on_demand: bool, gaps: Gaps, desk: Desk, width: float) -> int:
     """Put every storage where it is when the step starts and plan the way in of what is away; returns the gaps."""
     order, flow, uses, clock, work, lead, _ = route
-    desk.head[:] = -1
+    first, items = flow.touches.start, flow.touches.items
+    held, updated, start, slot = flow.held, flow.updated, uses.start, uses.slot
+    state, valid, cursor, written, gap, returns, pinned, head = desk[:8]
     booked, free, slots = desk.calendar
-    for s in range(flow.bytes.shape[0]):
-        desk.state[s], desk.valid[s], desk.cursor[s], desk.written[s] = UNMADE, False, uses.start[s], -1
-        desk.gap[s], desk.returns[s], desk.pinned[s] = -1, -1, -1
-        if flow.held[s] and uses.start[s] < uses.start[s + 1]:
-            desk.state[s] = HERE if resident[s] else AWAY
-            desk.valid[s] = not (resident[s] and flow.updated[s])
+    head[:] = -1
+    for s in range(held.shape[0]):
+        state[s], valid[s], cursor[s], written[s] = UNMADE, False, start[s], -1
+        gap[s], returns[s], pinned[s] = -1, -1, -1
+        if held[s] and start[s] < start[s + 1]:
+            state[s] = HERE if resident[s] else AWAY
+            valid[s] = not (resident[s] and updated[s])
     count = 0
     for i in range(order.shape[0]):
-        for k in range(flow.touches.start[order[i]], flow.touches.start[order[i] + 1]):
-            s = flow.touches.items[k]
-            if desk.state[s] == AWAY and desk.gap[s] < 0 and uses.slot[uses.start[s]] == i:
-                q = (
-                    i
-                    if on_demand
-                    else min(
-                        book(
-                            desk.calendar.booked,
-                            desk.calendar.free,
-                            desk.calendar.slot,
-                            width,
-                            work[s] * lead,
-                            0.0,
-                            clock[i],
-                        ),
-                        i,
-                    )
-                )
+        for k in range(first[order[i]], first[order[i] + 1]):
+            s = items[k]
+            if state[s] == AWAY and gap[s] < 0 and slot[start[s]] == i:
+                q = i if on_demand else min(book(booked, free, slots, width, work[s] * lead, 0.0, clock[i]), i)
                 gaps.storage[count], gaps.ready[count], gaps.release[count] = s, -1, -1
                 gaps.use[count], gaps.copy[count] = i, False
-                desk.gap[s] = count
+                gap[s] = count
                 arrive(gaps, desk, count, q)
                 count += 1
     return count
