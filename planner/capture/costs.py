@@ -72,6 +72,15 @@ def _attention(matmuls: int, first: int) -> Callable[[Event], int]:
     return formula
 
 
+def _lstm(products: int) -> Callable[[Event], int]:
+    def formula(event: Event) -> int:
+        source, of_input, of_state = (event.args[place] for place in range(3))
+        cells = prod(source.shape[:2])
+        return int(2 * products * cells * (of_input.elements + of_state.elements))
+
+    return formula
+
+
 _FORMULAS: dict[Any, Callable[[Event], int]] = {
     _ATEN.mm.default: _matmul(0),
     _ATEN.bmm.default: _matmul(0),
@@ -79,6 +88,8 @@ _FORMULAS: dict[Any, Callable[[Event], int]] = {
     _ATEN.baddbmm.default: _matmul(1),
     _ATEN.convolution.default: _convolution,
     _ATEN.convolution_backward.default: _convolution_backward,
+    _ATEN.mkldnn_rnn_layer.default: _lstm(1),
+    _ATEN.mkldnn_rnn_layer_backward.default: _lstm(2),
 }
 for _name in ("flash_attention", "efficient_attention", "cudnn_attention", "flash_attention_for_cpu"):
     _forward = getattr(_ATEN, f"_scaled_dot_product_{_name}").default

@@ -78,7 +78,9 @@ def bind(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], results: Se
         bound = Bound(variant.target, tuple(args), kept | dict(zip(variant.names, results, strict=True)))
         if not _resizes(bound, variant.names):
             return bound
-    return Bound(_run_and_copy, (target, tuple(args), dict(kwargs), tuple(results)), {})
+    # oneDNN's LSTM keeps something for a backward pass, and rounds accordingly, where gradients could be asked for
+    run = _run_with_gradients if target is _ATEN.mkldnn_rnn_layer.default and results[3] is not None else _run_and_copy
+    return Bound(run, (target, tuple(args), dict(kwargs), tuple(results)), {})
 
 
 @cache
@@ -177,6 +179,11 @@ def _run_and_copy(
             if value.dtype is not result.dtype:  # a copy would round
                 raise StowageError(f"{target} returns {value.dtype} and was captured as {result.dtype}; report this op")
             result.copy_(value)
+
+
+def _run_with_gradients(*call: Any) -> None:
+    with torch.enable_grad():
+        _run_and_copy(*call)
 
 
 def _in_turn(*calls: Bound) -> Bound:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
@@ -54,30 +53,3 @@ def restored(model: nn.Module) -> Iterator[None]:
         for table, before in saved:
             table.clear()
             table.update(before)
-
-
-@contextmanager
-def plain_recurrence(model: nn.Module) -> Iterator[None]:
-    """Run `nn.LSTM` and its like by ordinary kernels while this lasts.
-
-    On a CPU they otherwise become one oneDNN call that only autograd can follow, with other rounding.
-    """
-    flags: list[Any] = []
-
-    def enter(*_: Any) -> None:
-        flags.append(torch.backends.mkldnn.enabled)
-        torch.backends.mkldnn.set_flags(False)  # type: ignore[no-untyped-call]
-
-    def leave(*_: Any) -> None:
-        torch.backends.mkldnn.set_flags(flags.pop())  # type: ignore[no-untyped-call]
-
-    hooks = []
-    for module in model.modules():
-        if isinstance(module, nn.RNNBase):
-            hooks.append(module.register_forward_pre_hook(enter))
-            hooks.append(module.register_forward_hook(leave, always_call=True))
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()

@@ -12,7 +12,7 @@ from torch import nn
 
 from planner.capture.batches import tensor_leaves
 from planner.capture.failures import first_line
-from planner.capture.members import members, plain_recurrence
+from planner.capture.members import members
 from planner.errors import StowageError
 from planner.graph import Graph, Phase
 
@@ -171,7 +171,7 @@ class InferenceStep(Step):
         training = [module for module in model.modules() if module.training]
         model.eval()
         try:
-            with torch.no_grad(), plain_recurrence(model):
+            with torch.no_grad():
                 if isinstance(batch, Mapping):
                     result = model(**batch)
                 elif isinstance(batch, list | tuple):

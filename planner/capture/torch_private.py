@@ -29,6 +29,9 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._python_dispatch import _disable_current_modes as no_modes
 
+from planner.capture import lstm
+from planner.errors import StowageError
+
 __all__ = [
     "DATA_DEPENDENT", "LAZY", "UNSUPPORTED", "FakeTensor", "FakeTensorMode", "OpOverload", "TorchDispatchMode",
     "allocations", "backward_sequence", "certain", "fake_call", "forward_sequence", "functional_form", "kernel_name",
@@ -71,11 +74,16 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
 
     PyTorch's fake form of the grouped product, which mixtures of experts use, refuses all but bfloat16, unlike its
     kernels. Those of normalisations overlook that the CPU's kernels, given an input of low precision and parameters of
-    a higher one, keep mean and deviation in the higher, and that batch normalisation straightens out its input.
+    a higher one, keep mean and deviation in the higher, and that batch normalisation straightens out its input. Those
+    of oneDNN's LSTM leave out what it keeps for the backward pass, and take both biases' gradients for one tensor.
     """
     if target is torch.ops.aten._grouped_mm.default and args[0].dtype is not torch.bfloat16:
         return _grouped_product(*args, **kwargs)
     result = target(*args, **kwargs)
+    if target is torch.ops.aten.mkldnn_rnn_layer.default:
+        return (*result[:3], _kept_by_lstm(args) if torch.is_grad_enabled() else None)
+    if target is torch.ops.aten.mkldnn_rnn_layer_backward.default:
+        return (*result[:4], torch.empty_like(result[4]), *result[5:])
     if target is torch.ops.aten.native_batch_norm.default and not plainly_laid(args[0]):
         result = (result[0].contiguous(), *result[1:])
     if target in _NORMALISATIONS and args[0].device.type == "cpu":
@@ -85,6 +93,26 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     if target is torch.ops.aten.native_group_norm_backward.default and result[0] is not None:
         return (result[0].to(args[1].dtype), *result[1:])
     return result
+
+
+def _kept_by_lstm(args: Sequence[Any]) -> torch.Tensor:
+    source, hidden = args[0], args[10]
+    _check_lstm(source.dtype)
+    slots, rows, inputs = source.shape
+    size = lstm.workspace_bytes(slots, rows, inputs, hidden, source.dtype)
+    return torch.empty(size, dtype=torch.uint8, device=source.device)
+
+
+@cache
+def _check_lstm(dtype: torch.dtype) -> None:
+    """Try the layout out on this processor, where oneDNN might choose another kernel than is known here."""
+    shape = 2, 3, 20, 10
+    with no_modes(), torch.enable_grad():
+        if lstm.measured_workspace_bytes(*shape, dtype) != lstm.workspace_bytes(*shape, dtype):
+            raise StowageError(
+                "nn.LSTM keeps another amount of memory here than Stowage knows of: switch oneDNN off by "
+                "torch.backends.mkldnn.enabled = False"
+            )
 
 
 def plainly_laid(tensor: torch.Tensor) -> bool:

@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from planner.capture import optimizers
 from planner.capture.batches import cut, tensor_leaves
-from planner.capture.members import members, plain_recurrence
+from planner.capture.members import members
 from planner.capture.schedules import advance
 from planner.capture.step import Live, Step
 from planner.errors import StowageError
@@ -83,7 +83,7 @@ class TrainStep(Step):
         shares = []
         for part in parts:
             enter(Phase.FORWARD)
-            with plain_recurrence(model), self._precision(part):
+            with self._precision(part):
                 loss = self._loss_of(model, part)
             share = loss / len(parts) if len(parts) > 1 else loss
             shares.append(share.detach())

@@ -18,7 +18,10 @@ class Family(StrEnum):
     MEMORY = "memory"
 
 
-_MATMULS = frozenset({"mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "matmul"})
+_MATMULS = frozenset({
+    "mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "linear", "matmul", "mkldnn_rnn_layer",
+    "mkldnn_rnn_layer_backward",
+})  # fmt: skip
 
 
 def family(graph: Graph, op: Op) -> Family:

@@ -74,7 +74,9 @@ class Interpreter:
             self.overwritten += 1
             self._compute_in_place(call, scalars)
             return
-        result = call.target(*self._filled(call.args, scalars), **self._filled(call.kwargs, scalars))
+        # PyTorch's LSTM kernel looks at the mode of autograd to decide whether it keeps anything for a backward pass.
+        with torch.set_grad_enabled("mkldnn_rnn" in op.target and call.results[-1] >= 0):
+            result = call.target(*self._filled(call.args, scalars), **self._filled(call.kwargs, scalars))
         if call.in_place:
             return
         results = [result] if isinstance(result, torch.Tensor) else list(result)

@@ -55,7 +55,7 @@ class Recurrent(nn.Module):
 
 
 class Library(nn.Module):
-    """PyTorch's own LSTM, which a CPU would run as one opaque call."""
+    """PyTorch's own LSTM, which a CPU runs as one opaque call per layer and direction."""
 
     def __init__(self):
         super().__init__()
