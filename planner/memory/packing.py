@@ -42,6 +42,7 @@ def pack(
     capacity: int | None = None,
     alignment: int = 1,
     fixed: ArrayLike | None = None,
+    repeats: bool = False,
     rounds: int | None = None,
 ) -> Packing:
     """Find low offsets, such that boxes that are alive at the same time share no byte.
@@ -56,13 +57,15 @@ def pack(
         capacity: stop as soon as the height is no more than this; without it, when it is provably least.
         alignment: every offset is a multiple of this many bytes.
         fixed: `[boxes]`, offsets that are settled, -1 for the others.
+        repeats: whether time begins again when it ends, so that a box with `upper < lower` is alive from `lower` on and
+            until `upper`, at one offset.
         rounds: how often to reorder after the greedy orders; without it, the more often the fewer boxes there are.
 
     Raises:
         StowageError: the lists differ in length, a span or size is negative, or settled boxes meet.
     """
     begin = perf_counter()
-    boxes = _checked(lower, upper, sizes, alignment, fixed)
+    boxes = _checked(lower, upper, sizes, alignment, fixed, repeats)
     goal = max(boxes.bound, capacity or 0, boxes.settled_height)
     if rounds is None:
         rounds = min(max(300_000 // max(len(boxes.sizes), 1), 12), 600)
@@ -70,7 +73,9 @@ def pack(
     return Packing(offsets, height, boxes.bound, height == boxes.bound, perf_counter() - begin)
 
 
-def _checked(lower: ArrayLike, upper: ArrayLike, sizes: ArrayLike, alignment: int, fixed: ArrayLike | None) -> Boxes:
+def _checked(
+    lower: ArrayLike, upper: ArrayLike, sizes: ArrayLike, alignment: int, fixed: ArrayLike | None, repeats: bool
+) -> Boxes:
     columns = [np.asarray(column) for column in (lower, upper, sizes)]
     columns.append(np.full(len(columns[2]), -1) if fixed is None else np.asarray(fixed))
     if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
@@ -83,7 +88,7 @@ def _checked(lower: ArrayLike, upper: ArrayLike, sizes: ArrayLike, alignment: in
         raise StowageError(f"an alignment of {alignment} bytes is none; give 1 or more")
     begin, end, size, offset = (column.astype(np.int64) for column in columns)
     for wrong, what in (
-        (end < begin, "ends before it begins"),
+        ((end < begin) & (not repeats), "ends before it begins"),
         (size < 0, "has a negative size"),
         ((offset >= 0) & (offset % alignment != 0), f"has a settled offset that is no multiple of {alignment}"),
     ):
@@ -92,4 +97,4 @@ def _checked(lower: ArrayLike, upper: ArrayLike, sizes: ArrayLike, alignment: in
     if size.sum(dtype=np.float64) + len(size) * alignment + offset.max(initial=0) > _LARGEST:
         raise StowageError("the boxes take more than 2**62 bytes together; give their sizes in a larger unit")
     # What is never alive takes no memory.
-    return Boxes(begin, end, np.where(begin < end, size, 0), alignment, np.maximum(offset, -1))
+    return Boxes(begin, end, np.where(begin != end, size, 0), alignment, np.maximum(offset, -1))

@@ -26,7 +26,8 @@ def place(
 
     Args:
         order: which box comes when.
-        lower, upper: `[boxes]`, first segment and one past the last; boxes of no segment or no bytes get 0.
+        lower, upper: `[boxes]`, first segment and one past the last, which lies before the first where a box lives on
+            from the last segment to the first; boxes of no segment or no bytes get 0.
         size: `[boxes]`, bytes.
         fixed: `[boxes]`, an offset that is settled, or -1; these are placed first.
         segments: number of time segments.
@@ -40,9 +41,9 @@ def place(
         leaves *= 2
         depth += 1
     sets = np.full((2, 2 * leaves), -1, np.int32)
-    nodes = np.empty((2, 2 * depth), np.int32)
-    lists = np.empty(4 * depth, np.int32)
-    pool = np.empty((4 * len(order) + 8 * depth, 2), np.int64)
+    nodes = np.empty((2, 4 * depth), np.int32)
+    lists = np.empty(8 * depth, np.int32)
+    pool = np.empty((4 * len(order) + 16 * depth, 2), np.int64)
     follow = np.empty(len(pool), np.int32)
     state = np.array([-1, 0])
     offset = np.zeros(len(order), np.int64)
@@ -52,9 +53,14 @@ def place(
             if (fixed[box] >= 0) != settled:
                 continue
             offset[box] = max(fixed[box], 0)
-            if size[box] == 0 or lower[box] >= upper[box]:
+            if size[box] == 0 or lower[box] == upper[box]:
                 continue
-            inside, around = _nodes_of(lower[box], upper[box], leaves, nodes)
+            if lower[box] < upper[box]:
+                within, beside = _nodes_of(lower[box], upper[box], leaves, nodes, 0, 0)
+            else:
+                within, beside = _nodes_of(0, upper[box], leaves, nodes, 0, 0)
+                within, beside = _nodes_of(lower[box], segments, leaves, nodes, within, beside)
+            inside, around = nodes[0, :within], nodes[1, :beside]
             count = _lists_of(inside, around, sets, lists)
             if settled:
                 if _lowest_gap(lists, count, fixed[box], size[box], pool, follow)[0] != fixed[box]:
@@ -63,7 +69,7 @@ def place(
                 offset[box] = _smallest_gap(lists, count, size[box], pool, follow)
             else:
                 offset[box] = _lowest_gap(lists, count, 0, size[box], pool, follow)[0]
-            if state[_USED] + 6 * depth > len(pool):
+            if state[_USED] + 12 * depth > len(pool):
                 pool = np.concatenate((pool, np.empty_like(pool)))
                 follow = np.concatenate((follow, np.empty_like(follow)))
             low, high = offset[box], offset[box] + size[box]
@@ -76,9 +82,8 @@ def place(
 
 
 @numba.njit(cache=True, nogil=True)
-def _nodes_of(lower: int, upper: int, leaves: int, nodes: Nodes) -> tuple[Nodes, Nodes]:
-    """The fewest nodes that make up a span, and all nodes above them."""
-    inside, around = 0, 0
+def _nodes_of(lower: int, upper: int, leaves: int, nodes: Nodes, inside: int, around: int) -> tuple[int, int]:
+    """Append the fewest nodes that make up a span, and all nodes above them; returns how many there are of each."""
     left, right = lower + leaves, upper + leaves
     first, last = left, right - 1
     while left < right:
@@ -102,7 +107,7 @@ def _nodes_of(lower: int, upper: int, leaves: int, nodes: Nodes) -> tuple[Nodes,
         if last != first and (last * width - leaves < lower or (last + 1) * width - leaves > upper):
             nodes[1, around] = last
             around += 1
-    return nodes[0, :inside], nodes[1, :around]
+    return inside, around
 
 
 @numba.njit(cache=True, nogil=True)
@@ -194,7 +199,7 @@ def live_bound(lower: Ints, upper: Ints, size: Ints, padding: Ints, by_padding: 
     """The least height any placement has: the most bytes alive at once, less the padding of whatever lies on top.
 
     Args:
-        lower, upper: `[boxes]`, in segments.
+        lower, upper: `[boxes]`, in segments, as in `place`.
         size: `[boxes]`, bytes, rounded up to the alignment.
         padding: `[boxes]`, what the rounding added.
         by_padding: boxes by descending padding.
@@ -202,22 +207,29 @@ def live_bound(lower: Ints, upper: Ints, size: Ints, padding: Ints, by_padding: 
     """
     live = np.zeros(segments + 1, np.int64)
     for box in range(len(size)):
-        if lower[box] < upper[box]:
-            live[lower[box]] += size[box]
-            live[upper[box]] -= size[box]
+        if lower[box] > upper[box]:
+            live[0] += size[box]
+        live[lower[box]] += size[box]
+        live[upper[box]] -= size[box]
     # Each segment is painted once, by the live box of most padding; `onward` skips what is painted.
     spare = np.zeros(segments, np.int64)
     onward = np.arange(segments + 1)
     for box in by_padding:
         if padding[box] == 0:
             break
-        at = lower[box]
-        while at < upper[box]:
-            if onward[at] == at:
-                spare[at] = padding[box]
-                onward[at] = at + 1
-            onward[at] = onward[onward[at]]
-            at = onward[at]
+        for turn in range(2):  # a box that lives on from the last segment to the first has two spans
+            begin, end = lower[box], upper[box]
+            if begin > end:
+                begin, end = (0, end) if turn == 0 else (begin, segments)
+            elif turn == 1:
+                break
+            at = begin
+            while at < end:
+                if onward[at] == at:
+                    spare[at] = padding[box]
+                    onward[at] = at + 1
+                onward[at] = onward[onward[at]]
+                at = onward[at]
     bound = 0
     alive = 0
     for segment in range(segments):

@@ -18,7 +18,8 @@ class Boxes:
     """Boxes with their times compressed to segments.
 
     Args:
-        lower, upper, sizes: `[boxes]`, times and bytes.
+        lower, upper, sizes: `[boxes]`, times and bytes; a box with `upper` before `lower` lives on from the end of time
+            to its beginning.
         alignment: bytes.
         fixed: `[boxes]`, settled offsets, -1 for the others.
 
@@ -32,10 +33,12 @@ class Boxes:
 
         self.sizes, self.fixed = sizes, fixed
         self.rounded = -(-sizes // alignment) * alignment
-        self.length = upper.astype(np.float64) - lower
         times, at = np.unique(np.concatenate((lower, upper)), return_inverse=True)
+        self.length = upper.astype(np.float64) - lower
+        self.length[upper < lower] += times[-1] - times[0] if len(times) else 0
         self.lower, self.upper = at[: len(sizes)].astype(np.int64), at[len(sizes) :].astype(np.int64)
-        self.segments = max(len(times) - 1, 1)
+        # what lives on over the end of time does so in a segment of its own
+        self.segments = max(len(times) - 1 + bool((upper < lower).any()), 1)
         padding = self.rounded - sizes
         by_padding = np.argsort(-padding, kind="stable")
         self.bound = int(live_bound(self.lower, self.upper, self.rounded, padding, by_padding, self.segments))
@@ -57,7 +60,7 @@ class Boxes:
 def lowest(boxes: Boxes, goal: int, rounds: int) -> tuple[Ints, int]:
     """Offsets and height of the lowest placement found; the search ends when the height is no more than `goal`."""
     size = boxes.rounded.astype(np.float64)
-    early = 1.0 + boxes.segments - boxes.lower
+    early = 1.0 + boxes.segments - np.where(boxes.upper < boxes.lower, 0, boxes.lower)
     length = boxes.length
     tried: list[tuple[int, Floats, bool, Ints]] = []
     for urgency in (size * np.sqrt(length), size, size * length, early, length, np.sqrt(size) * length):

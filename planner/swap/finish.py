@@ -29,7 +29,7 @@ def finish_draft(problem: Problem, draft: Draft, timing: Timing, method: str) ->
     trim(draft.uses, draft.gaps, outs, ins, timing.compute, timing.out_spans, timing.in_spans)
     stays = stays_of(problem.flow, draft.uses, draft.resident, draft.gaps, draft.inherits)
     boxes = boxes_of(problem, draft, stays)
-    packing = pack(boxes.lower, boxes.upper, boxes.bytes, capacity=problem.memory, fixed=boxes.fixed, rounds=_ROUNDS)
+    packing = pack(boxes.lower, boxes.upper, boxes.bytes, capacity=problem.memory, repeats=True, rounds=_ROUNDS)
     if packing.height > problem.memory:
         return None, packing.height
     return assemble(problem, draft, stays, packing.offsets[boxes.of], outs, ins, method), packing.height

@@ -65,6 +65,22 @@ def test_boxes_that_are_alive_together_share_no_byte(boxes, alignment, rounds):
     assert packing.optimal == (packing.height == packing.max_live)
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(*(st.integers(0, 12),) * 2, st.integers(0, 20)), max_size=30), st.sampled_from([1, 4, 16]))
+def test_in_a_step_that_repeats_a_box_lives_on_from_its_end_to_its_beginning(boxes, alignment):
+    lower, upper, sizes = [list(column) for column in zip(*boxes, strict=True)] if boxes else ([], [], [])
+    packing = pack(lower, upper, sizes, alignment=alignment, repeats=True, rounds=8)
+    owner, alive = {}, [0] * 13
+    for box, (low, up, size, offset) in enumerate(zip(lower, upper, sizes, packing.offsets.tolist(), strict=True)):
+        times = range(low, up) if low <= up else [*range(low, 13), *range(up)]
+        for t in times:
+            alive[t] += size
+            assert all(owner.setdefault((t, byte), box) == box for byte in range(offset, offset + size))
+    assert packing.height >= packing.max_live >= max(alive)
+    if alignment == 1:
+        assert packing.max_live == max(alive)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(BOX, max_size=5), st.sampled_from([1, 4, 16]))
 def test_optimal_is_said_only_of_the_least_height(boxes, alignment):
