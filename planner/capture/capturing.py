@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from torch import nn
+
 from planner.capture.lower import lower
+from planner.capture.members import members
 from planner.capture.schedules import Scalars
+from planner.capture.settings import change, settings
 from planner.capture.step import Step
 from planner.capture.trace import Progress, trace
 from planner.graph import Graph
@@ -12,7 +16,8 @@ from planner.graph import Graph
 def capture(step: Step, *, progress: Progress | None = None) -> Graph:
     """The dataflow graph of a whole step, with its program; nothing of the model is allocated.
 
-    The result is kept on the step, so that asking again costs nothing.
+    The result is kept on the step, so that asking again costs nothing, until the model is set up otherwise: `eval()` or
+    `train()`, a parameter frozen or replaced by one of another shape.
 
     Args:
         step: a `TrainStep` or an `InferenceStep`.
@@ -21,13 +26,24 @@ def capture(step: Step, *, progress: Progress | None = None) -> Graph:
     Raises:
         StowageError: the step does what no graph can hold, or raises.
     """
-    if step.graph is None:
+    changed = _changed(step)
+    if step.graph is None or changed:
         report = progress or _silent
         traced = trace(step, report)
         report(0.8, "building the graph")
         step.graph = lower(traced, Scalars(step, traced.scalars))
+        step.settings = traced.settings
+        step.change = changed or step.change
         report(1.0, "captured")
     return step.graph
+
+
+def _changed(step: Step) -> str:
+    """What about the model is otherwise than when the step was captured, in words."""
+    model = step.live.model if step.live is not None else step.model
+    if step.graph is None or not isinstance(model, nn.Module):
+        return ""
+    return change(step.settings, settings(model, members(model), modes=step.follows_modes))
 
 
 def _silent(share: float, what: str) -> None:

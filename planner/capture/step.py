@@ -13,6 +13,7 @@ from torch import nn
 from planner.capture.batches import tensor_leaves
 from planner.capture.failures import first_line
 from planner.capture.members import members
+from planner.capture.settings import Settings
 from planner.errors import StowageError
 from planner.graph import Graph, Phase
 
@@ -38,8 +39,11 @@ class Live:
 class Step:
     """What `TrainStep` and `InferenceStep` have in common: a model, a batch, and what becomes of them.
 
-    `live` holds the real tensors once there are any, `graph` what was captured.
+    `live` holds the real tensors once there are any, `graph` what was captured, `settings` how the model was set up
+    then, and `change` what has changed about that since an earlier capture.
     """
+
+    follows_modes = True
 
     def __init__(self, model: nn.Module | Callable[[], nn.Module], batch: Any, name: str | None, seed: int) -> None:
         if not callable(model):
@@ -49,6 +53,8 @@ class Step:
         self.seed = seed
         self.given_name = name
         self.graph: Graph | None = None
+        self.settings: Settings = {}
+        self.change = ""
         self.live: Live | None = None
 
     @property
@@ -159,6 +165,8 @@ class InferenceStep(Step):
         name: for titles; the module's class without it.
         seed: what a function that makes the model or the batch starts from.
     """
+
+    follows_modes = False
 
     def __init__(
         self, model: nn.Module | Callable[[], nn.Module], batch: Any, *, name: str | None = None, seed: int = 0

@@ -18,6 +18,7 @@ from planner.capture.fakes import check_devices, fake_batch, fake_members, fake_
 from planner.capture.members import Member, members, restored, substitute
 from planner.capture.program import ScalarRef
 from planner.capture.recorder import Recorder
+from planner.capture.settings import Settings, settings
 from planner.capture.step import Step
 from planner.capture.updates import Held, Updates
 from planner.errors import StowageError
@@ -41,6 +42,7 @@ class Trace:
         constants: layouts and values of tensors that are neither held nor computed.
         literals: storages of those among them that the step makes anew each time (`torch.tensor(0.5)`).
         modules: class name by module path.
+        settings: of the model.
         scalars: by reference, the parameter group, a parameter with the right count of steps, and the quantity.
     """
 
@@ -54,6 +56,7 @@ class Trace:
     constants: list[tuple[Layout, torch.Tensor]]
     literals: set[int]
     modules: dict[str, str]
+    settings: Settings
     scalars: dict[ScalarRef, tuple[int, str, str]]
 
     @property
@@ -88,6 +91,7 @@ def trace(step: Step, progress: Progress) -> Trace:
     with restored(model):
         found = members(model)
         fakes = fake_members(found, fake)
+        setup = settings(model, found, modes=step.follows_modes)
         batch = private.pytree.tree_map_only(
             torch.Tensor, lambda leaf: fake_tensor(leaf, fake, "a tensor of the batch"), batch
         )
@@ -123,6 +127,7 @@ def trace(step: Step, progress: Progress) -> Trace:
             list(recorder.constants.values()),
             recorder.literals,
             classes,
+            setup,
             updates.scalars,
         )
 

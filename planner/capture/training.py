@@ -161,7 +161,7 @@ class TrainStep(Step):
                 if id(parameter) not in names:
                     raise StowageError(
                         f"the optimizer updates a parameter of shape {tuple(parameter.shape)} that is not the model's: "
-                        "make the optimizer from this model's parameters"
+                        "make the optimizer, or the TrainStep, anew for the parameters that the model has now"
                     )
         return [(group, [names[id(parameter)] for parameter in group["params"]]) for group in groups]
 

@@ -100,7 +100,7 @@ def run(
     link = _link(link_bandwidth)
     if plan is None:
         plan = _planned(graph, "100%" if budget is None else budget, link, report)
-    _refuse_invalid(plan, graph)
+    _refuse_invalid(plan, graph, step.change)
     kept = Kept(step)
     try:
         with closing(CpuDevice(plan.peak_bytes, plan.host_bytes, link)) as memory:
@@ -166,9 +166,12 @@ def _planned(graph: Graph, budget: str | int, link: Link | None, report: Progres
     return plan_swaps(ready.graph, here, budget, seconds=ready.seconds, progress=report)
 
 
-def _refuse_invalid(plan: SwapPlan, graph: Graph) -> None:
+def _refuse_invalid(plan: SwapPlan, graph: Graph, change: str) -> None:
     if plan.graph != fingerprint(graph):
-        raise StowageError(f"this plan is not for {graph.name}: its graph is another one; plan again for this step")
+        since = f" since {change}" if change else ""
+        raise StowageError(
+            f"this plan is not for {graph.name}: its graph is another one{since}; plan again for this step"
+        )
     problems = validate(plan, graph.with_workspaces(dict(plan.workspaces)))
     if problems:
         raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")
