@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -46,17 +47,16 @@ class Genetic:
         setting: what is planned; all chance comes from its seed and the number of the turn.
         individuals: size of the population; 144 in the paper.
         mutation: probability that an op, a size or a class mutates; about 0.1 in the paper.
-        victim_threshold: how long ago a victim must have been used last, in times that it takes to copy it over the
-            link. The paper gives no value; 1 is the time that its copy out needs.
+        victim_threshold: how long ago a victim should have been used last, in times that it takes to copy it over the
+            link. The paper gives no value; at 1 its copy out could be done by now, which gives the times of figure 1.
         count_width: standard deviation of the Gaussian around a count as a share of it. Not in the paper.
         count_spread: standard deviation at least, in objects, so that small counts change too. Not in the paper.
         temperature: of the softmax over (T_best - t) / T_best. Not in the paper; 1 is the plain softmax.
         replacement: who lives on when as many children are there as individuals, the `"fastest"` of both or those drawn
             by `"softmax"` among both, the best always. The paper does not say.
         search_schedule: without, only the captured order.
-        search_allocation: without, only the pool of `default_allocation`: every size its own class, and as many objects
-            of each as are in use at once in the captured order, scaled down to the memory there is. It is our reading
-            of a framework's pool: the paper does not describe the pool of its ablation.
+        search_allocation: without, only the pool of `default_allocation`: sizes up to the next power of two share a
+            class, with objects in proportion to what is in use at once in the captured order.
     """
 
     def __init__(
@@ -156,7 +156,9 @@ class Genetic:
             return [Seeded(None, [*seed, k]) for k in range(min(missing, len(self.planners)))]
         random = np.random.default_rng(seed)
         chance = softmax(np.array([one.seconds for one in self.population]), self.temperature)
-        pairs = random.choice(len(chance), (self.crossovers, 2), p=chance)
+        children = (2 if self.search_schedule else 1) * (2 if self.search_allocation else 1)
+        crossovers = min(self.crossovers, ceil((self.individuals - len(self.brood)) / children))
+        pairs = random.choice(len(chance), (crossovers, 2), p=chance)
         return [Seeded((self.population[a], self.population[b]), [*seed, k]) for k, (a, b) in enumerate(pairs)]
 
     def _make(self, seeded: Seeded) -> list[Genes]:

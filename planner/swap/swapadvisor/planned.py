@@ -35,9 +35,10 @@ class Settled(NamedTuple):
 
 
 class Timed(NamedTuple):
-    """When everything happens: seconds by control edges alone, and by the slots of a plan."""
+    """When everything happens: `by_edges` is `[slots + 1]`, when each slot would begin by control edges alone, and the
+    end; `timing` is by the slots of a plan."""
 
-    by_edges: float
+    by_edges: Seconds
     timing: Timing
 
 
@@ -139,7 +140,7 @@ class PoolPlanner:
             gaps.reload[ins], gaps.use[ins], self.work[gaps.storage[ins]],
             shared, np.empty((2, n + 1), np.int32), compute, out_spans, in_spans,
         )  # fmt: skip
-        return Timed(float(begin[n]), Timing(total, outs, ins, compute, out_spans, in_spans))
+        return Timed(begin, Timing(total, outs, ins, compute, out_spans, in_spans))
 
 
 def pool_planner(problem: Problem, demand: Demand, victim_threshold: float) -> PoolPlanner:

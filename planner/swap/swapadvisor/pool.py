@@ -97,16 +97,21 @@ def random_allocation(demand: Demand, random: np.random.Generator) -> Allocation
 
 
 def default_allocation(problem: Problem, demand: Demand) -> Allocation:
-    """The pool that is used without a search for one: a class for every size, counts in proportion to what is live.
+    """The pool that is used without a search for one: sizes up to the next power of two share a class.
 
-    A framework's pool keeps exact sizes and grows with demand. So each size gets as many objects as it has storages in
-    use at once in the captured order; where that is above the capacity, all get the same share of it.
+    Each class gets as many objects as it has storages in use at once in the captured order; where that is more than
+    the capacity, each gets the same share of it. It is our reading of a framework's pool, which rounds requests up and
+    grows with demand: the paper does not describe the pool that its ablation falls back to.
     """
     flow = problem.flow
+    powers = np.ceil(np.log2(np.maximum(demand.sizes, 1))).astype(np.int64)
+    classes = np.unique(powers, return_inverse=True)[1].astype(np.int64)
+    class_of = np.append(classes, -1)[demand.size_of].astype(np.int32)
     uses = uses_of(captured(problem), flow)
-    live = _most_live(flow.held, flow.stateful | flow.kept, uses.start, uses.slot, demand.size_of, len(demand.sizes))
-    share = min(1.0, demand.capacity / max(1, int((live * demand.sizes).sum())))
-    classes = np.arange(len(demand.sizes), dtype=np.int64)
+    groups = int(classes.max(initial=-1)) + 1
+    live = _most_live(flow.held, flow.stateful | flow.kept, uses.start, uses.slot, class_of, groups)
+    wanted = int((live * object_bytes(classes, demand.sizes)).sum())
+    share = min(1.0, demand.capacity / max(1, wanted))
     return fit_counts(demand, classes, np.maximum(1, np.floor(live * share)).astype(np.int64))
 
 
@@ -125,19 +130,19 @@ def _least(touches: Csr, size_of: Ints, classes: Classes, count: int) -> Counts:
 
 
 @njit(cache=True, nogil=True)
-def _most_live(held: Flags, kept: Flags, start: Ints, slot: Ints, size_of: Ints, count: int) -> Counts:
-    """`[sizes]`, the most storages of each size that are in use in one slot when nothing ever leaves."""
+def _most_live(held: Flags, kept: Flags, start: Ints, slot: Ints, class_of: Ints, count: int) -> Counts:
+    """`[classes]`, the most storages of each that are in use in one slot when nothing ever leaves."""
     n = slot.max() + 1 if slot.shape[0] else 0
     change = np.zeros((count, n + 1), np.int32)
-    for s in range(size_of.shape[0]):
+    for s in range(class_of.shape[0]):
         if start[s] < start[s + 1]:
-            change[size_of[s], 0 if held[s] else slot[start[s]]] += 1
+            change[class_of[s], 0 if held[s] else slot[start[s]]] += 1
             if not kept[s]:
-                change[size_of[s], slot[start[s + 1] - 1] + 1] -= 1
+                change[class_of[s], slot[start[s + 1] - 1] + 1] -= 1
     most = np.zeros(count, np.int64)
-    for t in range(count):
+    for c in range(count):
         now = 0
         for i in range(n):
-            now += change[t, i]
-            most[t] = max(most[t], now)
+            now += change[c, i]
+            most[c] = max(most[c], now)
     return most

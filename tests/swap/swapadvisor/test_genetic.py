@@ -1,0 +1,146 @@
+"""The search: it improves, it can be resumed, and neither threads nor pauses change what it finds."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.memory import plan_to_json, validate
+from planner.swap.bounds import bound_of
+from planner.swap.method import Setting
+from planner.swap.problem import state
+from planner.swap.swapadvisor import Genetic
+from planner.swap.swapadvisor.genetic import softmax
+from tests.swap.random_graphs import build, machine
+
+
+def one_by_one(function, items):
+    return [function(item) for item in items]
+
+
+def setting(seed=0, each=one_by_one, share=0.3, cancelled=lambda: False):
+    graph = build(Random(7), layers=12)
+    touched = sum(storage.bytes for storage in graph.storages)
+    problem = state(graph, machine(), int(share * touched), np.full(len(graph.ops), 1e-6))
+    return Setting(problem, bound_of(problem), seed, each, cancelled)
+
+
+def plans_of(search, turns):
+    """What some turns bring, as text."""
+    found = [search.turn() for _ in range(turns)]
+    return [plan_to_json(turn.plan) for turn in found if turn is not None and turn.plan is not None]
+
+
+FEW = {"individuals": 24}
+
+
+def test_plans_get_better_and_are_valid():
+    given_ = setting()
+    search, best, seen = Genetic(given_, **FEW), np.inf, 0
+    for _ in range(12):
+        turn = search.turn()
+        seen += turn.evaluations
+        if turn.plan is not None:
+            assert validate(turn.plan, given_.problem.graph) == []
+            assert turn.plan.predicted.seconds < best
+            best = turn.plan.predicted.seconds
+    assert given_.bound <= best < np.inf
+    assert len(search.population) == 24
+    assert search.generation == (seen - 24) // 24 > 0
+    assert min(one.seconds for one in search.population) == best
+
+
+@pytest.mark.parametrize("replacement", ["fastest", "softmax"])
+def test_a_resumed_search_finds_what_an_uninterrupted_one_does(replacement):
+    whole = plans_of(Genetic(setting(), **FEW, replacement=replacement), 10)
+    for pause in (1, 4):
+        first = Genetic(setting(), **FEW, replacement=replacement)
+        found = plans_of(first, pause)
+        assert 0 < len(found) < len(whole)
+        memory = json.loads(json.dumps(first.memory(), allow_nan=False))
+        second = Genetic(setting(), **FEW, replacement=replacement)
+        second.recall(memory)
+        assert found + plans_of(second, 10 - pause) == whole
+
+
+def test_threads_change_nothing():
+    with ThreadPoolExecutor(4) as pool:
+        threaded = Genetic(setting(each=lambda function, items: list(pool.map(function, items))), **FEW)
+        alone = Genetic(setting(), **FEW)
+        assert plans_of(threaded, 8) == plans_of(alone, 8)
+        assert threaded.memory() == alone.memory()
+
+
+def test_seeds_differ_and_the_same_seed_does_not():
+    first, again, other = (Genetic(setting(seed), **FEW) for seed in (1, 1, 2))
+    assert plans_of(first, 3) == plans_of(again, 3)
+    plans_of(other, 3)
+    assert first.memory() == again.memory() != other.memory()
+
+
+def test_a_turn_that_is_cancelled_is_done_again():
+    answer = [False]
+    search, whole = Genetic(setting(cancelled=lambda: answer[0]), **FEW), plans_of(Genetic(setting(), **FEW), 6)
+    found = plans_of(search, 2)
+    before = search.memory()
+    answer[0] = True
+    turn = search.turn()
+    assert (turn.evaluations, turn.plan) == (0, None)
+    assert search.memory() == before
+    answer[0] = False
+    assert found + plans_of(search, 4) == whole
+
+
+def test_without_the_schedule_all_orders_are_the_captured_one():
+    search = Genetic(setting(), **FEW, search_schedule=False)
+    plans_of(search, 8)
+    assert search.generation > 0
+    assert {tuple(one.order.tolist()) for one in search.population} == {tuple(range(search.setting.problem.ops))}
+    assert len({tuple(one.allocation.counts.tolist()) for one in search.population}) > 1
+
+
+def test_without_the_allocation_all_pools_are_the_default_one():
+    search = Genetic(setting(share=0.4), **FEW, search_allocation=False)
+    plans_of(search, 8)
+    pools = {(*one.allocation.classes.tolist(), *one.allocation.counts.tolist()) for one in search.population}
+    assert pools == {(*search.default.classes.tolist(), *search.default.counts.tolist())}
+    assert len({tuple(one.order.tolist()) for one in search.population}) > 1
+
+
+def test_without_either_there_is_one_individual_and_the_search_ends():
+    search = Genetic(setting(share=0.4), search_schedule=False, search_allocation=False)
+    assert search.turn().evaluations == 1
+    assert search.turn() is None
+
+
+def test_a_search_that_meets_the_bound_ends():
+    search = Genetic(setting(share=3.0), **FEW)
+    found = plans_of(search, 5)
+    assert found
+    assert search.best == pytest.approx(search.setting.bound)
+    assert search.turn() is None
+
+
+def test_a_budget_that_no_pool_fits_gives_no_plan_and_no_error():
+    search = Genetic(setting(share=0.01), **FEW)
+    assert plans_of(search, 6) == []
+    assert all(np.isinf(one.seconds) for one in search.population)
+    assert json.loads(json.dumps(search.memory(), allow_nan=False))["best"] is None
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=20), st.floats(0.05, 5.0))
+@settings(deadline=None)
+def test_the_faster_is_the_likelier_parent(seconds, temperature):
+    """By exp(t') with t' = (T_best - t) / T_best, whatever the unit of time."""
+    seconds = np.array(seconds)
+    chance = softmax(seconds, temperature)
+    assert chance.sum() == pytest.approx(1.0)
+    assert (np.diff(chance[np.argsort(seconds)]) <= 1e-15).all()
+    assert softmax(seconds * 2, temperature) == pytest.approx(chance)
+    twice = softmax(np.array([1.0, 2.0, np.inf]), 1.0)
+    assert twice[0] / twice[1] == pytest.approx(np.e)
+    assert twice[2] == 0.0
