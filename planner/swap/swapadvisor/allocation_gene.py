@@ -26,7 +26,7 @@ class Allocation(NamedTuple):
 
 def object_bytes(classes: Classes, sizes: Bytes) -> Bytes:
     """`[classes]`, how large the objects of each class are."""
-    last = np.append(np.flatnonzero(np.diff(classes)), len(classes) - 1)
+    last = np.flatnonzero(np.diff(classes, append=-1))
     return np.asarray(sizes[last], np.int64)
 
 
@@ -41,7 +41,7 @@ def repair_classes(raw: Classes) -> Classes:
     # a size lies at most as many classes below a later one as there are sizes between them
     steps = np.arange(len(classes))
     classes = np.maximum.accumulate((classes - steps)[::-1])[::-1] + steps
-    return np.asarray(classes - classes[0], np.int64)
+    return np.asarray(classes - classes[:1], np.int64)
 
 
 def mutate_classes(classes: Classes, flips: NDArray[np.bool_]) -> Classes:
@@ -52,7 +52,7 @@ def mutate_classes(classes: Classes, flips: NDArray[np.bool_]) -> Classes:
         flips: `[sizes - 1]`, which sizes from the second on are moved.
     """
     steps = np.diff(classes)
-    return np.concatenate([[0], np.cumsum(np.where(flips, 1 - steps, steps))]).astype(np.int64)
+    return np.concatenate([classes[:1], np.cumsum(np.where(flips, 1 - steps, steps))]).astype(np.int64)
 
 
 def cross_counts(first: Allocation, then: Allocation, cut: int, classes: Classes) -> Counts:

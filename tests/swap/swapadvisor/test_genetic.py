@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.graph import GraphBuilder, Kind
 from planner.memory import plan_to_json, validate
 from planner.swap.bounds import bound_of
 from planner.swap.method import Setting
@@ -130,6 +131,23 @@ def test_a_budget_that_no_pool_fits_gives_no_plan_and_no_error():
     assert plans_of(search, 6) == []
     assert all(np.isinf(one.seconds) for one in search.population)
     assert json.loads(json.dumps(search.memory(), allow_nan=False))["best"] is None
+
+
+@pytest.mark.parametrize(("ops", "size"), [(0, 0), (1, 64), (3, 0)])
+def test_almost_nothing_is_still_a_step(ops, size):
+    b = GraphBuilder("tiny")
+    for i in range(ops):
+        name = f"y{i}"
+        b.add_op(
+            f"op{i}", "aten.op.default", [], [b.add_tensor(name, b.add_storage(name, size, Kind.OUTPUT), (size // 4,))]
+        )
+    problem = state(b.build(range(ops)), machine(), 64, np.ones(ops))
+    for bound in (float(ops), 0.0):  # one that is met at once, and one that never is
+        search = Genetic(Setting(problem, bound, 0, one_by_one, lambda: False), individuals=4)
+        turns = [search.turn() for _ in range(4)]
+        assert validate(turns[0].plan, problem.graph) == []
+        assert turns[0].plan.predicted.seconds == ops
+        assert (turns[1] is None) == (bound == ops)
 
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=20), st.floats(0.05, 5.0))
