@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any, Self
@@ -178,12 +179,7 @@ class TrainStep(Step):
         return Live(model, batch, optimizer, self.scheduler)
 
     def _loss_of(self, model: nn.Module, batch: Any) -> torch.Tensor:
-        if self.loss is not None:
-            loss: object = self.loss(model, batch)
-        elif isinstance(batch, Mapping):
-            loss = getattr(model(**batch), "loss", None)
-        else:
-            raise StowageError("there is no loss: pass loss=function(model, batch), or a batch that is a mapping")
+        loss: object = _own_loss(model, batch) if self.loss is None else self.loss(model, batch)
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             what = f"tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
             raise StowageError(f"the loss is a {what}: it must be one number, for example a mean")
@@ -194,6 +190,24 @@ class TrainStep(Step):
             return nullcontext()
         leaves = tensor_leaves(batch)
         return torch.autocast(leaves[0].device.type if leaves else "cpu", dtype=self.autocast)
+
+
+def _own_loss(model: nn.Module, batch: Any) -> object:
+    """What a model returns as its own loss, as those of transformers do."""
+    example = "pass loss=, for example loss=lambda model, batch: model(batch[0]).square().mean()"
+    if not isinstance(batch, Mapping):
+        raise StowageError(f"there is no loss: {example}; or a batch that is a mapping, for a model with its own loss")
+    try:
+        inspect.signature(model.forward).bind(**batch)
+    except TypeError as error:
+        raise StowageError(
+            f"without a loss the model is called as model(**batch), and it takes other arguments ({error}): {example}"
+        ) from error
+    output = model(**batch)
+    loss = getattr(output, "loss", None)
+    if loss is None:
+        raise StowageError(f"there is no loss: the model returns a {type(output).__name__} without one; {example}")
+    return loss
 
 
 @contextmanager

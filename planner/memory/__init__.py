@@ -1,6 +1,6 @@
 """Lifetimes, offsets, plans, and the validator that shares no code with any planner."""
 
-from planner.memory.budget import format_bytes, parse_budget
+from planner.memory.budget import format_apart, format_bytes, parse_budget
 from planner.memory.buffers import Buffers, read_buffers, write_buffers
 from planner.memory.lifetimes import Chains, Lifetimes, lifetimes, takeover_chains
 from planner.memory.packing import Packing, pack
@@ -12,6 +12,7 @@ from planner.memory.validator import validate
 
 __all__ = [
     "Buffers", "Chains", "HostResidency", "Lifetimes", "Packing", "Residency", "SwapIn", "SwapOut", "SwapPlan",
-    "Timeline", "format_bytes", "lifetimes", "load_plan", "pack", "pack_step", "parse_budget", "plan_from_json",
-    "plan_to_json", "read_buffers", "save_plan", "step_peak", "takeover_chains", "validate", "write_buffers",
+    "Timeline", "format_apart", "format_bytes", "lifetimes", "load_plan", "pack", "pack_step", "parse_budget",
+    "plan_from_json", "plan_to_json", "read_buffers", "save_plan", "step_peak", "takeover_chains", "validate",
+    "write_buffers",
 ]  # fmt: skip

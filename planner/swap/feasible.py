@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.errors import StowageError
-from planner.memory import format_bytes
+from planner.memory import format_apart
 from planner.swap.problem import Bytes, Problem
 
 
@@ -30,7 +30,9 @@ def refuse(problem: Problem, least: int) -> StowageError:
     """What to say where a budget is below the least."""
     sets = working_sets(problem)
     op = problem.graph.ops[int(sets.argmax())]
+    budget, alone, enough = format_apart(problem.budget, int(sets.max()), least)
+    share = ' (a bare number is bytes; write "40%" for a share of what the step takes)' if problem.budget < 4096 else ""
     return StowageError(
-        f"a budget of {format_bytes(problem.budget)} is too small: {op.name} ({op.target}) alone works on "
-        f"{format_bytes(int(sets.max()))}; allow at least {least} bytes ({format_bytes(least)})"
+        f"a budget of {budget} is too small{share}: {op.name} ({op.target}) alone works on {alone}; "
+        f"allow at least {least} bytes ({enough})"
     )

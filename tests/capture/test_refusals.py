@@ -203,3 +203,11 @@ def test_a_tensor_hidden_in_a_list_is_held_as_it_is_or_named():
     assert [bits(value) for _, value in graph.program.constants] == [bits(torch.arange(4.0))]
     with pytest.raises(StowageError, match="register it as a buffer"):
         capture(TrainStep(Hiding, torch.randn(3, 4), loss=lambda model, x: model(x).sum()))
+
+
+@pytest.mark.parametrize(
+    "batch", [torch.ones(2, 3), {"x": torch.ones(2, 3)}, {"input": torch.ones(2, 3)}], ids=["tensor", "named", "bound"]
+)
+def test_a_missing_loss_is_named_and_how_to_give_it(batch):
+    with pytest.raises(StowageError, match=r"loss=lambda model, batch: model\(batch\[0\]\)"):
+        capture(TrainStep(torch.nn.Linear(3, 1), batch))

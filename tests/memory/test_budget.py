@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import StowageError
-from planner.memory import format_bytes, parse_budget
+from planner.memory import format_apart, format_bytes, parse_budget
 
 GIB = 2**30
 
@@ -66,3 +66,15 @@ def test_amounts_are_written_for_people(amount, text):
 @given(st.integers(1, 2**50))
 def test_what_is_written_can_be_read_back_to_three_digits(amount):
     assert parse_budget(format_bytes(amount), 1) == pytest.approx(amount, rel=0.006, abs=0.5)
+
+
+@given(st.lists(st.integers(0, 2**62), min_size=2, max_size=4))
+def test_amounts_beside_each_other_differ_in_writing_where_they_differ(amounts):
+    texts = dict(zip(amounts, format_apart(*amounts), strict=True))
+    assert len(set(texts.values())) == len(set(amounts))
+
+
+def test_digits_are_added_only_where_they_are_needed():
+    assert format_apart(20 * 2**20, 20972672, 2**30) == ["20 MiB", "20.001 MiB", "1 GiB"]
+    assert format_apart(2**62, 2**62 - 1) == [f"{2**62} B", f"{2**62 - 1} B"]
+    assert format_apart(20 * 2**20, 20 * 2**20) == ["20 MiB", "20 MiB"]
