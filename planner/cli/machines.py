@@ -11,7 +11,11 @@ from planner.memory import format_bytes
 @click.command("machines", epilog="Example: python -m planner machines")
 @json_option
 def command(as_json: bool) -> None:
-    """List the machines that can be planned for; `cpu` and `auto` are measured."""
+    """List the machines that can be planned for; `cpu` and `auto` are measured.
+
+    How long an op takes here is measured once and kept in a file, whose place stands below the table; `planner swap`
+    and `planner run` measure anew with --remeasure, or when that file has been removed.
+    """
     from planner import machine
 
     machines = machine.machines()
@@ -44,3 +48,4 @@ def command(as_json: bool) -> None:
             for m in machines
         ],
     )
+    click.echo(f"\nOp times measured here are kept in {machine.cache_path()}; --remeasure measures them anew.")

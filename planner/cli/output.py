@@ -16,15 +16,23 @@ from planner.memory import format_bytes
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def show(facts: Mapping[str, Any], as_json: bool) -> None:
-    """Print named facts; names ending in `_bytes` or `_seconds` get their unit where a person reads them."""
+def show(facts: Mapping[str, Any], as_json: bool, *, instead: Mapping[str, Any] | None = None) -> None:
+    """Print named facts; names ending in `_bytes` or `_seconds` get their unit where a person reads them.
+
+    Args:
+        facts: what to print.
+        as_json: for a program.
+        instead: what a person reads in the place of a fact; `...` for nothing.
+    """
     if as_json:
         click.echo(json.dumps(_finite(facts), allow_nan=False))
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column()
-    for name, value in facts.items():
+    for name, value in {**facts, **(instead or {})}.items():
+        if value is ...:
+            continue
         table.add_row(name.replace("_", " "), _spoken(name, value))
     Console(highlight=False).print(table)
 
@@ -48,6 +56,8 @@ def _spoken(name: str, value: Any) -> str:
         return ", ".join(_spoken(name, item) for item in value) or "none"
     if isinstance(value, int) and ("bytes" in name):
         return f"{format_bytes(value)} ({value:,} bytes)"
+    if value == 0:
+        value = abs(value)  # no minus before nothing
     if isinstance(value, float) and ("seconds" in name or name == "baselines"):
         return f"{value:.4g} s"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statistics import median
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,10 +11,18 @@ from planner.cli.output import json_option, show
 from planner.cli.progress import progress
 from planner.errors import StowageError
 
+if TYPE_CHECKING:
+    from planner.graph import Graph
+    from planner.run import RunResult
+
 _EPILOG = """\b
 Examples:
   python -m planner run gpt --budget 50% --check
   python -m planner run wresnet:depth=50,batch=16 --plan plan.json --steps 5 --json"""
+
+#: Measured and predicted step times further apart than this are worth a word.
+_APART = 1.5
+_NAMED = 20
 
 
 @click.command("run", epilog=_EPILOG)
@@ -24,6 +33,7 @@ Examples:
 @click.option("--device", default="cpu", show_default=True, help="What to run on.")
 @click.option("--check", is_flag=True, help="Run eager PyTorch beside it and compare every bit.")
 @click.option("--stress", is_flag=True, help="Delay the streams at random and poison freed memory, to find races.")
+@click.option("--remeasure", is_flag=True, help="Measure op times anew (see `planner machines`).")
 @json_option
 def command(
     model: str,
@@ -33,25 +43,53 @@ def command(
     device: str,
     check: bool,
     stress: bool,
+    remeasure: bool,
     as_json: bool,
 ) -> None:
     """Make steps of MODEL inside a memory budget, by a plan made here or before.
 
-    With --check the exit status is 1 where anything differs from eager PyTorch.
+    A budget in percent is of the step's own peak, printed as `step peak`: what the step takes when nothing is swapped,
+    the temporary memory of its ops included as it was measured here.
+
+    With --check the exit status is 1 where anything differs from eager PyTorch. Ctrl-C prints what was done until then.
     """
     if (budget is None) == (plan_file is None):
         raise StowageError("say how much memory the steps may take: give either --budget or --plan")
     from planner import zoo
+    from planner.capture import capture
     from planner.memory import load_plan
-    from planner.run import run
+    from planner.run import Stopped, run
 
     plan = None if plan_file is None else load_plan(plan_file)
     step = zoo.load(model)
+    stopped = None
     with progress() as report:
-        result = run(step, plan, budget=budget, steps=steps, device=device, check=check, stress=stress, progress=report)
+        try:
+            result = run(
+                step, plan, budget=budget, steps=steps, device=device, check=check, stress=stress, remeasure=remeasure,
+                progress=report,
+            )  # fmt: skip
+        except Stopped as stop:
+            result, stopped = stop.result, stop
+    _show(result, capture(step), check, as_json)
+    if stopped is not None:
+        click.echo(str(stopped), err=True)
+        raise click.exceptions.Exit(130)
+    if result.mismatches:
+        click.echo(f"differs from eager PyTorch: {', '.join(result.mismatches[:10])}", err=True)
+        raise click.exceptions.Exit(1)
+    if not (stress or remeasure):
+        _remark(result)
+
+
+def _show(result: RunResult, graph: Graph, check: bool, as_json: bool) -> None:
+    from planner.memory import step_peak
+
+    plan, mismatched = result.plan, list(result.mismatches[:_NAMED])
     show(
         {
             "device": result.device,
+            "step_peak_bytes": step_peak(graph.with_workspaces(dict(plan.workspaces)), plan.alignment),
             "budget_bytes": result.budget_bytes,
             "peak_bytes": result.peak_bytes,
             "predicted_peak_bytes": result.predicted_peak_bytes,
@@ -61,10 +99,24 @@ def command(
             "eager_step_seconds": median(result.eager_step_seconds) if result.eager_step_seconds else None,
             "losses": result.losses,
             "mismatches": len(result.mismatches),
+            "mismatched": mismatched,
             "compared": result.compared,
         },
         as_json,
+        instead={"mismatched": mismatched or ...} if check else dict.fromkeys(_OF_A_CHECK, ...) | _UNCHECKED,
     )
-    if result.mismatches:
-        click.echo(f"differs from eager PyTorch: {', '.join(result.mismatches[:10])}", err=True)
-        raise click.exceptions.Exit(1)
+
+
+_UNCHECKED = {"mismatches": "not checked"}
+_OF_A_CHECK = ("eager_step_seconds", "mismatched", "compared")
+
+
+def _remark(result: RunResult) -> None:
+    """Say so where a step takes another time than the plan has for it; the first one warms up."""
+    seconds, predicted = result.step_seconds[1:], result.predicted_step_seconds
+    if seconds and not 1 / _APART < median(seconds) / predicted < _APART:
+        click.echo(
+            f"a step took {median(seconds):.3g} s and {predicted:.3g} s were predicted from op times measured before: "
+            "plan again with --remeasure if this machine is now faster or slower than it was then",
+            err=True,
+        )

@@ -28,6 +28,7 @@ Examples:
 )
 @click.option("--seed", type=int, expose_value=False, help="For random choices; today's planners make none.")
 @click.option("--method", default=None, help="calendar or on-demand; by default the best plan of all.")
+@click.option("--remeasure", is_flag=True, help="Measure op times anew (see `planner machines`); for cpu and auto.")
 @click.option("--out", type=click.Path(), default=None, help="Write the plan as JSON here.")
 @json_option
 def command(
@@ -37,22 +38,38 @@ def command(
     host_budget: str | None,
     seconds: float,
     method: str | None,
+    remeasure: bool,
     out: str | None,
     as_json: bool,
 ) -> None:
     """Plan the step of MODEL inside a memory budget; nothing is allocated and no GPU is needed.
 
     On `cpu` and `auto`, ops are measured here; on presets their times come from a roofline.
+
+    \b
+    What the rows say:
+      step peak   what the step takes when nothing is swapped: 100 % of a budget
+      peak        device memory that the plan takes, at most the budget
+      host        pinned host memory that it takes
+      ideal       the time of all ops, with no wait for any copy
+      step        the time of the plan; percent of ideal compares the two
+      bound       no plan within this budget is faster
+      gap         how far the plan is above that bound, in percent
+      bytes in, bytes out
+                  copied to the device and to the host in each step
+      evaluations how many plans were timed in the search
+      baselines   the times of simpler plans; - where one does not fit
     """
     from planner import zoo
     from planner.capture import capture
     from planner.machine import machine, timed
+    from planner.memory import step_peak
     from planner.swap import compare_plans
 
     device = machine(machine_name)
     step = zoo.load(model)
     with progress() as report:
-        ready = timed(capture(step, progress=report), device, progress=report)
+        ready = timed(capture(step, progress=report), device, progress=report, remeasure=remeasure)
         found = compare_plans(
             ready.graph, device, budget, host_budget=host_budget, seconds=ready.seconds, method=method,
             time_limit=seconds, progress=report,
@@ -63,6 +80,7 @@ def command(
     step_seconds = plan.predicted.seconds
     show(
         {
+            "step_peak_bytes": step_peak(ready.graph, plan.alignment),
             "budget_bytes": plan.budget_bytes,
             "peak_bytes": plan.peak_bytes,
             "host_bytes": plan.host_bytes,

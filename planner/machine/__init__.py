@@ -1,5 +1,6 @@
 """Machines, how long ops take on them, and what is attached."""
 
+from planner.machine.cache import cache_path
 from planner.machine.families import Family, family
 from planner.machine.measure import OpMeasurements, measure_ops
 from planner.machine.named import machine, machines
@@ -11,6 +12,6 @@ from planner.rooms import make_callable
 make_callable(__name__)
 
 __all__ = [
-    "Device", "Family", "Link", "Machine", "OpMeasurements", "Timed", "family", "machine", "machines", "measure_ops",
-    "op_seconds", "timed",
+    "Device", "Family", "Link", "Machine", "OpMeasurements", "Timed", "cache_path", "family", "machine", "machines",
+    "measure_ops", "op_seconds", "timed",
 ]  # fmt: skip

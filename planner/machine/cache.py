@@ -32,6 +32,8 @@ class Cost:
 class CostCache:
     """Costs by signature, of one processor, thread count and torch version.
 
+    They do not age: after a change that none of these shows, such as another clock rate, measure anew.
+
     Args:
         path: of the file; it need not exist.
         costs: by digest of the signature.
@@ -74,6 +76,12 @@ def open_cache() -> CostCache:
 
     A damaged file counts as empty.
     """
+    path = cache_path()
+    return CostCache(path, _read(path))
+
+
+def cache_path() -> Path:
+    """The file that op times measured here are kept in; removing it lets them be measured anew."""
     setting = "|".join(
         (
             hashlib.sha256(Path(kernels.__file__).read_bytes()).hexdigest(),
@@ -85,8 +93,7 @@ def open_cache() -> CostCache:
         )
     )
     folder = platformdirs.user_cache_path("stowage", appauthor=False)
-    path = folder / f"op-times-{hashlib.sha256(setting.encode()).hexdigest()[:16]}.json"
-    return CostCache(path, _read(path))
+    return folder / f"op-times-{hashlib.sha256(setting.encode()).hexdigest()[:16]}.json"
 
 
 def _read(path: Path) -> dict[str, Cost]:

@@ -40,7 +40,7 @@ class OpMeasurements:
 
 
 def measure_ops(
-    graph: Graph, machine: Machine, *, progress: Progress | None = None, cache: bool = True
+    graph: Graph, machine: Machine, *, progress: Progress | None = None, cache: bool = True, remeasure: bool = False
 ) -> OpMeasurements:
     """Measure every op of a captured graph on the attached CPU, one measurement per distinct signature.
 
@@ -48,7 +48,8 @@ def measure_ops(
         graph: with its program, as `capture` returns it.
         machine: the attached one.
         progress: told the share that is done, 0 to 1, and what is being measured.
-        cache: use and extend the costs kept on disk.
+        cache: use and extend the costs kept on disk (`planner machines` says where).
+        remeasure: measure everything anew and keep that.
 
     Raises:
         StowageError: the graph has no program, the machine is not the attached CPU, an op does not fit in memory, or
@@ -61,7 +62,7 @@ def measure_ops(
         raise StowageError(f"op times are measured on the attached CPU, and {machine.name} is not; choose machine cpu")
     signatures = [signature(graph, op) for op in graph.ops]
     kept = open_cache() if cache else CostCache(Path())
-    missing = {each for each in signatures if each not in kept}
+    missing = {each for each in signatures if remeasure or each not in kept}
     if missing:
         if cache:
             kept.save()  # that it cannot be written is better known before the measuring than after it

@@ -13,7 +13,9 @@ def machine(name: str) -> Machine:
     """The machine of that name.
 
     Args:
-        name: a preset (`"v100-16gb"`), `"cpu"`, or `"auto"` for what is attached; the last two are measured.
+        name: a preset (`"v100-16gb"`), `"cpu"`, or `"auto"` for what is attached; the last two are measured,
+            once: op times are kept in the file that `planner.machine.cache_path()` names until `remeasure=True` is
+            asked of `planner.run` or `planner.machine.timed`, or the file is removed.
 
     Raises:
         StowageError: there is no such machine.

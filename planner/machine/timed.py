@@ -26,19 +26,20 @@ class Timed:
     seconds: NDArray[np.float64]
 
 
-def timed(graph: Graph, machine: Machine, *, progress: Progress | None = None) -> Timed:
+def timed(graph: Graph, machine: Machine, *, progress: Progress | None = None, remeasure: bool = False) -> Timed:
     """Time a graph: measured on the attached CPU, by the roofline on any other machine.
 
     Args:
         graph: as `capture` returns it.
         machine: what is to run it.
         progress: told the share that is done, 0 to 1, and what is being measured.
+        remeasure: measure anew what was measured before and kept on disk.
 
     Raises:
         StowageError: as `measure_ops`.
     """
     if machine.device.kind != "cpu":
         return Timed(graph, op_seconds(graph, machine))
-    measured = measure_ops(graph, machine, progress=progress)
+    measured = measure_ops(graph, machine, progress=progress, remeasure=remeasure)
     needed = {op: int(size) for op, size in enumerate(measured.workspace_bytes) if size > 0}
     return Timed(graph.with_workspaces(needed), measured.seconds)

@@ -38,4 +38,4 @@ class Timeline:
     @property
     def stall_seconds(self) -> float:
         """Time in which the compute stream waits."""
-        return self.seconds - float((self.compute[:, 1] - self.compute[:, 0]).sum())
+        return max(0.0, self.seconds - float((self.compute[:, 1] - self.compute[:, 0]).sum()))

@@ -5,8 +5,9 @@ from planner.run.compare import same_bits
 from planner.run.cpu import CpuDevice
 from planner.run.device import Device, Stream
 from planner.run.executor import Executor, StepRecord
-from planner.run.running import RunResult, run
+from planner.run.result import RunResult, Stopped
+from planner.run.running import run
 
 make_callable(__name__)
 
-__all__ = ["CpuDevice", "Device", "Executor", "RunResult", "StepRecord", "Stream", "run", "same_bits"]
+__all__ = ["CpuDevice", "Device", "Executor", "RunResult", "StepRecord", "Stopped", "Stream", "run", "same_bits"]

@@ -15,6 +15,7 @@ class Answer:
     status: int
     out: str
     err: str
+    progress: str = ""
 
     @property
     def json(self) -> Any:
@@ -29,6 +30,9 @@ def planner(capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
         with pytest.raises(SystemExit) as end:
             main([str(word) for word in words])
         out, err = capsys.readouterr()
-        return Answer(int(end.value.code or 0), out, err)
+        lines = err.splitlines(keepends=True)
+        said = [line for line in lines if line.startswith("planner: ")]
+        rest = [line for line in lines if line not in said]
+        return Answer(int(end.value.code or 0), out, "".join(rest), "".join(said))
 
     return run
