@@ -17,6 +17,7 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.cache import Cost, CostCache, open_cache
 from planner.machine.rehearsal import Rehearsal
+from planner.machine.roofline import op_seconds
 from planner.machine.signatures import signature
 from planner.machine.stretches import Stretch, stretches
 from planner.machine.types import Machine
@@ -24,6 +25,7 @@ from planner.machine.types import Machine
 Progress = Callable[[float, str], object]
 
 _MOST_BYTES = 4 * 2**30
+_LEAST_BYTES = 64  # of what PyTorch allocates
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,9 @@ def measure_ops(
     graph: Graph, machine: Machine, *, progress: Progress | None = None, cache: bool = True, remeasure: bool = False
 ) -> OpMeasurements:
     """Measure every op of a captured graph on the attached CPU, one measurement per distinct signature.
+
+    An op that refuses all made-up values takes what the roofline says. Temporary memory
+    is rounded up to what PyTorch's allocator gives at least, since a few bytes of it may depend on values.
 
     Args:
         graph: with its program, as `capture` returns it.
@@ -66,19 +71,19 @@ def measure_ops(
     if missing:
         if cache:
             kept.save()  # that it cannot be written is better known before the measuring than after it
-        for each, cost in _measure(graph, program, signatures, missing, progress or _silent):
+        for each, cost in _measure(graph, program, machine, signatures, missing, progress or _silent):
             kept[each] = cost
         if cache:
             kept.save()
     found = [kept[each] for each in signatures]
     return OpMeasurements(
         np.array([cost.seconds for cost in found], np.float64),
-        np.array([cost.workspace_bytes for cost in found], np.int64),
+        np.array([-(-cost.workspace_bytes // _LEAST_BYTES) * _LEAST_BYTES for cost in found], np.int64),
     )
 
 
 def _measure(
-    graph: Graph, program: Program, signatures: Sequence[str], missing: set[str], progress: Progress
+    graph: Graph, program: Program, machine: Machine, signatures: Sequence[str], missing: set[str], progress: Progress
 ) -> Iterator[tuple[str, Cost]]:
     """The missing signatures and their costs; each is measured in the first stretch that has it."""
     numbers = program.scalars(0)
@@ -100,17 +105,22 @@ def _measure(
         def report(part: float, first: int = first, length: int = reached - first) -> None:
             progress((first + part * length) / len(graph.ops), f"measuring ops {first} to {first + length}")
 
-        yield from _costs(stretch, graph, program, numbers, signatures, wanted, report)
+        yield from _costs(stretch, graph, program, machine, numbers, signatures, wanted, report)
 
 
 def _costs(
-    stretch: Stretch, graph: Graph, program: Program, numbers: Mapping[str, float], signatures: Sequence[str],
-    wanted: Sequence[bool], progress: Callable[[float], None],
+    stretch: Stretch, graph: Graph, program: Program, machine: Machine, numbers: Mapping[str, float],
+    signatures: Sequence[str], wanted: Sequence[bool], progress: Callable[[float], None],
 ) -> Iterator[tuple[str, Cost]]:  # fmt: skip
     with torch.random.fork_rng(devices=[]), torch.inference_mode():
         rehearsal = Rehearsal(stretch, graph, program, numbers)
         workspaces = rehearsal.temporary_bytes(wanted)
         seconds = rehearsal.seconds(progress)
+    if rehearsal.refused:
+        predicted = op_seconds(graph, machine)
+        for place in rehearsal.refused:
+            seconds[place] = predicted[stretch.ops[place]]
+            workspaces[place] = graph.workspace_bytes(stretch.ops[place])
     places: dict[str, list[int]] = {}
     for place, (op, ask) in enumerate(zip(stretch.ops, wanted, strict=True)):
         if ask:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +16,6 @@ import torch
 
 from planner.capture.kernels import Bound, bind
 from planner.capture.program import Program, ScalarRef, TensorRef
-from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.stretches import Stretch
 from planner.machine.temporary import temporary_bytes
@@ -34,21 +32,24 @@ class Rehearsal:
         stretch, graph, program: what to rehearse.
         numbers: the values behind `ScalarRef` names.
 
-    Raises:
-        StowageError: an op refuses its made-up values.
+    Attributes:
+        refused: places in the stretch of calls that no made-up values suit; they are left out, and what reads their
+            results reads what lies there.
     """
 
     def __init__(self, stretch: Stretch, graph: Graph, program: Program, numbers: Mapping[str, float]) -> None:
         self._slab = torch.empty(max(stretch.bytes, 1), dtype=torch.uint8)
         self._stretch, self._graph, self._numbers = stretch, graph, numbers
-        self._calls = [self._bind(program, op) for op in stretch.ops]
+        self._program = program
+        self._calls = [self._bind(op) for op in stretch.ops]
+        self.refused: set[int] = set()
         fill(self._slab, stretch, graph, program)
         try:
             self._round()
         except (IndexError, RuntimeError):
             # an index that is computed in the step went too far
             clear_integers(self._slab, stretch, graph)
-            self._try_again()
+            self._leave_out()
 
     def temporary_bytes(self, wanted: Sequence[bool]) -> list[int]:
         """Run once; the temporary memory of each call, 0 where it is not wanted.
@@ -57,12 +58,8 @@ class Rehearsal:
             wanted: per op of the stretch.
         """
         taken = []
-        for (function, args, kwargs), ask in zip(self._calls, wanted, strict=True):
-            if ask:
-                taken.append(temporary_bytes(partial(function, *args, **kwargs)))
-            else:
-                function(*args, **kwargs)
-                taken.append(0)
+        for place, ask in enumerate(wanted):
+            taken.append(self._tried(place, _temporary_bytes if ask else _run))
         return taken
 
     def seconds(self, progress: Callable[[float], object]) -> list[float]:
@@ -75,19 +72,33 @@ class Rehearsal:
         start = time.perf_counter()
         while len(rounds) < _LEAST_ROUNDS or (time.perf_counter() - start < _SECONDS and len(rounds) < _MOST_ROUNDS):
             progress(min(len(rounds) / _LEAST_ROUNDS, 1.0))
-            rounds.append(self._round())
+            try:
+                rounds.append(self._round())
+            except (IndexError, RuntimeError):  # values move on from round to round
+                self._leave_out()
+                rounds.clear()
         # What other programs take comes in bursts, of which the slower half of the rounds had more than a usual step.
         # The mean, because it adds up: a step of a thousand ops meets a thousand times what one op meets at times.
         quiet = sorted(rounds, key=sum)[: -(-len(rounds) // 2)]
         return [statistics.fmean(each) for each in zip(*quiet, strict=True)]
 
-    def _try_again(self) -> None:
+    def _leave_out(self) -> None:
+        """Run once without the calls that refuse their values."""
+        for place in range(len(self._calls)):
+            self._tried(place, _run)
+
+    def _tried(self, place: int, way: Callable[[Bound], int]) -> int:
+        """What comes of a call, from now on with values of its own where it refuses those that are there."""
         try:
-            self._round()
-        except (IndexError, RuntimeError) as error:
-            raise StowageError(
-                f"the ops of {self._graph.name} cannot be measured on made-up values ({error}); plan for a preset"
-            ) from error
+            return way(self._calls[place])
+        except (IndexError, RuntimeError):
+            self._calls[place] = self._bind(self._stretch.ops[place], apart=True)
+        try:
+            return way(self._calls[place])
+        except (IndexError, RuntimeError):
+            self._calls[place] = Bound(_nothing, (), {})
+            self.refused.add(place)
+            return 0
 
     def _round(self) -> list[float]:
         # exactly the executor's loop: what lies between two marks is a call and the taking of a mark
@@ -99,20 +110,44 @@ class Rehearsal:
             stamp(mark())
         return [stop - start for start, stop in pairwise(marks)]
 
-    def _bind(self, program: Program, op: int) -> Bound:
-        call = program.calls[op]
-        args = [self._resolve(value) for value in call.args]
-        kwargs = {name: self._resolve(value) for name, value in call.kwargs.items()}
+    def _bind(self, op: int, *, apart: bool = False) -> Bound:
+        """An op's call; `apart`, it reads memory of its own, of numbers that may be probabilities."""
+        call = self._program.calls[op]
+        written = {self._graph.tensors[tensor].storage for tensor in self._graph.ops[op].outputs}
+
+        def place(tensor: int) -> torch.Tensor:
+            there = self._view(tensor)
+            if not apart or self._graph.tensors[tensor].storage in written:
+                return there
+            value = 0.5 if there.is_floating_point() or there.is_complex() else 0
+            return torch.empty_strided(there.shape, there.stride(), dtype=there.dtype).fill_(value)
+
+        args = [self._resolve(value, place) for value in call.args]
+        kwargs = {name: self._resolve(value, place) for name, value in call.kwargs.items()}
         return bind(call, args, kwargs, [None if t < 0 else self._view(t) for t in call.results])
 
-    def _resolve(self, value: Any) -> Any:
+    def _resolve(self, value: Any, place: Callable[[int], torch.Tensor]) -> Any:
         if isinstance(value, TensorRef):
-            return self._view(value.tensor)
+            return place(value.tensor)
         if isinstance(value, ScalarRef):
             return self._numbers[value.name]
         if isinstance(value, list | tuple):
-            return type(value)(self._resolve(item) for item in value)
+            return type(value)(self._resolve(item, place) for item in value)
         return value
 
     def _view(self, tensor: int) -> torch.Tensor:
         return view(self._slab, self._stretch, self._graph, tensor)
+
+
+def _run(call: Bound) -> int:
+    function, args, kwargs = call
+    function(*args, **kwargs)
+    return 0
+
+
+def _temporary_bytes(call: Bound) -> int:
+    return temporary_bytes(lambda: _run(call))
+
+
+def _nothing() -> None:
+    """In the place of a call that is left out."""

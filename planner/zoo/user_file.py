@@ -43,7 +43,7 @@ def step_from_file(path: str | Path, function: str) -> TrainStep | InferenceStep
             step = build()
         except StowageError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise StowageError(
                 f"{function} in {path} raised {_said(error)}; "
                 "it is called without arguments and must return a TrainStep"

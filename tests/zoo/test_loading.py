@@ -45,6 +45,10 @@ def fails():
     raise ValueError("no data\\nin this folder")
 
 
+def leaves():
+    raise SystemExit(3)
+
+
 def refuses():
     raise StowageError("choose a smaller width")
 
@@ -144,6 +148,7 @@ def test_a_step_comes_from_a_file_of_ones_own(file: Path) -> None:
         ("module", "returned Linear, not a TrainStep; wrap the module"),
         ("nothing", "returned NoneType"),
         ("fails", "raised ValueError: no data;"),
+        ("leaves", "raised SystemExit: 3;"),
         ("refuses", "choose a smaller width"),
         ("needs", "called without arguments"),
     ],
