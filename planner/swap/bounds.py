@@ -64,10 +64,20 @@ def _cuts(problem: Problem) -> Ints:
 
 
 @njit(cache=True, nogil=True)
+def both_ways(copies: Copies) -> float:
+    """How much of the lesser direction's work adds to the greater's.
+
+    While both directions are busy each does `shared` of its work; so a greater work `a` and a lesser `b` take
+    `b / shared` seconds side by side and `a - b` alone, or else, on a link that shares badly, one after the other.
+    """
+    return min(1.0, 1 / copies.shared - 1)
+
+
+@njit(cache=True, nogil=True)
 def _copying(inwards: int, outwards: int, copies: Copies) -> float:
     """Seconds that so many bytes each way take at least."""
-    alone = max(inwards, outwards) / copies.bandwidth
-    return max(alone, (inwards + outwards) / (2 * copies.bandwidth * copies.shared))
+    more, less = max(inwards, outwards), min(inwards, outwards)
+    return (more + both_ways(copies) * less) / copies.bandwidth
 
 
 @njit(cache=True, nogil=True)

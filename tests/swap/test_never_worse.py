@@ -7,6 +7,7 @@ import pytest
 from planner.memory import plan_to_json, step_peak, validate
 from planner.swap import compare_plans
 from planner.swap.baselines import BASELINES
+from planner.swap.order_bound import order_bound
 from planner.swap.problem import state
 from tests.swap.random_graphs import ALIGNMENT, build, least_budget, machine
 
@@ -27,6 +28,8 @@ def test_no_plan_is_slower_than_a_baseline_or_faster_than_the_bound(chunk):
         assert validate(found.plan, graph) == [], number
         assert found.plan.peak_bytes <= budget, number
         assert found.bound_seconds <= found.plan.predicted.seconds * (1 + 1e-9), number
+        of_order = order_bound(graph, where, budget, seconds, found.plan.order)
+        assert found.bound_seconds <= of_order <= found.plan.predicted.seconds * (1 + 1e-9), number
         assert set(found.baselines) == set(BASELINES)
         problem = state(graph, where, budget, seconds)
         for name, make in BASELINES.items():

@@ -1,0 +1,93 @@
+"""Beside the fastest of all plans, found by trying them all, on steps of at most eight ops.
+
+What "all plans" are is said in `exhaustive`; a plan found there is validated and timed by others.
+"""
+
+from functools import cache
+from math import inf
+from random import Random
+
+import numpy as np
+import pytest
+
+from planner.memory import step_peak, validate
+from planner.swap import compare_plans, lower_bound
+from planner.swap.order_bound import order_bound
+from tests.swap.event_simulator import step_seconds
+from tests.swap.exhaustive import UNIT, optimum, orders, plan_of
+from tests.swap.random_graphs import least_budget, machine
+from tests.swap.tiny_steps import tiny
+
+_CHUNKS, _EACH = 10, 20
+_MOST_ORDERS = 24
+_CLOSE = 1 + 1e-9
+#: A storage of `UNIT` bytes takes a microsecond; both directions at full speed, as `exhaustive` asks for.
+_MACHINE = machine(UNIT * 1e6, 2 * UNIT * 1e6, 0.0)
+
+
+@cache
+def drawn(number):
+    """A step, the seconds of its ops, and a budget between the least and what the step takes."""
+    random = Random(number)
+    graph = tiny(random, _MOST_ORDERS)
+    seconds = [random.choice([0.0, 1.0, 1.0, 2.0, 5.0]) * 1e-6 for _ in graph.ops]
+    peak = step_peak(graph, UNIT)
+    least = min(-(-least_budget(graph) // UNIT) * UNIT, peak)
+    return graph, seconds, least + UNIT * random.randint(0, max(0, (peak - least) // UNIT - 1))
+
+
+@cache
+def planned(number):
+    graph, seconds, budget = drawn(number)
+    return compare_plans(graph, _MACHINE, budget, seconds=seconds)
+
+
+@cache
+def faster(number):
+    """The fastest plan of all, where it is faster than the planner's; else None."""
+    graph, seconds, budget = drawn(number)
+    below = planned(number).plan.predicted.seconds / _CLOSE
+    return optimum(graph, seconds, _MACHINE.host_link.bandwidth, budget, orders(graph, _MOST_ORDERS), below)
+
+
+@pytest.mark.parametrize("chunk", range(_CHUNKS))
+def test_no_plan_at_all_is_faster_than_the_bound(chunk):
+    for number in range(chunk * _EACH, (chunk + 1) * _EACH):
+        graph, seconds, budget = drawn(number)
+        bound, best = lower_bound(graph, _MACHINE, budget, np.array(seconds)), faster(number)
+        if best is None:
+            assert bound <= planned(number).plan.predicted.seconds * _CLOSE, number
+            continue
+        plan = plan_of(best, graph, _MACHINE, budget, seconds)
+        assert validate(plan, graph) == [], number
+        assert step_seconds(plan, graph, _MACHINE.host_link, seconds) == pytest.approx(best.seconds), number
+        assert bound <= best.seconds * _CLOSE, number
+        assert order_bound(graph, _MACHINE, budget, np.array(seconds), best.order) <= best.seconds * _CLOSE, number
+
+
+@pytest.mark.parametrize("chunk", range(_CHUNKS))
+def test_the_planner_finds_the_fastest_plan_on_nineteen_of_twenty(chunk):
+    missed = {
+        number: (best.seconds, planned(number).plan.predicted.seconds)
+        for number in range(chunk * _EACH, (chunk + 1) * _EACH)
+        if (best := faster(number)) is not None
+    }
+    assert len(missed) <= _EACH / 20, missed
+
+
+@pytest.mark.parametrize("chunk", range(_CHUNKS))
+def test_the_bound_of_an_order_is_below_the_fastest_plan_of_that_order_and_that_below_the_planners(chunk):
+    met = 0
+    for number in range(chunk * _EACH, (chunk + 1) * _EACH):
+        graph, seconds, budget = drawn(number)
+        plan = planned(number).plan
+        if len(graph.ops) > 6:
+            continue
+        best = optimum(graph, seconds, _MACHINE.host_link.bandwidth, budget, [plan.order], inf)
+        assert best is not None
+        assert best.seconds <= plan.predicted.seconds * _CLOSE, number
+        bound = order_bound(graph, _MACHINE, budget, np.array(seconds), plan.order)
+        assert planned(number).bound_seconds <= bound * _CLOSE
+        assert bound <= best.seconds * _CLOSE, number
+        met += bound >= best.seconds / _CLOSE
+    assert met > 0  # it says something
