@@ -16,6 +16,7 @@ class RunResult:
     """What a run did.
 
     Args:
+        name: of what was run.
         device: what it ran on.
         losses: of every step, in order; none where the step returns no single number.
         step_seconds: of every step.
@@ -30,6 +31,7 @@ class RunResult:
         plan: what was run.
     """
 
+    name: str
     device: str
     losses: tuple[float, ...]
     step_seconds: tuple[float, ...]
@@ -86,6 +88,7 @@ class Done:
     def result(self) -> RunResult:
         """What the steps so far amount to."""
         return RunResult(
+            name=self.executor.graph.name,
             device=self.device,
             losses=tuple(self.losses),
             step_seconds=tuple(timeline.seconds for timeline in self.timelines),

@@ -20,6 +20,7 @@ from planner.run import RunResult
 from planner.swap import plan_swaps
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
 from widgets import figures
+from widgets.info.units import seconds_text
 
 SPEC = "mlp:optimizer=adam"
 THEMES = ["light", "dark"]
@@ -30,7 +31,8 @@ def run_of(plan: SwapPlan, steps: int = 3) -> RunResult:
     """A run that went as predicted."""
     timelines = tuple(replace(plan.predicted) for _ in range(steps))
     return RunResult(
-        device="cpu", losses=(1.0,) * steps, step_seconds=(plan.predicted.seconds,) * steps, eager_step_seconds=(),
+        name=SPEC, device="cpu", losses=(1.0,) * steps, step_seconds=(plan.predicted.seconds,) * steps,
+        eager_step_seconds=(),
         predicted_step_seconds=plan.predicted.seconds, budget_bytes=plan.budget_bytes, peak_bytes=plan.peak_bytes,
         predicted_peak_bytes=plan.peak_bytes, host_bytes=plan.host_bytes, mismatches=(), compared=7,
         timelines=timelines, outputs=(), plan=plan,
@@ -228,3 +230,17 @@ def test_importing_widgets_waits_for_nothing_heavy() -> None:
     assert widgets.memory_by_kind is figures.memory_by_kind
     with pytest.raises(AttributeError, match="it has address_map"):
         _ = widgets.workbench
+
+
+def test_a_name_in_a_narrow_box_keeps_the_module_that_tells_it_from_others() -> None:
+    graph, plan = real(SPEC)[1], real_plan(SPEC, "100%")
+    shown = next(trace.text for trace in figures.address_map(graph, plan).data if trace.name == "names")
+    modules = {path.rpartition(".")[2] for path in graph.modules if path}
+    cut = [text for text in shown if text not in {storage.name for storage in graph.storages}]
+    made_in_modules = {op.name.rpartition("/")[2] for op in graph.ops if op.module}
+    assert not set(cut) & made_in_modules - modules
+
+
+def test_no_time_is_less_than_nothing() -> None:
+    assert seconds_text(-1e-17) == seconds_text(0.0) == "0 s"
+    assert (seconds_text(1.5e-9), seconds_text(-2e-3)) == ("1.50 ns", "-2.00 ms")

@@ -68,8 +68,9 @@ def test_a_measured_timeline_is_called_measured() -> None:
 def test_joined_spans_hide_no_gap_that_can_be_seen(gaps_and_lengths: list[tuple[float, float]]) -> None:
     spans, now = [], 0.0
     for gap, length in gaps_and_lengths:
-        spans.append((now + gap, now + gap + length))
-        now += gap + length
+        start = now + gap
+        now = start + length
+        spans.append((start, now))
     given_spans = np.array(spans, np.float64).reshape(-1, 2)
     result = joined(given_spans, 1.0)
     assert result.members.sum() == len(spans)

@@ -107,12 +107,18 @@ def _draw_names(
 
 
 def _fitting(name: str, wide: float) -> str:
-    """A name, or its last parts, if it fits so many pixels."""
-    last = name.rpartition("/")[2]
-    for text in (name, last, ".".join(last.split(".")[-2:])):
-        if (len(text) + 1) * _LETTER <= wide:
-            return escape(text)
-    return ""
+    """As much of the end of a name as fits so many pixels; the module says more than an op that others run too."""
+    module, _, op = name.rpartition("/")
+    modules = _endings(module) if module else []
+    endings = [*(f"{end}/{op}" for end in modules), *(modules or _endings(op))]
+    return escape(next((text for text in endings if (len(text) + 1) * _LETTER <= wide), ""))
+
+
+def _endings(path: str) -> list[str]:
+    """`encoder.layers.0`, `layers.0`: a number alone says nothing."""
+    parts = path.split(".")
+    starts = [start for start, part in enumerate(parts) if not start or not part.isdigit()]
+    return [".".join(parts[start:]) for start in starts]
 
 
 def _hover(info: AddressMap, box: int) -> str:

@@ -74,7 +74,6 @@ def _fill(graph: Digraph, info: ModuleGraph, theme: Theme, parent: int, depth: i
 
 
 def _label(box: Box, theme: Theme, largest: int) -> str:
-    amount = bytes_text(box.total_bytes) if box.total_bytes else ""
     widths = [(round(_WIDTH * box.bytes.get(group, 0) / max(largest, 1)), theme.kinds[group]) for group in STACK]
     # The bar is as wide as the box, its empty part included: Graphviz would stretch anything narrower.
     cells = [f'<TD WIDTH="{width}" HEIGHT="5" BGCOLOR="{fill}"></TD>' for width, fill in widths if width]
@@ -82,7 +81,7 @@ def _label(box: Box, theme: Theme, largest: int) -> str:
     bar = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0"><TR>{"".join(cells)}</TR></TABLE>'
     return (
         '<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0">'
-        f'<TR><TD ALIGN="LEFT">{_name(box, theme)}</TD><TD ALIGN="RIGHT">{amount}</TD></TR>'
+        f'<TR><TD ALIGN="LEFT">{_name(box, theme)}</TD><TD ALIGN="RIGHT">{bytes_text(box.total_bytes)}</TD></TR>'
         f'<TR><TD COLSPAN="2" HEIGHT="7">{bar}</TD></TR></TABLE>>'
     )
 

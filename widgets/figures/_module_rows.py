@@ -139,8 +139,7 @@ def _draw_box(svg: Xml.Element, box: Box, place: _Place, edge: int, depth: int, 
     if box.count > 1:
         _span(name, f" {TIMES}{box.count}", theme.second)
     _span(name, f"\N{NO-BREAK SPACE} {shorten(box.kind, max(_LETTERS - len(label), 8))}", theme.third)
-    if box.total_bytes:
-        _text(group, edge - _AMOUNT, base, bytes_text(box.total_bytes), theme.ink).set("text-anchor", "end")
+    _text(group, edge - _AMOUNT, base, bytes_text(box.total_bytes), theme.ink).set("text-anchor", "end")
     if box.opened:
         return
     x, whole = float(edge - _BARS[0]), _BARS[0] - _BARS[1]

@@ -27,7 +27,7 @@ def draw(info: PredictedAndMeasured, theme: Theme) -> Figure:
     times, streams = _times(info, theme, longest), _streams(info, theme, longest)
     below = rows_height(max(len(times.rows), len(streams.rows)))
     floor = below / (_HEIGHT + below)
-    figure = framed(theme, "Predicted and measured", "", info.summary, _HEIGHT + below + _FOOT)
+    figure = framed(theme, "Predicted and measured", info.name, info.summary, _HEIGHT + below + _FOOT)
     shown = info.measured[-_MOST_STEPS:]
     end = max(curve.end for curve in (info.predicted, *shown))
     scale, x_axis = time_axis(theme, "seconds", end)

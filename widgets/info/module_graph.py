@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.graph import Graph, Kind, module_tree
@@ -12,6 +12,9 @@ from widgets.info.module_edges import Edge, find_edges
 from widgets.info.module_parts import Part, open_part, whole
 from widgets.info.stays import captured_stays
 from widgets.info.units import bytes_text, count_text, percent_text
+
+#: As many boxes as a drawing may have to be read.
+_READABLE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +101,13 @@ class ModuleGraph:
 def get_module_graph(graph: Graph, most_boxes: int = 20) -> ModuleGraph:
     """Fold a graph into boxes.
 
-    Modules are opened a whole level at a time while there is room, then the largest ones.
+    Modules are opened a whole level at a time while there is room, then the largest ones. A model that is one module
+    around others is opened until it is several.
 
     Args:
         graph: the step.
-        most_boxes: how many boxes may be closed, that is, drawn as boxes; the top level is drawn whole.
+        most_boxes: how many boxes may be closed, that is, drawn as boxes; the top level is drawn whole, and so is what
+            a single module is around, as long as it can be read.
     """
     stays = captured_stays(graph)
     peak = get_memory_by_kind(graph)
@@ -129,6 +134,12 @@ def _opened(graph: Graph, at_peak: Mapping[int, int], most: int) -> tuple[list[P
         return sum(at_peak.get(storage, 0) for storage in part.storages)
 
     closed, level = len(top), list(top)
+    while (only := _only(level)) is not None:
+        parts = open_part(graph, only)
+        if closed - 1 + len(parts) > max(most, _READABLE):
+            break
+        closed += len(parts) - 1
+        inside[id(only)], level = parts, list(parts)
     while level:
         opening = {id(part): open_part(graph, part) for part in level if part.can_open}
         room = most - closed
@@ -158,6 +169,12 @@ def _opened(graph: Graph, at_peak: Mapping[int, int], most: int) -> tuple[list[P
     for part in top:
         lay(part, -1)
     return laid, parents, opened
+
+
+def _only(parts: Sequence[Part]) -> Part | None:
+    """The one module among parts, if it is around others."""
+    modules = [part for part in parts if not part.own]
+    return modules[0] if len(modules) == 1 and modules[0].can_open else None
 
 
 def _box(graph: Graph, part: Part, parent: int, opened: bool, at_peak: Mapping[int, int]) -> Box:

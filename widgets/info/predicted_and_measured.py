@@ -46,6 +46,7 @@ class PredictedAndMeasured:
     """A plan's prediction beside its run.
 
     Args:
+        name: what was run.
         budget_bytes: the limit.
         predicted, measured: bytes in use over a step, and over each step whose timeline was recorded.
         predicted_peak_bytes, peak_bytes: the arena that was planned and the one that was used, gaps included.
@@ -55,6 +56,7 @@ class PredictedAndMeasured:
         compared, mismatches: tensors compared with eager PyTorch bit for bit, and how many differ.
     """
 
+    name: str
     budget_bytes: int
     predicted: Curve
     measured: tuple[Curve, ...]
@@ -105,6 +107,7 @@ def get_predicted_and_measured(plan: SwapPlan, result: RunResult) -> PredictedAn
             raise StowageError("this run is not one of this plan; pass the result of running the same plan")
     recorded = sorted(result.timelines, key=lambda timeline: timeline.seconds)
     return PredictedAndMeasured(
+        name=result.name,
         budget_bytes=plan.budget_bytes,
         predicted=_curve(plan.predicted),
         measured=tuple(_curve(timeline) for timeline in result.timelines),

@@ -34,11 +34,10 @@ def bytes_text(size: float, digits: int = 2) -> str:
 
 def seconds_text(seconds: float, digits: int = 3) -> str:
     """`1.84 s`, `848 ms`: `digits` significant digits."""
-    if seconds == 0:
-        return "0 s"
     name, unit = next((unit for unit in reversed(_SECONDS) if abs(seconds) >= unit[1]), _SECONDS[0])
     value = seconds / unit
-    return f"{value:.{max(0, digits - len(str(int(abs(value)))))}f} {name}"
+    number = f"{value:.{max(0, digits - len(str(int(abs(value)))))}f}"
+    return f"{number} {name}" if float(number) else "0 s"
 
 
 def percent_text(share: float) -> str:
