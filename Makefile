@@ -26,6 +26,7 @@ env: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Stowage needs Python 3.11 or 3.12 and found neither: install one (apt install python3.11 python3.11-venv) and run make again."; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "This Python cannot make environments: install its venv module (apt install python3-venv) and run make again."; exit 1; }
+	@echo "Making .venv and installing the packages, which takes about a minute."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test]" \
 	|| { echo "The packages could not be installed: check the network and the message above, then run make again."; exit 1; }
