@@ -79,11 +79,11 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     """
     if target is torch.ops.aten._grouped_mm.default and args[0].dtype is not torch.bfloat16:
         return _grouped_product(*args, **kwargs)
+    if target is torch.ops.aten.mkldnn_rnn_layer_backward.default:
+        return _lstm_gradients(args)
     result = target(*args, **kwargs)
     if target is torch.ops.aten.mkldnn_rnn_layer.default:
         return (*result[:3], _kept_by_lstm(args) if torch.is_grad_enabled() else None)
-    if target is torch.ops.aten.mkldnn_rnn_layer_backward.default:
-        return (*result[:4], torch.empty_like(result[4]), *result[5:])
     if target is torch.ops.aten.native_batch_norm.default and not plainly_laid(args[0]):
         result = (result[0].contiguous(), *result[1:])
     if target in _NORMALISATIONS and args[0].device.type == "cpu":
@@ -101,6 +101,14 @@ def _kept_by_lstm(args: Sequence[Any]) -> torch.Tensor:
     slots, rows, inputs = source.shape
     size = lstm.workspace_bytes(slots, rows, inputs, hidden, source.dtype)
     return torch.empty(size, dtype=torch.uint8, device=source.device)
+
+
+def _lstm_gradients(args: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    """Of the input, the weights of input and state, a bias for each, and the states; always in single precision."""
+    source, of_input, of_state, bias, _, state, cells = args[:7]
+    bias = bias if args[17] else source.new_empty(of_input.shape[0])  # without biases others stand in their place
+    likes = source, of_input, of_state, bias, bias, state, cells
+    return tuple(like.new_empty(like.shape, dtype=torch.float32) for like in likes)
 
 
 @cache
