@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from planner.memory import SwapPlan, pack
 from planner.swap.assemble import assemble
 from planner.swap.boxes import boxes_of
-from planner.swap.draft import Draft, stays_of
-from planner.swap.problem import Problem
+from planner.swap.draft import Draft, Stays, stays_of
+from planner.swap.problem import Bytes, Problem
 from planner.swap.settle import Placed
 from planner.swap.timing import Timing
 from planner.swap.trim import trim
 
 _ROUNDS = 24
+#: What greedy orders leave higher than this many times the memory is not worth reordering.
+_NEARLY = 1.02
 
 
-def finish_draft(problem: Problem, draft: Draft, timing: Timing, method: str) -> tuple[SwapPlan | None, int]:
-    """Trim a draft and place it within the budget.
+class Packed(NamedTuple):
+    """A trimmed draft with its times, its residencies, an offset in bytes for each, and the height they take."""
+
+    draft: Draft
+    timing: Timing
+    stays: Stays
+    offsets: Bytes
+    height: int
+
+
+def packed(problem: Problem, draft: Draft, timing: Timing) -> Packed:
+    """Trim a draft, in place, and look for offsets within the budget.
 
     Args:
         problem: what is planned.
-        draft, timing: who is away when, and when everything happens; the draft is trimmed in place.
-        method: which planner made it.
-
-    Returns:
-        The plan, or None where it does not fit, and the bytes that it takes.
+        draft, timing: who is away when, and when everything happens.
     """
-    outs, ins = timing.outs, timing.ins
-    trim(draft.uses, draft.gaps, outs, ins, timing.compute, timing.out_spans, timing.in_spans)
-    stays = stays_of(problem.flow, draft.uses, draft.resident, draft.gaps, draft.inherits)
+    stays = _trimmed(problem, draft, timing)
     boxes = boxes_of(problem, draft, stays)
-    packing = pack(boxes.lower, boxes.upper, boxes.bytes, capacity=problem.memory, repeats=True, rounds=_ROUNDS)
-    if packing.height > problem.memory:
-        return None, packing.height
-    return assemble(problem, draft, stays, packing.offsets[boxes.of], outs, ins, method), packing.height
+    columns = (boxes.lower, boxes.upper, boxes.bytes)
+    packing = pack(*columns, capacity=problem.memory, repeats=True, rounds=0)
+    if problem.memory < packing.height <= _NEARLY * problem.memory:
+        packing = pack(*columns, capacity=problem.memory, repeats=True, rounds=_ROUNDS)
+    return Packed(draft, timing, stays, packing.offsets[boxes.of], packing.height)
+
+
+def finish_packed(problem: Problem, found: Packed, method: str) -> SwapPlan:
+    """Write down a draft that was packed within the budget."""
+    return assemble(problem, found.draft, found.stays, found.offsets, found.timing.outs, found.timing.ins, method)
+
+
+def finish_draft(problem: Problem, draft: Draft, timing: Timing, method: str) -> SwapPlan | None:
+    """Trim a draft, place it and write it down; None where it does not fit into the budget."""
+    found = packed(problem, draft, timing)
+    return None if found.height > problem.memory else finish_packed(problem, found, method)
 
 
 def finish_placed(problem: Problem, placed: Placed, timing: Timing, method: str) -> SwapPlan:
     """Write down a draft that has offsets already."""
-    draft = placed.draft
+    stays = _trimmed(problem, placed.draft, timing)
+    return assemble(problem, placed.draft, stays, placed.offsets, timing.outs, timing.ins, method)
+
+
+def _trimmed(problem: Problem, draft: Draft, timing: Timing) -> Stays:
     trim(draft.uses, draft.gaps, timing.outs, timing.ins, timing.compute, timing.out_spans, timing.in_spans)
-    stays = stays_of(problem.flow, draft.uses, draft.resident, draft.gaps, draft.inherits)
-    return assemble(problem, draft, stays, placed.offsets, timing.outs, timing.ins, method)
+    return stays_of(problem.flow, draft.uses, draft.resident, draft.gaps, draft.inherits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from planner.memory import SwapPlan
@@ -37,6 +38,7 @@ class Setting:
         each: applies a function to every item, in threads where there are some, and returns results in the order of
             the items. Kernels free the interpreter's lock; what is applied must not share scratch between items.
         cancelled: whether to stop; asked by long turns between pieces of work that take well under a second.
+        best: seconds of the fastest plan so far, whichever method found it.
     """
 
     problem: Problem
@@ -44,6 +46,7 @@ class Setting:
     seed: int
     each: Each
     cancelled: Callable[[], bool]
+    best: Callable[[], float] = lambda: inf
 
 
 class Each(Protocol):

@@ -27,7 +27,7 @@ def save_on_cpu_plan(problem: Problem) -> SwapPlan | None:
     draft = _offloaded(problem, captured(problem), np.ones(problem.storages, np.bool_), 0)
     if not _fits(problem, draft):
         return None
-    return finish_draft(problem, draft, time_draft(problem, draft), "save-on-cpu")[0]
+    return finish_draft(problem, draft, time_draft(problem, draft), "save-on-cpu")
 
 
 def tflms_plan(problem: Problem) -> SwapPlan | None:
@@ -48,7 +48,7 @@ def tflms_plan(problem: Problem) -> SwapPlan | None:
                 found.append((time_draft(problem, draft), draft))
     found.sort(key=lambda one: one[0].seconds)
     for timing, draft in found[:_PACKED]:
-        plan, _ = finish_draft(problem, draft, timing, "tflms")
+        plan = finish_draft(problem, draft, timing, "tflms")
         if plan is not None:
             return plan
     return None

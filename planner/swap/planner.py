@@ -1,27 +1,22 @@
-"""Planning swaps: every planner and baseline runs, what they return is validated, and the fastest plan wins."""
+"""Planning swaps in one call: the baselines, a search, the validator, and the fastest plan of all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from math import inf
 from time import perf_counter
 
-import numpy as np
-
-from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.types import Machine
-from planner.memory import SwapPlan, format_bytes, parse_budget, step_peak, validate
-from planner.swap.baselines import BASELINES
-from planner.swap.bounds import bound_of
-from planner.swap.calendar import CalendarSearch, Progress
-from planner.swap.feasible import least_budget, refuse
-from planner.swap.problem import Seconds, state
+from planner.memory import SwapPlan
+from planner.swap.course import DEFAULT, Course
+from planner.swap.problem import Seconds
+from planner.swap.request import problem_of
 
-METHODS = ("calendar", "on-demand")
-#: How strongly plans that spare host memory prefer or avoid to evict what needs a place there for the whole step.
-_HOST_BIAS = (1 / 64, 64.0)
+Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +28,7 @@ class SwapComparison:
         ideal_seconds: the step with infinite memory.
         bound_seconds: no plan goes below this, whatever its order.
         baselines: seconds of the step by baseline; None where it has no plan within the budgets.
-        evaluations: how many drafts of plans were timed.
+        evaluations: how many plans were timed.
         search_seconds: how long all this took.
     """
 
@@ -44,6 +39,16 @@ class SwapComparison:
     evaluations: int
     search_seconds: float
 
+    @property
+    def percent_of_ideal(self) -> float:
+        """How fast the plan is beside infinite memory."""
+        return _percent(self.ideal_seconds, self.plan.predicted.seconds)
+
+    @property
+    def gap_to_bound_percent(self) -> float:
+        """How much slower the plan is than the bound."""
+        return max(0.0, 100 * self.plan.predicted.seconds / self.bound_seconds - 100) if self.bound_seconds else 0.0
+
 
 def plan_swaps(
     graph: Graph,
@@ -53,6 +58,7 @@ def plan_swaps(
     host_budget: str | int | None = None,
     seconds: Seconds | None = None,
     method: str | None = None,
+    seed: int = 0,
     time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> SwapPlan:
@@ -64,16 +70,17 @@ def plan_swaps(
         budget: device bytes, or text such as `"8GiB"` or `"50%"` of what the step takes when nothing is swapped.
         host_budget: bytes of pinned host memory, likewise; None for no limit.
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
-        method: `"calendar"` or None for the fastest plan of all, `"on-demand"` for baselines only.
-        time_limit: seconds after which no better plan is looked for; None for no limit.
+        method: one of `METHODS`; None for `"joint"`, the best there is. The baselines always run.
+        seed: for random choices.
+        time_limit: seconds after which no better plan is looked for; None to look as long as that pays.
         progress: called with the share done and what is being done.
 
     Raises:
         StowageError: the method is unknown, or no plan fits; the sentence names the least budget that would do.
     """
     return compare_plans(
-        graph, machine, budget, host_budget=host_budget, seconds=seconds, method=method, time_limit=time_limit,
-        progress=progress,
+        graph, machine, budget, host_budget=host_budget, seconds=seconds, method=method, seed=seed,
+        time_limit=time_limit, progress=progress,
     ).plan  # fmt: skip
 
 
@@ -85,85 +92,37 @@ def compare_plans(
     host_budget: str | int | None = None,
     seconds: Seconds | None = None,
     method: str | None = None,
+    seed: int = 0,
     time_limit: float | None = None,
     progress: Progress | None = None,
 ) -> SwapComparison:
     """`plan_swaps` with what the plan was compared to.
 
     Args:
-        graph, machine, budget, host_budget, seconds, method, time_limit, progress: as in `plan_swaps`.
+        graph, machine, budget, host_budget, seconds, method, seed, time_limit, progress: as in `plan_swaps`.
 
     Raises:
         StowageError: as in `plan_swaps`.
     """
-    begin = perf_counter()
-    if method is not None and method not in METHODS:
-        raise StowageError(f'"{method}" is not a method of swapping; choose one of {", ".join(METHODS)}')
-    if seconds is None:
-        from planner.machine import op_seconds
-
-        seconds = op_seconds(graph, machine)
-    peak = step_peak(graph, machine.device.alignment)
-    problem = state(graph, machine, parse_budget(budget, peak), seconds)
-    limit = None if host_budget is None else parse_budget(host_budget, peak)
-    least = least_budget(problem, peak)
-    if problem.budget < least:
-        raise refuse(problem, least)
-    report = progress or _silent
-    report(0.0, "looking at the baselines")
-    bound = bound_of(problem)
-    shelf = _Shelf(limit)
-    baselines: dict[str, float | None] = {}
-    for name, make in BASELINES.items():
-        baselines[name] = shelf.add(make(problem))
-    search = CalendarSearch(
-        problem, bound, report, inf if time_limit is None else begin + time_limit, np.ones(problem.storages)
-    )
-    if method != "on-demand" and baselines["resident"] is None:
-        for plan in search.plans():
-            shelf.add(plan)
-        if shelf.best is None:
-            for plan in _sparing(search):
-                shelf.add(plan)
-    if shelf.best is None:
-        raise StowageError(
-            f"a host budget of {format_bytes(limit or 0)} is too small beside {format_bytes(problem.budget)} on the "
-            f"device; allow at least {shelf.least_host} bytes ({format_bytes(shelf.least_host)}) of host memory, "
-            f"or more on the device"
-        )
-    best = replace(shelf.best, host_budget_bytes=limit)
-    problems = validate(best, graph)
-    if problems:
-        raise AssertionError(f"the {best.method} plan for {graph.name} is wrong: {problems[0]}")
+    begin, report = perf_counter(), progress or _silent
+    report(0.0, "laying out the graph")
+    problem, host = problem_of(graph, machine, budget, host_budget, seconds)
+    deadline = inf if time_limit is None else begin + time_limit
+    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+        course = Course(problem, host, method or DEFAULT, seed, lambda work, items: list(pool.map(work, items)))
+        while not course.done and (course.best is None or perf_counter() < deadline):
+            report(min(1.0, (course.stage + course.share) / max(1, len(course.methods))), course.doing)
+            course.step()
+            course.seconds = perf_counter() - begin
+    plan = course.plan()
     report(1.0, "done")
-    return SwapComparison(best, problem.ideal_seconds, bound, baselines, search.evaluations, perf_counter() - begin)
+    return SwapComparison(
+        plan, problem.ideal_seconds, course.bound, course.baselines, course.evaluations, perf_counter() - begin
+    )
 
 
-@dataclass(eq=False)
-class _Shelf:
-    """The fastest plan so far whose host slab is within a limit, and the smallest host slab of all plans."""
-
-    limit: int | None
-    best: SwapPlan | None = None
-    least_host: int = 2**62
-
-    def add(self, plan: SwapPlan | None) -> float | None:
-        """Keep a plan if it is the best; returns its time if it is within the limit."""
-        if plan is None:
-            return None
-        self.least_host = min(self.least_host, plan.host_bytes)
-        if self.limit is not None and plan.host_bytes > self.limit:
-            return None
-        if self.best is None or plan.predicted.seconds < self.best.predicted.seconds:
-            self.best = plan
-        return plan.predicted.seconds
-
-
-def _sparing(search: CalendarSearch) -> Iterator[SwapPlan]:
-    """Plans that take less host memory, where evicting what persists costs a place for the whole step."""
-    for factor in _HOST_BIAS:
-        search.bias = np.where(search.problem.flow.stateful, factor, 1.0)
-        yield from search.plans()
+def _percent(ideal: float, seconds: float) -> float:
+    return 100 * ideal / seconds if seconds else 100.0
 
 
 def _silent(share: float, doing: str) -> None:

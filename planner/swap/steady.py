@@ -82,14 +82,28 @@ class Walker:
         return Draft(self.order, self.uses, resident, found, inherits)
 
 
-def walker(problem: Problem, order: Ints) -> Walker:
-    """Prepare to walk an order."""
-    uses = uses_of(order, problem.flow)
+@dataclass(frozen=True, eq=False)
+class Scratch:
+    """What walks write to; one walk at a time may use it."""
+
+    gaps: Gaps
+    desk: Desk
+
+
+def blank_scratch(problem: Problem) -> Scratch:
+    """Scratch for walks along any order."""
+    touches = len(problem.flow.touches.items)
+    gaps = blank_gaps(touches + 2 * problem.storages)  # at most one before each use and one at either end
+    return Scratch(gaps, blank_desk(problem.ops, problem.storages, len(gaps.storage)))
+
+
+def walker(problem: Problem, order: Ints, scratch: Scratch | None = None) -> Walker:
+    """Prepare to walk an order, in scratch of its own or in that given."""
     copies = problem.copies
     sizes = np.array([storage.bytes for storage in problem.graph.storages], np.float64)
     work = (sizes / copies.bandwidth + copies.latency) / copies.shared
-    gaps = blank_gaps(len(uses.slot) + 2 * problem.storages)  # at most one before each use and one at either end
-    return Walker(problem, order, uses, work, gaps, blank_desk(problem.ops, problem.storages, len(gaps.storage)))
+    scratch = scratch or blank_scratch(problem)
+    return Walker(problem, order, uses_of(order, problem.flow), work, scratch.gaps, scratch.desk)
 
 
 def clock_of(problem: Problem, order: Ints) -> Seconds:

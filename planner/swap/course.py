@@ -1,0 +1,180 @@
+"""The course of a search: the baselines first, then one method after another, a turn at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+from types import MappingProxyType
+
+import numpy as np
+
+from planner.errors import StowageError, did_you_mean
+from planner.memory import SwapPlan, format_bytes, validate
+from planner.swap.baselines import BASELINES
+from planner.swap.bounds import bound_of
+from planner.swap.local import LocalSearch
+from planner.swap.method import Each, Item, Method, Result, Setting
+from planner.swap.portfolio import CLOSE, Portfolio
+from planner.swap.problem import Problem
+from planner.swap.swapadvisor import Genetic
+
+Factory = Callable[[Setting], Method]
+
+#: What each way of searching goes through, after the baselines.
+METHODS: Mapping[str, tuple[Factory, ...]] = MappingProxyType(
+    {
+        "joint": (Portfolio, LocalSearch),
+        "calendar": (Portfolio,),
+        "swapadvisor": (Genetic,),
+        "on-demand": (),
+    }
+)
+DEFAULT = "joint"
+
+
+def _sparing(factor: float) -> Factory:
+    """Plans that prefer or avoid to evict what persists, which takes a place on the host for the whole step."""
+
+    def make(setting: Setting) -> Method:
+        return Portfolio(setting, np.where(setting.problem.flow.stateful, factor, 1.0))
+
+    return make
+
+
+#: What is tried besides where no plan keeps to the host budget.
+_SPARING = (_sparing(1 / 64), _sparing(64.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A new best plan: after how many seconds of searching and evaluations, how fast, and by which method."""
+
+    seconds: float
+    evaluations: int
+    step_seconds: float
+    method: str
+
+
+def one_by_one(function: Callable[[Item], Result], items: Iterable[Item], /) -> list[Result]:
+    """Apply a function to every item in this thread."""
+    return [function(item) for item in items]
+
+
+@dataclass(eq=False)
+class Course:
+    """Where a search is.
+
+    Args:
+        problem: what is planned.
+        host_budget: bytes of pinned host memory, or None for no limit.
+        method: a name in `METHODS`.
+        seed: for random choices.
+        each, cancelled: as in `Setting`.
+
+    Attributes:
+        bound: seconds that no plan goes below.
+        baselines: seconds by baseline, None where it has no plan within the budgets.
+        best: the fastest plan so far; it has passed the validator.
+        history: every new best.
+        evaluations: how many plans were timed.
+        stage: which method is at work; `len(methods)` when all are done.
+        doing, share: what is being tried, and how much of it is done, from 0 to 1.
+    """
+
+    problem: Problem
+    host_budget: int | None = None
+    method: str = DEFAULT
+    seed: int = 0
+    each: Each = one_by_one
+    cancelled: Callable[[], bool] = lambda: False
+    bound: float = field(init=False)
+    baselines: dict[str, float | None] = field(default_factory=dict)
+    best: SwapPlan | None = None
+    history: list[Point] = field(default_factory=list)
+    evaluations: int = 0
+    stage: int = 0
+    doing: str = "looking at the baselines"
+    share: float = 0.0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise StowageError(
+                f'"{self.method}" is not a method of swapping; choose one of {", ".join(METHODS)}'
+                f"{did_you_mean(self.method, METHODS)}"
+            )
+        self.bound = bound_of(self.problem)
+        self.methods: list[Factory] = list(METHODS[self.method])
+        self.at_work: Method | None = None
+        self._least_host = 2**62
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to try."""
+        if len(self.baselines) < len(BASELINES):
+            return False
+        met = self.best is not None and self.best.predicted.seconds <= self.bound * CLOSE
+        return met or self.stage >= len(self.methods)
+
+    def step(self) -> None:
+        """Look at the next baseline, or let the method at work do a turn."""
+        if len(self.baselines) < len(BASELINES):
+            name = list(BASELINES)[len(self.baselines)]
+            plan = BASELINES[name](self.problem)
+            self.evaluations += plan is not None
+            self.baselines[name] = self._offer(plan)
+            return
+        if self.at_work is None:
+            self.at_work = self.methods[self.stage](self.setting())
+        turn = self.at_work.turn()
+        if turn is None:
+            self.at_work, self.stage = None, self.stage + 1
+            if self.stage == len(self.methods) and self.best is None and _SPARING[0] not in self.methods:
+                self.methods += _SPARING
+            return
+        self.evaluations += turn.evaluations
+        self.doing, self.share = turn.doing, turn.share
+        self._offer(turn.plan)
+
+    def setting(self) -> Setting:
+        """What the methods are given."""
+        return Setting(
+            self.problem, self.bound, self.seed, self.each, self.cancelled,
+            lambda: inf if self.best is None else self.best.predicted.seconds,
+        )  # fmt: skip
+
+    def plan(self) -> SwapPlan:
+        """The best plan.
+
+        Raises:
+            StowageError: there is none within the host budget, or the search was cancelled before it had one.
+        """
+        if self.best is not None:
+            return self.best
+        if not self.done:
+            raise StowageError(
+                "the search was stopped before it had any plan; let it run a little longer, or resume it"
+            )
+        raise StowageError(
+            f"a host budget of {format_bytes(self.host_budget or 0)} is too small beside "
+            f"{format_bytes(self.problem.budget)} on the device; allow at least {self._least_host} bytes "
+            f"({format_bytes(self._least_host)}) of host memory, or more on the device"
+        )
+
+    def _offer(self, plan: SwapPlan | None) -> float | None:
+        """Keep a plan if it is the best; returns its time if it is within the host budget."""
+        if plan is None:
+            return None
+        self._least_host = min(self._least_host, plan.host_bytes)
+        if self.host_budget is not None and plan.host_bytes > self.host_budget:
+            return None
+        seconds = plan.predicted.seconds
+        if self.best is None or seconds < self.best.predicted.seconds:
+            plan = replace(plan, host_budget_bytes=self.host_budget)
+            problems = validate(plan, self.problem.graph)
+            if problems:
+                raise AssertionError(f"the {plan.method} plan for {self.problem.graph.name} is wrong: {problems[0]}")
+            self.best = plan
+            self.history.append(Point(self.seconds, self.evaluations, seconds, plan.method))
+        return seconds

@@ -1,0 +1,151 @@
+"""The portfolio: a few orders walked in a few ways, packed with as little slack as it takes, or placed while walked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from planner.memory import SwapPlan
+from planner.swap.finish import Packed, finish_packed, finish_placed
+from planner.swap.method import Setting, Turn
+from planner.swap.orders import orders
+from planner.swap.problem import Seconds
+from planner.swap.recipe import Kitchen, Recipe, Tried
+
+NAME = "calendar"
+#: How many times its own work a reload is given; what is best depends on how full the link is.
+LEADS = (1.0, 1.25, 1.5, 0.8, 2.0, 0.6)
+#: Storages that live for fewer slots than this are kept apart by the address walk.
+BRIEF = (30, 100, 10)
+#: A plan this close to the bound is as good as one that meets it.
+CLOSE = 1.0001
+_TRIALS = 8
+_KEPT = 6
+_REPLANNED = 2
+_BATCH = 6
+_AS_FAST = 1.002
+_STEP = 0.998
+_PACKING = 0.7  # share of all turns that are over when packing has been tried
+
+
+def ways(setting: Setting, bias: Seconds | None = None) -> list[Recipe]:
+    """Every order with every lead, with and without heed for copies out."""
+    problem = setting.problem
+    found = [order for _, order in orders(problem)]
+    return [
+        Recipe(order, problem.memory, lead, heed, bias=bias)
+        for lead in LEADS for order in found for heed in (True, False)
+    ]  # fmt: skip
+
+
+class Portfolio:
+    """Looks for fast plans until one meets the bound or everything has been tried.
+
+    Args:
+        setting: what is planned.
+        bias: `[storages]`, factor on the time of each one's next use, above 1 leaves sooner; None for 1.
+    """
+
+    def __init__(self, setting: Setting, bias: Seconds | None = None) -> None:
+        self.setting, self.problem, self.bias = setting, setting.problem, bias
+        self.kitchen = Kitchen(self.problem)
+        self.best = np.inf
+        self._turns = self._all()
+
+    def turn(self) -> Turn | None:
+        """Walk a few recipes, or pack what came of them."""
+        return next(self._turns, None)
+
+    def memory(self) -> dict[str, Any]:
+        """Nothing: what it does is done again in a moment."""
+        return {}
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Begin anew."""
+
+    def _all(self) -> Iterator[Turn]:
+        problem, recipes, memory = self.problem, ways(self.setting, self.bias), self.problem.memory
+        for trial in range(_TRIALS):
+            doing, share = f"planning with {1 - memory / problem.memory:.1%} of the memory left to packing", trial
+            found: list[Tried] = []
+            for batch in self._batches([replace(recipe, memory=memory) for recipe in recipes], found):
+                tried = self._try(batch)
+                found += tried
+                yield Turn(len(tried), None, doing, _PACKING * share / _TRIALS)
+                if self._met(min((one.seconds for one in found), default=np.inf)):
+                    break
+            found.sort(key=_seconds)
+            if found:
+                recipes = _distinct([one.recipe for one in found])[:_KEPT]
+            heights = []
+            for one in self._worth_packing(found):
+                if one.seconds >= self.best / CLOSE:
+                    break
+                result = self.kitchen.pack(one)
+                heights.append(result.height)
+                yield Turn(0, self._written(result), doing, _PACKING * share / _TRIALS)
+            if min(heights, default=0) <= problem.memory or self._met(self.best):
+                break
+            # where packing overshoots, the next walks get that much less memory and a little less again
+            memory = int(_STEP * memory * problem.memory / min(heights)) // problem.alignment * problem.alignment
+        if not self._met(self.best):
+            yield from self._addressed(recipes)
+
+    def _batches(self, recipes: list[Recipe], found: list[Tried]) -> Iterator[list[Recipe]]:
+        """All recipes by the ideal clock, then the fastest ones again with the times that came of it."""
+        for first in range(0, len(recipes), _BATCH):
+            yield recipes[first : first + _BATCH]
+        lazy = sorted((one for one in found if not one.recipe.early), key=_seconds)
+        again = sorted(found, key=_seconds)[:_REPLANNED] or lazy
+        yield [replace(one.recipe, early=False, clock=one.timing.clock) for one in again]
+
+    def _try(self, recipes: Sequence[Recipe]) -> list[Tried]:
+        """Walk recipes, each with reloads as it decides and with reloads as early as memory allows."""
+        both = [replace(recipe, early=early) for recipe in recipes for early in (False, True)]
+        return [tried for tried in self.setting.each(self.kitchen.try_one, both) if tried is not None]
+
+    def _worth_packing(self, found: list[Tried]) -> list[Tried]:
+        """The fastest with and without prefetching; of two that are as fast, the one that leaves memory empty first."""
+        lazy = [one for one in found if not one.recipe.early][:1]
+        early = [one for one in found if one.recipe.early][:1]
+        if lazy and early and early[0].seconds < lazy[0].seconds / _AS_FAST:
+            return early + lazy
+        return lazy + early
+
+    def _addressed(self, recipes: list[Recipe]) -> Iterator[Turn]:
+        """Walk every way with addresses, and write down what is faster than all before."""
+        distinct = _distinct([replace(recipe, heed=False, early=False, clock=None) for recipe in recipes])
+        each = [replace(recipe, brief=brief) for recipe in distinct for brief in BRIEF]
+        for first in range(0, len(each), _BATCH):
+            tried = self.setting.each(self.kitchen.try_one, each[first : first + _BATCH])
+            found = min((one for one in tried if one is not None), key=_seconds, default=None)
+            plan = None
+            if found is not None and found.placed is not None and found.seconds < self.best / CLOSE:
+                self.best = found.seconds
+                plan = finish_placed(self.problem, found.placed, found.timing, NAME)
+            yield Turn(len(tried), plan, "placing while planning", _PACKING + (1 - _PACKING) * first / len(each))
+            if self._met(self.best):
+                return
+
+    def _written(self, result: Packed) -> SwapPlan | None:
+        """The plan of what was packed, if it fits."""
+        if result.height > self.problem.memory:
+            return None
+        self.best = result.timing.seconds
+        return finish_packed(self.problem, result, NAME)
+
+    def _met(self, seconds: float) -> bool:
+        return bool(seconds <= self.setting.bound * CLOSE)
+
+
+def _seconds(one: Tried) -> float:
+    return one.seconds
+
+
+def _distinct(recipes: list[Recipe]) -> list[Recipe]:
+    """Each way of walking once, by the ideal clock."""
+    once = {(id(one.order), one.lead, one.heed, one.brief): one for one in reversed(recipes)}
+    return [replace(one, clock=None, early=False) for one in reversed(once.values())]

@@ -1,0 +1,90 @@
+"""Moving ops within an order while every dependency is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from planner.graph import Csr
+from planner.swap.problem import Ints, Seconds
+
+
+@njit(cache=True, nogil=True)
+def by_key(before: Csr, after: Csr, key: Seconds) -> Ints:
+    """The order that takes, of all ops whose predecessors are done, the one of least key.
+
+    Args:
+        before, after: predecessors and successors of each op.
+        key: `[ops]`; with positions in a legal order for keys, that order comes out.
+    """
+    n = key.shape[0]
+    start, items = after.start, after.items
+    waits = np.empty(n, np.int32)
+    heap = np.empty(n, np.int32)
+    order = np.empty(n, np.int32)
+    size = 0
+    for op in range(n):
+        waits[op] = before.start[op + 1] - before.start[op]
+        if waits[op] == 0:
+            size = _push(heap, size, key, op)
+    for i in range(n):
+        op = heap[0]
+        size = _drop(heap, size, key)
+        order[i] = op
+        for k in range(start[op], start[op + 1]):
+            follower = items[k]
+            waits[follower] -= 1
+            if waits[follower] == 0:
+                size = _push(heap, size, key, follower)
+    return order
+
+
+@njit(cache=True, nogil=True)
+def pull(before: Csr, position: Ints, key: Seconds, op: int, target: float) -> None:
+    """Let an op and all it waits for come no later than `target`, in the order they had among each other."""
+    n = position.shape[0]
+    stack = np.empty(n, np.int32)
+    seen = np.zeros(n, np.bool_)
+    stack[0], depth = op, 1
+    seen[op] = True
+    while depth > 0:
+        depth -= 1
+        at = stack[depth]
+        key[at] = target - 0.5 + 0.4 * position[at] / n
+        for k in range(before.start[at], before.start[at + 1]):
+            earlier = before.items[k]
+            if not seen[earlier] and position[earlier] > target:
+                seen[earlier] = True
+                stack[depth] = earlier
+                depth += 1
+
+
+@njit(cache=True, nogil=True)
+def _push(heap: Ints, size: int, key: Seconds, op: int) -> int:
+    at = size
+    while at > 0 and _first(key, op, heap[(at - 1) // 2]):
+        heap[at] = heap[(at - 1) // 2]
+        at = (at - 1) // 2
+    heap[at] = op
+    return size + 1
+
+
+@njit(cache=True, nogil=True)
+def _drop(heap: Ints, size: int, key: Seconds) -> int:
+    size -= 1
+    last, at = heap[size], 0
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and _first(key, heap[child + 1], heap[child]):
+            child += 1
+        if not _first(key, heap[child], last):
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = last
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _first(key: Seconds, a: int, b: int) -> bool:
+    return bool(key[a] < key[b] or (key[a] == key[b] and a < b))
