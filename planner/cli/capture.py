@@ -17,6 +17,9 @@ def command(model: str, out: str | None, as_json: bool) -> None:
 
     MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
     returns a planner.TrainStep.
+
+    The peak is that of the step with nothing swapped. The temporary memory of ops comes on top where they are measured:
+    `planner swap` and `planner run` print that larger one as `step peak`.
     """
     import time
 
