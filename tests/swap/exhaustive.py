@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, product
+from math import prod
 
 import numpy as np
 
@@ -68,6 +69,12 @@ def orders(graph: Graph, most: int) -> list[tuple[int, ...]]:
 
     extend([])
     return found
+
+
+def ways(graph: Graph, order: tuple[int, ...]) -> int:
+    """In how many ways the storages may be away in this order, slots and queues aside."""
+    touched, wrote = _uses(graph, order)
+    return prod(sum(1 for _ in _patterns(graph, order, s, touched[s], wrote.get(s, []), False)) for s in touched)
 
 
 def optimum(
@@ -156,6 +163,19 @@ def _patterns(
                 yield begin, stop, gaps
 
 
+def _uses(graph: Graph, order: tuple[int, ...]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    """Per storage, the slots that read or write it, and those that write it."""
+    touched: dict[int, list[int]] = {}
+    wrote: dict[int, list[int]] = {}
+    for slot, op in enumerate(order):
+        node = graph.ops[op]
+        for s in {*graph.reads[op], *graph.writes[op], *([node.workspace] if node.workspace >= 0 else [])}:
+            touched.setdefault(s, []).append(slot)
+        for s in graph.writes[op]:
+            wrote.setdefault(s, []).append(slot)
+    return touched, wrote
+
+
 def _after(gaps: list[Gap], slot: int) -> bool:
     """Whether a write came after the last copy out."""
     copied = [gap.ready for gap in gaps if gap.ready != _NONE]
@@ -171,14 +191,7 @@ def _in_order(
     donors: dict[int, int],
     below: float,
 ) -> Found | None:
-    touched: dict[int, list[int]] = {}
-    wrote: dict[int, list[int]] = {}
-    for slot, op in enumerate(order):
-        node = graph.ops[op]
-        for s in {*graph.reads[op], *graph.writes[op], *([node.workspace] if node.workspace >= 0 else [])}:
-            touched.setdefault(s, []).append(slot)
-        for s in graph.writes[op]:
-            wrote.setdefault(s, []).append(slot)
+    touched, wrote = _uses(graph, order)
     who = sorted(touched, key=lambda s: -graph.storages[s].bytes)
     rows: list[tuple[int, int, int, int]] = []  # per pattern: begin, stop, first gap, after the last
     starts, gaps = [0], []

@@ -51,27 +51,21 @@ def faster(number):
 
 
 @pytest.mark.parametrize("chunk", range(_CHUNKS))
-def test_no_plan_at_all_is_faster_than_the_bound(chunk):
+def test_no_plan_at_all_is_faster_than_the_bound_and_the_planner_finds_the_fastest_on_nineteen_of_twenty(chunk):
+    missed = {}
     for number in range(chunk * _EACH, (chunk + 1) * _EACH):
         graph, seconds, budget = drawn(number)
         bound, best = lower_bound(graph, _MACHINE, budget, np.array(seconds)), faster(number)
+        planners = planned(number).plan.predicted.seconds
         if best is None:
-            assert bound <= planned(number).plan.predicted.seconds * _CLOSE, number
+            assert bound <= planners * _CLOSE, number
             continue
         plan = plan_of(best, graph, _MACHINE, budget, seconds)
         assert validate(plan, graph) == [], number
         assert step_seconds(plan, graph, _MACHINE.host_link, seconds) == pytest.approx(best.seconds), number
         assert bound <= best.seconds * _CLOSE, number
         assert order_bound(graph, _MACHINE, budget, np.array(seconds), best.order) <= best.seconds * _CLOSE, number
-
-
-@pytest.mark.parametrize("chunk", range(_CHUNKS))
-def test_the_planner_finds_the_fastest_plan_on_nineteen_of_twenty(chunk):
-    missed = {
-        number: (best.seconds, planned(number).plan.predicted.seconds)
-        for number in range(chunk * _EACH, (chunk + 1) * _EACH)
-        if (best := faster(number)) is not None
-    }
+        missed[number] = f"{planners * 1e6:g} us where {best.seconds * 1e6:g} is possible, in order {best.order}"
     assert len(missed) <= _EACH / 20, missed
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from random import Random
 
 from planner.graph import Graph, GraphBuilder, Kind, Phase
-from tests.swap.exhaustive import UNIT, orders
+from tests.swap.exhaustive import UNIT, orders, ways
 
 
-def tiny(random: Random, most_orders: int) -> Graph:
+def tiny(random: Random, most_orders: int, most_ways: int = 3_000_000) -> Graph:
     """A step whose second half reads again what the first half made, as backward passes do, and updates parameters."""
     while True:
         graph = _draw(random, random.randint(4, 8))
-        if len(orders(graph, most_orders)) <= most_orders:
+        possible = orders(graph, most_orders)
+        if len(possible) <= most_orders and len(possible) * ways(graph, possible[0]) <= most_ways:
             return graph
 
 
