@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from planner.capture import torch_private as private
+from planner.capture.layouts import plainly_laid
 from planner.capture.program import Call
 from planner.errors import StowageError
 
@@ -116,7 +117,7 @@ def may_overwrite(target: Callable[..., Any], position: int) -> bool:
 
 def _scattered(target: Callable[..., Any], args: Sequence[Any]) -> bool:
     """Whether an `out=` variant rounds otherwise: batch normalisation does, where its input is transposed."""
-    return target is _ATEN.native_batch_norm.default and not private.plainly_laid(args[0])
+    return target is _ATEN.native_batch_norm.default and not plainly_laid(args[0])
 
 
 def _resizes(bound: Bound, names: tuple[str, ...]) -> bool:

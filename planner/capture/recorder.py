@@ -68,6 +68,11 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise self._refusal("quantised")
         if func in private.LAZY:
             raise self._refusal("lazily conjugated", "compute with its real and imaginary part")
+        if func in private.MIXED and private.autocasting():
+            raise StowageError(
+                f"{func} in {self._name()} computes in autocast's precision inside, which a plan does not: call it "
+                "under torch.autocast(..., enabled=False)"
+            )
         args, kwargs = self._faked(args), {name: self._faked(value) for name, value in kwargs.items()}
         result = private.fake_call(func, args, kwargs)
         module, source = self._where()
@@ -158,10 +163,12 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         return like._replace(storage=len(self._kept) - 1, offset=0)
 
     def _refusal(self, kind: str, instead: str = "use a dense one") -> StowageError:
-        where = f"module {self._stack[-1]}" if self._stack[-1] else "the model"
         return StowageError(
-            f"{self.current} in {where} takes or makes a {kind} tensor, which cannot be planned: {instead} there"
+            f"{self.current} in {self._name()} takes or makes a {kind} tensor, which cannot be planned: {instead} there"
         )
+
+    def _name(self) -> str:
+        return f"module {self._stack[-1]}" if self._stack[-1] else "the model"
 
     def _where(self) -> tuple[str, str]:
         sequence = private.backward_sequence()

@@ -30,13 +30,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._python_dispatch import _disable_current_modes as no_modes
 
 from planner.capture import lstm
+from planner.capture.layouts import right_strides
 from planner.errors import StowageError
 
 __all__ = [
-    "DATA_DEPENDENT", "LAZY", "UNSUPPORTED", "FakeTensor", "FakeTensorMode", "OpOverload", "TorchDispatchMode",
-    "allocations", "backward_sequence", "certain", "fake_call", "forward_sequence", "functional_form", "kernel_name",
-    "mutated_arguments", "no_modes", "operator_name", "plainly_laid", "pytree", "quantises", "quiet",
-    "schema", "storage_identity", "tables",
+    "DATA_DEPENDENT", "LAZY", "MIXED", "UNSUPPORTED", "FakeTensor", "FakeTensorMode", "OpOverload",
+    "TorchDispatchMode", "allocations", "autocasting", "backward_sequence", "certain", "fake_call",
+    "forward_sequence", "functional_form", "kernel_name", "mutated_arguments", "no_modes", "operator_name", "pytree",
+    "quantises", "quiet", "schema", "storage_identity", "tables",
 ]  # fmt: skip
 
 #: Raised by an op whose result depends on the values of tensors.
@@ -46,6 +47,9 @@ UNSUPPORTED = (UnsupportedFakeTensorException, UnsupportedOperatorException)
 
 #: Ops whose result is another reading of the same memory, which a layout does not say.
 LAZY = frozenset({torch.ops.aten._conj.default, torch.ops.aten._neg_view.default})
+
+#: Ops whose kernels call others that autocast takes over, so that their bits depend on whether it is on.
+MIXED = frozenset({torch.ops.aten._trilinear.default, torch.ops.aten.linalg_pinv.atol_rtol_tensor})
 
 # Kernels that update their fourth and fifth argument, the running mean and variance, without saying so.
 _SILENT = frozenset({"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"})
@@ -74,8 +78,8 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
 
     PyTorch's fake form of the grouped product, which mixtures of experts use, refuses all but bfloat16, unlike its
     kernels. Those of normalisations overlook that the CPU's kernels, given an input of low precision and parameters of
-    a higher one, keep mean and deviation in the higher, and that batch normalisation straightens out its input. Those
-    of oneDNN's LSTM leave out what it keeps for the backward pass, and take both biases' gradients for one tensor.
+    a higher one, keep mean and deviation in the higher. What strides are wrong, `right_strides` puts right. Those of
+    oneDNN's LSTM leave out what it keeps for the backward pass, and take both biases' gradients for one tensor.
     """
     if target is torch.ops.aten._grouped_mm.default and args[0].dtype is not torch.bfloat16:
         return _grouped_product(*args, **kwargs)
@@ -84,8 +88,8 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     result = target(*args, **kwargs)
     if target is torch.ops.aten.mkldnn_rnn_layer.default:
         return (*result[:3], _kept_by_lstm(args) if torch.is_grad_enabled() else None)
-    if target is torch.ops.aten.native_batch_norm.default and not plainly_laid(args[0]):
-        result = (result[0].contiguous(), *result[1:])
+    if all(value.device.type == "cpu" for value in pytree.tree_leaves(args) if isinstance(value, torch.Tensor)):
+        result = right_strides(target, args, result)
     if target in _NORMALISATIONS and args[0].device.type == "cpu":
         others = [value.dtype for value in args[1:] if isinstance(value, torch.Tensor)]
         statistics = others[0] if others else args[0].dtype
@@ -123,12 +127,6 @@ def _check_lstm(dtype: torch.dtype) -> None:
             )
 
 
-def plainly_laid(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is dense, with channels first or last."""
-    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(tensor.dim(), torch.contiguous_format)
-    return tensor.is_contiguous() or tensor.is_contiguous(memory_format=last)
-
-
 def _grouped_product(
     left: torch.Tensor,
     right: torch.Tensor,
@@ -145,6 +143,12 @@ def _grouped_product(
     width = -(-columns // lane) * lane
     strides = [rows * width] * len(groups) + [width, 1]
     return left.new_empty_strided([*groups, rows, columns], strides, dtype=dtype)
+
+
+def autocasting() -> bool:
+    """Whether autocast was on where the op was called that a dispatch mode is handling."""
+    with torch._C._RestorePythonTLSSnapshot():  # type: ignore[attr-defined]
+        return torch.is_autocast_enabled("cpu")
 
 
 def tables(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
