@@ -10,7 +10,10 @@ from planner.cli.output import json_option, show
 @click.command("models", epilog="Example: python -m planner models --json")
 @json_option
 def command(as_json: bool) -> None:
-    """List the models of the zoo with their arguments and defaults."""
+    """List the models of the zoo with their arguments and defaults.
+
+    With mode=inference a model's step is its forward pass in evaluation mode, without labels, gradients or optimizer.
+    """
     from planner import zoo
 
     models = zoo.models()
@@ -20,3 +23,6 @@ def command(as_json: bool) -> None:
     for model in models:
         arguments = ",".join(f"{key}={value}" for key, value in model.arguments.items())
         click.echo(f"{model.name}:{arguments}\n    {model.about}.")
+    words = {argument: kind for model in models for argument, kind in model.types.items() if isinstance(kind, tuple)}
+    for argument, choices in sorted(words.items()):
+        click.echo(f"{argument} is one of {', '.join(choices)}.")

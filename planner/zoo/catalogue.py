@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from planner.capture import TrainStep
 from planner.errors import StowageError, did_you_mean
 from planner.zoo.inceptions import inception
 from planner.zoo.nasnet_a import nasnet
 from planner.zoo.perceptron import mlp
 from planner.zoo.recurrent import brnn, rnn
 from planner.zoo.residual import wresnet
+from planner.zoo.steps import ZooStep
 from planner.zoo.transformer import gpt
 
 Value = int | float | str
-Builder = Callable[..., TrainStep]
+Builder = Callable[..., ZooStep]
 
 _BUILDERS: Mapping[str, Builder] = MappingProxyType(
     {"mlp": mlp, "wresnet": wresnet, "rnn": rnn, "brnn": brnn, "inception": inception, "nasnet": nasnet, "gpt": gpt}
@@ -74,7 +74,7 @@ def models() -> list[ModelInfo]:
     return [_info(name, builder) for name, builder in _BUILDERS.items()]
 
 
-def build(name: str, settings: Iterable[tuple[str, str]]) -> TrainStep:
+def build(name: str, settings: Iterable[tuple[str, str]]) -> ZooStep:
     """The step of a model, its arguments given as text.
 
     Raises:

@@ -8,9 +8,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from planner.capture import TrainStep
 from planner.errors import StowageError
-from planner.zoo.steps import Optimizer, classification_step, images, require_positive, title
+from planner.zoo.steps import Mode, Optimizer, ZooStep, classification_step, images, require_positive, title
 
 _STEM = 96
 
@@ -164,8 +163,8 @@ def _cells(cells: int, filters: int) -> Iterator[Cell]:
 
 def nasnet(
     *, cells: int = 8, filters: int = 168, image: int = 331, classes: int = 1000, batch: int = 1,
-    optimizer: Optimizer = "sgd", seed: int = 0,
-) -> TrainStep:  # fmt: skip
+    optimizer: Optimizer = "sgd", mode: Mode = "train", seed: int = 0,
+) -> ZooStep:  # fmt: skip
     """NASNet-A on random images; SwapAdvisor's NasNet-25 is best met by the defaults.
 
     Args:
@@ -174,7 +173,8 @@ def nasnet(
         image: height and width of the images, in pixels.
         classes: of the classifier.
         batch: images per step.
-        optimizer: `sgd`, `momentum`, `adam` or `adamw`.
+        optimizer: `sgd`, `momentum`, `adam` or `adamw`; for training.
+        mode: `train`, or `inference`: the forward pass in evaluation mode.
         seed: of weights and batch.
 
     Raises:
@@ -186,8 +186,9 @@ def nasnet(
     if image < 33:
         raise StowageError(f"nasnet: image={image} is too small; use at least 33 pixels")
     name = title(
-        nasnet, cells=cells, filters=filters, image=image, classes=classes, batch=batch, optimizer=optimizer, seed=seed
-    )
+        nasnet, cells=cells, filters=filters, image=image, classes=classes, batch=batch,
+        optimizer=optimizer, mode=mode, seed=seed,
+    )  # fmt: skip
     return classification_step(
-        name, lambda: NASNet(cells, filters, classes), lambda: images(batch, image, classes), optimizer, seed
+        name, lambda: NASNet(cells, filters, classes), lambda: images(batch, image, classes), optimizer, seed, mode
     )

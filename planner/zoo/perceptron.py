@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from planner.capture import TrainStep
-from planner.zoo.steps import Batch, Optimizer, classification_step, require_positive, title
+from planner.zoo.steps import Batch, Mode, Optimizer, ZooStep, classification_step, require_positive, title
 
 
 class MLP(nn.Module):
@@ -28,15 +27,16 @@ class MLP(nn.Module):
 
 def mlp(
     *, layers: int = 4, hidden: int = 512, classes: int = 10, batch: int = 64, optimizer: Optimizer = "sgd",
-    seed: int = 0,
-) -> TrainStep:  # fmt: skip
+    mode: Mode = "train", seed: int = 0,
+) -> ZooStep:  # fmt: skip
     """Multi-layer perceptron on random vectors.
 
     Args:
         layers, hidden: how many hidden layers, and their width.
         classes: of the classifier.
         batch: vectors per step.
-        optimizer: `sgd`, `momentum`, `adam` or `adamw`.
+        optimizer: `sgd`, `momentum`, `adam` or `adamw`; for training.
+        mode: `train`, or `inference`: the forward pass in evaluation mode.
         seed: of weights and batch.
 
     Raises:
@@ -47,5 +47,7 @@ def mlp(
     def data() -> Batch:
         return torch.randn(batch, hidden), torch.randint(0, classes, (batch,))
 
-    name = title(mlp, layers=layers, hidden=hidden, classes=classes, batch=batch, optimizer=optimizer, seed=seed)
-    return classification_step(name, lambda: MLP(layers, hidden, classes), data, optimizer, seed)
+    name = title(
+        mlp, layers=layers, hidden=hidden, classes=classes, batch=batch, optimizer=optimizer, mode=mode, seed=seed
+    )
+    return classification_step(name, lambda: MLP(layers, hidden, classes), data, optimizer, seed, mode)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from planner.capture import TrainStep
-from planner.zoo.steps import Batch, Optimizer, classification_step, require_positive, title
+from planner.zoo.steps import Batch, Mode, Optimizer, ZooStep, classification_step, require_positive, title
 
 
 class LSTMCell(nn.Module):
@@ -85,8 +84,8 @@ def _unroll(cell: nn.Module, values: Sequence[Tensor]) -> list[Tensor]:
 
 def rnn(
     *, layers: int = 2, hidden: int = 512, steps: int = 20, classes: int = 1000, batch: int = 16,
-    optimizer: Optimizer = "sgd", seed: int = 0,
-) -> TrainStep:  # fmt: skip
+    optimizer: Optimizer = "sgd", mode: Mode = "train", seed: int = 0,
+) -> ZooStep:  # fmt: skip
     """LSTM network, unrolled over its steps; RNN-8-8K is `layers=8,hidden=8192`.
 
     Args:
@@ -94,7 +93,8 @@ def rnn(
         steps: how often every layer is unrolled.
         classes: of the classifier after every step.
         batch: sequences per step.
-        optimizer: `sgd`, `momentum`, `adam` or `adamw`.
+        optimizer: `sgd`, `momentum`, `adam` or `adamw`; for training.
+        mode: `train`, or `inference`: the forward pass in evaluation mode.
         seed: of weights and batch.
 
     Raises:
@@ -102,17 +102,19 @@ def rnn(
     """
     require_positive("rnn", layers=layers, hidden=hidden, steps=steps, classes=classes, batch=batch)
     name = title(
-        rnn, layers=layers, hidden=hidden, steps=steps, classes=classes, batch=batch, optimizer=optimizer, seed=seed
-    )
+        rnn, layers=layers, hidden=hidden, steps=steps, classes=classes, batch=batch,
+        optimizer=optimizer, mode=mode, seed=seed,
+    )  # fmt: skip
     return classification_step(
-        name, lambda: RNN(layers, hidden, classes), lambda: _batch(steps, batch, hidden, classes), optimizer, seed
-    )
+        name, lambda: RNN(layers, hidden, classes), lambda: _batch(steps, batch, hidden, classes),
+        optimizer, seed, mode,
+    )  # fmt: skip
 
 
 def brnn(
     *, layers: int = 2, hidden: int = 512, steps: int = 20, classes: int = 1000, batch: int = 16,
-    optimizer: Optimizer = "sgd", seed: int = 0,
-) -> TrainStep:  # fmt: skip
+    optimizer: Optimizer = "sgd", mode: Mode = "train", seed: int = 0,
+) -> ZooStep:  # fmt: skip
     """LSTM network in both directions, unrolled over its steps; BRNN-4-8K is `layers=4,hidden=8192`.
 
     Args:
@@ -121,7 +123,8 @@ def brnn(
         steps: how often every layer is unrolled.
         classes: of the classifier after every step.
         batch: sequences per step.
-        optimizer: `sgd`, `momentum`, `adam` or `adamw`.
+        optimizer: `sgd`, `momentum`, `adam` or `adamw`; for training.
+        mode: `train`, or `inference`: the forward pass in evaluation mode.
         seed: of weights and batch.
 
     Raises:
@@ -129,11 +132,13 @@ def brnn(
     """
     require_positive("brnn", layers=layers, hidden=hidden, steps=steps, classes=classes, batch=batch)
     name = title(
-        brnn, layers=layers, hidden=hidden, steps=steps, classes=classes, batch=batch, optimizer=optimizer, seed=seed
-    )
+        brnn, layers=layers, hidden=hidden, steps=steps, classes=classes, batch=batch,
+        optimizer=optimizer, mode=mode, seed=seed,
+    )  # fmt: skip
     return classification_step(
-        name, lambda: BRNN(layers, hidden, classes), lambda: _batch(steps, batch, hidden, classes), optimizer, seed
-    )
+        name, lambda: BRNN(layers, hidden, classes), lambda: _batch(steps, batch, hidden, classes),
+        optimizer, seed, mode,
+    )  # fmt: skip
 
 
 def _batch(steps: int, batch: int, hidden: int, classes: int) -> Batch:

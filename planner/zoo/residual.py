@@ -7,9 +7,8 @@ from typing import Literal
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from planner.capture import TrainStep
 from planner.errors import StowageError
-from planner.zoo.steps import Optimizer, classification_step, images, require_positive, title
+from planner.zoo.steps import Mode, Optimizer, ZooStep, classification_step, images, require_positive, title
 
 Width = Literal["inner", "full"]
 
@@ -76,8 +75,8 @@ class WideResNet(nn.Module):
 
 def wresnet(
     *, depth: int = 50, widen: int = 1, image: int = 64, width: Width = "inner", classes: int = 1000, batch: int = 8,
-    optimizer: Optimizer = "sgd", seed: int = 0,
-) -> TrainStep:  # fmt: skip
+    optimizer: Optimizer = "sgd", mode: Mode = "train", seed: int = 0,
+) -> ZooStep:  # fmt: skip
     """Wide residual network on random images; WResNet-152-10 is `depth=152,widen=10,image=224`.
 
     Args:
@@ -88,7 +87,8 @@ def wresnet(
             all channels (`full`, as Tofu's).
         classes: of the classifier.
         batch: images per step.
-        optimizer: `sgd`, `momentum`, `adam` or `adamw`.
+        optimizer: `sgd`, `momentum`, `adam` or `adamw`; for training.
+        mode: `train`, or `inference`: the forward pass in evaluation mode.
         seed: of weights and batch.
 
     Raises:
@@ -103,8 +103,9 @@ def wresnet(
         raise StowageError(f"wresnet: image={image} is too small; use at least 32 pixels")
     name = title(
         wresnet, depth=depth, widen=widen, image=image, width=width, classes=classes, batch=batch,
-        optimizer=optimizer, seed=seed,
+        optimizer=optimizer, mode=mode, seed=seed,
     )  # fmt: skip
     return classification_step(
-        name, lambda: WideResNet(depth, widen, width, classes), lambda: images(batch, image, classes), optimizer, seed
-    )
+        name, lambda: WideResNet(depth, widen, width, classes), lambda: images(batch, image, classes),
+        optimizer, seed, mode,
+    )  # fmt: skip

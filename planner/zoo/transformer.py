@@ -6,9 +6,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from planner.capture import TrainStep
 from planner.errors import StowageError
-from planner.zoo.steps import Batch, Optimizer, classification_step, require_positive, title
+from planner.zoo.steps import Batch, Mode, Optimizer, ZooStep, classification_step, require_positive, title
 
 
 class Attention(nn.Module):
@@ -74,8 +73,8 @@ class GPT(nn.Module):
 
 def gpt(
     *, layers: int = 4, hidden: int = 256, heads: int = 4, sequence: int = 128, vocabulary: int = 1000,
-    dropout: float = 0.0, batch: int = 4, optimizer: Optimizer = "sgd", seed: int = 0,
-) -> TrainStep:  # fmt: skip
+    dropout: float = 0.0, batch: int = 4, optimizer: Optimizer = "sgd", mode: Mode = "train", seed: int = 0,
+) -> ZooStep:  # fmt: skip
     """GPT on random tokens.
 
     Args:
@@ -84,7 +83,8 @@ def gpt(
         vocabulary: different tokens.
         dropout: probability after every sub-layer and inside the attention.
         batch: sequences per step.
-        optimizer: `sgd`, `momentum`, `adam` or `adamw`.
+        optimizer: `sgd`, `momentum`, `adam` or `adamw`; for training.
+        mode: `train`, or `inference`: the forward pass in evaluation mode.
         seed: of weights and batch.
 
     Raises:
@@ -104,7 +104,7 @@ def gpt(
 
     name = title(
         gpt, layers=layers, hidden=hidden, heads=heads, sequence=sequence, vocabulary=vocabulary, dropout=dropout,
-        batch=batch, optimizer=optimizer, seed=seed,
+        batch=batch, optimizer=optimizer, mode=mode, seed=seed,
     )  # fmt: skip
     return classification_step(
         name,
@@ -112,4 +112,5 @@ def gpt(
         data,
         optimizer,
         seed,
+        mode,
     )

@@ -82,12 +82,14 @@ def test_every_model_describes_its_arguments() -> None:
     assert set(models) == {"mlp", "wresnet", "rnn", "brnn", "inception", "nasnet", "gpt"}
     for model in models.values():
         assert model.about
-        assert {"batch", "optimizer", "seed"} <= set(model.arguments)
+        assert {"batch", "optimizer", "mode", "seed"} <= set(model.arguments)
         for argument, default in model.arguments.items():
             assert model.read(argument, str(default)) == default
 
 
-@pytest.mark.parametrize("text", ["wresnet:depth=101,widen=2", "gpt:layers=2,dropout=0.1", "rnn:optimizer=adam,seed=3"])
+@pytest.mark.parametrize(
+    "text", ["wresnet:depth=101,widen=2", "gpt:layers=2,dropout=0.1", "rnn:optimizer=adam,seed=3", "mlp:mode=inference"]
+)
 def test_a_step_is_named_by_the_text_that_makes_it(text: str) -> None:
     assert zoo.load(text).name == text
 
@@ -121,6 +123,8 @@ def test_defaults_are_left_out_of_the_name_and_spaces_do_not_matter() -> None:
         ("inception:image=32", "at least 75"),
         ("nasnet:filters=30", "multiple of 4"),
         ("mlp:optimizer=lion", "choose one of sgd, momentum, adam, adamw"),
+        ("mlp:mode=test", "choose one of train, inference"),
+        ("mlp:mode=inference,optimizer=adam", "leave it out"),
     ],
 )
 def test_a_mistake_in_the_text_is_said_in_one_sentence(text: str, says: str) -> None:
@@ -132,6 +136,8 @@ def test_python_callers_get_the_same_sentences() -> None:
         zoo.mlp(optimizer="lion")  # type: ignore[arg-type]
     with pytest.raises(StowageError, match="choose inner or full"):
         zoo.wresnet(width="outer")  # type: ignore[arg-type]
+    with pytest.raises(StowageError, match="choose one of train, inference"):
+        zoo.mlp(mode="predict")  # type: ignore[arg-type]
 
 
 def test_a_step_comes_from_a_file_of_ones_own(file: Path) -> None:
