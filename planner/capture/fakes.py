@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from planner.capture import torch_private as private
 from planner.capture.failures import first_line, unplannable
@@ -78,7 +79,16 @@ def fake_tensor(tensor: torch.Tensor, fake: private.FakeTensorMode, what: str) -
 
 
 def fake_members(found: list[Member], fake: private.FakeTensorMode) -> dict[int, torch.Tensor]:
-    """A fake tensor for each that a model holds, by the `id` of the real one."""
+    """A fake tensor for each that a model holds, by the `id` of the real one.
+
+    Raises:
+        StowageError: one has no shape yet, or is no block of memory.
+    """
+    for member in found:
+        if is_lazy(member.tensor):
+            raise StowageError(
+                f"{member.kind} {member.name} has no shape before the first forward pass: run the model once on a batch"
+            )
     return {id(member.tensor): fake_tensor(member.tensor, fake, f"{member.kind} {member.name}") for member in found}
 
 

@@ -71,6 +71,8 @@ class _Lowering:
                 self._lower(event)
             elif not _only_views(event) and event.kernel not in ALLOCATIONS:
                 self.unused[private.kernel_name(event.target)] += 1
+        if not self.calls:
+            raise StowageError("the step runs no kernel, so there is nothing to plan: let the model compute something")
         for held in trace.held:
             if held.replaced is not None:
                 self._copy(held.replaced, held.layout, held.module)

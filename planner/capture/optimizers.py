@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from planner.capture.failures import first_line
 from planner.errors import StowageError
 
 #: A learning rate, or the learning rate of step 0, 1, 2, ...
@@ -94,6 +95,10 @@ def group_of(spec: Spec, step: int = 0) -> dict[str, Any]:
 def check_supported(optimizer: object) -> None:
     """Raise a StowageError for an optimizer, or a setting of one, that is not taken over."""
     if isinstance(optimizer, Spec):
+        try:
+            optimizer.build([nn.Parameter(torch.zeros(1))])
+        except (TypeError, ValueError) as error:
+            raise StowageError(f"{optimizer} cannot be made ({first_line(error)}): correct what it is given") from error
         return
     if type(optimizer) not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
         name = type(optimizer).__name__

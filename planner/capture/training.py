@@ -66,10 +66,10 @@ class TrainStep(Step):
             )
         if scheduler is not None and scheduler.optimizer is not self.optimizer:
             raise StowageError("the scheduler belongs to another optimizer: pass its optimizer as optimizer= too")
-        if micro_batches < 1:
-            raise StowageError(f"micro_batches is {micro_batches}: it must be at least 1")
-        if autocast is not None and not isinstance(autocast, torch.dtype):
-            raise StowageError(f"autocast is {autocast!r}: pass a dtype such as torch.bfloat16, or None")
+        if not isinstance(micro_batches, int) or micro_batches < 1:
+            raise StowageError(f"micro_batches is {micro_batches!r}: it must be a whole number of at least 1")
+        if autocast not in (None, torch.bfloat16, torch.float16):
+            raise StowageError(f"autocast is {autocast!r}: pass torch.bfloat16, torch.float16 or None")
         if clip_norm is not None and not clip_norm > 0:
             raise StowageError(f"clip_norm is {clip_norm}: it must be above 0, or None for no clipping")
         self.scheduler = scheduler
@@ -125,6 +125,8 @@ class TrainStep(Step):
         """Take note of steps that were made elsewhere; the learning-rate schedule goes on from there."""
         super().advance(count)
         live = self.materialize()
+        if count and self.graph is not None:
+            self._forget_unused_state(live)
         if live.scheduler is not None:
             advance(live.scheduler, count)
 
@@ -135,8 +137,9 @@ class TrainStep(Step):
         assert live.optimizer is not None
         for group, names in self.groups(live.model):
             for name, parameter in zip(names, group["params"], strict=True):
-                kept = live.optimizer.state[parameter]
-                found.update({f"optimizer/{name}/{key}": kept[key] for key in optimizers.state_names(group)})
+                kept = live.optimizer.state.get(parameter, {})
+                states = (key for key in optimizers.state_names(group) if kept.get(key) is not None)
+                found.update({f"optimizer/{name}/{key}": kept[key] for key in states})
         return found
 
     def clone(self) -> Self:
@@ -165,6 +168,20 @@ class TrainStep(Step):
                         "make the optimizer, or the TrainStep, anew for the parameters that the model has now"
                     )
         return [(group, [names[id(parameter)] for parameter in group["params"]]) for group in groups]
+
+    def _forget_unused_state(self, live: Live) -> None:
+        """Take back what was made for parameters that get no gradient, of which PyTorch keeps nothing."""
+        assert live.optimizer is not None
+        assert self.graph is not None
+        program: Any = self.graph.program
+        used = {key for _, key in program.state}
+        for group, names in self.groups(live.model):
+            for name, parameter in zip(names, group["params"], strict=True):
+                state = live.optimizer.state.get(parameter, {})
+                if any(f"optimizer/{name}/{key}" in used for key in state):
+                    continue
+                if float(state.get("step", 0.0)) == 0 and optimizers.untouched(state.get("momentum_buffer")):
+                    live.optimizer.state.pop(parameter, None)
 
     def _enliven(self, model: nn.Module, batch: Any) -> Live:
         optimizer = self.optimizer

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 import click
 
 from planner.cli.output import json_option, show
 from planner.cli.progress import progress
+from planner.errors import StowageError
 from planner.memory import save_plan
 
 _EPILOG = """\b
@@ -66,6 +69,8 @@ def command(
     from planner.memory import step_peak
     from planner.swap import compare_plans
 
+    if isnan(seconds):
+        raise StowageError("--seconds nan is no time to stop looking; give a number of at least 0")
     device = machine(machine_name)
     step = zoo.load(model)
     with progress() as report:

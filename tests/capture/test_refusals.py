@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from planner import StowageError
-from planner.capture import InferenceStep, TrainStep, capture
+from planner.capture import SGD, Adam, InferenceStep, TrainStep, capture
 from tests.capture.interpreter import bits
 from tests.capture.models import Perceptron, cross_entropy, mean_square, vectors
 
@@ -211,3 +211,27 @@ def test_a_tensor_hidden_in_a_list_is_held_as_it_is_or_named():
 def test_a_missing_loss_is_named_and_how_to_give_it(batch):
     with pytest.raises(StowageError, match=r"loss=lambda model, batch: model\(batch\[0\]\)"):
         capture(TrainStep(torch.nn.Linear(3, 1), batch))
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"optimizer": Adam(lr="x")}, "could not convert string to float"),
+        ({"optimizer": SGD(lr=-1.0)}, "Invalid learning rate"),
+        ({"micro_batches": 1.5}, "micro_batches is 1.5: it must be a whole number"),
+        ({"autocast": torch.int8}, "autocast is torch.int8: pass torch.bfloat16"),
+    ],
+)
+def test_settings_that_make_no_sense_are_said_in_one_sentence(settings, says):
+    with pytest.raises(StowageError, match=says):
+        TrainStep(Perceptron(), vectors(), loss=mean_square, **settings)
+
+
+def test_a_module_whose_weights_have_no_shape_yet_is_refused():
+    with pytest.raises(StowageError, match="parameter weight has no shape before the first forward pass"):
+        capture(InferenceStep(nn.LazyLinear(3), torch.randn(2, 3)))
+
+
+def test_a_model_that_computes_nothing_is_refused():
+    with pytest.raises(StowageError, match="runs no kernel"):
+        capture(InferenceStep(nn.Identity(), torch.randn(2, 3)))

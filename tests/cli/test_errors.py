@@ -28,6 +28,7 @@ MODEL = "mlp:layers=2,hidden=32,batch=4"
         (["swap", MODEL, "--machine", "laptop", "--budget", "50%", "--method", "magic"], "magic"),
         (["swap", MODEL, "--machine", "laptop", "--budget", "50%", "--host-budget", "1"], "host"),
         (["swap", MODEL, "--machine", "laptop", "--budget", "50%", "--seconds", "-3"], "seconds"),
+        (["swap", MODEL, "--machine", "laptop", "--budget", "50%", "--seconds", "nan"], "no time to stop looking"),
         (["run", MODEL], "--budget"),
         (["run", MODEL, "--budget", "lots"], "lots"),
         (["run", MODEL, "--budget", "50%", "--steps", "0"], "steps"),
