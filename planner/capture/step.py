@@ -68,13 +68,13 @@ class Step:
         """The module given, or what the function given makes.
 
         Raises:
-            StowageError: the function makes something else.
+            StowageError: the function makes something else, or a part of the module was compiled by `torch.jit`.
         """
-        if isinstance(self.model, nn.Module):
-            return self.model
-        made = self.model()
+        made = self.model if isinstance(self.model, nn.Module) else self.model()
         if not isinstance(made, nn.Module):
             raise StowageError(f"the model's function returned a {type(made).__name__}: let it return an nn.Module")
+        if any(isinstance(module, torch.jit.ScriptModule) for module in made.modules()):
+            raise StowageError("the model is a torch.jit module, which cannot be captured: pass the nn.Module it is of")
         return made
 
     def make_batch(self) -> Any:

@@ -235,3 +235,9 @@ def test_a_module_whose_weights_have_no_shape_yet_is_refused():
 def test_a_model_that_computes_nothing_is_refused():
     with pytest.raises(StowageError, match="runs no kernel"):
         capture(InferenceStep(nn.Identity(), torch.randn(2, 3)))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_that_torch_jit_compiled_is_refused():
+    with pytest.raises(StowageError, match=r"torch\.jit module"):
+        capture(InferenceStep(nn.Sequential(torch.jit.trace(nn.Linear(3, 3), torch.randn(2, 3))), torch.randn(2, 3)))
