@@ -28,7 +28,6 @@ _REPLANNED = 2
 _BATCH = 6
 _AS_FAST = 1.002
 _STEP = 0.998
-_PACKING = 0.7  # share of all turns that are over when packing has been tried
 
 
 def ways(setting: Setting, bias: Seconds | None = None) -> list[Recipe]:
@@ -69,30 +68,29 @@ class Portfolio:
     def _all(self) -> Iterator[Turn]:
         problem, recipes, memory = self.problem, ways(self.setting, self.bias), self.problem.memory
         for trial in range(_TRIALS):
-            doing, share = f"planning with {1 - memory / problem.memory:.1%} of the memory left to packing", trial
+            doing = f"planning with {1 - memory / problem.memory:.1%} of the memory left to packing"
             found: list[Tried] = []
             for batch in self._batches([replace(recipe, memory=memory) for recipe in recipes], found):
                 tried = self._try(batch)
                 found += tried
-                yield Turn(len(tried), None, doing, _PACKING * share / _TRIALS)
+                yield Turn(len(tried), None, doing, trial / _TRIALS)
                 if self._met(min((one.seconds for one in found), default=np.inf)):
                     break
             found.sort(key=_seconds)
             if found:
                 recipes = _distinct([one.recipe for one in found])[:_KEPT]
-            heights = []
-            for one in self._worth_packing(found):
-                if one.seconds >= self.best / CLOSE:
-                    break
-                result = self.kitchen.pack(one)
-                heights.append(result.height)
-                yield Turn(0, self._written(result), doing, _PACKING * share / _TRIALS)
-            if min(heights, default=0) <= problem.memory or self._met(self.best):
+            worth = [one for one in self._worth_packing(found) if one.seconds < self.best / CLOSE]
+            results = self.setting.each(self.kitchen.pack, worth)
+            heights = [result.height for result in results]
+            fitting = [result for result in results if result.height <= problem.memory]
+            plan = self._written(min(fitting, key=lambda result: result.timing.seconds)) if fitting else None
+            yield Turn(0, plan, doing, trial / _TRIALS)
+            if fitting or not heights or self._met(self.best):
                 break
+            if trial == 0:
+                yield from self._addressed(recipes)
             # where packing overshoots, the next walks get that much less memory and a little less again
             memory = int(_STEP * memory * problem.memory / min(heights)) // problem.alignment * problem.alignment
-        if not self._met(self.best):
-            yield from self._addressed(recipes)
 
     def _batches(self, recipes: list[Recipe], found: list[Tried]) -> Iterator[list[Recipe]]:
         """All recipes by the ideal clock, then the fastest ones again with the times that came of it."""
@@ -126,14 +124,12 @@ class Portfolio:
             if found is not None and found.placed is not None and found.seconds < self.best / CLOSE:
                 self.best = found.seconds
                 plan = finish_placed(self.problem, found.placed, found.timing, NAME)
-            yield Turn(len(tried), plan, "placing while planning", _PACKING + (1 - _PACKING) * first / len(each))
+            yield Turn(len(tried), plan, "placing while planning", first / len(each))
             if self._met(self.best):
                 return
 
-    def _written(self, result: Packed) -> SwapPlan | None:
-        """The plan of what was packed, if it fits."""
-        if result.height > self.problem.memory:
-            return None
+    def _written(self, result: Packed) -> SwapPlan:
+        """The plan of what was packed."""
         self.best = result.timing.seconds
         return finish_packed(self.problem, result, NAME)
 
