@@ -67,9 +67,11 @@ class TrainStep(Step):
         if scheduler is not None and scheduler.optimizer is not self.optimizer:
             raise StowageError("the scheduler belongs to another optimizer: pass its optimizer as optimizer= too")
         if not isinstance(micro_batches, int) or micro_batches < 1:
-            raise StowageError(f"micro_batches is {micro_batches!r}: it must be a whole number of at least 1")
+            raise StowageError(f"micro_batches is {micro_batches!r}: it must be at least 1, and whole")
         if autocast not in (None, torch.bfloat16, torch.float16):
-            raise StowageError(f"autocast is {autocast!r}: pass torch.bfloat16, torch.float16 or None")
+            raise StowageError(
+                f"autocast is {autocast!r}: pass a dtype such as torch.bfloat16 or torch.float16, or None"
+            )
         if clip_norm is not None and not clip_norm > 0:
             raise StowageError(f"clip_norm is {clip_norm}: it must be above 0, or None for no clipping")
         self.scheduler = scheduler

@@ -218,8 +218,8 @@ def test_a_missing_loss_is_named_and_how_to_give_it(batch):
     [
         ({"optimizer": Adam(lr="x")}, "could not convert string to float"),
         ({"optimizer": SGD(lr=-1.0)}, "Invalid learning rate"),
-        ({"micro_batches": 1.5}, "micro_batches is 1.5: it must be a whole number"),
-        ({"autocast": torch.int8}, "autocast is torch.int8: pass torch.bfloat16"),
+        ({"micro_batches": 1.5}, "micro_batches is 1.5: it must be at least 1, and whole"),
+        ({"autocast": torch.int8}, "autocast is torch.int8: pass a dtype such as torch.bfloat16 or"),
     ],
 )
 def test_settings_that_make_no_sense_are_said_in_one_sentence(settings, says):
