@@ -138,9 +138,10 @@ class Course:
         self._offer(turn.plan)
 
     def setting(self) -> Setting:
-        """What the methods are given."""
+        """What the methods are given; threads come and go while they are at work, so these are looked up each time."""
         return Setting(
-            self.problem, self.bound, self.seed, self.each, self.cancelled,
+            self.problem, self.bound, self.seed,
+            lambda function, items: self.each(function, items), lambda: self.cancelled(),  # noqa: PLW0108
             lambda: inf if self.best is None else self.best.predicted.seconds,
         )  # fmt: skip
 

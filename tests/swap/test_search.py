@@ -1,0 +1,237 @@
+"""A search is begun, watched, stopped, gone on with and kept; what it returns follows from its seed."""
+
+import json
+import threading
+from time import monotonic, sleep
+
+import numpy as np
+import pytest
+
+from planner.errors import StowageError
+from planner.graph import GraphBuilder, Kind
+from planner.memory import plan_to_json, validate
+from planner.swap import compare_plans, load_search, search_swaps
+from tests.swap.random_graphs import machine
+from tests.swap.test_plans import layered
+
+
+def request(layers=24, budget="40%", **options):
+    """A search that has something to look for: the link is slow."""
+    graph = layered(layers)
+    return graph, search_swaps(
+        graph, machine(1e9, 1.4e9, 0.0), budget, seconds=np.full(len(graph.ops), 3e-5), **options
+    )
+
+
+def test_it_returns_at_once_and_ends_with_a_valid_plan_no_slower_than_any_baseline():
+    graph, search = request()
+    plan = search.wait()
+    assert validate(plan, graph) == []
+    assert search.best is plan
+    progress = search.progress
+    assert progress.state == "done"
+    assert progress.step_seconds == plan.predicted.seconds >= progress.bound_seconds >= progress.ideal_seconds
+    assert all(seconds is None or plan.predicted.seconds <= seconds for seconds in search.baselines.values())
+    steps = [point.step_seconds for point in search.history]
+    assert steps == sorted(steps, reverse=True)
+    assert steps[-1] == plan.predicted.seconds
+    assert [point.evaluations for point in search.history] == sorted(point.evaluations for point in search.history)
+
+
+def test_every_best_plan_on_the_way_is_valid():
+    graph, search = request(time_limit=None)
+    seen = []
+    while search.progress.state == "running":
+        if search.best is not None and (not seen or search.best is not seen[-1]):
+            seen.append(search.best)
+        sleep(0.001)
+    assert seen
+    assert all(validate(plan, graph) == [] for plan in seen)
+
+
+@pytest.mark.parametrize("method", ["joint", "calendar", "swapadvisor"])
+def test_the_same_seed_and_evaluations_give_the_same_plan_whatever_the_threads(method):
+    plans = []
+    for threads in (1, 3):
+        _, search = request(method=method, seed=5, evaluations=150, time_limit=None, threads=threads)
+        plans.append(plan_to_json(search.wait()))
+        assert search.progress.state in {"paused", "done"}
+    assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize("method", ["joint", "swapadvisor"])
+def test_a_search_that_was_stopped_and_gone_on_with_is_as_if_it_never_stopped(method, tmp_path):
+    options = {"method": method, "seed": 3, "time_limit": None}
+    graph, whole = request(evaluations=400, **options)
+    expected = plan_to_json(whole.wait())
+    _, parts = request(evaluations=130, **options)
+    parts.wait()
+    left = 400 - parts.progress.evaluations
+    parts.save(tmp_path / "search.json")
+    parts.resume(time_limit=None, evaluations=left)
+    assert plan_to_json(parts.wait()) == expected
+    loaded = load_search(
+        tmp_path / "search.json", graph, machine(1e9, 1.4e9, 0.0), seconds=np.full(len(graph.ops), 3e-5),
+        time_limit=None, evaluations=left,
+    )  # fmt: skip
+    again = loaded.wait()
+    assert again.predicted.seconds <= parts.history[0].step_seconds
+    if method == "swapadvisor":  # the portfolio of `joint` begins anew where it was stopped in the middle
+        assert plan_to_json(again) == expected
+
+
+def test_cancelling_takes_effect_within_a_second_and_twice_is_once():
+    _, search = request(method="swapadvisor", time_limit=None)  # this one has no end of its own
+    while search.best is None:
+        sleep(0.01)
+    begin = monotonic()
+    search.cancel()
+    search.cancel()
+    plan = search.wait()
+    assert monotonic() - begin < 1.0
+    assert plan is search.best
+    assert search.progress.state == "cancelled"
+    evaluations = search.progress.evaluations
+    search.resume(time_limit=None, evaluations=50)
+    search.wait()
+    assert search.progress.evaluations >= evaluations + 50
+
+
+def test_cancelled_at_once_there_is_a_plan_or_a_sentence_and_it_can_be_resumed():
+    graph, search = request(layers=120)
+    search.cancel()
+    sentence = ""
+    try:
+        assert validate(search.wait(), graph) == []
+    except StowageError as error:
+        sentence = str(error)
+    assert not sentence or "stopped before it had any plan" in sentence
+    search.resume()
+    assert validate(search.wait(), graph) == []
+
+
+def test_a_time_limit_of_nothing_still_gives_a_plan():
+    graph, search = request(time_limit=0)
+    assert validate(search.wait(), graph) == []
+    assert search.progress.state in {"paused", "done"}
+    with pytest.raises(StowageError, match="a time limit of -1 is none"):
+        search.resume(time_limit=-1)
+    with pytest.raises(StowageError, match="a time limit of nan is none"):
+        search.resume(time_limit=float("nan"))
+
+
+def test_a_dropped_search_leaves_no_thread_behind():
+    before = threading.active_count()
+    _, search = request(method="swapadvisor", time_limit=None)
+    while search.best is None:
+        sleep(0.01)
+    del search
+    deadline = monotonic() + 5
+    while threading.active_count() > before and monotonic() < deadline:
+        sleep(0.02)
+    assert threading.active_count() == before
+
+
+def test_progress_is_cheap_to_read():
+    _, search = request(method="swapadvisor", time_limit=None)
+    begin = monotonic()
+    for _ in range(1000):
+        assert search.progress.share <= 1.0
+    assert monotonic() - begin < 5  # far more than it takes: that it never waits for a turn is the point
+    search.cancel()
+
+
+def saved(path):
+    graph, search = request(evaluations=60)
+    search.wait()
+    search.save(path)
+    return graph, json.loads(path.read_text())
+
+
+def test_a_search_for_another_graph_machine_or_times_is_not_gone_on_with(tmp_path):
+    path = tmp_path / "search.json"
+    graph, _ = saved(path)
+    here, times = machine(1e9, 1.4e9, 0.0), np.full(len(graph.ops), 3e-5)
+    assert load_search(path, graph, here, seconds=times).wait()
+    other = layered(7)
+    with pytest.raises(StowageError, match="a search for another graph"):
+        load_search(path, other, here, seconds=np.full(len(other.ops), 3e-5))
+    with pytest.raises(StowageError, match="with other op times"):
+        load_search(path, graph, here, seconds=2 * times)
+    with pytest.raises(StowageError, match="with other op times"):
+        load_search(path, graph, machine(2e9, 3e9, 0.0), seconds=times)
+
+
+@pytest.mark.parametrize("change", ["cut", "evaluations", "version", "format", "best"])
+def test_a_damaged_search_is_refused(tmp_path, change):
+    path = tmp_path / "search.json"
+    graph, body = saved(path)
+    if change == "cut":
+        path.write_text(path.read_text()[:-20])
+    else:
+        body[change] = {"evaluations": 1, "version": 99, "format": "plan", "best": None}[change]
+        path.write_text(json.dumps(body))
+    with pytest.raises(StowageError, match=r"begin a new|give the file of a search"):
+        load_search(path, graph, machine(1e9, 1.4e9, 0.0), seconds=np.full(len(graph.ops), 3e-5))
+
+
+def test_what_cannot_be_is_said_before_anything_runs():
+    with pytest.raises(StowageError, match='"magic" is not a method of swapping'):
+        request(method="magic")
+    with pytest.raises(StowageError, match="alone works on"):
+        request(budget=1000)
+    before = threading.active_count()
+    with pytest.raises(StowageError):
+        request(budget=0)
+    assert threading.active_count() == before
+
+
+def test_a_host_budget_is_never_exceeded():
+    graph, search = request()
+    free = search.wait()
+    _, tight = request(host_budget=free.host_bytes - 1)
+    sentence = ""
+    try:
+        plan = tight.wait()
+        assert plan.host_bytes < free.host_bytes
+        assert validate(plan, graph) == []
+    except StowageError as error:
+        sentence = str(error)
+    assert not sentence or "of host memory" in sentence
+    _, none = request(host_budget=1)
+    with pytest.raises(StowageError, match="a host budget of 1 B is too small"):
+        none.wait()
+
+
+def test_without_anything_to_swap_nothing_is_looked_for():
+    b = GraphBuilder("temporary")
+    previous = b.add_tensor("x", b.add_storage("x", 256, Kind.INPUT), (64,))
+    for i in range(5):
+        value = b.add_tensor(f"y{i}", b.add_storage(f"y{i}", 256, Kind.ACTIVATION), (64,))
+        b.add_op(f"op{i}", "aten.op.default", [previous], [value])
+        previous = value
+    graph = b.build([previous])
+    plan = search_swaps(graph, machine(), 512, seconds=np.ones(5)).wait()
+    assert (plan.swap_outs, plan.method) == ((), "resident")
+
+
+def test_one_op_is_a_step():
+    b = GraphBuilder("one")
+    y = b.add_tensor("y", b.add_storage("y", 64, Kind.OUTPUT), (16,))
+    b.add_op("op", "aten.op.default", [], [y])
+    graph = b.build([y])
+    assert search_swaps(graph, machine(), 64, seconds=np.ones(1)).wait().predicted.seconds == 1
+
+
+def test_a_graph_of_sixty_thousand_ops_gets_a_plan_and_can_be_cancelled():
+    graph = layered(15_000, size=4096, parameters=4096)
+    assert len(graph.ops) > 60_000
+    search = search_swaps(graph, machine(1e9, 1.4e9, 0.0), "60%", seconds=np.full(len(graph.ops), 3e-6), time_limit=0)
+    assert validate(search.wait(), graph) == []
+
+
+def test_comparing_plans_finds_what_a_search_finds():
+    graph, search = request(seed=2, time_limit=None)
+    found = compare_plans(graph, machine(1e9, 1.4e9, 0.0), "40%", seconds=np.full(len(graph.ops), 3e-5), seed=2)
+    assert plan_to_json(found.plan) == plan_to_json(search.wait())
+    assert found.evaluations == search.progress.evaluations
