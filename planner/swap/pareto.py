@@ -1,0 +1,189 @@
+"""Step time against memory: plans for several budgets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.graph import Graph
+from planner.machine.types import Machine
+from planner.memory import SwapPlan, format_bytes
+from planner.swap.bounds import bound_of
+from planner.swap.feasible import least_budget
+from planner.swap.problem import Problem, Seconds
+from planner.swap.request import peak_of, problem_of
+from planner.swap.search import search_swaps
+
+Progress = Callable[[float, str], None]
+
+_POINTS = 8
+SECONDS_EACH = 10.0
+_LOOK_AGAIN = 0.02
+_AS_FAST = 1 + 1e-9  # the same ops in another order add up to another sum
+
+
+@dataclass(frozen=True, eq=False)
+class BudgetPoint:
+    """The best plan found for one budget.
+
+    Args:
+        budget_bytes: of device memory.
+        plan: the plan; it may have been found for a smaller budget, which it fits as well.
+        ideal_seconds: the step with infinite memory.
+        bound_seconds: no plan within this budget is faster, whatever its order.
+        bytes_in, bytes_out: copied in each step.
+    """
+
+    budget_bytes: int
+    plan: SwapPlan
+    ideal_seconds: float
+    bound_seconds: float
+    bytes_in: int
+    bytes_out: int
+
+    @property
+    def step_seconds(self) -> float:
+        """The time of a step."""
+        return self.plan.predicted.seconds
+
+    @property
+    def percent_of_ideal(self) -> float:
+        """How fast the plan is beside infinite memory."""
+        return 100 * self.ideal_seconds / self.step_seconds if self.step_seconds else 100.0
+
+    @property
+    def bytes_moved(self) -> int:
+        """Copied in both directions together."""
+        return self.bytes_in + self.bytes_out
+
+
+def sweep(
+    graph: Graph,
+    machine: Machine,
+    budgets: Iterable[str | int] | None = None,
+    *,
+    seconds: Seconds | None = None,
+    time_limit_each: float = SECONDS_EACH,
+    seed: int = 0,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> tuple[BudgetPoint, ...]:
+    """Plan for several budgets; with more memory a step never takes longer, for a plan fits every larger budget too.
+
+    Args:
+        graph, machine: what is planned, and where.
+        budgets: device memory, as in `plan_swaps`; without them, eight from the least that there is a plan for to what
+            the step takes when nothing is swapped, each the same factor above the one before.
+        seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
+        time_limit_each: seconds of search for each budget.
+        seed: for random choices.
+        progress: called with the share done and what is being done.
+        cancelled: asked several times a second; once it says yes, the points so far are returned.
+
+    Returns:
+        Points by ascending budget, each budget once.
+
+    Raises:
+        StowageError: a budget is no amount, or below the least that there is a plan for.
+    """
+    cancelled = cancelled or never
+    problems = _problems(graph, machine, budgets, seconds)
+    points: list[BudgetPoint] = []
+    for done, problem in enumerate(problems):
+        if cancelled():
+            break
+        if progress is not None:
+            progress(done / len(problems), f"planning for {format_bytes(problem.budget)}")
+        best = best_at(problem, points[-1].plan if points else None, time_limit_each, seed, cancelled)
+        if best is not None:
+            points.append(best)
+    if progress is not None:
+        progress(1.0, "done")
+    return _with_bounds(points)
+
+
+def _problems(
+    graph: Graph, machine: Machine, budgets: Iterable[str | int] | None, seconds: Seconds | None
+) -> list[Problem]:
+    """One for each budget, ascending."""
+    if budgets is None:
+        peak = peak_of(graph, machine.device.alignment)
+        whole, _ = problem_of(graph, machine, max(peak, 1), None, seconds)
+        least, seconds = least_budget(whole, max(peak, 1)), whole.seconds
+        budgets = sorted({round(budget) for budget in np.geomspace(least, max(peak, least), _POINTS).tolist()})
+        budgets = [min(max(budget, least), max(peak, least)) for budget in budgets]
+    found = {}
+    for budget in budgets:
+        problem, _ = problem_of(graph, machine, budget, None, seconds)
+        found[problem.budget], seconds = problem, problem.seconds
+    return [found[budget] for budget in sorted(found)]
+
+
+def best_at(
+    problem: Problem, known: SwapPlan | None, time_limit: float, seed: int, cancelled: Callable[[], bool]
+) -> BudgetPoint | None:
+    """The faster of a plan that is known to fit and what a search finds; None if it is cancelled before there is any.
+
+    Of two plans as fast, the one that moves less. Where the known plan moves nothing, there is nothing to look for.
+
+    Args:
+        problem: what is planned.
+        known: a plan whose peak is within the budget, or None.
+        time_limit: seconds.
+        seed: for random choices.
+        cancelled: asked several times a second.
+
+    Raises:
+        StowageError: there is no plan.
+    """
+    bound, sizes = bound_of(problem), [storage.bytes for storage in problem.graph.storages]
+    if known is not None:
+        known = replace(known, budget_bytes=problem.budget)
+    if known is None or any(_moved(known, sizes)):
+        search = search_swaps(
+            problem.graph, problem.machine, problem.budget, seconds=problem.seconds, seed=seed, time_limit=time_limit
+        )
+        while search.progress.state == "running":
+            if cancelled():
+                search.cancel()
+            time.sleep(_LOOK_AGAIN)
+        found = search.best if cancelled() else search.wait()  # which says why there is none
+        if known is None or (found is not None and _better(found, known, sizes)):
+            known = found
+    if known is None:
+        return None
+    return BudgetPoint(
+        problem.budget, known, problem.ideal_seconds, min(bound, known.predicted.seconds), *_moved(known, sizes)
+    )
+
+
+def _moved(plan: SwapPlan, sizes: list[int]) -> tuple[int, int]:
+    """Bytes copied to the device and to the host in each step."""
+    return sum(sizes[copy.storage] for copy in plan.swap_ins), sum(sizes[copy.storage] for copy in plan.swap_outs)
+
+
+def _better(found: SwapPlan, known: SwapPlan, sizes: list[int]) -> bool:
+    """Whether a plan is faster than the known one, or as fast but for rounding and moves less."""
+    if found.predicted.seconds > known.predicted.seconds * _AS_FAST:
+        return False
+    return found.predicted.seconds * _AS_FAST < known.predicted.seconds or (
+        sum(_moved(found, sizes)) < sum(_moved(known, sizes))
+    )
+
+
+def _with_bounds(points: list[BudgetPoint]) -> tuple[BudgetPoint, ...]:
+    """The same points; what no plan undercuts with more memory, none does with less."""
+    raised: list[BudgetPoint] = []
+    bound = 0.0
+    for point in reversed(points):
+        bound = max(bound, point.bound_seconds)
+        raised.append(replace(point, bound_seconds=bound))
+    return tuple(reversed(raised))
+
+
+def never() -> bool:
+    """Not cancelled."""
+    return False
