@@ -46,10 +46,14 @@ class Portfolio:
     Args:
         setting: what is planned.
         bias: `[storages]`, factor on the time of each one's next use, above 1 leaves sooner; None for 1.
+        recipes: what to try, such as some of `ways`; None for all of them.
     """
 
-    def __init__(self, setting: Setting, bias: Seconds | None = None) -> None:
-        self.setting, self.problem, self.bias = setting, setting.problem, bias
+    def __init__(
+        self, setting: Setting, bias: Seconds | None = None, *, recipes: Sequence[Recipe] | None = None
+    ) -> None:
+        self.setting, self.problem = setting, setting.problem
+        self.recipes = list(ways(setting, bias) if recipes is None else recipes)
         self.kitchen = Kitchen(self.problem)
         self.best = np.inf
         self._turns = self._all()
@@ -66,7 +70,7 @@ class Portfolio:
         """Begin anew."""
 
     def _all(self) -> Iterator[Turn]:
-        problem, recipes, memory = self.problem, ways(self.setting, self.bias), self.problem.memory
+        problem, recipes, memory = self.problem, self.recipes, self.problem.memory
         for trial in range(_TRIALS):
             doing = f"planning with {1 - memory / problem.memory:.1%} of the memory left to packing"
             found: list[Tried] = []
