@@ -1,0 +1,165 @@
+"""What each part of a search is worth: plans made without it, as in SwapAdvisor's ablation (ASPLOS 2020).
+
+Part of `paper_swapadvisor.py`, which prints it. Ours without the search for
+- schedules: only the captured order;
+- addresses: our orders in a pool of size classes, swapped by the paper's rule within a class;
+- swaps: our orders at exact addresses, the least recently used leaves, and its copies run ahead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from math import inf
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+
+from planner.graph import Graph
+from planner.machine import Machine, op_seconds
+from planner.memory import SwapPlan, parse_budget, validate
+from planner.swap.baselines import BASELINES
+from planner.swap.bounds import bound_of
+from planner.swap.local import LocalSearch
+from planner.swap.method import Method, Setting
+from planner.swap.orders import captured, orders
+from planner.swap.portfolio import Portfolio, ways
+from planner.swap.problem import Problem, state
+from planner.swap.swapadvisor import Genetic
+from planner.swap.swapadvisor.planned import pool_planner
+from planner.swap.swapadvisor.pool import default_allocation, demand_of
+
+
+@dataclass(frozen=True)
+class Model:
+    """A step, and the paper's samples per second: whole, without schedules, without allocation, with its batch."""
+
+    name: str
+    batch: int
+    text: str
+    paper: tuple[float, float, float] | None = None
+    paper_batch: int = 0
+
+
+MODELS = (
+    Model("RNN-8-8K", 128, "rnn:layers=8,hidden=8192,batch=128", (12.2, 0.77, 6.93), 128),
+    Model("BRNN-4-8K", 128, "brnn:layers=4,hidden=8192,batch=128"),
+    Model("WResNet-152-10", 64, "wresnet:depth=152,widen=10,image=224,batch=64"),
+    Model("Inception-4", 64, "inception:version=3,widen=4,batch=64", (13.6, 12.7, 11.5), 32),
+    Model("NasNet-25", 32, "nasnet:cells=8,batch=32"),
+)
+
+
+def ablated(
+    model: Model, graph: Graph, machine: Machine, budget: str, seconds: float, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Samples per second by what was left out.
+
+    Args:
+        model, graph: the step.
+        machine, budget: where it is to run.
+        seconds: of search for each.
+        say: told what is being searched.
+    """
+    problem = state(graph, machine, parse_budget(budget, 1), op_seconds(graph, machine))
+    first = captured(problem)
+
+    def captured_only(setting: Setting) -> Method:
+        return Portfolio(setting, recipes=[way for way in ways(setting) if np.array_equal(way.order, first)])
+
+    searches: dict[str, Callable[[], float]] = {
+        "ours": lambda: searched(problem, [Portfolio, LocalSearch], seconds),
+        "portfolio": lambda: searched(problem, [Portfolio], seconds),
+        "no schedules": lambda: searched(problem, [captured_only], seconds),
+        "no addresses": lambda: min(pooled(problem)),
+        "no swaps": lambda: min(lru(problem)),
+        "swapadvisor": lambda: searched(problem, [Genetic], seconds),
+        "swapadvisor, no schedules": lambda: searched(problem, [without(search_schedule=False)], seconds),
+        "swapadvisor, no allocation": lambda: searched(problem, [without(search_allocation=False)], seconds),
+    }
+    found: dict[str, float] = {}
+    for name, search in searches.items():
+        say(f"{model.name}: {name}")
+        found[name] = model.batch / search()
+    return {
+        "model": model.name, "batch": model.batch, "budget": budget, "seconds": seconds,
+        "ideal": model.batch / problem.ideal_seconds, "bound": model.batch / bound_of(problem),
+        "samples_per_second": found, "paper": model.paper, "paper_batch": model.paper_batch,
+    }  # fmt: skip
+
+
+def without(**parts: bool) -> Callable[[Setting], Method]:
+    """The paper's search without a part of it."""
+    return lambda setting: Genetic(setting, **parts)
+
+
+def searched(problem: Problem, methods: list[Callable[[Setting], Method]], seconds: float) -> float:
+    """Seconds of the fastest step that methods find one after another; baselines do not count."""
+    best: list[SwapPlan] = []
+    over = perf_counter() + seconds
+    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+        setting = Setting(
+            problem, bound_of(problem), 0, lambda function, items: list(pool.map(function, items)),
+            lambda: perf_counter() >= over, lambda: best[-1].predicted.seconds if best else inf,
+        )  # fmt: skip
+        for make in methods:
+            method = make(setting)
+            while perf_counter() < over and (turn := method.turn()) is not None:
+                if turn.plan is not None and turn.plan.predicted.seconds < setting.best():
+                    best.append(turn.plan)
+    if best and (problems := validate(best[-1], problem.graph)):
+        raise AssertionError(problems[0])
+    return setting.best()
+
+
+def pooled(problem: Problem) -> Iterator[float]:
+    """Seconds of the step by order, in the pool that the paper's search begins with."""
+    demand = demand_of(problem)
+    planner, pool = pool_planner(problem, demand, 1.0), default_allocation(problem, demand)
+    for _, order in orders(problem):
+        yield planner.seconds(order, pool)
+
+
+def lru(problem: Problem) -> Iterator[float]:
+    """Seconds of the step by order, with the least recently used leaving and copies as early as they can be."""
+    for _, order in orders(problem):
+        ops = tuple(replace(problem.graph.ops[op], id=slot) for slot, op in enumerate(order))
+        graph = replace(problem.graph, ops=ops)
+        plan = BASELINES["lru-prefetch"](state(graph, problem.machine, problem.budget, problem.seconds[order]))
+        yield inf if plan is None else plan.predicted.seconds
+
+
+def ablation_table(found: list[dict[str, Any]]) -> Table:
+    """Samples per second, a line per model."""
+    title = (
+        f"Samples per second within {found[0]['budget']} by what is left out, {found[0]['seconds']:g} s of search each"
+    )
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, caption=CAPTION)
+    table.add_column("model", no_wrap=True)
+    for heading in (
+        "B",
+        "ideal",
+        "at most",
+        *found[0]["samples_per_second"],
+        "paper",
+        "no sched.",
+        "no alloc.",
+        "at B",
+    ):
+        table.add_column(heading, justify="right")
+    for one in found:
+        numbers = [one["ideal"], one["bound"], *one["samples_per_second"].values()]
+        paper = [f"{value:g}" for value in one["paper"]] + [str(one["paper_batch"])] if one["paper"] else []
+        table.add_row(one["model"], str(one["batch"]), *(f"{value:.3g}" for value in numbers), *paper)
+    return table
+
+
+CAPTION = (
+    "ours: everything; portfolio: without local search. Without schedules: the captured order; without addresses: our "
+    "orders in a pool of size classes; without swaps: our orders, least recently used leaves, copied ahead."
+)
