@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from math import isnan
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from planner.cli.output import json_option, show
-from planner.cli.progress import progress
+from planner.cli.progress import Report, progress
 from planner.errors import StowageError
-from planner.memory import save_plan
+from planner.memory import format_bytes, save_plan
+
+if TYPE_CHECKING:
+    from planner.machine import Machine
+    from planner.machine.timed import Timed
+    from planner.memory import SwapPlan
+    from planner.swap import SwapSearch
 
 _EPILOG = """\b
 Examples:
   python -m planner swap gpt --budget 50% --out plan.json
-  python -m planner swap wresnet:depth=152,widen=10,batch=32,image=224 --machine v100-16gb --budget 16GB --json"""
+  python -m planner swap wresnet:depth=152,widen=10,batch=32,image=224 --machine v100-16gb --budget 16GB --json
+  python -m planner swap wresnet:depth=152,batch=16,image=224,mode=inference --machine v100-16gb --budget 192MB
+  python -m planner swap inception:batch=64 --machine v100-16gb --budget 10GB --host-budget 32GB --explain"""
+
+_LOOK_AGAIN = 0.05
+#: For a bound that holds for the plan's order; the finer it is, the longer it takes.
+_BOUND_SECONDS = 3.0
 
 
 @click.command("swap", epilog=_EPILOG)
 @click.argument("model")
 @click.option("--machine", "machine_name", default="cpu", show_default=True, help="See `planner machines`.")
 @click.option("--budget", required=True, help="Device memory, such as 8GiB, or 40% of the step's own peak.")
-@click.option("--host-budget", default=None, help="Host memory that may be pinned; no limit by default.")
+@click.option("--host-budget", default=None, help="Host memory that may be pinned, never more; no limit by default.")
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
-    help="Stop looking for better plans by then.",
+    help="Stop looking for better plans by then; sooner where none can be better.",
 )
-@click.option("--seed", type=int, expose_value=False, help="For random choices; today's planners make none.")
-@click.option("--method", default=None, help="calendar or on-demand; by default the best plan of all.")
+@click.option("--seed", type=int, default=0, show_default=True, help="For random choices of the search.")
+@click.option(
+    "--method",
+    default=None,
+    help="joint (the default: the best there is), calendar, swapadvisor (as in the paper) or on-demand. "
+    "The fastest of its plans and the baselines is taken.",
+)
+@click.option("--explain", "explained", is_flag=True, help="Say what the step waits for, and why storages are swapped.")
 @click.option("--remeasure", is_flag=True, help="Measure op times anew (see `planner machines`); for cpu and auto.")
 @click.option("--out", type=click.Path(), default=None, help="Write the plan as JSON here.")
 @json_option
@@ -40,14 +61,17 @@ def command(
     budget: str,
     host_budget: str | None,
     seconds: float,
+    seed: int,
     method: str | None,
+    explained: bool,
     remeasure: bool,
     out: str | None,
     as_json: bool,
 ) -> None:
     """Plan the step of MODEL inside a memory budget; nothing is allocated and no GPU is needed.
 
-    On `cpu` and `auto`, ops are measured here; on presets their times come from a roofline.
+    On `cpu` and `auto`, ops are measured here; on presets their times come from a roofline. Ctrl-C ends the search and
+    takes the best plan so far, with exit status 0; before there is any plan, the status is 130 and nothing is written.
 
     \b
     What the rows say:
@@ -55,19 +79,21 @@ def command(
       peak        device memory that the plan takes, at most the budget
       host        pinned host memory that it takes
       ideal       the time of all ops, with no wait for any copy
-      step        the time of the plan; percent of ideal compares the two
-      bound       no plan within this budget is faster
-      gap         how far the plan is above that bound, in percent
-      bytes in, bytes out
-                  copied to the device and to the host in each step
-      evaluations how many plans were timed in the search
+      step        the time of the plan, and the share of ideal that it reaches
+      bound       no plan within this budget is faster, whatever its order
+      order bound no plan with the order of this one is faster
+      gap         how far the plan is above the bound for any order, in percent
+      copied in, copied out
+                  bytes to the device and to the host in each step
+      timed       how many plans were timed in the search, and how long it took
       baselines   the times of simpler plans; - where one does not fit
+      method      how the plan was found
+      valid       whether a validator that shares no code with the search agrees
     """
     from planner import zoo
     from planner.capture import capture
     from planner.machine import machine, timed
-    from planner.memory import step_peak
-    from planner.swap import compare_plans
+    from planner.swap import search_swaps
 
     if isnan(seconds):
         raise StowageError("--seconds nan is no time to stop looking; give a number of at least 0")
@@ -75,32 +101,107 @@ def command(
     step = zoo.load(model)
     with progress() as report:
         ready = timed(capture(step, progress=report), device, progress=report, remeasure=remeasure)
-        found = compare_plans(
-            ready.graph, device, budget, host_budget=host_budget, seconds=ready.seconds, method=method,
-            time_limit=seconds, progress=report,
+        report(0.0, "laying out the graph")
+        search = search_swaps(
+            ready.graph, device, budget, host_budget=host_budget, seconds=ready.seconds, method=method, seed=seed,
+            time_limit=seconds,
         )  # fmt: skip
-    plan, sizes = found.plan, [storage.bytes for storage in ready.graph.storages]
-    if out is not None:
-        save_plan(plan, out)
-    step_seconds = plan.predicted.seconds
-    show(
-        {
-            "step_peak_bytes": step_peak(ready.graph, plan.alignment),
-            "budget_bytes": plan.budget_bytes,
-            "peak_bytes": plan.peak_bytes,
-            "host_bytes": plan.host_bytes,
-            "ideal_seconds": found.ideal_seconds,
-            "step_seconds": step_seconds,
-            "bound_seconds": found.bound_seconds,
-            "percent_of_ideal": 100 * found.ideal_seconds / step_seconds,
-            "gap_to_bound_percent": 100 * max(0.0, step_seconds / found.bound_seconds - 1),
-            "bytes_in": sum(sizes[copy.storage] for copy in plan.swap_ins),
-            "bytes_out": sum(sizes[copy.storage] for copy in plan.swap_outs),
-            "evaluations": found.evaluations,
-            "search_seconds": found.search_seconds,
-            "baselines": found.baselines,
-            "method": plan.method,
-            "valid": True,
-        },
-        as_json,
-    )
+        plan, stopped = _watch(search, seconds, report)
+        if out is not None:
+            save_plan(plan, out)
+        report(1.0, "proving a bound for the plan's order")
+        facts = _facts(search, plan, ready, device, stopped)
+    explanation = None
+    if explained:
+        from planner.swap.explain import explain
+
+        explanation = explain(plan, ready.graph, device, ready.seconds)
+    if as_json:
+        show(facts if explanation is None else {**facts, "explanation": explanation.to_json()}, True)
+    else:
+        show(_rows(facts), False)
+        if explanation is not None:
+            click.echo(f"\n{explanation}")
+    if stopped:
+        print(f"stopped after {facts['search_seconds']:.1f} s: this is the best plan so far", file=sys.stderr)
+
+
+def _watch(search: SwapSearch, seconds: float, report: Report) -> tuple[SwapPlan, bool]:
+    """Wait for a search; returns its plan, and whether it was stopped by Ctrl-C."""
+    stopped = False
+    try:
+        while (now := search.progress).state == "running":
+            best = "" if now.step_seconds is None else f"; so far {now.ideal_seconds / now.step_seconds:.1%} of ideal"
+            report(min(1.0, now.seconds / seconds) if seconds else 1.0, f"{now.doing}{best}")
+            time.sleep(_LOOK_AGAIN)
+    except KeyboardInterrupt:
+        search.cancel()
+        while search.progress.state == "running":
+            time.sleep(_LOOK_AGAIN)
+        if search.best is None:
+            raise
+        stopped = True
+    return search.wait(), stopped
+
+
+def _facts(search: SwapSearch, plan: SwapPlan, ready: Timed, device: Machine, stopped: bool) -> dict[str, Any]:
+    """What is known about a plan, by the names that programs read."""
+    from planner.memory import step_peak
+    from planner.swap.order_bound import order_bound
+    from planner.swap.portfolio import CLOSE
+
+    done, step = search.progress, plan.predicted.seconds
+    bound, sizes = min(done.bound_seconds, step), [storage.bytes for storage in ready.graph.storages]
+    of_order = bound
+    if step > bound * CLOSE:
+        limit = 0.0 if stopped else _BOUND_SECONDS
+        of_order = order_bound(ready.graph, device, plan.budget_bytes, ready.seconds, plan.order, time_limit=limit)
+    return {
+        "step_peak_bytes": step_peak(ready.graph, plan.alignment),
+        "budget_bytes": plan.budget_bytes,
+        "peak_bytes": plan.peak_bytes,
+        "host_bytes": plan.host_bytes,
+        "ideal_seconds": done.ideal_seconds,
+        "step_seconds": step,
+        "bound_seconds": bound,
+        "order_bound_seconds": min(max(bound, of_order), step),
+        "percent_of_ideal": 100 * done.ideal_seconds / step if step else 100.0,
+        "gap_to_bound_percent": 100 * (step / bound - 1) if bound else 0.0,
+        "bytes_in": sum(sizes[copy.storage] for copy in plan.swap_ins),
+        "bytes_out": sum(sizes[copy.storage] for copy in plan.swap_outs),
+        "evaluations": done.evaluations,
+        "search_seconds": done.seconds,
+        "baselines": search.baselines,
+        "method": plan.method,
+        "stopped": stopped,
+        "valid": True,
+    }
+
+
+def _rows(facts: dict[str, Any]) -> dict[str, Any]:
+    """The same for a person."""
+    from planner.swap.wording import format_seconds
+
+    def size(name: str) -> str:
+        return f"{format_bytes(facts[name])} ({facts[name]:,} bytes)"
+
+    def span(name: str) -> str:
+        return format_seconds(facts[name])
+
+    return {
+        "step peak": size("step_peak_bytes"),
+        "budget": size("budget_bytes"),
+        "peak": size("peak_bytes"),
+        "host": size("host_bytes"),
+        "ideal": span("ideal_seconds"),
+        "step": f"{span('step_seconds')}, {facts['percent_of_ideal']:.4g} % of ideal",
+        "bound": f"{span('bound_seconds')} for any order",
+        "order bound": f"{span('order_bound_seconds')} for this order",
+        "gap": f"{facts['gap_to_bound_percent']:.3g} % above the bound",
+        "copied in": size("bytes_in"),
+        "copied out": size("bytes_out"),
+        "timed": f"{facts['evaluations']:,} plans in {facts['search_seconds']:.1f} s",
+        "baselines": facts["baselines"],
+        "method": facts["method"],
+        "valid": facts["valid"],
+    }

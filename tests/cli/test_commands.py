@@ -37,12 +37,13 @@ def test_swap_then_run_its_plan(planner, tmp_path: Path) -> None:
     swapped = planner("swap", MODEL, *words).json
     assert set(swapped) >= {
         "budget_bytes", "peak_bytes", "host_bytes", "ideal_seconds", "step_seconds", "bound_seconds",
-        "percent_of_ideal", "gap_to_bound_percent", "bytes_in", "bytes_out", "evaluations", "search_seconds",
-        "baselines", "valid",
+        "order_bound_seconds", "percent_of_ideal", "gap_to_bound_percent", "bytes_in", "bytes_out", "evaluations",
+        "search_seconds", "baselines", "valid",
     }  # fmt: skip
     assert swapped["valid"] is True
     assert swapped["peak_bytes"] <= swapped["budget_bytes"]
-    assert swapped["ideal_seconds"] <= swapped["bound_seconds"] <= swapped["step_seconds"]
+    assert swapped["ideal_seconds"] <= swapped["bound_seconds"] <= swapped["order_bound_seconds"]
+    assert swapped["order_bound_seconds"] <= swapped["step_seconds"]
     assert all(swapped["step_seconds"] <= other for other in swapped["baselines"].values() if other is not None)
     ran = planner("run", MODEL, "--plan", plan, "--steps", 2, "--check", "--json").json
     assert ran["mismatches"] == 0

@@ -1,0 +1,99 @@
+"""`planner swap`: its methods, its explanation, a host budget that holds, inference, and Ctrl-C that keeps the best."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.cli import swap
+from planner.memory import load_plan
+from planner.swap import METHODS
+
+MODEL = "mlp:layers=3,hidden=64,batch=16"
+WORDS = ["--machine", "laptop", "--budget", "60%", "--seconds", 1]
+
+
+def test_help_names_every_method_and_the_words_of_every_row(planner) -> None:
+    help_text = planner("swap", "--help").out
+    for method in METHODS:
+        assert method in help_text
+    rows = [line.split("  ")[0].strip() for line in planner("swap", MODEL, *WORDS).out.splitlines()]
+    assert {"step peak", "order bound", "copied in", "gap"} <= set(rows)
+    for row in rows:
+        assert row in help_text or not row or row.startswith("lru")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_plans(planner, method: str) -> None:
+    facts = planner("swap", MODEL, *WORDS, "--method", method, "--json").json
+    assert facts["step_seconds"] <= min(seconds for seconds in facts["baselines"].values() if seconds is not None)
+
+
+def test_the_explanation_is_about_the_plan(planner, tmp_path: Path) -> None:
+    answer = planner("swap", MODEL, *WORDS, "--out", tmp_path / "plan.json", "--explain", "--json").json
+    told, plan = answer["explanation"], load_plan(tmp_path / "plan.json")
+    assert told["step_seconds"] == answer["step_seconds"] == plan.predicted.seconds
+    assert told["stall_seconds"] == pytest.approx(answer["step_seconds"] - answer["ideal_seconds"])
+    text = planner("swap", MODEL, *WORDS, "--explain").out
+    for word in ("Peak:", "Exposed copies", "Swapped:", "Kept:", "limit"):
+        assert word in text
+
+
+def test_a_host_budget_holds_or_is_refused_with_what_would_do(planner) -> None:
+    free = planner("swap", MODEL, *WORDS, "--json").json["host_bytes"]
+    held = planner("swap", MODEL, *WORDS, "--host-budget", free * 9 // 10, "--json")
+    assert held.status == 2 or held.json["host_bytes"] <= free * 9 // 10
+    refused = planner("swap", MODEL, *WORDS, "--host-budget", "1KiB")
+    assert refused.status == 2
+    assert "of host memory" in refused.err
+
+
+def test_inference_moves_its_parameters_in_and_never_out(planner) -> None:
+    words = ["--machine", "v100-16gb", "--budget", "192MB", "--seconds", 3, "--explain", "--json"]
+    facts = planner("swap", "wresnet:depth=152,batch=16,image=224,mode=inference", *words).json
+    assert facts["valid"] is True
+    assert facts["peak_bytes"] <= facts["budget_bytes"] == 192_000_000
+    assert facts["bytes_in"] > 0
+    moved = [fate for fate in facts["explanation"]["fates"] if fate["verdict"] in ("swapped", "dropped")]
+    assert {fate["verdict"] for fate in moved if fate["kind"] == "parameter"} == {"dropped"}
+
+
+def interrupting(when: Callable[[str], bool]) -> Callable[[], Any]:
+    """A progress bar at which somebody presses Ctrl-C, once."""
+
+    @contextmanager
+    def progress() -> Iterator[Callable[[float, str], None]]:
+        pressed = False
+
+        def report(_: float, doing: str) -> None:
+            nonlocal pressed
+            if not pressed and when(doing):
+                pressed = True
+                raise KeyboardInterrupt
+
+        yield report
+
+    return progress
+
+
+def test_control_c_keeps_the_best_plan_so_far(planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swap, "progress", interrupting(lambda doing: "so far" in doing))
+    words = ["--machine", "v100-16gb", "--budget", "10GB", "--seconds", 60, "--out", tmp_path / "plan.json", "--json"]
+    answer = planner("swap", "inception:batch=64", *words)
+    assert answer.status == 0
+    assert answer.err.startswith("stopped after")
+    facts = json.loads(answer.out)
+    assert facts["stopped"] is True
+    assert load_plan(tmp_path / "plan.json").predicted.seconds == facts["step_seconds"]
+
+
+def test_control_c_before_any_plan_writes_nothing(planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swap, "progress", interrupting(lambda doing: doing == "laying out the graph"))
+    answer = planner("swap", MODEL, *WORDS, "--out", tmp_path / "plan.json")
+    assert (answer.status, answer.out) == (130, "")
+    assert not list(tmp_path.iterdir())
