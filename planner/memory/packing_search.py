@@ -11,6 +11,9 @@ from planner.errors import StowageError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
+#: Of so few boxes every placement is tried, within so many steps.
+_FEW, _NODES = 32, 20_000
+_MOST_SEGMENTS = 62
 _STARTS = 3  # greedy orders to improve; one alone gets stuck more often
 
 
@@ -72,6 +75,10 @@ def lowest(boxes: Boxes, goal: int, rounds: int) -> tuple[Ints, int]:
             tried.append((height, urgency, best_fit, offsets))
     tried.sort(key=lambda attempt: attempt[0])
     height, _, _, offsets = tried[0]
+    if len(boxes.sizes) <= _FEW and boxes.segments <= _MOST_SEGMENTS and (boxes.fixed < 0).all():
+        offsets, height, settled = _exact(boxes, offsets, height, goal)
+        if settled:
+            return offsets, height
     random = np.random.default_rng(0)
     for start in tried[:_STARTS]:
         better = _squeaky_wheel(boxes, start, goal, rounds // _STARTS, random)
@@ -80,6 +87,26 @@ def lowest(boxes: Boxes, goal: int, rounds: int) -> tuple[Ints, int]:
         if height <= goal:
             break
     return offsets, height
+
+
+def _exact(boxes: Boxes, offsets: Ints, height: int, goal: int) -> tuple[Ints, int, bool]:
+    """Lower placements than the given one, as low as the goal if need be; whether nothing better is possible."""
+    from planner.memory.exact import stack
+
+    masks = np.zeros(len(boxes.sizes), np.int64)
+    for box, (lower, upper) in enumerate(zip(boxes.lower.tolist(), boxes.upper.tolist(), strict=True)):
+        alive = range(lower, upper) if lower <= upper else (*range(lower, boxes.segments), *range(upper))
+        masks[box] = sum(1 << segment for segment in alive)
+    found = np.zeros(len(masks), np.int64)
+    capacity = goal
+    while height > goal:
+        result = stack(masks, boxes.rounded, boxes.segments, capacity, _NODES, found)
+        if result == 1:
+            offsets, height = found.copy(), _height(boxes, found)
+        elif capacity == height - 1 or result < 0:
+            return offsets, height, result == 0
+        capacity = height - 1
+    return offsets, height, True
 
 
 def _squeaky_wheel(

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from planner.swap.gaps import NEVER, Gaps
-from planner.swap.problem import Ints, Seconds
+from planner.swap.problem import Flags, Ints, Seconds
 
 
 @njit(cache=True, nogil=True)
@@ -52,19 +52,48 @@ def dispatch(seconds: Seconds, gaps: Gaps, work: Seconds, shared: float) -> tupl
     Returns:
         The gaps whose copies make up the swap-out queue, and likewise the swap-in queue.
     """
-    n, count = seconds.shape[0], gaps.storage.shape[0]
+    outs, ins, _ = dispatch_by(
+        seconds, gaps.ready, gaps.release, gaps.reload, gaps.use, gaps.copy, gaps.release, gaps.use, work, shared
+    )
+    return outs, ins
+
+
+@njit(cache=True, nogil=True)
+def dispatch_by(
+    seconds: Seconds,
+    ready: Ints,
+    release: Ints,
+    reload: Ints,
+    use: Ints,
+    copy: Flags,
+    out_key: Ints,
+    in_key: Ints,
+    work: Seconds,
+    shared: float,
+) -> tuple[Ints, Ints, float]:
+    """Likewise, but of the copies that may go, the one of least key does.
+
+    Args:
+        seconds, work, shared: as for `dispatch`.
+        ready, release, reload, use, copy: who is away when, as in `Gaps`.
+        out_key, in_key: `[gaps]`, ranks of copies out and copies in.
+
+    Returns:
+        Both queues, and the seconds until they and all ops are done; infinite when they wait for each other.
+    """
+    n, count = seconds.shape[0], release.shape[0]
     out_left, in_left = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
     out_head, in_head = np.full(n + 2, -1, np.int32), np.full(n + 2, -1, np.int32)
     out_next, in_next = np.empty(count, np.int32), np.empty(count, np.int32)
     outs, ins = np.empty(count, np.int32), np.empty(count, np.int32)
     out_heap, in_heap = np.empty(count, np.int32), np.empty(count, np.int32)
     for k in range(count - 1, -1, -1):
-        if gaps.copy[k]:
-            out_left[gaps.release[k]] += 1
-            out_next[k], out_head[gaps.ready[k] + 1] = out_head[gaps.ready[k] + 1], k
-        if gaps.reload[k] != NEVER:
-            in_left[gaps.use[k]] += 1
-            in_next[k], in_head[gaps.reload[k]] = in_head[gaps.reload[k]], k
+        if copy[k]:
+            out_left[release[k]] += 1
+            out_next[k], out_head[ready[k] + 1] = out_head[ready[k] + 1], k
+        if reload[k] != NEVER:
+            in_left[use[k]] += 1
+            in_next[k], in_head[reload[k]] = in_head[reload[k]], k
     out_count = in_count = waiting_out = waiting_in = 0
     out_opened = in_opened = -1
     settled = 0  # every swap-out with a release below this slot is done
@@ -78,28 +107,28 @@ def dispatch(seconds: Seconds, gaps: Gaps, work: Seconds, shared: float) -> tupl
             out_opened += 1
             k = out_head[out_opened]
             while k >= 0:
-                _push(out_heap, waiting_out, gaps.release, k)
+                _push(out_heap, waiting_out, out_key, k)
                 waiting_out += 1
                 k = out_next[k]
         while in_opened < min(i, settled - 1):
             in_opened += 1
             k = in_head[in_opened]
             while k >= 0:
-                _push(in_heap, waiting_in, gaps.use, k)
+                _push(in_heap, waiting_in, in_key, k)
                 waiting_in += 1
                 k = in_next[k]
         if op_end == np.inf and i < n and settled > i and in_left[i] == 0:
             op_end = now + seconds[i]
         began = False
         if out_now < 0 and waiting_out > 0:
-            out_now = _pop(out_heap, waiting_out, gaps.release)
+            out_now = _pop(out_heap, waiting_out, out_key)
             waiting_out -= 1
             outs[out_count] = out_now
             out_count += 1
             out_end = now + work[out_now]
             began = True
         if in_now < 0 and waiting_in > 0:
-            in_now = _pop(in_heap, waiting_in, gaps.use)
+            in_now = _pop(in_heap, waiting_in, in_key)
             waiting_in -= 1
             ins[in_count] = in_now
             in_count += 1
@@ -110,16 +139,17 @@ def dispatch(seconds: Seconds, gaps: Gaps, work: Seconds, shared: float) -> tupl
             out_end, in_end = now + (out_end - now) / shared, now + (in_end - now) / shared
         then = min(op_end, out_end, in_end)
         if then == np.inf:
-            return outs[:out_count], ins[:in_count]
+            stuck = i < n or out_left.any() or in_left.any()
+            return outs[:out_count], ins[:in_count], np.inf if stuck else now
         now = then
         if op_end <= now:
             op_end = np.inf
             i += 1
         if out_end <= now:
-            out_left[gaps.release[out_now]] -= 1
+            out_left[release[out_now]] -= 1
             out_now, out_end = -1, np.inf
         if in_end <= now:
-            in_left[gaps.use[in_now]] -= 1
+            in_left[use[in_now]] -= 1
             in_now, in_end = -1, np.inf
         if rate != 1.0 and (out_now < 0 or in_now < 0):
             if out_now >= 0:

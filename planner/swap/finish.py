@@ -62,5 +62,8 @@ def finish_placed(problem: Problem, placed: Placed, timing: Timing, method: str)
 
 
 def _trimmed(problem: Problem, draft: Draft, timing: Timing) -> Stays:
-    trim(draft.uses, draft.gaps, timing.outs, timing.ins, timing.compute, timing.out_spans, timing.in_spans)
+    trim(
+        draft.uses, draft.gaps, draft.inherits, timing.outs, timing.ins,
+        timing.compute, timing.out_spans, timing.in_spans,
+    )  # fmt: skip
     return stays_of(problem.flow, draft.uses, draft.resident, draft.gaps, draft.inherits)

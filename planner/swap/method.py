@@ -39,6 +39,7 @@ class Setting:
             the items. Kernels free the interpreter's lock; what is applied must not share scratch between items.
         cancelled: whether to stop; asked by long turns between pieces of work that take well under a second.
         best: seconds of the fastest plan so far, whichever method found it.
+        plan: that plan.
     """
 
     problem: Problem
@@ -47,6 +48,7 @@ class Setting:
     each: Each
     cancelled: Callable[[], bool]
     best: Callable[[], float] = lambda: inf
+    plan: Callable[[], SwapPlan | None] = lambda: None
 
 
 class Each(Protocol):

@@ -59,7 +59,10 @@ def lru_prefetch_plan(problem: Problem) -> SwapPlan | None:
             timing = time_draft(problem, draft)
             if best is None or timing.seconds < best[1].seconds:
                 best = _copied(placed), timing
-            trim(draft.uses, draft.gaps, timing.outs, timing.ins, timing.compute, timing.out_spans, timing.in_spans)
+            trim(
+                draft.uses, draft.gaps, draft.inherits, timing.outs, timing.ins,
+                timing.compute, timing.out_spans, timing.in_spans,
+            )  # fmt: skip
     return None if best is None else finish_placed(problem, *best, "lru-prefetch")
 
 

@@ -12,7 +12,14 @@ from planner.swap.uses import Uses
 
 @njit(cache=True, nogil=True)
 def trim(
-    uses: Uses, gaps: Gaps, outs: Ints, ins: Ints, compute: Seconds, out_spans: Seconds, in_spans: Seconds
+    uses: Uses,
+    gaps: Gaps,
+    inherits: Ints,
+    outs: Ints,
+    ins: Ints,
+    compute: Seconds,
+    out_spans: Seconds,
+    in_spans: Seconds,
 ) -> None:
     """Release memory as soon as the copy out is done, and reserve it only when the copy in begins.
 
@@ -21,6 +28,7 @@ def trim(
     Args:
         uses: when each storage is touched.
         gaps: who is away when; its releases and reloads are changed.
+        inherits: `[slots]`, the storage whose memory the op in the slot takes over, or -1.
         outs, ins: the gaps in the order of the two queues.
         compute, out_spans, in_spans: start and stop of everything, in queue order.
     """
@@ -34,8 +42,10 @@ def trim(
     begun = np.full(n + 1, np.inf)  # when the first swap-in whose memory is reserved from this slot begins
     for j in range(ins.shape[0]):
         k, begins = ins[j], in_spans[j, 0]
-        q = gaps.reload[k]
-        while q < gaps.use[k] and compute[q, 1] <= begins and freed[q + 1] <= begins:
+        q, latest = gaps.reload[k], gaps.use[k]
+        if latest == n or inherits[latest] == gaps.storage[k]:
+            latest -= 1  # there is no stay that begins where it ends
+        while q < latest and compute[q, 1] <= begins and freed[q + 1] <= begins:
             q += 1
         gaps.reload[k] = q
         begun[q] = min(begun[q], begins)

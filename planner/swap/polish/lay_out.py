@@ -1,0 +1,138 @@
+"""From choices to gaps: every choice is moved to the nearest that is legal."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from planner.swap.gaps import NEVER, Gaps
+from planner.swap.polish.choices import AWAY, IN_RANK, OUT_RANK, RELEASE, RELOAD, Choices, Facts
+from planner.swap.problem import Bytes, Flags, Ints
+
+
+class Sheet(NamedTuple):
+    """What `lay_out` fills: when storages are touched, who is away when, and the bytes in use in each slot.
+
+    `slot` and `writes` are as in `Uses`, `inherits` as in `Draft`, `gaps` in the order of storages; `out_key` and
+    `in_key` rank their copies, and `row[k]` is the row of the choices that gap `k` is from.
+    """
+
+    slot: Ints
+    writes: Flags
+    cursor: Ints
+    inherits: Ints
+    gaps: Gaps
+    out_key: Ints
+    in_key: Ints
+    row: Ints
+    level: Bytes
+
+
+@njit(cache=True, nogil=True)
+def blank_sheet(ops: int, storages: int, touches: int) -> Sheet:
+    """Room for a graph of this size."""
+    rows = touches + storages
+    gaps = Gaps(
+        np.empty(rows, np.int32), np.empty(rows, np.int32), np.empty(rows, np.int32), np.empty(rows, np.int32),
+        np.empty(rows, np.int32), np.empty(rows, np.bool_),
+    )  # fmt: skip
+    return Sheet(
+        np.empty(touches, np.int32), np.empty(touches, np.bool_), np.empty(storages, np.int32),
+        np.empty(ops, np.int32), gaps, np.empty(rows, np.int32), np.empty(rows, np.int32), np.empty(rows, np.int32),
+        np.empty(ops + 1, np.int64),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _within(value: int, least: int, most: int) -> int:
+    return min(max(value, least), most)
+
+
+@njit(cache=True, nogil=True)
+def lay_out(facts: Facts, choices: Choices, sheet: Sheet) -> int:
+    """Fill a sheet; returns the number of gaps."""
+    touch_start, items, touch_writes, uses_start = facts[:4]
+    creates, sizes, held, stateful, updated, kept = (
+        facts.creates, facts.bytes, facts.held, facts.stateful, facts.updated, facts.kept,
+    )  # fmt: skip
+    order, resident, donor, spans = choices
+    slot, writes, cursor, inherits, gaps, out_key, in_key, row, level = sheet
+    away, ready, release, reload, use, copy = gaps
+    n, m = order.shape[0], sizes.shape[0]
+    cursor[:] = uses_start[:m]
+    for i in range(n):
+        for k in range(touch_start[order[i]], touch_start[order[i] + 1]):
+            c = cursor[items[k]]
+            slot[c], writes[c] = i, touch_writes[k]
+            cursor[items[k]] = c + 1
+    for i in range(n):
+        giver, made = donor[order[i]], creates[order[i]]
+        inherits[i] = -1
+        if giver >= 0 and slot[uses_start[giver + 1] - 1] == i and slot[uses_start[made]] == i:
+            inherits[i] = giver
+    level[:] = 0
+    count = 0
+    for s in range(m):
+        a, b = uses_start[s], uses_start[s + 1]
+        if a == b:
+            continue
+        first, last, size = slot[a], slot[b - 1], sizes[s]
+        gives = inherits[last] == s
+        valid, written, opened, home = False, -1, first, False
+        before = count
+        if held[s] and resident[s]:
+            opened, home, valid = 0, stateful[s], not updated[s]
+            if home and updated[s] and spans[a + s, AWAY] and first >= 2:
+                r = _within(spans[a + s, RELEASE], 1, first - 1)
+                ready[count], release[count], copy[count], row[count] = -1, r, True, a + s
+                reload[count], use[count] = _within(spans[a + s, RELOAD], r + 1, first), first
+                count += 1
+                valid = True
+        elif held[s]:
+            ready[count], release[count], copy[count], row[count] = -1, -1, False, a + s
+            reload[count], use[count] = _within(spans[a + s, RELOAD], 0, first), first
+            count += 1
+            opened, valid = -1, True
+        for c in range(a, b):
+            v, p = slot[c], c + s
+            if c > a and spans[p, AWAY]:
+                u, late = slot[c - 1], v - (gives and c == b - 1)
+                if u + 1 + home <= late:
+                    r = u + 1 if valid else _within(spans[p, RELEASE], u + 1, late - home)
+                    ready[count], release[count], copy[count], row[count] = written, r, not valid, p
+                    reload[count], use[count] = _within(spans[p, RELOAD], r + home, late), v
+                    count += 1
+                    valid = True
+            if writes[c]:
+                valid, written = False, v
+        p, stop = b + s, n
+        if home:
+            if spans[p, AWAY] and last + 2 < n:
+                r = last + 1 if valid else _within(spans[p, RELEASE], last + 1, n - 2)
+                ready[count], release[count], copy[count], row[count] = written, r, not valid, p
+                reload[count], use[count] = _within(spans[p, RELOAD], r + 1, n - 1), n
+                count += 1
+        elif stateful[s] or (kept[s] and spans[p, AWAY]):
+            stop = last + 1 if valid else _within(spans[p, RELEASE], last + 1, n)
+            ready[count], release[count], copy[count], row[count] = written, stop, not valid, p
+            reload[count], use[count] = NEVER, NEVER
+            count += 1
+            stop = -1
+        elif not kept[s]:
+            stop = last + (not gives)
+        for k in range(before, count):
+            away[k] = s
+            if release[k] >= 0:
+                level[opened] += size
+                level[release[k]] -= size
+            opened = reload[k]
+            out_key[k] = 2 * release[k] + spans[row[k], OUT_RANK]
+            in_key[k] = min(2 * use[k], 2 * n + 2) + spans[row[k], IN_RANK] if use[k] != NEVER else NEVER
+        if stop >= 0:
+            level[opened] += size
+            level[stop] -= size
+    for i in range(n):
+        level[i + 1] += level[i]
+    return count
