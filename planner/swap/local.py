@@ -18,10 +18,13 @@ NAME = "local"
 _BATCH = 8
 _ELITE = 8
 _SHARES = (1.0, 0.97, 0.93)
-#: So many evaluations without a gain of a tenth of a percent end the search.
-PATIENCE = 240
+#: So many evaluations without a gain of a tenth of a percent end the search, and one more for every few ops.
+_PATIENCE = 240
+_OPS = 5
 _GAIN = 0.999
 _STEP = 0.999
+#: Recipes that differ by less than this share of their time are as good as one.
+_ALIKE = 3e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +41,11 @@ class LocalSearch:
 
     Args:
         setting: what is planned.
-        patience: evaluations without a gain of a tenth of a percent after which nothing more is tried.
     """
 
-    def __init__(self, setting: Setting, patience: int = PATIENCE) -> None:
-        self.setting, self.problem, self.patience = setting, setting.problem, patience
+    def __init__(self, setting: Setting) -> None:
+        self.setting, self.problem = setting, setting.problem
+        self.patience = _PATIENCE + self.problem.ops // _OPS
         self.kitchen = Kitchen(self.problem)
         self.random = np.random.default_rng(setting.seed)
         self.elite: list[Rated] = []
@@ -125,7 +128,8 @@ class LocalSearch:
             if one.packed is not None and not self._fits(one):
                 less = aligned(self.problem, _STEP * one.tried.recipe.memory / one.packed.height)
                 self.queue.append(replace(one.tried.recipe, memory=less))
-        distinct = {round(one.rate, 12): one for one in sorted(self.elite + rated, key=_rate, reverse=True)}
+        every = sorted(self.elite + rated, key=_rate, reverse=True)
+        distinct = {round(np.log(max(one.rate, 1e-300)) / _ALIKE): one for one in every}
         self.elite = sorted(distinct.values(), key=_rate)[:_ELITE]
 
     def _parent(self) -> Tried:

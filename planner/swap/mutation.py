@@ -12,6 +12,8 @@ from planner.swap.reorder import by_key, pull
 
 _BRIEF = (10, 30, 100)
 _LEAST_MEMORY = 0.75
+#: How often what is on the device at the start is taken from the parent instead of being found out.
+_KNOWN = 0.7
 _TWICE = 0.4  # how often two changes are made at a time
 
 
@@ -37,12 +39,13 @@ class Mutation:
         recipe = parent.recipe
         changes = (
             self.slack, self.slack, self.lead, self.heed, self.early, self.place, self.clock,
-            self.bias, self.bias, self.moved, self.moved, self.crossed,
+            self.bias, self.relieved, self.relieved, self.relieved, self.moved, self.moved, self.crossed,
         )  # fmt: skip
         for _ in range(1 + int(self.random.random() < _TWICE)):
             change = changes[int(self.random.integers(len(changes)))]
             recipe = change(recipe, parent, other)
-        return recipe
+        start = parent.draft.resident if self.random.random() < _KNOWN else None
+        return replace(recipe, start=start)
 
     def slack(self, recipe: Recipe, parent: Tried, other: Tried) -> Recipe:
         """Another share of memory left to packing."""
@@ -88,6 +91,20 @@ class Mutation:
             chosen = np.zeros(self.problem.storages, np.bool_)
             chosen[touches.items[touches.start[op] : touches.start[op + 1]]] = True
         factors[chosen] *= np.exp(self.random.normal(0, 0.5))
+        return replace(recipe, bias=factors)
+
+    def relieved(self, recipe: Recipe, parent: Tried, other: Tried) -> Recipe:
+        """What an op waited for stays longer, or what was in the way of its copy does."""
+        who, seconds = waits(parent)
+        if not len(who):
+            return self.bias(recipe, parent, other)
+        factors = np.ones(self.problem.storages) if recipe.bias is None else recipe.bias.copy()
+        ins, storage = parent.timing.ins, parent.draft.gaps.storage
+        for _ in range(1 + int(self.random.geometric(0.5))):
+            late = int(self.random.choice(who, p=seconds / seconds.sum()))
+            ahead = 0 if self.random.random() < 0.5 else int(self.random.geometric(0.15))
+            chosen = storage[ins[max(0, late - ahead)]]
+            factors[chosen] *= np.exp(-abs(self.random.normal(0, 0.7)))
         return replace(recipe, bias=factors)
 
     def moved(self, recipe: Recipe, parent: Tried, other: Tried) -> Recipe:
@@ -141,6 +158,19 @@ class Mutation:
         entries = np.flatnonzero(touches.items == storage)
         ops = np.searchsorted(touches.start, entries, side="right") - 1
         return ops.astype(np.int32) if len(ops) else np.zeros(1, np.int32)
+
+
+def waits(tried: Tried) -> tuple[Ints, Seconds]:
+    """The copies in that ops waited for, by their place in the queue, and for how long."""
+    compute, spans = tried.timing.compute, tried.timing.in_spans
+    begins = compute[:, 0]
+    idle = begins - np.append(0.0, compute[:-1, 1])
+    slots = np.flatnonzero(idle > 0)
+    if not len(slots) or not len(spans):
+        return np.empty(0, np.int32), np.empty(0)
+    last = np.searchsorted(spans[:, 1], begins[slots], side="right") - 1
+    caused = (last >= 0) & (spans[np.maximum(last, 0), 1] == begins[slots])
+    return last[caused].astype(np.int32), idle[slots[caused]]
 
 
 def aligned(problem: Problem, share: float) -> int:

@@ -34,6 +34,7 @@ class Recipe:
             many slots lies at the upper end.
         clock: `[slots + 1]`, when each slot is thought to begin, and the end; None for a step that never waits.
         bias: `[storages]`, factor on the time of each one's next use, above 1 leaves sooner; None for 1.
+        start: `[storages]`, held storages that may be on the device when the step starts; None to find out.
     """
 
     order: Ints
@@ -44,17 +45,18 @@ class Recipe:
     brief: int = 0
     clock: Seconds | None = None
     bias: Seconds | None = None
+    start: Flags | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The recipe as plain data."""
-        arrays = {name: getattr(self, name) for name in ("order", "clock", "bias")}
+        arrays = {name: getattr(self, name) for name in ("order", "clock", "bias", "start")}
         numbers = {name: getattr(self, name) for name in ("memory", "lead", "heed", "early", "brief")}
         return numbers | {name: None if array is None else array.tolist() for name, array in arrays.items()}
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Recipe:
         """The recipe that `to_json` wrote down."""
-        types = {"order": np.int32, "clock": np.float64, "bias": np.float64}
+        types = {"order": np.int32, "clock": np.float64, "bias": np.float64, "start": np.bool_}
         arrays = {name: None if data[name] is None else np.array(data[name], kind) for name, kind in types.items()}
         return Recipe(**{**data, **arrays})
 
@@ -99,8 +101,9 @@ class Kitchen:
                     return None
                 return Tried(recipe, placed.draft, time_draft(problem, placed.draft), placed)
             draft = along.draft(
-                clock, recipe.memory, lead=recipe.lead, heed=recipe.heed, pinned=self.pinned, bias=recipe.bias
-            )
+                clock, recipe.memory, lead=recipe.lead, heed=recipe.heed, pinned=self.pinned, bias=recipe.bias,
+                start=recipe.start,
+            )  # fmt: skip
         if draft is None:
             return None
         if recipe.early:

@@ -42,6 +42,7 @@ class Walker:
         heed: bool = False,
         pinned: Flags,
         bias: Seconds | None = None,
+        start: Flags | None = None,
     ) -> Draft | None:
         """Find who is away when, so that the storages on the device are the same at both ends of the step.
 
@@ -52,6 +53,8 @@ class Walker:
             heed: whether a storage stays whose copy out could not be done in time.
             pinned: `[storages]`, held storages that never leave.
             bias: `[storages]`, factor on the time until a storage's next use; above 1 leaves sooner.
+            start: `[storages]`, held storages that may be on the device when the step starts, such as those of a draft
+                that is much like this one; None to find out, which takes more walks.
 
         Returns:
             None where the bytes of some slot do not fit.
@@ -63,8 +66,11 @@ class Walker:
         inherits = np.empty(problem.ops, np.int32)
         stays = np.zeros(problem.storages, np.bool_)
         fleeting = flow.held & ~flow.stateful & (np.diff(self.uses.start) > 0)
-        resident = pinned | fleeting
-        for attempt in range(_MOST_WALKS):
+        resident, found_out = pinned | fleeting, 0
+        if start is not None:
+            fleeting &= start
+            resident, found_out = (start & flow.stateful) | pinned | fleeting, 2
+        for attempt in range(found_out, _MOST_WALKS):
             count, stuck = walk(route, resident, pinned, memory, bias, self.gaps, inherits, stays, self.desk)
             if stuck >= 0:
                 return None
