@@ -15,6 +15,7 @@ from planner.swap.baselines import BASELINES
 from planner.swap.bounds import bound_of
 from planner.swap.local import LocalSearch
 from planner.swap.method import Each, Item, Method, Result, Setting
+from planner.swap.polish import Polish
 from planner.swap.portfolio import CLOSE, Portfolio
 from planner.swap.problem import Problem
 from planner.swap.swapadvisor import Genetic
@@ -24,7 +25,7 @@ Factory = Callable[[Setting], Method]
 #: What each way of searching goes through, after the baselines.
 METHODS: Mapping[str, tuple[Factory, ...]] = MappingProxyType(
     {
-        "joint": (Portfolio, LocalSearch),
+        "joint": (Portfolio, LocalSearch, Polish),
         "calendar": (Portfolio,),
         "swapadvisor": (Genetic,),
         "on-demand": (),
@@ -142,7 +143,7 @@ class Course:
         return Setting(
             self.problem, self.bound, self.seed,
             lambda function, items: self.each(function, items), lambda: self.cancelled(),  # noqa: PLW0108
-            lambda: inf if self.best is None else self.best.predicted.seconds,
+            lambda: inf if self.best is None else self.best.predicted.seconds, lambda: self.best,
         )  # fmt: skip
 
     def plan(self) -> SwapPlan:
