@@ -24,7 +24,7 @@ NAME = "polish"
 _CHAINS = 4
 _HEATS = (0.004, 0.03, 0.012, 0.08)
 #: Work of a turn, and of all turns without a gain that end the search, in touches of storages by ops.
-_TURN, _PATIENCE = 60_000, 1_200_000
+_TURN, _PATIENCE = 30_000, 400_000
 _GAIN = 0.9999
 _STEP = 0.999
 _RESTARTED = 0.5  # how often a chain goes on from the best plan
@@ -59,7 +59,7 @@ class Polish:
         self.setting, self.problem = setting, setting.problem
         touches = len(self.problem.flow.touches.items) + self.problem.ops
         self.each_turn = max(50, _TURN // max(1, touches))
-        self.patience = max(10 * self.each_turn, _PATIENCE // max(1, touches)) if patience is None else patience
+        self.patience = max(8_000, _PATIENCE // max(1, touches)) if patience is None else patience
         self.exact = self.problem.ops <= MOST_SLOTS
         self.facts = facts_of(self.problem)
         self.chains: list[Chain] = []
