@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_FIGURES = ("address_map", "memory_by_kind", "module_graph", "predicted_and_measured", "streams")
+_FIGURES = ("address_map", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured", "streams")
 _ROOMS = ("figures", "info")
 
 __all__ = [*_FIGURES, *_ROOMS]  # noqa: PLE0604

@@ -7,6 +7,7 @@ figures; their `layout.meta["summary"]` says them in one sentence.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
     from planner.graph import Graph
     from planner.memory import SwapPlan, Timeline
     from planner.run import RunResult
+    from planner.swap.pareto import BudgetPoint
     from widgets.figures._module_rows import Svg
     from widgets.info.stays import Axis
 
-__all__ = ["address_map", "memory_by_kind", "module_graph", "predicted_and_measured", "streams"]
+__all__ = ["address_map", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured", "streams"]
 
 
 def module_graph(graph: Graph, most_boxes: int = 20, theme: ThemeName = "light") -> Digraph | Svg:
@@ -115,6 +117,23 @@ def streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, *, t
     from widgets.info.streams import get_streams
 
     return _streams.draw(get_streams(graph, plan, timeline), get_theme(theme))
+
+
+def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "light") -> Figure:
+    """Step time over budgets, with what no plan undercuts and what a step with infinite memory takes.
+
+    Args:
+        graph: the step.
+        points: what `planner.swap.pareto.sweep` returned.
+        theme: `"light"` or `"dark"`.
+
+    Raises:
+        StowageError: the points are none or for another graph, or plotly is missing.
+    """
+    from widgets.figures import _pareto
+    from widgets.info.pareto import get_pareto
+
+    return _pareto.draw(get_pareto(graph, points), get_theme(theme))
 
 
 def predicted_and_measured(plan: SwapPlan, result: RunResult, *, theme: ThemeName = "light") -> Figure:

@@ -1,0 +1,87 @@
+"""Step time against memory: what plans for several budgets reach, and what no plan could."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.errors import StowageError
+from planner.graph import Graph, fingerprint
+from planner.swap.pareto import BudgetPoint
+from widgets.info.stays import Floats, Ints
+from widgets.info.units import bytes_text, percent_text, seconds_text
+
+#: A step this close to ideal is called as fast.
+_CLOSE = 0.98
+
+
+@dataclass(frozen=True, eq=False)
+class Pareto:
+    """Budgets and what was found for each.
+
+    Args:
+        name: what was planned.
+        machine: for which machine.
+        budget_bytes: `[points]`, ascending.
+        step_seconds: `[points]`, of the best plan found; never longer with more memory.
+        bound_seconds: `[points]`, no plan is faster.
+        ideal_seconds: with infinite memory.
+        bytes_in, bytes_out: `[points]`, copied in each step.
+        methods: `[points]`, which planner found it.
+    """
+
+    name: str
+    machine: str
+    budget_bytes: Ints
+    step_seconds: Floats
+    bound_seconds: Floats
+    ideal_seconds: float
+    bytes_in: Ints
+    bytes_out: Ints
+    methods: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """The picture in one sentence."""
+        share = self.ideal_seconds / self.step_seconds
+        least = (
+            f"within {bytes_text(self.budget_bytes[0])}, the step takes {seconds_text(self.step_seconds[0])}, "
+            f"{percent_text(share[0])} of ideal speed"
+        )
+        close = np.flatnonzero(share >= _CLOSE)
+        if not len(close):
+            return f"No budget here comes within 2 % of the ideal {seconds_text(self.ideal_seconds)}; {least}."
+        enough = bytes_text(self.budget_bytes[close[0]])
+        if close[0] == 0:
+            return f"{enough} is enough for a step within 2 % of the ideal {seconds_text(self.ideal_seconds)}."
+        return f"{enough} is enough for a step within 2 % of the ideal {seconds_text(self.ideal_seconds)}; {least}."
+
+
+def get_pareto(graph: Graph, points: Sequence[BudgetPoint]) -> Pareto:
+    """Lay out a sweep.
+
+    Args:
+        graph: the step.
+        points: what `sweep` returned.
+
+    Raises:
+        StowageError: there is no point, or one is for another graph.
+    """
+    if not points:
+        raise StowageError("there is no point to draw; let the sweep run until it has planned for a budget")
+    if {point.plan.graph for point in points} != {fingerprint(graph)}:
+        raise StowageError(f"these points are not for {graph.name}; sweep that graph, or draw the points' own graph")
+    points = sorted(points, key=lambda point: point.budget_bytes)
+    return Pareto(
+        graph.name,
+        points[0].plan.machine,
+        np.array([point.budget_bytes for point in points], np.int64),
+        np.array([point.step_seconds for point in points], np.float64),
+        np.array([point.bound_seconds for point in points], np.float64),
+        points[0].ideal_seconds,
+        np.array([point.bytes_in for point in points], np.int64),
+        np.array([point.bytes_out for point in points], np.int64),
+        tuple(point.plan.method for point in points),
+    )
