@@ -1,0 +1,46 @@
+"""A portfolio that is given its recipes: what it tries, and nothing else."""
+
+import numpy as np
+
+from planner.machine import machine, op_seconds
+from planner.memory import validate
+from planner.swap.bounds import bound_of
+from planner.swap.course import one_by_one
+from planner.swap.method import Setting
+from planner.swap.orders import captured, orders
+from planner.swap.portfolio import Portfolio, ways
+from planner.swap.problem import state
+from tests.widgets.steps import real
+
+
+def setting_of(share):
+    graph = real("rnn:layers=2,hidden=256,steps=8")[1]
+    target = machine("v100-16gb")
+    seconds = op_seconds(graph, target)
+    held = sum(storage.bytes for storage in graph.storages)
+    problem = state(graph, target, int(share * held), seconds)
+    return Setting(problem, bound_of(problem), 0, one_by_one, lambda: False)
+
+
+def plans_of(method):
+    turns = iter(method.turn, None)
+    return [turn.plan for turn in turns if turn.plan is not None]
+
+
+def test_only_the_given_orders_are_tried():
+    setting = setting_of(0.1)
+    problem, first = setting.problem, captured(setting.problem)
+    assert len(list(orders(problem))) > 1
+    only = [way for way in ways(setting) if np.array_equal(way.order, first)]
+    plans = plans_of(Portfolio(setting, recipes=only))
+    assert plans
+    for plan in plans:
+        assert plan.order == tuple(first.tolist())
+        assert validate(plan, problem.graph) == []
+    free = plans_of(Portfolio(setting))
+    assert min(plan.predicted.seconds for plan in free) < min(plan.predicted.seconds for plan in plans)
+    assert min(free, key=lambda plan: plan.predicted.seconds).order != tuple(first.tolist())
+
+
+def test_without_recipes_there_is_nothing_to_try():
+    assert plans_of(Portfolio(setting_of(0.1), recipes=[])) == []
