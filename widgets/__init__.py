@@ -5,10 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_FIGURES = ("address_map", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured", "streams")
+_FIGURES = (
+    "address_map", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured", "schedule_and_pool",
+    "search_history", "streams",
+)  # fmt: skip
 _ROOMS = ("figures", "info")
+_LIVE = ("watch",)
 
-__all__ = [*_FIGURES, *_ROOMS]  # noqa: PLE0604
+__all__ = [*_FIGURES, *_LIVE, *_ROOMS]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
@@ -16,6 +20,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"widgets.{name}")
     if name in _FIGURES:
         return getattr(import_module("widgets.figures"), name)
+    if name in _LIVE:
+        return getattr(import_module("widgets.live"), name)
     raise AttributeError(f"module 'widgets' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 

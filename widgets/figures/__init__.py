@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from planner.graph import Graph
     from planner.memory import SwapPlan, Timeline
     from planner.run import RunResult
+    from planner.swap import SwapSearch
     from planner.swap.pareto import BudgetPoint
     from widgets.figures._module_rows import Svg
     from widgets.info.stays import Axis
 
-__all__ = ["address_map", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured", "streams"]
+__all__ = [
+    "address_map", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured", "schedule_and_pool",
+    "search_history", "streams",
+]  # fmt: skip
 
 
 def module_graph(graph: Graph, most_boxes: int = 20, theme: ThemeName = "light") -> Digraph | Svg:
@@ -151,3 +155,35 @@ def predicted_and_measured(plan: SwapPlan, result: RunResult, *, theme: ThemeNam
     from widgets.info.predicted_and_measured import get_predicted_and_measured
 
     return _predicted_and_measured.draw(get_predicted_and_measured(plan, result), get_theme(theme))
+
+
+def schedule_and_pool(*, theme: ThemeName = "light") -> Figure:
+    """The first figure of SwapAdvisor (ASPLOS 2020), planned anew: which schedule is best depends on the pool.
+
+    Args:
+        theme: `"light"` or `"dark"`.
+
+    Raises:
+        StowageError: the theme is unknown, or plotly is missing.
+    """
+    from widgets.figures import _schedule_and_pool
+    from widgets.info.schedule_and_pool import get_schedule_and_pool
+
+    return _schedule_and_pool.draw(get_schedule_and_pool(), get_theme(theme))
+
+
+def search_history(graph: Graph, search: SwapSearch, *, theme: ThemeName = "light") -> Figure:
+    """The best plan over the time of a search, the baselines, and what no plan exceeds.
+
+    Args:
+        graph: the step that is planned.
+        search: what `planner.swap.search_swaps` returned; it may be running.
+        theme: `"light"` or `"dark"`.
+
+    Raises:
+        StowageError: the theme is unknown, or plotly is missing.
+    """
+    from widgets.figures import _search_history
+    from widgets.info.search_history import get_search_history
+
+    return _search_history.draw(get_search_history(graph, search), get_theme(theme))

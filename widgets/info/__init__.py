@@ -8,10 +8,13 @@ from widgets.info.module_edges import Edge
 from widgets.info.module_graph import Box, ModuleGraph, get_module_graph
 from widgets.info.pareto import Pareto, get_pareto
 from widgets.info.predicted_and_measured import PredictedAndMeasured, get_predicted_and_measured
+from widgets.info.schedule_and_pool import ScheduleAndPool, get_schedule_and_pool
+from widgets.info.search_history import Found, SearchHistory, get_search_history
 from widgets.info.streams import Copy, Stall, Streams, get_streams
 
 __all__ = [
-    "AddressMap", "Box", "Copy", "Edge", "Group", "Holder", "MemoryByKind", "ModuleGraph", "Pareto",
-    "PredictedAndMeasured", "Stall", "Streams", "get_address_map", "get_holders", "get_memory_by_kind",
-    "get_module_graph", "get_pareto", "get_predicted_and_measured", "get_streams",
+    "AddressMap", "Box", "Copy", "Edge", "Found", "Group", "Holder", "MemoryByKind", "ModuleGraph", "Pareto",
+    "PredictedAndMeasured", "ScheduleAndPool", "SearchHistory", "Stall", "Streams", "get_address_map", "get_holders",
+    "get_memory_by_kind", "get_module_graph", "get_pareto", "get_predicted_and_measured", "get_schedule_and_pool",
+    "get_search_history", "get_streams",
 ]  # fmt: skip

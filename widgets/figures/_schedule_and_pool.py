@@ -1,0 +1,99 @@
+"""Four small timelines: two schedules side by side, one pool below the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from planner.graph import Phase
+from planner.swap.swapadvisor.figure_1 import Case, Span
+from widgets.figures.frame import SQUARE, framed, key, plotly, tag, value_axis
+from widgets.figures.theme import Theme
+from widgets.info.groups import Group
+from widgets.info.schedule_and_pool import ScheduleAndPool
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_LANES = {"compute": 2, "out": 1, "in": 0}
+_HEIGHT, _FOOT = 330, 24
+_COLUMNS = ((0.0, 0.48), (0.52, 1.0))
+_ROWS = ((0.57, 0.93), (0.0, 0.36))
+_THICK = 0.78
+
+
+def draw(info: ScheduleAndPool, theme: Theme) -> Figure:
+    """Draw the four cases."""
+    figure = framed(theme, "The best schedule depends on the pool", "", info.summary, _HEIGHT + _FOOT)
+    figure.update_layout(barmode="overlay")
+    for number, case in enumerate(info.cases):
+        _draw_case(figure, case, info, theme, number)
+    figure.add_annotation(
+        key(
+            theme,
+            [
+                ("op", theme.phases[Phase.BACKWARD], SQUARE),
+                ("parameter copied", theme.kinds[Group.PARAMETER], SQUARE),
+                ("activation copied", theme.kinds[Group.ACTIVATION], SQUARE),
+                ("compute waits", theme.limit, SQUARE),
+            ],
+        )
+    )
+    return figure
+
+
+def _draw_case(figure: Figure, case: Case, info: ScheduleAndPool, theme: Theme, number: int) -> None:
+    row, column = divmod(number, len(_COLUMNS))
+    suffix = "" if number == 0 else str(number + 1)
+    figure.update_layout(
+        {
+            f"xaxis{suffix}": value_axis(
+                theme, domain=_COLUMNS[column], range=[0, info.units], dtick=1, anchor=f"y{suffix}", fixedrange=True
+            ),
+            f"yaxis{suffix}": value_axis(
+                theme, domain=_ROWS[row], range=[-0.5, len(_LANES) - 0.5], anchor=f"x{suffix}", fixedrange=True,
+                showgrid=False, tickvals=list(_LANES.values()), showticklabels=column == 0,
+                ticktext=[name if name == "compute" else f"swap {name}" for name in _LANES],
+            ),
+        }
+    )  # fmt: skip
+    own = f"{case.pool}, {case.schedule}: <b>{case.units:g} units</b>"
+    best = info.best(case.pool) is case
+    figure.add_annotation(
+        tag(
+            f"{own}, the better" if best else own, theme.ink if best else theme.second,
+            xref="paper", x=_COLUMNS[column][0], xanchor="left", yref="paper", y=_ROWS[row][1], yanchor="bottom",
+            yshift=3,
+        )
+    )  # fmt: skip
+    ops = sorted((span for span in case.spans if span.stream == "compute"), key=lambda span: span.start)
+    copies = [span for span in case.spans if span.stream != "compute"]
+    waits = [Span("compute", "waits", one.stop, other.start) for one, other in pairwise(ops) if other.start > one.stop]
+    parameters = [span for span in copies if span.name.startswith("W")]
+    activations = [span for span in copies if not span.name.startswith("W")]
+    for spans, colour, ink, hatched in (
+        (ops, theme.phases[Phase.BACKWARD], theme.paper, False),
+        (parameters, theme.kinds[Group.PARAMETER], theme.on_kinds[Group.PARAMETER], False),
+        (activations, theme.kinds[Group.ACTIVATION], theme.on_kinds[Group.ACTIVATION], False),
+        (waits, theme.limit, theme.limit, True),
+    ):
+        if spans:
+            _bars(figure, spans, colour, ink, suffix, theme, hatched)
+
+
+def _bars(
+    figure: Figure, spans: Sequence[Span], colour: str, ink: str, suffix: str, theme: Theme, hatched: bool
+) -> None:
+    pattern = {"shape": "/", "size": 5, "solidity": 0.4, "fgcolor": colour, "bgcolor": theme.paper} if hatched else {}
+    figure.add_trace(
+        plotly().Bar(
+            orientation="h", y=[_LANES[span.stream] for span in spans], width=_THICK,
+            base=[span.start for span in spans], x=[span.stop - span.start for span in spans],
+            text=["" if hatched else span.name for span in spans], textposition="inside", insidetextanchor="middle",
+            textfont={"color": ink, "size": 11}, textangle=0, constraintext="none",
+            marker={"color": colour, "line": {"color": theme.paper, "width": 1.5}, "pattern": pattern},
+            hovertext=[f"<b>{span.name}</b><br>{span.start:g} to {span.stop:g}" for span in spans], hoverinfo="text",
+            xaxis=f"x{suffix}", yaxis=f"y{suffix}",
+        )
+    )  # fmt: skip

@@ -1,0 +1,94 @@
+"""The best plan over the time of a search, and at its right the baselines, both as shares of ideal speed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from widgets.figures.frame import framed, plotly, tag, value_axis
+from widgets.figures.theme import Theme, escape
+from widgets.info.search_history import SearchHistory
+from widgets.info.units import count_text, seconds_text
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_HEIGHT, _FOOT = 230, 34
+_LEFT, _RIGHT = (0.0, 0.58), (0.73, 0.985)
+#: The part of the left axis below the first plan, and above the bound.
+_UNDER, _OVER = 4.0, 2.5
+#: Percent that a bar must have to hold its label.
+_ROOM = 30
+
+
+def draw(info: SearchHistory, theme: Theme) -> Figure:
+    """Draw the curve, the bound as a line, and the bars."""
+    title = f"Search, {info.state}"
+    figure = framed(theme, title, info.name, info.summary, _HEIGHT + _FOOT)
+    bound = 100 * info.share(info.bound_seconds)
+    shares = [100 * info.share(one.step_seconds) for one in info.found]
+    low = max(0.0, min([*shares, bound]) - _UNDER)
+    figure.update_layout(
+        xaxis=value_axis(
+            theme, domain=_LEFT, range=[0, max(info.seconds, 0.1)], ticksuffix=" s", nticks=6, anchor="y", minallowed=0
+        ),
+        yaxis=value_axis(theme, range=[low, bound + _OVER], ticksuffix=" %", nticks=6, anchor="x"),
+        xaxis2=value_axis(
+            theme, domain=_RIGHT, range=[0, 100], dtick=25, ticksuffix=" %", anchor="y2", fixedrange=True
+        ),
+        yaxis2=value_axis(theme, anchor="x2", showgrid=False, fixedrange=True, autorange="reversed"),
+        bargap=0.3,
+    )
+    _draw_curve(figure, info, theme, shares)
+    _draw_bars(figure, info, theme)
+    line = {"color": theme.limit, "width": 1.5, "dash": "6px,3px"}
+    figure.add_shape(type="line", xref="x domain", x0=0, x1=1, yref="y", y0=bound, y1=bound, line=line)
+    figure.add_shape(type="line", xref="x2", x0=bound, x1=bound, yref="y2 domain", y0=0, y1=1, line=line)
+    figure.add_annotation(
+        tag(
+            f"no plan above {bound:.1f} %", theme.limit, xref="x domain", x=0.99, xanchor="right", y=bound,
+            yanchor="bottom",
+        )
+    )  # fmt: skip
+    return figure
+
+
+def _draw_curve(figure: Figure, info: SearchHistory, theme: Theme, shares: list[float]) -> None:
+    if not shares:
+        return
+    texts = [
+        f"<b>{share:.2f} %</b> of ideal speed<br>{seconds_text(one.step_seconds, 4)} a step, by {escape(one.method)}"
+        f"<br>after {seconds_text(one.seconds, 2)}, {count_text(one.evaluations, 'plan')}"
+        for one, share in zip(info.found, shares, strict=True)
+    ]
+    figure.add_trace(
+        plotly().Scatter(
+            x=[*(one.seconds for one in info.found), info.seconds], y=[*shares, shares[-1]],
+            mode="lines+markers", line={"color": theme.measured, "width": 1.8, "shape": "hv"},
+            marker={"size": [5] * len(shares) + [0], "color": theme.measured},
+            hovertext=[*texts, texts[-1]], hoverinfo="text", showlegend=False, name="best so far",
+        )
+    )  # fmt: skip
+
+
+def _draw_bars(figure: Figure, info: SearchHistory, theme: Theme) -> None:
+    """A bar for each baseline and one for the search, with a word where there is no plan."""
+    seconds = {name: value for name, value in info.baselines.items() if value is not None}
+    if info.found:
+        seconds["search"] = info.found[-1].step_seconds
+    names = [*info.baselines, "search"]
+    values = [100 * info.share(seconds[name]) if name in seconds else 0.0 for name in names]
+    high = [value > _ROOM for value in values]
+    figure.add_trace(
+        plotly().Bar(
+            orientation="h", x=values, y=names, xaxis="x2", yaxis="y2", showlegend=False,
+            marker={"color": [theme.third] * len(info.baselines) + [theme.measured], "line": {"width": 0}},
+            text=[f"{v:.1f} %" if name in seconds else "no plan" for name, v in zip(names, values, strict=True)],
+            textposition=["inside" if inside else "outside" for inside in high], textangle=0, insidetextanchor="end",
+            textfont={"color": [theme.paper if inside else theme.second for inside in high], "size": 11},
+            hovertext=[
+                f"<b>{name}</b><br>" + (f"{seconds_text(seconds[name], 4)} a step" if name in seconds else "no plan")
+                for name in names
+            ],
+            hoverinfo="text",
+        )
+    )  # fmt: skip

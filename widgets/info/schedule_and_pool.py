@@ -1,0 +1,37 @@
+"""The first figure of SwapAdvisor (ASPLOS 2020): two schedules in two pools, and that each pool has another best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.swap.swapadvisor.figure_1 import Case, figure_1
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleAndPool:
+    """The ways to run the paper's five ops, those in the same pool one after the other."""
+
+    cases: tuple[Case, ...]
+
+    @property
+    def units(self) -> float:
+        """How long the slowest takes."""
+        return max(case.units for case in self.cases)
+
+    def best(self, pool: str) -> Case:
+        """The fastest in a pool."""
+        return min((case for case in self.cases if case.pool == pool), key=lambda case: case.units)
+
+    @property
+    def summary(self) -> str:
+        """The picture in one sentence."""
+        texts = []
+        for pool in dict.fromkeys(case.pool for case in self.cases):
+            best, slowest = self.best(pool), max(case.units for case in self.cases if case.pool == pool)
+            texts.append(f"{best.schedule} in a pool of {pool}: {best.units:g} units against {slowest:g}")
+        return f"Faster is {'; but '.join(texts)}."
+
+
+def get_schedule_and_pool() -> ScheduleAndPool:
+    """Plan the four ways with the paper's swap planner."""
+    return ScheduleAndPool(figure_1())

@@ -1,0 +1,81 @@
+"""How a search for swap plans got better, beside what it has to beat and what nothing can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.graph import Graph
+from planner.swap import SwapSearch
+from widgets.info.units import count_text, seconds_text
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A new best plan: seconds into the search, evaluations so far, seconds of its step, and who found it."""
+
+    seconds: float
+    evaluations: int
+    step_seconds: float
+    method: str
+
+
+@dataclass(frozen=True)
+class SearchHistory:
+    """A search as it was at one moment.
+
+    Args:
+        name: what was captured.
+        state: `"running"`, `"paused"`, `"cancelled"`, `"done"` or `"failed"`.
+        seconds: searched so far.
+        evaluations: plans timed so far.
+        found: every new best plan, in order.
+        baselines: seconds of the step by baseline, None where it has no plan.
+        ideal_seconds: with infinite memory.
+        bound_seconds: no plan is faster.
+    """
+
+    name: str
+    state: str
+    seconds: float
+    evaluations: int
+    found: tuple[Found, ...]
+    baselines: dict[str, float | None]
+    ideal_seconds: float
+    bound_seconds: float
+
+    def share(self, step_seconds: float) -> float:
+        """A step's speed as a share of the step with infinite memory."""
+        return self.ideal_seconds / step_seconds if step_seconds else 1.0
+
+    @property
+    def best(self) -> float | None:
+        """The share of the best plan so far."""
+        return self.share(self.found[-1].step_seconds) if self.found else None
+
+    @property
+    def summary(self) -> str:
+        """The picture in one sentence."""
+        after = f"after {seconds_text(self.seconds, 2)} and {count_text(self.evaluations, 'plan')}"
+        if self.best is None:
+            return f"The search is {self.state} and has no plan yet {after}."
+        shares = [self.share(seconds) for seconds in self.baselines.values() if seconds is not None]
+        beaten = f", the best baseline {100 * max(shares):.1f} %" if shares else ""
+        return (
+            f"The best plan reaches {100 * self.best:.1f} % of the speed with infinite memory {after}{beaten}; "
+            f"no plan exceeds {100 * self.share(self.bound_seconds):.1f} %."
+        )
+
+
+def get_search_history(graph: Graph, search: SwapSearch) -> SearchHistory:
+    """Look at a search, which may be running.
+
+    Args:
+        graph: the step that is planned.
+        search: what `planner.swap.search_swaps` returned.
+    """
+    progress, points = search.progress, search.history
+    found = tuple(Found(point.seconds, point.evaluations, point.step_seconds, point.method) for point in points)
+    return SearchHistory(
+        graph.name, progress.state, max([progress.seconds, *(point.seconds for point in points)]),
+        progress.evaluations, found, search.baselines, progress.ideal_seconds, progress.bound_seconds,
+    )  # fmt: skip
