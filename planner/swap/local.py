@@ -111,7 +111,8 @@ class LocalSearch:
             return Rated(tried, None, tried.seconds)
         result = self.kitchen.pack(tried)
         over = max(1.0, result.height / self.problem.memory)
-        return Rated(tried, result, tried.seconds if over == 1.0 else best * over)
+        slower = best if np.isfinite(best) else tried.seconds
+        return Rated(tried, result, tried.seconds if over == 1.0 else slower * over)
 
     def _fits(self, one: Rated) -> bool:
         return one.tried.placed is not None or (one.packed is not None and one.packed.height <= self.problem.memory)

@@ -49,7 +49,7 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         """The recipe as plain data."""
-        arrays = {name: getattr(self, name) for name in ("order", "clock", "bias", "start")}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in ("order", "clock", "bias", "start")}
         numbers = {name: getattr(self, name) for name in ("memory", "lead", "heed", "early", "brief")}
         return numbers | {name: None if array is None else array.tolist() for name, array in arrays.items()}
 
@@ -57,7 +57,9 @@ class Recipe:
     def from_json(data: dict[str, Any]) -> Recipe:
         """The recipe that `to_json` wrote down."""
         types = {"order": np.int32, "clock": np.float64, "bias": np.float64, "start": np.bool_}
-        arrays = {name: None if data[name] is None else np.array(data[name], kind) for name, kind in types.items()}
+        arrays: dict[str, Any] = {
+            name: None if data[name] is None else np.array(data[name], kind) for name, kind in types.items()
+        }
         return Recipe(**{**data, **arrays})
 
 
