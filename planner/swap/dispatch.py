@@ -6,37 +6,8 @@ import numpy as np
 from numba import njit
 
 from planner.swap.gaps import NEVER, Gaps
+from planner.swap.heap import pop, push
 from planner.swap.problem import Flags, Ints, Seconds
-
-
-@njit(cache=True, nogil=True)
-def _push(heap: Ints, size: int, key: Ints, item: int) -> None:
-    at = size
-    while at > 0 and _before(key, item, heap[(at - 1) // 2]):
-        heap[at] = heap[(at - 1) // 2]
-        at = (at - 1) // 2
-    heap[at] = item
-
-
-@njit(cache=True, nogil=True)
-def _pop(heap: Ints, size: int, key: Ints) -> int:
-    top, last, at = heap[0], heap[size - 1], 0
-    size -= 1
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and _before(key, heap[child + 1], heap[child]):
-            child += 1
-        if not _before(key, heap[child], last):
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = last
-    return int(top)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _before(key: Ints, a: int, b: int) -> bool:
-    return key[a] < key[b] or (key[a] == key[b] and a < b)
 
 
 @njit(cache=True, nogil=True)
@@ -107,29 +78,25 @@ def dispatch_by(
             out_opened += 1
             k = out_head[out_opened]
             while k >= 0:
-                _push(out_heap, waiting_out, out_key, k)
-                waiting_out += 1
+                waiting_out = push(out_heap, waiting_out, out_key, k)
                 k = out_next[k]
         while in_opened < min(i, settled - 1):
             in_opened += 1
             k = in_head[in_opened]
             while k >= 0:
-                _push(in_heap, waiting_in, in_key, k)
-                waiting_in += 1
+                waiting_in = push(in_heap, waiting_in, in_key, k)
                 k = in_next[k]
         if op_end == np.inf and i < n and settled > i and in_left[i] == 0:
             op_end = now + seconds[i]
         began = False
         if out_now < 0 and waiting_out > 0:
-            out_now = _pop(out_heap, waiting_out, out_key)
-            waiting_out -= 1
+            out_now, waiting_out = pop(out_heap, waiting_out, out_key)
             outs[out_count] = out_now
             out_count += 1
             out_end = now + work[out_now]
             began = True
         if in_now < 0 and waiting_in > 0:
-            in_now = _pop(in_heap, waiting_in, in_key)
-            waiting_in -= 1
+            in_now, waiting_in = pop(in_heap, waiting_in, in_key)
             ins[in_count] = in_now
             in_count += 1
             in_end = now + work[in_now]

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from planner.graph import Csr
+from planner.swap.heap import pop, push
 from planner.swap.problem import Ints, Seconds
 
 
@@ -26,16 +27,15 @@ def by_key(before: Csr, after: Csr, key: Seconds) -> Ints:
     for op in range(n):
         waits[op] = before.start[op + 1] - before.start[op]
         if waits[op] == 0:
-            size = _push(heap, size, key, op)
+            size = push(heap, size, key, op)
     for i in range(n):
-        op = heap[0]
-        size = _drop(heap, size, key)
+        op, size = pop(heap, size, key)
         order[i] = op
         for k in range(start[op], start[op + 1]):
             follower = items[k]
             waits[follower] -= 1
             if waits[follower] == 0:
-                size = _push(heap, size, key, follower)
+                size = push(heap, size, key, follower)
     return order
 
 
@@ -57,34 +57,3 @@ def pull(before: Csr, position: Ints, key: Seconds, op: int, target: float) -> N
                 seen[earlier] = True
                 stack[depth] = earlier
                 depth += 1
-
-
-@njit(cache=True, nogil=True)
-def _push(heap: Ints, size: int, key: Seconds, op: int) -> int:
-    at = size
-    while at > 0 and _first(key, op, heap[(at - 1) // 2]):
-        heap[at] = heap[(at - 1) // 2]
-        at = (at - 1) // 2
-    heap[at] = op
-    return size + 1
-
-
-@njit(cache=True, nogil=True)
-def _drop(heap: Ints, size: int, key: Seconds) -> int:
-    size -= 1
-    last, at = heap[size], 0
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and _first(key, heap[child + 1], heap[child]):
-            child += 1
-        if not _first(key, heap[child], last):
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = last
-    return size
-
-
-@njit(cache=True, nogil=True)
-def _first(key: Seconds, a: int, b: int) -> bool:
-    return bool(key[a] < key[b] or (key[a] == key[b] and a < b))

@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 
 from planner.swap.gaps import NEVER, Gaps
+from planner.swap.heap import pop, push
 from planner.swap.problem import Ints, Seconds
-from planner.swap.swapadvisor.heap import pop, push
 from planner.swap.swapadvisor.pool_walk import Moves
 
 

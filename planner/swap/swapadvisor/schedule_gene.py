@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 
 from planner.graph import Csr
+from planner.swap.heap import pop, push
 from planner.swap.problem import Ints, Seconds
-from planner.swap.swapadvisor.heap import pop, push
 
 
 @njit(cache=True, nogil=True)

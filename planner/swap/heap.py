@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from numba import njit
 
-from planner.swap.problem import Ints
+from planner.swap.problem import Ints, Seconds
 
 
 @njit(cache=True, nogil=True)
-def push(heap: Ints, size: int, key: Ints, item: int) -> int:
+def push(heap: Ints, size: int, key: Ints | Seconds, item: int) -> int:
     """Add an item, whose key is `key[item]`; returns how many there are."""
     at = size
     while at > 0 and _precedes(key, item, heap[(at - 1) // 2]):
@@ -19,7 +19,7 @@ def push(heap: Ints, size: int, key: Ints, item: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def pop(heap: Ints, size: int, key: Ints) -> tuple[int, int]:
+def pop(heap: Ints, size: int, key: Ints | Seconds) -> tuple[int, int]:
     """Take the item on top; returns it and how many are left."""
     top, last, at = heap[0], heap[size - 1], 0
     size -= 1
@@ -36,5 +36,5 @@ def pop(heap: Ints, size: int, key: Ints) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _precedes(key: Ints, first: int, then: int) -> bool:
+def _precedes(key: Ints | Seconds, first: int, then: int) -> bool:
     return bool(key[first] < key[then] or (key[first] == key[then] and first < then))
