@@ -21,6 +21,7 @@ _HOME = {
     "pack": "memory",
     "plan_swaps": "swap",
     "run": "",
+    "search_swaps": "swap",
     "swap": "",
     "validate": "memory",
     "zoo": "",

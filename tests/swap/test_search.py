@@ -9,7 +9,7 @@ import pytest
 
 from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
-from planner.memory import plan_to_json, validate
+from planner.memory import lifetimes, plan_to_json, validate
 from planner.swap import compare_plans, load_search, search_swaps
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
@@ -223,11 +223,14 @@ def test_one_op_is_a_step():
     assert search_swaps(graph, machine(), 64, seconds=np.ones(1)).wait().predicted.seconds == 1
 
 
-def test_a_graph_of_sixty_thousand_ops_gets_a_plan_and_can_be_cancelled():
+def test_a_graph_of_sixty_thousand_ops_gets_a_plan():
     graph = layered(15_000, size=4096, parameters=4096)
     assert len(graph.ops) > 60_000
-    search = search_swaps(graph, machine(1e9, 1.4e9, 0.0), "60%", seconds=np.full(len(graph.ops), 3e-6), time_limit=0)
-    assert validate(search.wait(), graph) == []
+    budget = int(0.95 * lifetimes(graph).peak_bytes)
+    search = search_swaps(graph, machine(), budget, seconds=np.full(len(graph.ops), 3e-6), time_limit=0)
+    plan = search.wait()
+    assert plan.swap_outs
+    assert plan.peak_bytes <= budget
 
 
 def test_comparing_plans_finds_what_a_search_finds():
