@@ -136,7 +136,7 @@ def test_weights_that_stream_in_are_limited_by_the_link_or_by_compute(op_seconds
     graph, seconds = weights(12, 8), np.full(12, op_seconds)
     told = explain(plan_swaps(graph, SLOW, 27 * KIB, seconds=seconds), graph, SLOW, seconds)
     assert told.limit.what == what
-    assert told.limit.out_busy == 0
+    assert {fate.verdict for fate in told.fates if fate.kind == "parameter"} <= {"dropped", "kept"}
     assert (told.limit.in_busy > 0.95) == (what == "link in")
 
 
