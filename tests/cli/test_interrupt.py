@@ -13,12 +13,17 @@ import torch
 import planner
 
 
-def f(step=1):
-    if step == {step}:
+def rate(step):
+    if step + 2 == {step}:
+        signal.raise_signal(signal.SIGINT)
+    return 0.1
+
+
+def f():
+    if {step} == 1:
         signal.raise_signal(signal.SIGINT)
     return planner.TrainStep(
-        torch.nn.Linear(8, 8), torch.ones(4, 8), loss=lambda m, b: m(b).square().mean(),
-        optimizer=planner.SGD(lr=lambda step: 0.1 if f(step + 2) else 0.0),
+        torch.nn.Linear(8, 8), torch.ones(4, 8), loss=lambda m, b: m(b).square().mean(), optimizer=planner.SGD(lr=rate)
     )
 """
 
