@@ -23,7 +23,7 @@ from planner.swap.uses import Uses
 _ROOMS = 8
 #: Placing is tried to the end for steps of at most so many slots, of which a number has the bits.
 MOST_SLOTS = 60
-_NODES = 3000
+_NODES, _WORK = 3000, 2_000_000
 
 
 class Timed(NamedTuple):
@@ -100,8 +100,8 @@ def _fits(flow: Flow, facts: Facts, choices: Choices, sheet: Sheet, count: int, 
         sizes[box[r]] = facts.bytes[stays.storage[r]]
         for i in range(stays.start[r], stays.stop[r]):
             masks[box[r]] |= 1 << i
-    offsets = np.zeros(rows, np.int64)
-    return stack(masks, sizes, n, memory, _NODES, offsets) == 1
+    nodes = min(_NODES, _WORK // (1 + rows * n))
+    return stack(masks, sizes, n, memory, nodes, np.zeros(rows, np.int64)) == 1
 
 
 @njit(cache=True, nogil=True)

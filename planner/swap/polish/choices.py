@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from planner.swap.uses import uses_of
 Spans = NDArray[np.int32]
 #: Columns of `Choices.spans`.
 AWAY, RELEASE, RELOAD, OUT_RANK, IN_RANK = range(5)
+#: How finely ranks in the queues tell copies of one deadline apart.
+FINE = 64
 
 
 class Choices(NamedTuple):
@@ -24,7 +27,8 @@ class Choices(NamedTuple):
 
     Each storage with `u` uses has `u + 1` rows in `spans`, from row `uses_start[s] + s` on: the time before its first
     use, those between two uses, and the time after its last one. Columns: whether it is away then, the slots of
-    release and reload, and how much its copies' deadlines are moved in the queues, in half slots.
+    release and reload, and how much later its copies out and in come in the queues than by their deadlines, in slots
+    over `FINE`.
 
     `order` is the op in each slot; `resident[s]` says who is on the device when the step starts; `donor[op]` is the
     storage whose memory an op takes over, or -1.
@@ -121,7 +125,7 @@ def choices_of_draft(problem: Problem, draft: Draft) -> Choices:
 
 
 def choices_of_plan(problem: Problem, plan: SwapPlan) -> Choices:
-    """What a plan decides, but for its queues."""
+    """What a plan decides."""
     found = blank_choices(problem, np.array(plan.order, np.int32))
     flow, uses = problem.flow, uses_of(found.order, problem.flow)
     arriving = {copy.storage for copy in plan.swap_ins if copy.start == 0}
@@ -136,10 +140,10 @@ def choices_of_plan(problem: Problem, plan: SwapPlan) -> Choices:
         found.resident[s] = flow.held[s] and stays[0].start == 0 and s not in arriving
         if flow.held[s] and not found.resident[s]:
             found.spans[row, :3] = 1, 0, stays[0].start
-        for stay, reload in zip(stays, [stay.start for stay in stays[1:]] + [problem.ops], strict=True):
-            if stay.stop < problem.ops or not found.resident[s]:
-                at = row + np.searchsorted(slots, stay.stop)
-                found.spans[at, :3] = 1, stay.stop, reload
+        for stay, later in pairwise(stays):
+            found.spans[row + np.searchsorted(slots, stay.stop), :3] = 1, stay.stop, later.start
+        if (flow.stateful[s] and not found.resident[s]) or (flow.kept[s] and stays[-1].stop < problem.ops):
+            found.spans[row + len(slots), :3] = 1, stays[-1].stop, problem.ops
     for slot, op in enumerate(plan.order):
         made = flow.creates[op]
         for s in flow.overwrites.items[flow.overwrites.start[op] : flow.overwrites.start[op + 1]].tolist():
@@ -147,4 +151,12 @@ def choices_of_plan(problem: Problem, plan: SwapPlan) -> Choices:
                 slot, where[made][0].offset
             ):  # fmt: skip
                 found.donor[op] = s
+    outs = [(copy.storage, copy.release, copy.release) for copy in plan.swap_outs]
+    ins = [(copy.storage, copy.start, copy.use) for copy in plan.swap_ins]
+    for column, queue in ((OUT_RANK, outs), (IN_RANK, ins)):
+        key = 0
+        for s, slot, deadline in queue:
+            key = max(key + 1, FINE * deadline)
+            slots = uses.slot[uses.start[s] : uses.start[s + 1]]
+            found.spans[uses.start[s] + s + np.searchsorted(slots, slot), column] = key - FINE * deadline
     return found

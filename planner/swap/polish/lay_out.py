@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from planner.swap.gaps import NEVER, Gaps
-from planner.swap.polish.choices import AWAY, IN_RANK, OUT_RANK, RELEASE, RELOAD, Choices, Facts
+from planner.swap.polish.choices import AWAY, FINE, IN_RANK, OUT_RANK, RELEASE, RELOAD, Choices, Facts
 from planner.swap.problem import Bytes, Flags, Ints
 
 
@@ -128,8 +128,8 @@ def lay_out(facts: Facts, choices: Choices, sheet: Sheet) -> int:
                 level[opened] += size
                 level[release[k]] -= size
             opened = reload[k]
-            out_key[k] = 2 * release[k] + spans[row[k], OUT_RANK]
-            in_key[k] = min(2 * use[k], 2 * n + 2) + spans[row[k], IN_RANK] if use[k] != NEVER else NEVER
+            out_key[k] = FINE * release[k] + spans[row[k], OUT_RANK]
+            in_key[k] = FINE * min(use[k], n) + spans[row[k], IN_RANK]
         if stop >= 0:
             level[opened] += size
             level[stop] -= size

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from planner.swap.polish.choices import AWAY, OUT_RANK, RELEASE, RELOAD, Choices, Facts, Spans
+from planner.swap.polish.choices import AWAY, FINE, OUT_RANK, RELEASE, RELOAD, Choices, Facts, Spans
 from planner.swap.polish.lay_out import Sheet
 from planner.swap.problem import Ints
 
@@ -51,7 +51,7 @@ def change(facts: Facts, choices: Choices, sheet: Sheet, count: int, focus: int,
             _shift(spans, row, RELEASE, max(sheet.gaps.release[k], 0), n, chance)
     elif kind == 9 and count > 0:
         row = sheet.row[_any_gap(sheet.gaps.release, sheet.gaps.use, count, focus, chance)]
-        far = 3 if draw(chance, 2) else 2 * min(n, 16)
+        far = 2 * FINE if draw(chance, 2) else min(n, 16) * FINE
         spans[row, OUT_RANK + draw(chance, 2)] = draw(chance, 2 * far + 1) - far
     elif kind < 12:
         op = draw(chance, n)

@@ -22,11 +22,15 @@ from planner.swap.uses import uses_of
 
 NAME = "polish"
 _CHAINS = 4
-_HEATS = (0.004, 0.03, 0.012, 0.08)
-#: Work of a turn, and of all turns without a gain that end the search, in touches of storages by ops.
-_TURN, _PATIENCE = 30_000, 400_000
-_GAIN = 0.9999
+#: Of the mean time of an op, what a change for the worse may cost.
+_HEATS = (0.0, 0.03, 0.1, 0.5)
+#: So many evaluations without a gain of a tenth of a percent end the search.
+PATIENCE = 12_000
+_GAIN = 0.999
+#: Evaluations of one chain in a turn: so many, in small graphs more and in huge ones fewer, by touches of storages.
+_LEAST_TURN, _TURN, _LONG_TURN = 200, 30_000, 2_000_000
 _STEP = 0.999
+_MORE = 1.001
 _RESTARTED = 0.5  # how often a chain goes on from the best plan
 
 
@@ -52,18 +56,18 @@ class Polish:
 
     Args:
         setting: what is planned.
-        patience: evaluations without a gain after which nothing more is tried; None for what suits the graph's size.
+        patience: evaluations without a gain of a tenth of a percent after which nothing more is tried.
     """
 
-    def __init__(self, setting: Setting, patience: int | None = None) -> None:
-        self.setting, self.problem = setting, setting.problem
+    def __init__(self, setting: Setting, patience: int = PATIENCE) -> None:
+        self.setting, self.problem, self.patience = setting, setting.problem, patience
         touches = len(self.problem.flow.touches.items) + self.problem.ops
-        self.each_turn = max(50, _TURN // max(1, touches))
-        self.patience = max(8_000, _PATIENCE // max(1, touches)) if patience is None else patience
+        self.each_turn = max(1, _TURN // max(1, touches), min(_LEAST_TURN, _LONG_TURN // max(1, touches)))
         self.exact = self.problem.ops <= MOST_SLOTS
         self.facts = facts_of(self.problem)
         self.chains: list[Chain] = []
         self.best: Choices | None = None
+        self.seconds = np.inf
         self.idle, self.turns, self.goal = 0, 0, np.inf
         self.random = np.random.default_rng(setting.seed)
 
@@ -76,6 +80,9 @@ class Polish:
             self._begin()
             if not self.chains:
                 return None
+        elif best > self.seconds:  # what was found last time takes too much of the host
+            self._look_up()
+        self.seconds = best
         found = self.setting.each(lambda number: self._anneal(number, best), range(len(self.chains)))
         self.turns += 1
         evaluations = len(self.chains) * self.each_turn
@@ -87,6 +94,7 @@ class Polish:
             result = self._packed(one.choices)
             if result.height <= self.problem.memory:
                 plan, best, self.best = finish_packed(self.problem, result, NAME), one.seconds, one.choices
+                self.seconds = best
                 break
             # where packing overshoots, this chain gets that much less memory and a little less again
             one.chain.memory = aligned(self.problem, _STEP * one.chain.memory / result.height)
@@ -103,6 +111,7 @@ class Polish:
                 for one in self.chains
             ],
             "best": None if self.best is None else self.best.to_json(),
+            "seconds": self.seconds if np.isfinite(self.seconds) else None,
             "random": self.random.bit_generator.state,
             "idle": self.idle,
             "turns": self.turns,
@@ -116,6 +125,7 @@ class Polish:
             for one in memory["chains"]
         ]
         self.best = None if memory["best"] is None else Choices.from_json(self.problem, memory["best"])
+        self.seconds = np.inf if memory["seconds"] is None else memory["seconds"]
         self.random.bit_generator.state = memory["random"]
         self.idle, self.turns = memory["idle"], memory["turns"]
         self.goal = np.inf if memory["goal"] is None else memory["goal"]
@@ -124,12 +134,11 @@ class Polish:
         """Begin with the best plan and with each order's first draft."""
         problem, kitchen = self.problem, Kitchen(self.problem)
         first = {way.order.tobytes(): replace(way, early=True) for way in reversed(ways(self.setting))}
-        tried = [one for one in self.setting.each(kitchen.try_one, list(first.values())) if one is not None]
+        tried = [one for one in self.setting.each(kitchen.try_one, first.values()) if one is not None]
         tried.sort(key=lambda one: one.seconds)
         starts = [choices_of_draft(problem, one.draft) for one in tried]
-        plan = self.setting.plan()
-        if plan is not None:
-            self.best = choices_of_plan(problem, plan)
+        self._look_up()
+        if self.best is not None:
             starts.insert(0, self.best)
         seeds = self.random.integers(1, 2**62, _CHAINS) * 2 + 1
         self.chains = [
@@ -137,12 +146,16 @@ class Polish:
             for number, seed in enumerate(seeds if starts else ())
         ]
 
+    def _look_up(self) -> None:
+        plan = self.setting.plan()
+        self.best = None if plan is None else choices_of_plan(self.problem, plan)
+
     def _anneal(self, number: int, below: float) -> Found:
         chain = self.chains[number]
         best = chain.choices.copy()
         seconds = anneal(
             self.problem.flow, self.facts, chain.choices, best, chain.chance, self.each_turn, chain.memory, below,
-            _HEATS[(number + self.turns) % len(_HEATS)], self.exact,
+            _HEATS[(number + self.turns) % len(_HEATS)] / self.problem.ops, self.exact,
         )  # fmt: skip
         return Found(chain, seconds, best)
 
@@ -151,6 +164,7 @@ class Polish:
         for chain in self.chains:
             if self.random.random() < _RESTARTED and self.best is not None:
                 chain.choices = self.best.copy()
+                chain.memory = aligned(self.problem, min(1.0, _MORE * chain.memory / self.problem.memory))
 
     def _packed(self, choices: Choices) -> Packed:
         """Run choices again and look for offsets."""
