@@ -20,6 +20,9 @@ from planner.run.executor import Executor, StepRecord
 from planner.run.kept import Kept
 from planner.run.result import Done, RunResult, Stopped
 
+#: A run is not kept waiting for a better plan for longer than this.
+_PLANNING_SECONDS = 10.0
+
 Progress = Callable[[float, str], None]
 
 
@@ -119,7 +122,7 @@ def _planned(graph: Graph, budget: str | int, link: Link | None, remeasure: bool
     report(0.0, "measuring ops")
     ready = timed(graph, here, progress=report, remeasure=remeasure)
     report(0.0, "planning")
-    return plan_swaps(ready.graph, here, budget, seconds=ready.seconds, progress=report)
+    return plan_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS, progress=report)
 
 
 def _refuse_invalid(plan: SwapPlan, graph: Graph, change: str) -> None:
