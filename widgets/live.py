@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from threading import Thread
 from time import sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import ref
 
+from planner.errors import StowageError
 from planner.graph import Graph
 from planner.swap import SwapSearch
 from widgets.figures import search_history
 from widgets.figures.theme import ThemeName
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from plotly.graph_objects import Figure, FigureWidget
 
 _REFRESH = 0.5
 
 
-def watch(graph: Graph, search: SwapSearch, *, theme: ThemeName = "light") -> None:
-    """Show `search_history` and redraw it until the search ends; returns at once.
+def watch(graph: Graph, search: SwapSearch, *, theme: ThemeName = "light") -> FigureWidget:
+    """`search_history` as a plot that changes until the search ends; returns at once.
 
-    Whoever wants to stop the search calls `search.cancel()` in another cell; a search that nobody else holds on to
+    Whoever wants to stop the search calls `search.cancel()` in another cell. A search that nobody else holds on to
     ends by itself.
 
     Args:
@@ -30,26 +31,35 @@ def watch(graph: Graph, search: SwapSearch, *, theme: ThemeName = "light") -> No
         theme: `"light"` or `"dark"`.
 
     Raises:
-        StowageError: the theme is unknown, or plotly is missing.
+        StowageError: the theme is unknown, or plotly or anywidget is missing.
     """
-    from IPython.display import display
-
-    first = _shown(search_history(graph, search, theme=theme))
-    handle: Any = display(first, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    shown = _live(search_history(graph, search, theme=theme))
     watched = ref(search)
 
     def follow() -> None:
         while (now := watched()) is not None:
             running = now.progress.state == "running"
-            handle.update(_shown(search_history(graph, now, theme=theme)), raw=True)
+            fresh = search_history(graph, now, theme=theme)
             del now  # the search is not kept alive while this sleeps
+            with shown.batch_update():
+                for trace, new in zip(shown.data, fresh.data, strict=True):
+                    trace.update(new)  # in its place: a plot without traces would flash
+                shown.update_layout(fresh.layout)
             if not running:
                 return
             sleep(_REFRESH)
 
     Thread(target=follow, name="stowage-watch", daemon=True).start()
+    return shown
 
 
-def _shown(figure: Figure) -> Any:
-    """What a notebook shows of a plot; displayed as itself it would make a new place for every change."""
-    return figure._repr_mimebundle_()
+def _live(figure: Figure) -> FigureWidget:
+    """The same plot, which the notebook redraws when it is changed."""
+    from plotly.graph_objects import FigureWidget
+
+    try:
+        return FigureWidget(figure)
+    except ImportError as error:
+        raise StowageError(
+            "live plots need the package anywidget, which is missing: run `pip install anywidget`"
+        ) from error

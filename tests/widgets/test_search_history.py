@@ -1,12 +1,14 @@
-"""The picture of a search against the search itself, finished and as it goes on in a notebook."""
+"""The picture of a search against the search itself, finished and as it goes on."""
 
 import json
+import threading
+import weakref
 from typing import Any
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
+from plotly.graph_objects import FigureWidget
 
+import widgets
 from planner.machine import machine
 from planner.swap import SwapSearch, search_swaps
 from tests.widgets.steps import real
@@ -60,21 +62,31 @@ def test_a_search_that_has_just_begun_is_drawn() -> None:
     assert figure.layout.meta["summary"]
 
 
-def test_in_a_notebook_the_cell_returns_and_its_picture_follows_the_search() -> None:
-    """The kernel is real. The picture belongs to the cell that began it, whichever cell runs when it changes."""
-    cells = [
-        "import planner, widgets\n"
-        f"graph = planner.capture(planner.zoo.load('{SPEC}'))\n"
-        "search = planner.swap.search_swaps(graph, planner.machine('v100-16gb'), '60%', evaluations=40)\n"
-        "widgets.watch(graph, search)",
-        "import time, threading\n"
-        "search.wait()\n"
-        "while any(thread.name == 'stowage-watch' for thread in threading.enumerate()): time.sleep(0.05)\n"
-        "print(search.progress.evaluations)",
-    ]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
-    (picture,) = notebook.cells[0].outputs
-    layout = picture.data["application/vnd.plotly.v1+json"]["layout"]
-    assert "running" not in layout["title"]["text"]
-    assert f"{notebook.cells[1].outputs[0].text.strip()} plan" in layout["meta"]["summary"]
+def test_a_watched_search_is_drawn_until_it_ends() -> None:
+    graph = real(SPEC)[1]
+    search = search_swaps(graph, machine("v100-16gb"), "60%", evaluations=40)
+    shown = widgets.watch(graph, search)
+    search.wait()
+    followed(shown)
+    last = figures.search_history(graph, search)
+    assert shown.layout == last.layout
+    assert [list(trace.y) for trace in shown.data] == [list(trace.y) for trace in last.data]
+    assert list(shown.data[1].x) == list(last.data[1].x)
+
+
+def test_a_watched_search_that_nobody_holds_on_to_ends() -> None:
+    search = search_swaps(real(SPEC)[1], machine("v100-16gb"), "60%", time_limit=None)
+    gone = weakref.ref(search)
+    shown = widgets.watch(real(SPEC)[1], search)
+    del search
+    followed(shown)
+    assert gone() is None
+
+
+def followed(shown: FigureWidget) -> None:
+    """Wait until no thread changes a plot any more."""
+    assert shown.layout.meta["summary"]
+    for thread in threading.enumerate():
+        if thread.name == "stowage-watch":
+            thread.join(60)
+            assert not thread.is_alive()

@@ -53,8 +53,7 @@ def draw(info: SearchHistory, theme: Theme) -> Figure:
 
 
 def _draw_curve(figure: Figure, info: SearchHistory, theme: Theme, shares: list[float]) -> None:
-    if not shares:
-        return
+    """The curve, which is there but empty as long as there is no plan."""
     texts = [
         f"<b>{share:.2f} %</b> of ideal speed<br>{seconds_text(one.step_seconds, 4)} a step, by {escape(one.method)}"
         f"<br>after {seconds_text(one.seconds, 2)}, {count_text(one.evaluations, 'plan')}"
@@ -62,10 +61,10 @@ def _draw_curve(figure: Figure, info: SearchHistory, theme: Theme, shares: list[
     ]
     figure.add_trace(
         plotly().Scatter(
-            x=[*(one.seconds for one in info.found), info.seconds], y=[*shares, shares[-1]],
+            x=[*(one.seconds for one in info.found), info.seconds], y=[*shares, *shares[-1:]],
             mode="lines+markers", line={"color": theme.measured, "width": 1.8, "shape": "hv"},
             marker={"size": [5] * len(shares) + [0], "color": theme.measured},
-            hovertext=[*texts, texts[-1]], hoverinfo="text", showlegend=False, name="best so far",
+            hovertext=[*texts, *texts[-1:]], hoverinfo="text", showlegend=False, name="best so far",
         )
     )  # fmt: skip
 
