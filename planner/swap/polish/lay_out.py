@@ -84,10 +84,10 @@ def lay_out(facts: Facts, choices: Choices, sheet: Sheet) -> int:
         before = count
         if held[s] and resident[s]:
             opened, home, valid = 0, stateful[s], not updated[s]
-            if home and updated[s] and spans[a + s, AWAY] and first >= 2:
-                r = _within(spans[a + s, RELEASE], 1, first - 1)
+            if home and updated[s] and spans[a + s, AWAY] and first >= 1:
+                r = _within(spans[a + s, RELEASE], 1, first)
                 ready[count], release[count], copy[count], row[count] = -1, r, True, a + s
-                reload[count], use[count] = _within(spans[a + s, RELOAD], r + 1, first), first
+                reload[count], use[count] = _within(spans[a + s, RELOAD], r, first), first
                 count += 1
                 valid = True
         elif held[s]:
@@ -99,21 +99,26 @@ def lay_out(facts: Facts, choices: Choices, sheet: Sheet) -> int:
             v, p = slot[c], c + s
             if c > a and spans[p, AWAY]:
                 u, late = slot[c - 1], v - (gives and c == b - 1)
-                if u + 1 + home <= late:
-                    r = u + 1 if valid else _within(spans[p, RELEASE], u + 1, late - home)
+                if u + 1 <= late:
+                    r = u + 1 if valid else _within(spans[p, RELEASE], u + 1, late)
                     ready[count], release[count], copy[count], row[count] = written, r, not valid, p
-                    reload[count], use[count] = _within(spans[p, RELOAD], r + home, late), v
+                    reload[count], use[count] = _within(spans[p, RELOAD], r, late), v
                     count += 1
                     valid = True
             if writes[c]:
                 valid, written = False, v
         p, stop = b + s, n
         if home:
-            if spans[p, AWAY] and last + 2 < n:
-                r = last + 1 if valid else _within(spans[p, RELEASE], last + 1, n - 2)
+            if spans[p, AWAY] and last + 1 < n:
+                r = last + 1 if valid else _within(spans[p, RELEASE], last + 1, n - 1)
                 ready[count], release[count], copy[count], row[count] = written, r, not valid, p
-                reload[count], use[count] = _within(spans[p, RELOAD], r + 1, n - 1), n
+                reload[count], use[count] = _within(spans[p, RELOAD], r, n - 1), n
                 count += 1
+            if count == before + 1 and release[before] == reload[before]:  # it comes back to where it was at once
+                if reload[before] < min(use[before], n - 1):
+                    reload[before] += 1
+                else:
+                    count = before
         elif stateful[s] or (kept[s] and spans[p, AWAY]):
             stop = last + 1 if valid else _within(spans[p, RELEASE], last + 1, n)
             ready[count], release[count], copy[count], row[count] = written, stop, not valid, p

@@ -81,7 +81,7 @@ def _toggle(spans: Spans, row: int, slots: int, focus: int, chance: Chance) -> N
     spans[row] = 0
     if not leaves:
         return
-    how = draw(chance, 4)
+    how = draw(chance, 5)
     spans[row, AWAY] = 1
     spans[row, RELEASE], spans[row, RELOAD] = 0, slots
     if how == 1 and focus >= 0:
@@ -90,6 +90,8 @@ def _toggle(spans: Spans, row: int, slots: int, focus: int, chance: Chance) -> N
         spans[row, RELOAD] = focus + 1
     if how == 3 and focus >= 0:
         spans[row, RELEASE], spans[row, RELOAD] = focus, focus + 1
+    if how == 4 and focus >= 0:  # only to lie elsewhere
+        spans[row, RELEASE] = spans[row, RELOAD] = focus
 
 
 @njit(cache=True, nogil=True)
