@@ -12,7 +12,7 @@ from planner.errors import StowageError
 Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 #: Of so few boxes every placement is tried, within so many steps.
-_FEW, _NODES = 32, 20_000
+_FEW, _NODES = 12, 20_000
 _MOST_SEGMENTS = 62
 _STARTS = 3  # greedy orders to improve; one alone gets stuck more often
 
