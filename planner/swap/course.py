@@ -81,6 +81,8 @@ class Course:
         evaluations: how many plans were timed.
         stage: which method is at work; `len(methods)` when all are done.
         doing, share: what is being tried, and how much of it is done, from 0 to 1.
+        seconds: time spent searching.
+        least_host: bytes of the smallest host slab of all plans, also of those beyond the host budget.
     """
 
     problem: Problem
@@ -98,6 +100,7 @@ class Course:
     doing: str = "looking at the baselines"
     share: float = 0.0
     seconds: float = 0.0
+    least_host: int = 2**62
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -108,7 +111,6 @@ class Course:
         self.bound = bound_of(self.problem)
         self.methods: list[Factory] = list(METHODS[self.method])
         self.at_work: Method | None = None
-        self._least_host = 2**62
 
     @property
     def done(self) -> bool:
@@ -131,12 +133,16 @@ class Course:
         turn = self.at_work.turn()
         if turn is None:
             self.at_work, self.stage = None, self.stage + 1
-            if self.stage == len(self.methods) and self.best is None and _SPARING[0] not in self.methods:
-                self.methods += _SPARING
+            self.spare_the_host()
             return
         self.evaluations += turn.evaluations
         self.doing, self.share = turn.doing, turn.share
         self._offer(turn.plan)
+
+    def spare_the_host(self) -> None:
+        """Where all methods are through and no plan keeps to the host budget, try what needs less of it besides."""
+        if self.stage >= len(METHODS[self.method]) == len(self.methods) and self.best is None:
+            self.methods += _SPARING
 
     def setting(self) -> Setting:
         """What the methods are given; threads come and go while they are at work, so these are looked up each time."""
@@ -160,15 +166,15 @@ class Course:
             )
         raise StowageError(
             f"a host budget of {format_bytes(self.host_budget or 0)} is too small beside "
-            f"{format_bytes(self.problem.budget)} on the device; allow at least {self._least_host} bytes "
-            f"({format_bytes(self._least_host)}) of host memory, or more on the device"
+            f"{format_bytes(self.problem.budget)} on the device; allow at least {self.least_host} bytes "
+            f"({format_bytes(self.least_host)}) of host memory, or more on the device"
         )
 
     def _offer(self, plan: SwapPlan | None) -> float | None:
         """Keep a plan if it is the best; returns its time if it is within the host budget."""
         if plan is None:
             return None
-        self._least_host = min(self._least_host, plan.host_bytes)
+        self.least_host = min(self.least_host, plan.host_bytes)
         if self.host_budget is not None and plan.host_bytes > self.host_budget:
             return None
         seconds = plan.predicted.seconds

@@ -52,6 +52,7 @@ class LocalSearch:
         self.queue = [
             replace(way, memory=aligned(self.problem, share), early=True) for share in _SHARES for way in ways(setting)
         ]
+        self.untried = len(self.queue)  # of the queue, those that it began with
         self.idle, self.goal = 0, np.inf
 
     def turn(self) -> Turn | None:
@@ -60,6 +61,7 @@ class LocalSearch:
         if best <= self.setting.bound * CLOSE or self.idle >= self.patience or self.problem.ops == 0:
             return None
         batch, self.queue = self.queue[:_BATCH], self.queue[_BATCH:]
+        self.untried = max(0, self.untried - _BATCH)
         mutation = Mutation(self.problem, self.random)
         while self.elite and len(batch) < _BATCH:
             batch.append(mutation.child(self._parent(), self._parent()))
@@ -82,7 +84,8 @@ class LocalSearch:
         """The best recipes, what is still to be tried, and the state of chance."""
         return {
             "elite": [one.tried.recipe.to_json() for one in self.elite],
-            "queue": len(self.queue),
+            "untried": self.untried,
+            "queue": [recipe.to_json() for recipe in self.queue[self.untried :]],
             "random": self.random.bit_generator.state,
             "idle": self.idle,
             "goal": self.goal if np.isfinite(self.goal) else None,
@@ -95,7 +98,9 @@ class LocalSearch:
         self.elite = [
             Rated(one, None, rate) for one, rate in zip(tried, memory["rates"], strict=True) if one is not None
         ]
-        self.queue = self.queue[len(self.queue) - memory["queue"] :]
+        self.queue = self.queue[len(self.queue) - memory["untried"] :]
+        self.queue += [Recipe.from_json(data) for data in memory["queue"]]
+        self.untried = memory["untried"]
         self.random.bit_generator.state = memory["random"]
         self.idle = memory["idle"]
         self.goal = np.inf if memory["goal"] is None else memory["goal"]

@@ -100,8 +100,7 @@ class Portfolio:
         """All recipes by the ideal clock, then the fastest ones again with the times that came of it."""
         for first in range(0, len(recipes), _BATCH):
             yield recipes[first : first + _BATCH]
-        lazy = sorted((one for one in found if not one.recipe.early), key=_seconds)
-        again = sorted(found, key=_seconds)[:_REPLANNED] or lazy
+        again = sorted(found, key=_seconds)[:_REPLANNED]
         yield [replace(one.recipe, early=False, clock=one.timing.clock) for one in again]
 
     def _try(self, recipes: Sequence[Recipe]) -> list[Tried]:

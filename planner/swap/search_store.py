@@ -42,6 +42,7 @@ def write_course(course: Course, path: str | Path) -> None:
         "stage": course.stage,
         "evaluations": course.evaluations,
         "seconds": course.seconds,
+        "least_host": course.least_host,
         "baselines": course.baselines,
         "history": [[point.seconds, point.evaluations, point.step_seconds, point.method] for point in course.history],
         "best": None if course.best is None else json.loads(plan_to_json(course.best)),
@@ -72,11 +73,14 @@ def read_course(path: str | Path, graph: Graph, machine: Machine, seconds: Secon
         )
     course = Course(problem, data["host_budget"], data["method"], data["seed"])
     course.stage, course.evaluations, course.seconds = data["stage"], data["evaluations"], data["seconds"]
+    course.least_host = data["least_host"]
     course.baselines, course.history = data["baselines"], [Point(*point) for point in data["history"]]
     if data["best"] is not None:
         course.best = plan_from_json(json.dumps(data["best"]))
         if problems := validate(course.best, graph):
             raise StowageError(f"the plan in {path} is wrong: {problems[0]}; begin a new search")
+    if course.stage:
+        course.spare_the_host()
     if data["memory"] is not None and course.stage < len(course.methods):
         course.at_work = course.methods[course.stage](course.setting())
         course.at_work.recall(data["memory"])

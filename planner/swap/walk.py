@@ -63,7 +63,8 @@ def walk(
     n, m = order.shape[0], sizes.shape[0]
     total = clock[n]
     width = open_calendar(clock, incoming)
-    open_calendar(clock, outgoing)
+    if heed:
+        open_calendar(clock, outgoing)
     clear(listed)
     used = 0
     count = open_step(route, resident, False, gaps, desk, width)

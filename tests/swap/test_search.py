@@ -80,6 +80,35 @@ def test_a_search_that_was_stopped_and_gone_on_with_is_as_if_it_never_stopped(me
         assert plan_to_json(again) == expected
 
 
+def test_the_middle_of_the_local_search_can_be_kept(tmp_path):
+    options = {"seed": 3, "time_limit": None}
+    graph, whole = request(evaluations=440, **options)
+    expected = plan_to_json(whole.wait())
+    _, parts = request(evaluations=300, **options)
+    parts.wait()
+    assert parts.progress.doing == "changing the best plans"
+    parts.save(tmp_path / "search.json")
+    loaded = load_search(
+        tmp_path / "search.json", graph, machine(1e9, 1.4e9, 0.0), seconds=np.full(len(graph.ops), 3e-5),
+        time_limit=None, evaluations=440 - parts.progress.evaluations,
+    )  # fmt: skip
+    assert plan_to_json(loaded.wait()) == expected
+    assert loaded.progress.evaluations == whole.progress.evaluations
+
+
+def test_a_host_budget_that_was_too_small_still_is_when_the_search_is_loaded(tmp_path):
+    graph, search = request(host_budget=1)
+    with pytest.raises(StowageError) as first:
+        search.wait()
+    search.save(tmp_path / "search.json")
+    loaded = load_search(
+        tmp_path / "search.json", graph, machine(1e9, 1.4e9, 0.0), seconds=np.full(len(graph.ops), 3e-5)
+    )
+    with pytest.raises(StowageError) as again:
+        loaded.wait()
+    assert str(again.value) == str(first.value)
+
+
 def test_cancelling_takes_effect_within_a_second_and_twice_is_once():
     _, search = request(method="swapadvisor", time_limit=None)  # this one has no end of its own
     while search.best is None:
