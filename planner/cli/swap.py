@@ -146,9 +146,9 @@ def _watch(search: SwapSearch, seconds: float, report: Report) -> tuple[SwapPlan
 
 def _facts(search: SwapSearch, plan: SwapPlan, ready: Timed, device: Machine, stopped: bool) -> dict[str, Any]:
     """What is known about a plan, by the names that programs read."""
-    from planner.memory import step_peak
     from planner.swap.order_bound import order_bound
     from planner.swap.portfolio import CLOSE
+    from planner.swap.request import peak_of
 
     done, step = search.progress, plan.predicted.seconds
     bound, sizes = min(done.bound_seconds, step), [storage.bytes for storage in ready.graph.storages]
@@ -157,7 +157,7 @@ def _facts(search: SwapSearch, plan: SwapPlan, ready: Timed, device: Machine, st
         limit = 0.0 if stopped else _BOUND_SECONDS
         of_order = order_bound(ready.graph, device, plan.budget_bytes, ready.seconds, plan.order, time_limit=limit)
     return {
-        "step_peak_bytes": step_peak(ready.graph, plan.alignment),
+        "step_peak_bytes": peak_of(ready.graph, plan.alignment),
         "budget_bytes": plan.budget_bytes,
         "peak_bytes": plan.peak_bytes,
         "host_bytes": plan.host_bytes,
