@@ -1,0 +1,5 @@
+// graph
+export function graphPanel(section, { store }) {
+  section.textContent = 'graph';
+  return () => store;
+}

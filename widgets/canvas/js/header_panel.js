@@ -1,0 +1,5 @@
+// header
+export function headerPanel(section, { store }) {
+  section.textContent = 'header';
+  return () => store;
+}

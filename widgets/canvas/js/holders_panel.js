@@ -1,0 +1,5 @@
+// holders
+export function holdersPanel(section, { store }) {
+  section.textContent = 'holders';
+  return () => store;
+}

@@ -1,0 +1,25 @@
+// What a notebook calls to show a widget: one store, fed by the widget's messages, and the panels it asks for.
+import { asking, receive } from './receive.js';
+import { Store } from './store.js';
+import { mount } from './workbench.js';
+
+function render({ model, el }) {
+  const store = new Store({ link: model.get('link') });
+  const { ask, heard, close: stopWaiting } = asking(store, request => model.send(request));
+  store.ask = ask;
+  const onMessage = (content, buffers) => {
+    if (content.kind === 'heard') heard(content.number);
+    else receive(store, content, buffers);
+  };
+  model.on('msg:custom', onMessage);
+  const close = mount(el, store, model.get('panels'));
+  ask({ do: 'ready' });
+  return () => {
+    model.off('msg:custom', onMessage);
+    stopWaiting();
+    close();
+    store.close();
+  };
+}
+
+export default { render };

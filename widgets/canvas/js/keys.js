@@ -1,0 +1,2 @@
+// keys
+export function attachKeys({ store }) { return () => store; }

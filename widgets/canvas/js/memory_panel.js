@@ -1,0 +1,5 @@
+// memory
+export function memoryPanel(section, { store }) {
+  section.textContent = 'memory';
+  return () => store;
+}

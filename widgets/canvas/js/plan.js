@@ -1,0 +1,95 @@
+// A plan as it is drawn: when each op runs, who lies where from when to when, and the bytes over time that follow.
+import { KINDS } from './kinds.js';
+import { grouped } from './scene.js';
+
+export class Plan {
+  // `message`: of kind `plan`, columns unpacked; `scene`: the step it is for.
+  constructor(message, scene) {
+    Object.assign(this, message);
+    this.scene = scene;
+    this.slots = this.order.length;
+    this.slot_ = new Int32Array(scene.ops);
+    this.order.forEach((op, slot) => { this.slot_[op] = slot; });
+    this.stays_ = grouped(scene.storages, this.stay_storage.length, stay => [this.stay_storage[stay]]);
+    this.curve = byteCurve(this, scene);
+    this.peak = this.findPeak();
+  }
+
+  slotOf(op) { return this.slot_[op]; }
+  startOf(op) { return this.op_start[this.slot_[op]]; }
+  stopOf(op) { return this.op_stop[this.slot_[op]]; }
+  secondsOf(op) { const slot = this.slot_[op]; return this.op_stop[slot] - this.op_start[slot]; }
+  // Positions in the stay columns, ascending in time.
+  stays(storage) { return this.stays_.of(storage); }
+
+  // The slot that runs at a time, or was the last to run.
+  slotAt(seconds) {
+    let low = 0;
+    let high = this.slots;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.op_start[middle] <= seconds) low = middle + 1; else high = middle;
+    }
+    return Math.max(0, low - 1);
+  }
+  opAt(seconds) { return this.order[this.slotAt(seconds)]; }
+
+  // Time that a storage spends off the device between its stays.
+  awaySeconds(storage) {
+    const stays = this.stays(storage);
+    let away = 0;
+    for (let k = 1; k < stays.length; k++) away += Math.max(0, this.stay_start[stays[k]] - this.stay_stop[stays[k - 1]]);
+    return away;
+  }
+
+  findPeak() {
+    const { times, total } = this.curve;
+    let at = 0;
+    for (let i = 1; i < total.length; i++) if (total[i] > total[at]) at = i;
+    const seconds = times.length ? times[at] : 0;
+    return { at, bytes: times.length ? total[at] : 0, seconds, op: this.slots ? this.opAt(seconds) : -1 };
+  }
+
+  // Stays at a time, as positions in the stay columns.
+  present(seconds) {
+    const found = [];
+    for (let k = 0; k < this.stay_start.length; k++) {
+      if (this.stay_start[k] <= seconds && this.stay_stop[k] > seconds) found.push(k);
+    }
+    return found;
+  }
+
+  // Bytes of each kind at a time.
+  bytesAt(seconds) {
+    const { times, byKind } = this.curve;
+    let low = 0;
+    let high = times.length;
+    while (low < high) { const m = (low + high) >> 1; if (times[m] <= seconds) low = m + 1; else high = m; }
+    const at = Math.max(0, low - 1);
+    return byKind.map((sums, kind) => (times.length ? sums[at] - (kind ? byKind[kind - 1][at] : 0) : 0));
+  }
+}
+
+// Bytes on the device over time: `times` ascending, `byKind[k]` the sum of kinds 0 to k from then on, `total` of all.
+function byteCurve(plan, scene) {
+  const count = plan.stay_start.length;
+  const marks = new Float64Array(2 * count);
+  for (let k = 0; k < count; k++) { marks[2 * k] = plan.stay_start[k]; marks[2 * k + 1] = plan.stay_stop[k]; }
+  const order = Uint32Array.from({ length: 2 * count }, (_, i) => i).sort((a, b) => marks[a] - marks[b]);
+  const times = [];
+  const sums = KINDS.map(() => []);
+  const held = new Float64Array(KINDS.length);
+  for (let i = 0; i < order.length;) {
+    const time = marks[order[i]];
+    for (; i < order.length && marks[order[i]] === time; i++) {
+      const stay = order[i] >> 1;
+      const storage = plan.stay_storage[stay];
+      held[scene.storage_kind[storage]] += (order[i] & 1 ? -1 : 1) * scene.storage_bytes[storage];
+    }
+    times.push(time);
+    let sum = 0;
+    for (let kind = 0; kind < KINDS.length; kind++) { sum += held[kind]; sums[kind].push(sum); }
+  }
+  const byKind = sums.map(list => Float64Array.from(list));
+  return { times: Float64Array.from(times), byKind, total: byKind[KINDS.length - 1] };
+}

@@ -1,0 +1,50 @@
+// Messages from Python become the store's state; requests go back, and one that nobody hears says so.
+import { unpack } from './columns.js';
+import { Plan } from './plan.js';
+import { Scene } from './scene.js';
+
+const PATIENCE = 4000; // milliseconds until a kernel that does not answer is said to be away
+
+const RECEIVED = {
+  graph: (store, message) => {
+    store.set({ graph: new Scene(message), plan: null, selection: null, hover: null, loading: null, refused: null });
+  },
+  plan: (store, message) => store.set({ plan: new Plan(message, store.graph) }),
+  budget: (store, message) => store.set({ budget: message, budget_bytes: message.budget_bytes }),
+  notice: (store, message) => store.set({ notice: message }),
+  exported: (store, message, buffers) => save(message, buffers[0]),
+};
+const PLAIN = ['loading', 'refused', 'machine', 'samples', 'search', 'front', 'compare', 'run'];
+for (const kind of PLAIN) RECEIVED[kind] = (store, message) => store.set({ [kind]: message });
+
+// Take a message as Python sent it.
+export function receive(store, content, buffers = []) {
+  if (store.offline) store.set({ offline: false });
+  RECEIVED[content.kind]?.(store, content.kind === 'exported' ? content : unpack(content, buffers), buffers);
+}
+
+// A function that sends requests by `send(content)`; `heard(number)` is to be called when Python says that it heard one.
+export function asking(store, send) {
+  const waiting = new Map();
+  let number = 0;
+  const ask = request => {
+    number += 1;
+    waiting.set(number, setTimeout(() => store.set({ offline: true }), PATIENCE));
+    try { send({ ...request, number }); } catch { store.set({ offline: true }); }
+  };
+  const heard = which => {
+    clearTimeout(waiting.get(which));
+    waiting.delete(which);
+  };
+  const close = () => { for (const timer of waiting.values()) clearTimeout(timer); };
+  return { ask, heard, close };
+}
+
+// Let the browser keep a file.
+export function save({ filename, mime }, data) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([data], { type: mime }));
+  link.download = filename;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}

@@ -1,0 +1,5 @@
+// run
+export function runPanel(section, { store }) {
+  section.textContent = 'run';
+  return () => store;
+}

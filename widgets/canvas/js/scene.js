@@ -1,0 +1,73 @@
+// The captured step: ops, storages and modules as columns, with the lists that follow from them.
+import { KINDS } from './kinds.js';
+
+export class Scene {
+  // `message`: of kind `graph`, columns unpacked.
+  constructor(message) {
+    Object.assign(this, message);
+    this.ops = this.op_target.length;
+    this.storages = this.storage_kind.length;
+    this.modules = this.module_labels.length;
+    this.uses_ = grouped(this.storages, this.ops, op => this.touches(op));
+    this.children_ = grouped(this.modules, this.modules, m => (this.module_parent[m] < 0 ? [] : [this.module_parent[m]]));
+    this.ownOps = grouped(this.modules, this.ops, op => [this.op_module[op]]);
+    this.ownStorages = grouped(this.modules, this.storages, s => [this.storage_module[s]]);
+    this.forwardOps = this.op_phase.reduce((n, phase) => n + (phase === 0), 0);
+  }
+
+  // Storages that an op reads, writes or works in; those that it reads come first.
+  touches(op) { return this.op_touch.subarray(this.op_touch_start[op], this.op_touch_start[op + 1]); }
+  reads(op) { const a = this.op_touch_start[op]; return this.op_touch.subarray(a, a + this.op_read_count[op]); }
+  writes(op) { return this.op_touch.subarray(this.op_touch_start[op] + this.op_read_count[op], this.op_touch_start[op + 1]); }
+  // Ops that touch a storage, in captured order.
+  uses(storage) { return this.uses_.of(storage); }
+  children(module) { return this.children_.of(module); }
+
+  targetOf(op) { return this.targets[this.op_target[op]]; }
+  // `aten.convolution.default` as `convolution`.
+  shortTarget(op) { return this.targetOf(op).replace(/^(aten|planner)\./, '').replace(/\.default$/, ''); }
+  opName(op) { return this.module_paths[this.op_module[op]] || this.shortTarget(op); }
+  storageName(storage) { return this.storage_names[storage]; }
+  kindOf(storage) { return this.storage_kind[storage]; }
+  kindName(storage) { return KINDS[this.storage_kind[storage]]; }
+  bytesOf(storage) { return this.storage_bytes[storage]; }
+  path(module) { return this.module_paths[module] || this.name; }
+  parentOf(module) { return this.module_parent[module]; }
+
+  // Modules come parents first, so what lies below a module follows it: is `module` inside `above`, or the same?
+  inside(module, above) {
+    while (module > above) module = this.module_parent[module];
+    return module === above;
+  }
+
+  // Ops of a module and of everything below it, ascending.
+  moduleOps(module) { return this.gathered(module, this.ownOps); }
+  moduleStorages(module) { return this.gathered(module, this.ownStorages); }
+  gathered(module, lists) {
+    const found = [];
+    const pending = [module];
+    while (pending.length) {
+      const m = pending.pop();
+      for (const x of lists.of(m)) found.push(x);
+      pending.push(...this.children(m));
+    }
+    return found.sort((a, b) => a - b);
+  }
+
+  // The part of the model just below the root that a module belongs to; the root for its own ops.
+  stageOf(module) {
+    while (module > 0 && this.module_parent[module] > 0) module = this.module_parent[module];
+    return module;
+  }
+}
+
+// Lists of numbers by key, in two arrays: `keysOf(i)` names the keys under which `i` is listed.
+export function grouped(keys, items, keysOf) {
+  const start = new Int32Array(keys + 1);
+  for (let i = 0; i < items; i++) for (const key of keysOf(i)) start[key + 1]++;
+  for (let key = 0; key < keys; key++) start[key + 1] += start[key];
+  const item = new Int32Array(start[keys]);
+  const next = start.slice();
+  for (let i = 0; i < items; i++) for (const key of keysOf(i)) item[next[key]++] = i;
+  return { of: key => item.subarray(start[key], start[key + 1]) };
+}

@@ -1,0 +1,5 @@
+// search
+export function searchPanel(section, { store }) {
+  section.textContent = 'search';
+  return () => store;
+}

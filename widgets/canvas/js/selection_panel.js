@@ -1,0 +1,5 @@
+// selection
+export function selectionPanel(section, { store }) {
+  section.textContent = 'selection';
+  return () => store;
+}

@@ -1,0 +1,2 @@
+// states
+export function attachStates({ store }) { return () => store; }

@@ -1,0 +1,5 @@
+// streams
+export function streamsPanel(section, { store }) {
+  section.textContent = 'streams';
+  return () => store;
+}

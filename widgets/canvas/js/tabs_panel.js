@@ -1,0 +1,5 @@
+// tabs
+export function tabsPanel(section, { store }) {
+  section.textContent = 'tabs';
+  return () => store;
+}

@@ -1,0 +1,62 @@
+// Colours from the style sheet, read once per theme, and the patterns made of them.
+import { KINDS, PHASES } from './kinds.js';
+
+const NAMES = {
+  ink: 'ink', second: 'ink2', third: 'ink3', panel: 'panel', sunken: 'sunken', line: 'line', strong: 'line-strong',
+  accent: 'accent', limit: 'limit', limitSoft: 'limit-soft', grid: 'grid', rampLow: 'ramp0', rampHigh: 'ramp1', font: 'font',
+};
+const RAMP = 33;
+
+// Colours by element, because two widgets in a page may have different themes.
+const known = new WeakMap();
+
+export function colours(element) {
+  const root = element.closest('.sw') || element;
+  let found = known.get(root);
+  if (!found) known.set(root, found = read(root));
+  return found;
+}
+
+export function forgetColours(element) { known.delete(element.closest('.sw') || element); }
+
+// A colour of the ramp from little (0) to much (1).
+export const shade = (c, share) => c.ramp[Math.max(0, Math.min(RAMP - 1, Math.round(share * (RAMP - 1))))];
+
+function read(root) {
+  const style = getComputedStyle(root);
+  const value = name => style.getPropertyValue('--sw-' + name).trim();
+  const c = Object.fromEntries(Object.entries(NAMES).map(([key, name]) => [key, value(name)]));
+  c.kind = KINDS.map(kind => value(kind.replace('_', '-')));
+  c.onKind = KINDS.map(kind => value('on-' + kind.replace('_', '-')));
+  c.phase = PHASES.map(phase => value('phase-' + phase));
+  const [low, high] = [rgb(c.rampLow), rgb(c.rampHigh)];
+  c.ramp = Array.from({ length: RAMP }, (_, i) =>
+    `rgb(${low.map((x, k) => Math.round(x + (high[k] - x) * i / (RAMP - 1))).join()})`);
+  const hatches = new Map();
+  c.hatch = (width, colour, size = 6) => {
+    const key = [width, colour, size].join();
+    if (!hatches.has(key)) hatches.set(key, hatch(width, colour, size));
+    return hatches.get(key);
+  };
+  return c;
+}
+
+function rgb(colour) {
+  const g = document.createElement('canvas').getContext('2d');
+  g.fillStyle = colour;
+  return [1, 3, 5].map(i => parseInt(g.fillStyle.slice(i, i + 2), 16) || 0);
+}
+
+function hatch(width, colour, size) {
+  const tile = document.createElement('canvas');
+  tile.width = tile.height = size;
+  const g = tile.getContext('2d');
+  g.strokeStyle = colour;
+  g.lineWidth = width;
+  g.beginPath();
+  for (const shift of [-size, 0, size]) { g.moveTo(shift - 1, size + 1); g.lineTo(shift + size + 1, -1); }
+  g.stroke();
+  const pattern = g.createPattern(tile, 'repeat');
+  Object.assign(pattern, { hatch: { width, colour, size } }); // what a drawing to SVG needs to know
+  return pattern;
+}

@@ -1,0 +1,29 @@
+// The one tooltip of a widget: a name, exact numbers and sometimes what a click would do.
+import { escape } from './units.js';
+
+function element(host) {
+  const root = host.closest('.sw');
+  let tip = root.querySelector(':scope > .sw-tip');
+  if (!tip) {
+    tip = root.appendChild(document.createElement('div'));
+    tip.className = 'sw-tip';
+    tip.setAttribute('role', 'tooltip');
+    tip.hidden = true;
+  }
+  return tip;
+}
+
+// `rows`: pairs of text; a third entry is a colour that is shown before the first.
+export function showTip(event, host, title, rows, foot = '') {
+  const tip = element(host);
+  const row = ([name, value, swatch]) =>
+    `<dt>${swatch ? `<i class="k" style="background:${swatch}"></i> ` : ''}${escape(name)}</dt><dd>${escape(value)}</dd>`;
+  tip.innerHTML = `<b>${escape(title)}</b><dl>${rows.map(row).join('')}</dl>${foot ? `<p>${escape(foot)}</p>` : ''}`;
+  tip.hidden = false;
+  const { offsetWidth: width, offsetHeight: height } = tip;
+  const below = event.clientY + 16 + height <= innerHeight;
+  tip.style.left = Math.max(4, Math.min(innerWidth - width - 6, event.clientX + 14)) + 'px';
+  tip.style.top = (below ? event.clientY + 16 : Math.max(4, event.clientY - height - 10)) + 'px';
+}
+
+export function hideTip(host) { element(host).hidden = true; }

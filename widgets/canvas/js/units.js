@@ -1,0 +1,52 @@
+// Numbers as a reader wants them: never without a unit, digits grouped by narrow spaces.
+export const KiB = 1024;
+export const MiB = 1024 ** 2;
+export const GiB = 1024 ** 3;
+
+const group = text => text.replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
+
+export const countText = n => group(Math.round(n).toString());
+
+export function gibText(bytes, digits = 2) {
+  return (bytes / GiB).toFixed(digits) + ' GiB';
+}
+
+// The unit follows the size: 12 B, 3.1 KiB, 2.4 MiB, 1.20 GiB.
+export function bytesText(bytes) {
+  const size = Math.abs(bytes);
+  if (size >= 0.1 * GiB) return gibText(bytes);
+  if (size >= MiB) return (bytes / MiB).toFixed(1) + ' MiB';
+  if (size >= KiB) return (bytes / KiB).toFixed(1) + ' KiB';
+  return Math.round(bytes) + ' B';
+}
+
+// One unit for both ends of a range, so that they can be compared at a glance.
+export function bytesUnit(largest) {
+  if (largest >= 0.5 * GiB) return { name: 'GiB', size: GiB };
+  if (largest >= 0.5 * MiB) return { name: 'MiB', size: MiB };
+  return largest >= KiB ? { name: 'KiB', size: KiB } : { name: 'B', size: 1 };
+}
+
+export function secondsText(seconds, digits = 2) {
+  const size = Math.abs(seconds);
+  if (size >= 1 || size === 0) return seconds.toFixed(size ? digits : 0) + ' s';
+  if (size >= 1e-3) return (seconds * 1e3).toFixed(1) + ' ms';
+  return (seconds * 1e6).toFixed(size >= 1e-5 ? 0 : 1) + ' µs';
+}
+
+export function percentText(share, digits = 1) {
+  return (100 * share).toFixed(digits) + ' %';
+}
+
+// With its sign, for differences: +6.6 %, −1.0 %.
+export function changeText(share) {
+  return (share >= 0 ? '+' : '−') + percentText(Math.abs(share));
+}
+
+// `1 op`, `1 500 ops`.
+export const plural = (n, noun) => `${countText(n)} ${noun}${n === 1 ? '' : 's'}`;
+
+// Text from a model may hold anything; it is shown, never read as HTML.
+export function escape(text) {
+  return String(text).replace(/[&<>"']/g, c => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[c]);
+}

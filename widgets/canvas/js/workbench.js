@@ -1,0 +1,80 @@
+// The frame: one section per panel that is asked for, one time axis, the keys, the theme, and what is shown instead of
+// panels while there is no graph.
+import { attachKeys } from './keys.js';
+import { graphPanel } from './graph_panel.js';
+import { headerPanel } from './header_panel.js';
+import { holdersPanel } from './holders_panel.js';
+import { memoryPanel } from './memory_panel.js';
+import { runPanel } from './run_panel.js';
+import { searchPanel } from './search_panel.js';
+import { selectionPanel } from './selection_panel.js';
+import { attachStates } from './states.js';
+import { streamsPanel } from './streams_panel.js';
+import { tabsPanel } from './tabs_panel.js';
+import { forgetColours } from './theme.js';
+import { TimeAxis } from './time_axis.js';
+
+// Panel by name, in reading order: its label and what fills its section. Search and run share a section when both are there.
+const PANELS = {
+  header: ['Step, budget and verdict', headerPanel],
+  graph: ['Graph', graphPanel],
+  holders: ['Who holds memory', holdersPanel],
+  memory: ['Memory', memoryPanel],
+  streams: ['Streams', streamsPanel],
+  selection: ['Selection', selectionPanel],
+  search: ['Search', searchPanel],
+  run: ['Run', runPanel],
+};
+const THEMED = ['data-jp-theme-light', 'data-jp-theme-name', 'class', 'theme'];
+
+// Build the panels into `el`; returns what takes them away. Every panel gets `bench`: root, store and time axis.
+export function mount(el, store, panels) {
+  const root = el.appendChild(document.createElement('div'));
+  root.className = 'sw';
+  root.dataset.panels = panels.length > 1 ? 'many' : 'one';
+  const bench = { root, store, axis: new TimeAxis() };
+  const closing = [watchTheme(bench), followPlan(bench), attachStates(bench)];
+  const grid = root.appendChild(document.createElement('div'));
+  grid.className = 'sw-grid';
+  for (const [name, label, fill] of sections(panels)) {
+    const section = grid.appendChild(document.createElement('section'));
+    section.className = `sw-panel sw-${name}`;
+    section.setAttribute('aria-label', label);
+    closing.push(fill(section, bench));
+  }
+  closing.push(attachKeys(bench));
+  return () => {
+    for (const close of closing) close?.();
+    for (const host of root.querySelectorAll('.plot')) host.plot?.close();
+    root.remove();
+  };
+}
+
+function sections(panels) {
+  const wanted = Object.entries(PANELS).filter(([name]) => panels.includes(name));
+  const both = panels.includes('search') && panels.includes('run');
+  const list = wanted.map(([name, [label, fill]]) => [name, label, fill]);
+  if (!both) return list;
+  return [...list.filter(([name]) => name !== 'search' && name !== 'run'), ['bottom', 'Search and run', tabsPanel]];
+}
+
+// The axis follows the plan and the unit; the panels follow the axis.
+function followPlan({ store, axis }) {
+  const stops = [
+    store.on(['plan'], () => { if (store.plan) axis.setPlan(store.plan); }),
+    store.on(['unit'], () => axis.setUnit(store.unit)),
+  ];
+  return () => stops.forEach(stop => stop());
+}
+
+// A notebook says by attributes of its body, other places by those of the document, that its colours have changed.
+function watchTheme({ root, store }) {
+  const renew = () => { forgetColours(root); store.set({ theme: store.theme + 1 }); };
+  const observer = new MutationObserver(renew);
+  for (const element of [document.body, document.documentElement]) {
+    observer.observe(element, { attributes: true, attributeFilter: THEMED });
+  }
+  const scheme = window.matchMedia('(prefers-color-scheme: dark)');
+  scheme.addEventListener('change', renew);
+  return () => { observer.disconnect(); scheme.removeEventListener('change', renew); };
+}
