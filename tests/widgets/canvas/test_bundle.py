@@ -1,0 +1,70 @@
+"""The one script and the one style sheet that a browser is given."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from planner.errors import StowageError
+from widgets.canvas import bundle
+
+ROOT = Path(bundle.__file__).parent
+MODULES = sorted((ROOT / "js").glob("*.js"))
+MOST_BYTES = 200 * 1024
+
+
+def test_it_exports_what_a_widget_needs_and_imports_nothing() -> None:
+    script = bundle.script()
+    assert "export default { render };" in script
+    assert not re.search(r"^import\b", script, re.MULTILINE)
+    assert not re.search(r"^export (?!default)", script, re.MULTILINE)
+
+
+def test_every_module_is_in_it_once() -> None:
+    script = bundle.script()
+    for path in MODULES:
+        wrapped = script.count(f"const module_{path.stem} = ")
+        assert wrapped == (0 if path.stem == "index" else 1), f"{path.name}: nothing imports it, or it is there twice"
+
+
+def test_script_and_style_together_are_small() -> None:
+    assert len(bundle.script().encode()) + len(bundle.style().encode()) <= MOST_BYTES
+
+
+def test_nothing_is_loaded_from_a_network() -> None:
+    text = bundle.script() + bundle.style()
+    found = re.findall(
+        r"""https?://[^\s'"`)]+|@import|\burl\((?!['"]?data:)|\bfetch\(|XMLHttpRequest|WebSocket""", text
+    )
+    assert set(found) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}  # names, not addresses
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_a_module_says_what_it_is_about_in_lines_one_can_read(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert lines[0].startswith("// ")
+    assert max(map(len, lines)) <= 120
+    assert len(lines) <= 300
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"index": "import { a } from './a.js';\n", "a": "import { b } from './b.js';\nexport const a = 1;\n",
+          "b": "import { a } from './a.js';\nexport const b = 2;\n"}, "a -> b -> a import each other"),
+        ({"index": "import { a } from './gone.js';\n"}, "no browser module gone.js"),
+        ({"index": "import { a } from './a.js';\n", "a": "import x from 'https://else.where/x.js';\nexport const a = 1;\n"},
+         "a.js has a line that cannot be joined"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_joined_is_refused_in_a_sentence(
+    files: dict[str, str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "js").mkdir()
+    for name, text in files.items():
+        (tmp_path / "js" / f"{name}.js").write_text(text)
+    monkeypatch.setattr(bundle, "_HERE", tmp_path)
+    bundle.script.cache_clear()
+    with pytest.raises(StowageError, match=sentence):
+        bundle.script()
+    bundle.script.cache_clear()
