@@ -36,13 +36,17 @@ _BOUND_SECONDS = 3.0
 @click.argument("model")
 @click.option("--machine", "machine_name", default="cpu", show_default=True, help="See `planner machines`.")
 @click.option("--budget", required=True, help="Device memory, such as 8GiB, or 40% of the step's own peak.")
-@click.option("--host-budget", default=None, help="Host memory that may be pinned, never more; no limit by default.")
+@click.option(
+    "--host-budget",
+    default=None,
+    help="Host memory that may be pinned, such as 32GB, or 40% of the step's own peak; no limit by default.",
+)
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
-    help="Stop looking for better plans by then; sooner where none can be better.",
+    help="Stop looking for better plans by then; sooner where none can be faster or nothing is left to try.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="For random choices of the search.")
 @click.option(
@@ -70,6 +74,9 @@ def command(
 ) -> None:
     """Plan the step of MODEL inside a memory budget; nothing is allocated and no GPU is needed.
 
+    MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
+    returns a planner.TrainStep or planner.InferenceStep.
+
     On `cpu` and `auto`, ops are measured here; on presets their times come from a roofline. Ctrl-C ends the search and
     takes the best plan so far, with exit status 0; before there is any plan, the status is 130 and nothing is written.
 
@@ -85,7 +92,7 @@ def command(
       gap         how far the plan is above the bound for any order, in percent
       copied in, copied out
                   bytes to the device and to the host in each step
-      timed       how many plans were timed in the search, and how long it took
+      timed       how many plans were timed in the search, how long it took, and why it ended
       baselines   the times of simpler plans; - where one does not fit
       method      how the plan was found
       valid       whether a validator that shares no code with the search agrees
@@ -124,6 +131,16 @@ def command(
             click.echo(f"\n{explanation}")
     if stopped:
         print(f"stopped after {facts['search_seconds']:.1f} s: this is the best plan so far", file=sys.stderr)
+    for option, needed, there, memory in (
+        ("--budget", plan.peak_bytes, device.device.memory_bytes, "memory"),
+        ("--host-budget", plan.host_bytes, device.host_memory_bytes, "host memory"),
+    ):
+        if needed > there:
+            print(
+                f"note: the plan takes {format_bytes(needed)} of {memory} and {device.name} has {format_bytes(there)}; "
+                f"give {option} {there} to stay within it",
+                file=sys.stderr,
+            )
 
 
 def _watch(search: SwapSearch, seconds: float, report: Report) -> tuple[SwapPlan, bool]:
@@ -165,12 +182,13 @@ def _facts(search: SwapSearch, plan: SwapPlan, ready: Timed, device: Machine, st
         "step_seconds": step,
         "bound_seconds": bound,
         "order_bound_seconds": min(max(bound, of_order), step),
-        "percent_of_ideal": 100 * done.ideal_seconds / step if step else 100.0,
+        "percent_of_ideal": min(100.0, 100 * done.ideal_seconds / step) if step else 100.0,
         "gap_to_bound_percent": 100 * (step / bound - 1) if bound else 0.0,
         "bytes_in": sum(sizes[copy.storage] for copy in plan.swap_ins),
         "bytes_out": sum(sizes[copy.storage] for copy in plan.swap_outs),
         "evaluations": done.evaluations,
         "search_seconds": done.seconds,
+        "search_state": done.state,
         "baselines": search.baselines,
         "method": plan.method,
         "stopped": stopped,
@@ -200,8 +218,22 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
         "gap": f"{facts['gap_to_bound_percent']:.3g} % above the bound",
         "copied in": size("bytes_in"),
         "copied out": size("bytes_out"),
-        "timed": f"{facts['evaluations']:,} plans in {facts['search_seconds']:.1f} s",
-        "baselines": facts["baselines"],
+        "timed": f"{facts['evaluations']:,} plans in {facts['search_seconds']:.1f} s{_ended(facts)}",
+        "baselines": ", ".join(
+            f"{name} {'-' if seconds is None else format_seconds(seconds)}"
+            for name, seconds in facts["baselines"].items()
+        ),
         "method": facts["method"],
         "valid": facts["valid"],
     }
+
+
+def _ended(facts: dict[str, Any]) -> str:
+    """Why the search ended: whether more time may help."""
+    from planner.swap.portfolio import CLOSE
+
+    if facts["step_seconds"] <= facts["bound_seconds"] * CLOSE:
+        return "; no plan is faster"
+    return {"done": "; nothing is left to try", "paused": "; its time was up", "cancelled": "; it was stopped"}.get(
+        facts["search_state"], ""
+    )

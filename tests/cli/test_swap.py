@@ -44,6 +44,25 @@ def test_the_explanation_is_about_the_plan(planner, tmp_path: Path) -> None:
         assert word in text
 
 
+def test_one_is_told_why_the_search_ended(planner) -> None:
+    ended = {"paused": "its time was up", "done": "nothing is left to try"}
+    words = ["--machine", "v100-16gb", "--budget", "50%", "--seconds"]
+    hasty = planner("swap", "gpt:layers=2", *words, 0)
+    assert ended["paused"] in hasty.out
+    assert "no plan is faster" in planner("swap", MODEL, "--machine", "laptop", "--budget", "100%").out
+    facts = planner("swap", "gpt:layers=1", *words, 1, "--json").json
+    assert facts["search_state"] in ended
+    assert facts["percent_of_ideal"] <= 100
+
+
+def test_a_plan_that_the_machine_has_no_memory_for_is_remarked_upon(planner) -> None:
+    fits = planner("swap", MODEL, *WORDS)
+    assert "note:" not in fits.err
+    large = planner("swap", "inception:batch=64", "--machine", "v100-16gb", "--budget", "100%", "--seconds", 0)
+    assert large.status == 0
+    assert "14.9 GiB; give --budget 16000000000" in large.err
+
+
 def test_a_host_budget_holds_or_is_refused_with_what_would_do(planner) -> None:
     free = planner("swap", MODEL, *WORDS, "--json").json["host_bytes"]
     held = planner("swap", MODEL, *WORDS, "--host-budget", free * 9 // 10, "--json")
