@@ -55,7 +55,12 @@ _BOUND_SECONDS = 3.0
     help="joint (the default: the best there is), calendar, swapadvisor (as in the paper) or on-demand. "
     "The fastest of its plans and the baselines is taken.",
 )
-@click.option("--explain", "explained", is_flag=True, help="Say what the step waits for, and why storages are swapped.")
+@click.option(
+    "--explain",
+    "explained",
+    is_flag=True,
+    help="Say who holds the peak, what the step waits for, and why storages are swapped. A slot is a place in the order.",
+)
 @click.option("--remeasure", is_flag=True, help="Measure op times anew (see `planner machines`); for cpu and auto.")
 @click.option("--out", type=click.Path(), default=None, help="Write the plan as JSON here.")
 @json_option

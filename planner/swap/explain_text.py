@@ -61,7 +61,9 @@ def _fates(it: Explanation) -> str:
         some = [fate for fate in it.fates if fate.verdict == verdict]
         if some:
             size = format_bytes(sum(fate.bytes for fate in some))
-            parts.append(_listed(f"{verdict.capitalize()}: {several(len(some), 'storage')}, {size}.", _why(some), ""))
+            spread = " summed over the whole step" if verdict == "kept" else ""
+            head = f"{verdict.capitalize()}: {several(len(some), 'storage')}, {size}{spread}."
+            parts.append(_listed(head, _why(some), ""))
     return "\n\n".join(parts)
 
 
