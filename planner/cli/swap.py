@@ -59,7 +59,7 @@ _BOUND_SECONDS = 3.0
     "--explain",
     "explained",
     is_flag=True,
-    help="Say who holds the peak, what the step waits for, and why storages are swapped. A slot is a place in the order.",
+    help="Say who holds the peak, what the step waits for, and why storages go; a slot is a place in the order.",
 )
 @click.option("--remeasure", is_flag=True, help="Measure op times anew (see `planner machines`); for cpu and auto.")
 @click.option("--out", type=click.Path(), default=None, help="Write the plan as JSON here.")

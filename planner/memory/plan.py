@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.memory.budget import format_bytes
 from planner.memory.timeline import Timeline
 
 
@@ -108,3 +109,11 @@ class SwapPlan:
     peak_bytes: int
     host_bytes: int
     predicted: Timeline
+
+    def __repr__(self) -> str:
+        """One line: all of a plan is pages of numbers, which a notebook would print."""
+        return (
+            f"<SwapPlan by {self.method} for {self.machine}: {len(self.order)} ops in {self.predicted.seconds:.4g} s, "
+            f"{format_bytes(self.peak_bytes)} of {format_bytes(self.budget_bytes)}, "
+            f"{len(self.swap_outs)} copies out, {len(self.swap_ins)} in>"
+        )

@@ -30,6 +30,13 @@ class Timeline:
     sample_seconds: Seconds
     sample_bytes: NDArray[np.int64]
 
+    def __repr__(self) -> str:
+        """One line: all of a timeline is pages of numbers, which a notebook would print."""
+        return (
+            f"<Timeline of {self.seconds:.4g} s, {self.stall_seconds:.4g} s of it waiting: {len(self.compute)} ops, "
+            f"{len(self.swap_out)} copies out, {len(self.swap_in)} in>"
+        )
+
     @property
     def peak_bytes(self) -> int:
         """The most device memory in use at any sample."""

@@ -56,7 +56,7 @@ class OpStall:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What there is to say about a plan; `str()` gives it as text, `to_json()` as plain data.
+    """What there is to say about a plan; `print` shows it as text, `to_json()` as plain data.
 
     Args:
         name, machine, method: what was planned, for which machine, and which planner made it.
@@ -97,7 +97,7 @@ class Explanation:
         """All of it as dictionaries, lists, numbers and text."""
         return {**asdict(self), "bytes_by_kind": dict(self.bytes_by_kind)}
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return text_of(self)
 
 

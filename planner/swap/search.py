@@ -62,6 +62,11 @@ class SwapSearch:
         self._stop = finalize(self, self._runner.stop.set)
         self.resume(time_limit=time_limit, evaluations=evaluations)
 
+    def __repr__(self) -> str:
+        now = self.progress
+        best = "no plan yet" if now.step_seconds is None else f"{now.step_seconds:.4g} s a step"
+        return f"<SwapSearch {now.state}: {best} after {now.seconds:.1f} s and {now.evaluations:,} plans>"
+
     @property
     def best(self) -> SwapPlan | None:
         """The fastest plan so far, always a valid one; None before there is any."""
