@@ -19,7 +19,9 @@ def test_the_plan_by_hand() -> None:
     assert [phase.value for phase in info.phases] == ["forward"] * 3 + ["backward", "optimizer"]
     assert info.out == (Copy(3, "a/mm", Group.ACTIVATION, 8 * MIB, 1, 2.5),)
     assert info.into == (Copy(3, "a/mm", Group.ACTIVATION, 8 * MIB, 3.5, 5),)
-    assert info.stalls == (Stall(2, 2.5, "sum", "a/mm to leave"), Stall(3.5, 5, "b/gradient", "a/mm to arrive"))
+    assert info.stalls == (
+        Stall(2, 2.5, "sum", "a/mm to leave", 2, 3), Stall(3.5, 5, "b/gradient", "a/mm to arrive", 3, 3),
+    )  # fmt: skip
     assert info.summary == (
         "The step is predicted to take 7.00 s; compute waits 2 times, 2.00 s together; "
         "the link is busy 21 % of it outwards and 21 % inwards."

@@ -32,7 +32,9 @@ class Message:
         return str(self.content["kind"])
 
 
-def message(kind: str, content: Mapping[str, Any], columns: Mapping[str, tuple[str, ArrayLike]] | None = None) -> Message:
+def message(
+    kind: str, content: Mapping[str, Any], columns: Mapping[str, tuple[str, ArrayLike]] | None = None
+) -> Message:
     """Pack a message.
 
     Args:
@@ -51,7 +53,9 @@ def message(kind: str, content: Mapping[str, Any], columns: Mapping[str, tuple[s
 def unpack(sent: Message) -> dict[str, np.ndarray[Any, Any]]:
     """The columns of a message by name."""
     heads = sent.content.get("columns", [])
-    return {name: np.frombuffer(data, _DTYPES[dtype]) for (name, dtype, _), data in zip(heads, sent.buffers, strict=True)}
+    return {
+        name: np.frombuffer(data, _DTYPES[dtype]) for (name, dtype, _), data in zip(heads, sent.buffers, strict=True)
+    }
 
 
 def plain(value: Any) -> Any:

@@ -20,10 +20,9 @@ from planner.memory import SwapPlan, Timeline, lifetimes
 Axis = Literal["seconds", "slots"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
-#: Storage, start, stop, offset.
-_Row = tuple[int, float, float, int]
-_NO_COPY = np.full(2, np.nan)
+_NO_COPY = (np.nan, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +36,7 @@ class Stays:
         op_start: `[ops]`, where the op in each slot starts.
         storage: `[stays]`.
         start, stop: `[stays]`, from when until when.
+        slots: `[stays, 2]`, the same in slots.
         offset: `[stays]`, address in bytes; -1 where no plan gave one.
         bytes: `[stays]`.
         copy_in, copy_out: `[stays, 2]`, seconds in which it is on the link; NaN where it is not, and in slots.
@@ -49,6 +49,7 @@ class Stays:
     storage: Ints
     start: Floats
     stop: Floats
+    slots: Ints
     offset: Ints
     bytes: Ints
     copy_in: Floats
@@ -68,9 +69,12 @@ def captured_stays(graph: Graph) -> Stays:
     """The step in captured order with nothing swapped, in slots."""
     life = lifetimes(graph)
     alive = np.flatnonzero(life.end > life.birth)
-    rows = [(int(storage), float(life.birth[storage]), float(life.end[storage]), -1) for storage in alive]
+    slots = np.stack([life.birth[alive], life.end[alive]], axis=1).astype(np.int64)
     order = tuple(range(len(graph.ops)))
-    return _stays(graph, "slots", len(order), order, np.arange(len(order), dtype=np.float64), rows)
+    return _stays(
+        graph, "slots", len(order), order, np.arange(len(order), dtype=np.float64), alive, slots,
+        slots.astype(np.float64), np.full(len(alive), -1),
+    )  # fmt: skip
 
 
 def plan_stays(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, axis: Axis = "seconds") -> Stays:
@@ -81,33 +85,38 @@ def plan_stays(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, a
     """
     timeline = plan.predicted if timeline is None else timeline
     require_same_step(graph, plan, timeline)
-    slots = len(plan.order)
+    rows = np.array([(s.storage, s.start, s.stop, s.offset) for s in plan.residencies], np.int64).reshape(-1, 4)
+    storage, slots, offset, n = rows[:, 0], rows[:, 1:3], rows[:, 3], len(plan.order)
     if axis == "slots":
-        spans = [(stay.storage, stay.start, stay.stop, stay.offset) for stay in plan.residencies]
-        return _stays(graph, axis, slots, plan.order, np.arange(slots, dtype=np.float64), spans)
-    copied_in = {(swap.storage, swap.start): timeline.swap_in[k] for k, swap in enumerate(plan.swap_ins)}
-    copied_out = {(swap.storage, swap.release): timeline.swap_out[k] for k, swap in enumerate(plan.swap_outs)}
+        spans, op_start = slots.astype(np.float64), np.arange(n, dtype=np.float64)
+        return _stays(graph, axis, n, plan.order, op_start, storage, slots, spans, offset)
+    came = _spans(storage, slots[:, 0], [(s.storage, s.start) for s in plan.swap_ins], timeline.swap_in)
+    went = _spans(storage, slots[:, 1], [(s.storage, s.release) for s in plan.swap_outs], timeline.swap_out)
     op_start, op_stop = timeline.compute[:, 0], timeline.compute[:, 1]
-    reads = [frozenset(graph.reads[op]) for op in plan.order]
-    writes = [frozenset((*graph.writes[op], graph.ops[op].workspace)) for op in plan.order]
-    rows: list[_Row] = []
-    came, went = [], []
-    for stay in plan.residencies:
-        arrival = copied_in.get((stay.storage, stay.start), _NO_COPY)
-        departure = copied_out.get((stay.storage, stay.stop), _NO_COPY)
-        made = stay.start < slots and stay.storage in writes[stay.start]
-        start = op_start[stay.start] if made else 0.0
-        if stay.stop >= slots:
-            stop = timeline.seconds
-        elif stay.storage in reads[stay.stop]:  # its memory is taken over by what the op in that slot makes
-            stop = op_start[stay.stop]
-        else:
-            stop = op_stop[stay.stop - 1]
-        rows.append((stay.storage, float(np.fmax(start, arrival[0])), float(np.fmax(stop, departure[1])), stay.offset))
-        came.append(arrival)
-        went.append(departure)
-    copies = np.array(came, np.float64).reshape(-1, 2), np.array(went, np.float64).reshape(-1, 2)
-    return _stays(graph, axis, timeline.seconds, plan.order, op_start.copy(), rows, copies)
+    reads = [graph.reads[op] for op in plan.order]
+    writes = [(*graph.writes[op], graph.ops[op].workspace) for op in plan.order]
+    made = _among(storage, slots[:, 0], writes)
+    start = np.where(made, np.append(op_start, 0.0)[slots[:, 0]], 0.0)
+    taken = _among(storage, slots[:, 1], reads)  # its memory is taken over by what the op in that slot makes
+    stop = np.where(taken, np.append(op_start, 0.0)[slots[:, 1]], np.append(op_stop, 0.0)[slots[:, 1] - 1])
+    stop = np.where(slots[:, 1] >= n, timeline.seconds, stop)
+    spans = np.stack([np.fmax(start, came[:, 0]), np.fmax(stop, went[:, 1])], axis=1)
+    return _stays(
+        graph, axis, timeline.seconds, plan.order, op_start.copy(), storage, slots, spans, offset, (came, went)
+    )
+
+
+def _spans(storage: Ints, slot: Ints, copies: Sequence[tuple[int, int]], spans: Floats) -> Floats:
+    """`[stays, 2]`, when the copy of a storage in a slot is on the link; NaN where there is none."""
+    span_of = dict(zip(copies, spans.tolist(), strict=True))
+    found = [span_of.get(stay, _NO_COPY) for stay in zip(storage.tolist(), slot.tolist(), strict=True)]
+    return np.array(found, np.float64).reshape(-1, 2)
+
+
+def _among(storage: Ints, slot: Ints, touched: Sequence[tuple[int, ...]]) -> Flags:
+    """`[stays]`, whether the op in a slot is among those that touch the storage so."""
+    pairs = zip(storage.tolist(), slot.tolist(), strict=True)
+    return np.array([at < len(touched) and which in touched[at] for which, at in pairs], np.bool_)
 
 
 def require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
@@ -125,14 +134,13 @@ def require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
 
 
 def _stays(
-    graph: Graph, axis: Axis, end: float, order: tuple[int, ...], op_start: Floats,
-    rows: Sequence[_Row], copies: tuple[Floats, Floats] | None = None,
+    graph: Graph, axis: Axis, end: float, order: tuple[int, ...], op_start: Floats, storage: Ints, slots: Ints,
+    spans: Floats, offset: Ints, copies: tuple[Floats, Floats] | None = None,
 ) -> Stays:  # fmt: skip
-    size = np.array([graph.storages[row[0]].bytes for row in rows], np.int64)
+    size = np.array([storage.bytes for storage in graph.storages], np.int64)[storage]
     shown = size > 0
-    storage, start, stop, offset = (np.array([row[column] for row in rows], np.float64)[shown] for column in range(4))
-    came, went = (np.full((len(rows), 2), np.nan),) * 2 if copies is None else copies
+    came, went = (np.full((len(storage), 2), np.nan),) * 2 if copies is None else copies
     return Stays(
-        axis, float(end), order, op_start, storage.astype(np.int64), start, stop, offset.astype(np.int64),
-        size[shown], came[shown], went[shown],
+        axis, float(end), order, op_start, storage[shown].astype(np.int64), spans[shown, 0], spans[shown, 1],
+        slots[shown], offset[shown], size[shown], came[shown], went[shown],
     )  # fmt: skip

@@ -32,12 +32,15 @@ class Stall:
     Args:
         before: name of the op that waits; empty at the end of the step, which waits for all copies.
         cause: what it waits for, of several copies the one that ends last.
+        op, storage: that op, or -1, and what is copied.
     """
 
     start: float
     stop: float
     before: str
     cause: str
+    op: int
+    storage: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,17 +126,19 @@ def _stalls(
     starts = np.append(timeline.compute[:, 0], timeline.seconds)
     stops = np.append(0.0, timeline.compute[:, 1])
     # What the op in a slot waits for is due in that very slot: whatever was due earlier is done by then.
-    due: dict[int, list[tuple[float, str]]] = {}
+    due: dict[int, list[tuple[float, str, int]]] = {}
     for swap_out, copy in zip(plan.swap_outs, out, strict=True):
-        due.setdefault(swap_out.release, []).append((copy.stop, f"{copy.name} to leave"))
+        due.setdefault(swap_out.release, []).append((copy.stop, f"{copy.name} to leave", copy.storage))
     for swap_in, copy in zip(plan.swap_ins, into, strict=True):
-        due.setdefault(swap_in.use, []).append((copy.stop, f"{copy.name} to arrive"))
-    last = max((copy.stop for copy in (*out, *into)), default=0.0)
-    due.setdefault(len(plan.order), []).append((last, "the last copies to end"))
+        due.setdefault(swap_in.use, []).append((copy.stop, f"{copy.name} to arrive", copy.storage))
+    last = max((*out, *into), key=lambda copy: copy.stop, default=None)
+    if last is not None:
+        due.setdefault(len(plan.order), []).append((last.stop, "the last copies to end", last.storage))
     stalls = []
     for slot, causes in sorted(due.items()):
-        end, cause = max(causes)
+        end, cause, storage = max(causes)
         if starts[slot] > stops[slot] and end > stops[slot]:
-            before = graph.ops[plan.order[slot]].name if slot < len(plan.order) else ""
-            stalls.append(Stall(float(stops[slot]), float(starts[slot]), before, cause))
+            op = plan.order[slot] if slot < len(plan.order) else -1
+            before = graph.ops[op].name if op >= 0 else ""
+            stalls.append(Stall(float(stops[slot]), float(starts[slot]), before, cause, op, storage))
     return tuple(stalls)

@@ -1,0 +1,1 @@
+"""What goes on behind the panels of a workbench: capture, plans, searches, runs. No widget and no browser."""

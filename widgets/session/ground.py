@@ -1,0 +1,72 @@
+"""A step on a machine: everything about the two that no budget changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from planner.graph import Graph
+from planner.machine.types import Machine
+from planner.memory import SwapPlan
+from planner.swap.baselines import resident_plan
+from planner.swap.feasible import working_sets
+from planner.swap.problem import Problem, Seconds
+from planner.swap.request import peak_of, problem_of
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A step on a machine.
+
+    Args:
+        graph, machine: which.
+        seconds: `[ops]`, how long each op runs.
+        peak_bytes: the step's own peak, packed for this machine.
+        least_bytes: no budget below this has a plan.
+        least_op: the op that works on most memory by itself; -1 in a step without ops.
+        captured: the step as captured with nothing swapped, as a plan within `peak_bytes`.
+    """
+
+    graph: Graph
+    machine: Machine
+    seconds: Seconds
+    peak_bytes: int
+    least_bytes: int
+    least_op: int
+    captured: SwapPlan
+
+    @cached_property
+    def ideal_seconds(self) -> float:
+        """The step with infinite memory."""
+        return float(self.seconds.sum())
+
+    def verdict(self, budget: int) -> str:
+        """`"fits"`, `"swap"` or `"impossible"`."""
+        if budget >= self.peak_bytes:
+            return "fits"
+        return "swap" if budget >= self.least_bytes else "impossible"
+
+    def problem(self, budget: int) -> Problem:
+        """The step within a budget, laid out for the planners.
+
+        Raises:
+            StowageError: the budget is below the least.
+        """
+        return problem_of(self.graph, self.machine, budget, None, self.seconds)[0]
+
+
+def lay_ground(graph: Graph, machine: Machine) -> Ground:
+    """Work out what a step needs on a machine, with op times by the roofline."""
+    from planner.machine import op_seconds
+
+    seconds = op_seconds(graph, machine)
+    peak = max(1, peak_of(graph, machine.device.alignment))
+    problem, _ = problem_of(graph, machine, peak, None, seconds)
+    sets = working_sets(problem)
+    captured = resident_plan(problem)
+    if captured is None:
+        raise AssertionError(f"{graph.name} does not fit into its own peak of {peak} bytes")
+    return Ground(
+        graph, machine, problem.seconds, peak, min(int(sets.max(initial=1)), peak),
+        int(sets.argmax()) if len(sets) else -1, captured,
+    )  # fmt: skip
