@@ -17,7 +17,10 @@ def command(plan: str, graph: str, as_json: bool) -> None:
     from planner import memory
     from planner.errors import StowageError
 
-    captured = graphs.load(graph)
+    try:
+        captured = graphs.load(graph)
+    except StowageError as error:
+        raise StowageError(f"{graph}: {error} (the order is: validate PLAN GRAPH)") from error
     try:
         errors = memory.validate(memory.load_plan(plan), captured)
     except StowageError as error:

@@ -29,7 +29,14 @@ def draw(info: SearchHistory, theme: Theme) -> Figure:
     low = max(0.0, min([*shares, bound]) - _UNDER)
     figure.update_layout(
         xaxis=value_axis(
-            theme, domain=_LEFT, range=[0, max(info.seconds, 0.1)], ticksuffix=" s", nticks=6, anchor="y", minallowed=0
+            theme,
+            domain=_LEFT,
+            range=[0, max(info.seconds, 0.1)],
+            ticksuffix=" s",
+            nticks=6,
+            anchor="y",
+            minallowed=0,
+            title={"text": "time of the search", "font": {"size": 11, "color": theme.third}, "standoff": 4},
         ),
         yaxis=value_axis(theme, range=[low, bound + _OVER], ticksuffix=" %", nticks=6, anchor="x"),
         xaxis2=value_axis(
@@ -40,6 +47,11 @@ def draw(info: SearchHistory, theme: Theme) -> Figure:
     )
     _draw_curve(figure, info, theme, shares)
     _draw_bars(figure, info, theme)
+    for ends in (_LEFT, _RIGHT):
+        figure.add_annotation(
+            tag("% of ideal speed", theme.third, xref="paper", x=ends[0], xanchor="left", yref="paper", y=1,
+                yanchor="bottom", yshift=4)
+        )  # fmt: skip
     line = {"color": theme.limit, "width": 1.5, "dash": "6px,3px"}
     figure.add_shape(type="line", xref="x domain", x0=0, x1=1, yref="y", y0=bound, y1=bound, line=line)
     figure.add_shape(type="line", xref="x2", x0=bound, x1=bound, yref="y2 domain", y0=0, y1=1, line=line)
