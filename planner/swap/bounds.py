@@ -25,6 +25,9 @@ def lower_bound(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -
         graph, machine: what is planned, and where.
         budget: device bytes.
         seconds: `[ops]`, how long each op runs.
+
+    Raises:
+        StowageError: the op times or the figures of the host link are impossible.
     """
     return bound_of(state(graph, machine, budget, seconds))
 

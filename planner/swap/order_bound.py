@@ -40,6 +40,7 @@ from time import perf_counter
 
 import numpy as np
 
+from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.swap.bounds import both_ways, bound_of
@@ -63,8 +64,21 @@ def order_bound(
         seconds: `[ops]`, how long each op runs.
         order: the op in each slot.
         time_limit: seconds after which the best bound proven so far is returned.
+
+    Raises:
+        StowageError: that is no order of the ops, or as in `lower_bound`.
     """
+    if not _legal(graph, order):
+        raise StowageError(f"this is no order in which the ops of {graph.name} can run; give that of a plan for it")
     return bound_of_order(state(graph, machine, budget, seconds), np.asarray(order, np.int32), time_limit)
+
+
+def _legal(graph: Graph, order: Sequence[int]) -> bool:
+    """Whether every op is there once, and what it depends on before it."""
+    slots = {int(op): slot for slot, op in enumerate(order)}
+    if len(order) != len(graph.ops) or slots.keys() != set(range(len(graph.ops))):
+        return False
+    return all(slots[earlier] < slots[op] for op, before in enumerate(graph.dependencies) for earlier in before)
 
 
 def bound_of_order(problem: Problem, order: Ints, time_limit: float) -> float:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.errors import StowageError
 from planner.graph import Csr, Graph, GraphArrays, arrays, csr
 from planner.machine.types import Machine
 
@@ -90,9 +92,44 @@ class Problem:
 
 
 def link(machine: Machine) -> Copies:
-    """The host link of a machine as the kernels take it."""
+    """The host link of a machine as the kernels take it.
+
+    Raises:
+        StowageError: its figures are those of no link.
+    """
     way = machine.host_link
+    rates = (way.bandwidth, way.duplex_bandwidth)
+    if not (all(isfinite(rate) and rate >= 1 for rate in rates) and isfinite(way.latency) and way.latency >= 0):
+        raise StowageError(
+            f"the host link of {machine.name} is none, with {way.bandwidth} bytes/s one way, {way.duplex_bandwidth} "
+            f"both ways and a latency of {way.latency} s; give it at least 1 byte/s and no negative latency"
+        )
     return Copies(way.bandwidth, min(1.0, way.duplex_bandwidth / (2 * way.bandwidth)), way.latency)
+
+
+def durations(graph: Graph, seconds: Seconds) -> Seconds:
+    """How long each op of a graph runs, as the kernels take it.
+
+    Args:
+        graph: whose ops.
+        seconds: `[ops]`.
+
+    Raises:
+        StowageError: it is no such array: a kernel that is given other times may never end.
+    """
+    try:
+        times = np.ascontiguousarray(seconds, np.float64)
+    except (TypeError, ValueError) as error:
+        raise StowageError("the op times are no numbers; give one number of seconds for each op") from error
+    if times.shape != (len(graph.ops),):
+        raise StowageError(
+            f"op times of shape {list(times.shape)} are not for {graph.name}; give one number of seconds for each of "
+            f"its {len(graph.ops)} ops"
+        )
+    if not (times >= 0).all() or not isfinite(times.sum()):
+        odd = int(np.argmax(~((times >= 0) & np.isfinite(times))))
+        raise StowageError(f"op {graph.ops[odd].name} cannot take {times[odd]} seconds; give finite times of 0 or more")
+    return times
 
 
 def state(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -> Problem:
@@ -102,6 +139,9 @@ def state(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -> Prob
         graph, machine: what and where.
         budget: device bytes.
         seconds: `[ops]`, how long each op runs.
+
+    Raises:
+        StowageError: the op times or the figures of the host link are impossible.
     """
     flat = arrays(graph)
     alignment = machine.device.alignment
@@ -119,10 +159,9 @@ def state(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -> Prob
         updated=flat.updated,
         kept=flat.output,
     )
-    durations = np.ascontiguousarray(seconds, np.float64)
     before, after = _edges(graph)
     return Problem(
-        graph, machine, flow, before, after, durations, link(machine),
+        graph, machine, flow, before, after, durations(graph, seconds), link(machine),
         budget, budget // alignment * alignment, alignment,
     )  # fmt: skip
 

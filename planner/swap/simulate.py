@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.memory import SwapPlan, Timeline
-from planner.swap.problem import Ints, Seconds, link
+from planner.swap.problem import Ints, Seconds, durations, link
 
 _NEVER = np.inf
 
@@ -107,6 +107,7 @@ def simulate(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds) -
         seconds: `[ops]`, how long each op runs.
 
     Raises:
+        StowageError: the op times or the figures of the host link are impossible.
         ValueError: the queues of the plan wait for each other.
     """
     copies = link(machine)
@@ -122,7 +123,7 @@ def simulate(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds) -
 
     compute, outs, ins = np.zeros((n, 2)), np.zeros((len(plan.swap_outs), 2)), np.zeros((len(plan.swap_ins), 2))
     total = run_queues(
-        np.asarray(seconds, np.float64)[order],
+        durations(graph, seconds)[order],
         column([copy.ready for copy in plan.swap_outs]),
         column([copy.release for copy in plan.swap_outs]),
         work([copy.storage for copy in plan.swap_outs]),

@@ -1,0 +1,61 @@
+"""Times, links and orders that cannot be are refused in one sentence before any kernel meets them."""
+
+import numpy as np
+import pytest
+
+from planner.errors import StowageError
+from planner.swap import explain, lower_bound, order_bound, plan_swaps, search_swaps, simulate
+from tests.swap.random_graphs import machine
+from tests.swap.test_plans import layered
+
+GRAPH = layered(3)
+OPS = len(GRAPH.ops)
+TIMES = np.full(OPS, 3e-5)
+
+
+def changed(value):
+    times = TIMES.copy()
+    times[3] = value
+    return times
+
+
+@pytest.mark.parametrize(
+    ("times", "says"),
+    [
+        (changed(np.nan), f"op {GRAPH.ops[3].name} cannot take nan seconds"),
+        (changed(-1.0), "cannot take -1.0 seconds"),
+        (changed(np.inf), "cannot take inf seconds"),
+        (TIMES[:-1], f"give one number of seconds for each of its {OPS} ops"),
+        (np.append(TIMES, 1.0), f"give one number of seconds for each of its {OPS} ops"),
+        (np.tile(TIMES, (2, 1)).T, "op times of shape"),
+        (["soon"] * OPS, "the op times are no numbers"),
+    ],
+)
+def test_impossible_op_times_are_refused_everywhere(times, says):
+    plan = plan_swaps(GRAPH, machine(), "100%", seconds=TIMES)
+    for call in (
+        lambda: plan_swaps(GRAPH, machine(), "60%", seconds=times),
+        lambda: search_swaps(GRAPH, machine(), "60%", seconds=times),
+        lambda: lower_bound(GRAPH, machine(), 10**6, times),
+        lambda: order_bound(GRAPH, machine(), 10**6, times, plan.order),
+        lambda: simulate(plan, GRAPH, machine(), times),
+        lambda: explain(plan, GRAPH, machine(), times),
+    ):
+        with pytest.raises(StowageError, match=says):
+            call()
+
+
+@pytest.mark.parametrize(
+    "link",
+    [(0.0, 1e9, 0.0), (1e9, 0.0, 0.0), (float("nan"), 1e9, 0.0), (1e9, float("nan"), 0.0), (-1e9, -1e9, 0.0),
+     (float("inf"), float("inf"), 0.0), (1e-300, 1e-300, 0.0), (1e9, 1e9, -1.0), (1e9, 1e9, float("nan"))],
+)  # fmt: skip
+def test_an_impossible_host_link_is_refused(link):
+    with pytest.raises(StowageError, match=r"the host link of test is none.*give it at least 1 byte/s"):
+        plan_swaps(GRAPH, machine(*link), "60%", seconds=TIMES)
+
+
+@pytest.mark.parametrize("order", [range(OPS - 1), [0] * OPS, range(OPS)[::-1], [op + 10**6 for op in range(OPS)]])
+def test_what_is_no_order_of_the_ops_has_no_bound(order):
+    with pytest.raises(StowageError, match="no order in which the ops of layered can run"):
+        order_bound(GRAPH, machine(), 10**5, TIMES, list(order))
