@@ -53,7 +53,7 @@ class _Lowering:
         self.builder = self.tensors.builder
         self.calls: list[Call] = []
         self.unused: Counter[str] = Counter()
-        self.workspaces: dict[int, int] = {}
+        self.temporaries: dict[int, int] = {}
         self.names: Counter[str] = Counter()
         self.allocations: dict[int, Event] = {}
 
@@ -81,9 +81,9 @@ class _Lowering:
             tensors.mark_output(layout)
         program = Program(
             tuple(self.calls), tuple(dict.fromkeys(state)), tuple(constants), tuple(batch), outputs[0], scalars,
-            dict(self.unused),
+            dict(self.unused), self.temporaries,
         )  # fmt: skip
-        return replace(self.builder.build(outputs).with_workspaces(self.workspaces), program=program)
+        return replace(self.builder.build(outputs), program=program)
 
     def _lower(self, event: Event) -> None:
         if _only_views(event):
@@ -195,7 +195,7 @@ class _Lowering:
         )  # fmt: skip
         self.calls.append(call)
         if not writes_directly(call):
-            self.workspaces[op] = sum(layout.bytes for layout in written)
+            self.temporaries[op] = sum(layout.bytes for layout in written)
 
     def _donors(self, event: Event, inputs: Mapping[Layout, int]) -> Iterator[int]:
         """The inputs whose place the one result may take."""

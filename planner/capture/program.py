@@ -61,6 +61,8 @@ class Program:
         scalars: the numbers behind each `ScalarRef` name in step `number`, which counts from 0 in this run.
         unused: how many calls of each kernel (`aten.add`) eager makes that were left out, because nothing that
             outlives the step follows from them.
+        temporaries: by op, bytes that its call makes its results in on a CPU before they are copied to their place;
+            calls that write straight into it are left out. Of what else a kernel takes nothing is known here.
     """
 
     calls: tuple[Call, ...]
@@ -70,3 +72,4 @@ class Program:
     loss: int
     scalars: Callable[[int], Mapping[str, float]]
     unused: Mapping[str, int] = field(default_factory=dict)
+    temporaries: Mapping[int, int] = field(default_factory=dict)

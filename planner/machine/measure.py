@@ -120,7 +120,7 @@ def _costs(
         predicted = op_seconds(graph, machine)
         for place in rehearsal.refused:
             seconds[place] = predicted[stretch.ops[place]]
-            workspaces[place] = graph.workspace_bytes(stretch.ops[place])
+            workspaces[place] = program.temporaries.get(stretch.ops[place], 0)
     places: dict[str, list[int]] = {}
     for place, (op, ask) in enumerate(zip(stretch.ops, wanted, strict=True)):
         if ask:

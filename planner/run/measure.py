@@ -64,8 +64,9 @@ class Temporaries:
             total = self._plan.peak_bytes + used - reserved
             if total > self._plan.budget_bytes:
                 raise StowageError(
-                    f"{op.name} takes {used} bytes of temporary memory here, and the plan has {reserved} for it and "
-                    "nothing to spare; plan with the op costs measured on this machine"
+                    f"{op.name} takes {used} bytes of temporary memory here, and the plan, made for "
+                    f"{self._plan.machine}, has {reserved} for it and nothing to spare; plan for cpu, with the op "
+                    "costs measured on this machine"
                 )
             self.top_bytes = max(self.top_bytes, total)
 
