@@ -27,9 +27,10 @@ from planner.machine import Machine, op_seconds
 from planner.memory import SwapPlan, parse_budget, validate
 from planner.swap.baselines import BASELINES
 from planner.swap.bounds import bound_of
+from planner.swap.feasible import orders
 from planner.swap.local import LocalSearch
 from planner.swap.method import Method, Setting
-from planner.swap.orders import captured, orders
+from planner.swap.orders import captured
 from planner.swap.portfolio import Portfolio, ways
 from planner.swap.problem import Problem, state
 from planner.swap.swapadvisor import Genetic

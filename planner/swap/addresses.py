@@ -2,7 +2,8 @@
 
 A newcomer takes a hole; where there is none, the neighbours leave that are missed last. Where what the op itself needs
 is in the way, everything leaves and the op's storages are laid out side by side, so that the walk succeeds whenever
-each op's own storages fit.
+each op's own storages fit. Where one only fits because it takes over an input's memory, that input is brought to one
+end of memory in the slot before, so that all else has the rest.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ def walk_addresses(
     memory: int,
     on_demand: bool,
     brief: int,
+    taken: Ints,
     gaps: Gaps,
     inherits: Ints,
     desk: Desk,
@@ -43,6 +45,7 @@ def walk_addresses(
         memory: bytes.
         on_demand: swap only what an op waits for, least recently used first, instead of planning ahead.
         brief: storages that die within this many slots lie at the upper end.
+        taken: `[slots]`, who has to be taken over, or -1; the slot before has it among what it touches.
         gaps: filled.
         inherits: `[slots]`, filled with the storage whose memory the op in the slot takes over, or -1.
         desk: scratch; its `state` says who is on the device at the end.
@@ -92,7 +95,16 @@ def walk_addresses(
                     k = desk.following[k]
         scored = False
         refused, refused_use = 2**62, n  # the size of an early copy that found no room, and when it is needed
-        for j in range(asked):
+        coming = taken[i + 1] if i + 1 < n else -1
+        for j in range(asked + 1):
+            if j == must and coming >= 0 and 0 < ground.offset[coming] < memory - flow.bytes[coming]:
+                count, living = _lay_out(
+                    route, on_demand, taken, gaps, inherits, anchored, desk, ground, width, memory, i, count, living
+                )
+                if living < 0:
+                    return 0, i
+            if j == asked:
+                break
             s = wanted[j]
             if state[s] == HERE:
                 continue  # laid out with all that this op needs
@@ -113,8 +125,9 @@ def walk_addresses(
                     continue
                 if a < 0:
                     count, living = _lay_out(
-                        route, on_demand, gaps, inherits, anchored, desk, ground, width, memory, i, count, living
-                    )
+                        route, on_demand, taken, gaps, inherits, anchored, desk, ground, width, memory, i, count,
+                        living,
+                    )  # fmt: skip
                     if living < 0:
                         return 0, i
                     continue
@@ -210,6 +223,7 @@ def _evict(
 def _lay_out(
     route: Route,
     on_demand: bool,
+    taken: Ints,
     gaps: Gaps,
     inherits: Ints,
     anchored: Flags,
@@ -226,9 +240,9 @@ def _lay_out(
     The second number is negative where the op needs more than there is.
     """
     flow, op, line = route.flow, route.order[i], ground.line
-    donor = inherits[i]
-    if donor >= 0:  # it gave its memory away in this slot: it takes that back and leaves like the others
-        heir = flow.creates[op]
+    donor, heir, n = inherits[i], flow.creates[op], route.order.shape[0]
+    coming = taken[i + 1] if i + 1 < n else -1
+    if donor >= 0 and taken[i] < 0:  # it gave its memory away in this slot: it takes that back and leaves like the rest
         line[find(ground, living, heir)] = donor
         desk.state[donor], desk.state[heir] = HERE, UNMADE
         inherits[i] = -1
@@ -240,17 +254,41 @@ def _lay_out(
             gaps.reload[desk.gap[s]] = i
         else:
             count = _evict(route, on_demand, gaps, desk, ground, width, s, i, count)
-    living, top = 0, 0
+    living, low, high = 0, 0, memory
+    if taken[i] >= 0:
+        if donor < 0:
+            return count, -1
+        ground.laid[heir] = i  # at the end where the slot before has left it
+        living = put(ground, living, heir, ground.offset[heir])
+        if ground.offset[heir] == 0:
+            low = flow.bytes[heir]
+        else:
+            high = ground.offset[heir]
+    if coming >= 0 and ground.laid[coming] != i:  # at the other end
+        at = high - flow.bytes[coming] if low > 0 else 0
+        if at < low or at + flow.bytes[coming] > high:
+            return count, -1
+        living = _lay(gaps, desk, ground, living, coming, at, i)
+        if low > 0:
+            high = at
+        else:
+            low = flow.bytes[coming]
     for k in range(flow.touches.start[op], flow.touches.start[op + 1]):
         s = flow.touches.items[k]
-        if ground.laid[s] == i or anchored[s]:
+        if ground.laid[s] == i or anchored[s] or (s == donor and taken[i] >= 0):
             continue
-        if top + flow.bytes[s] > memory:
+        if low + flow.bytes[s] > high:
             return count, -1
-        if desk.gap[s] >= 0 and gaps.use[desk.gap[s]] == i:
-            gaps.reload[desk.gap[s]] = i
-            desk.returns[s] = i
-        ground.laid[s], desk.state[s], ground.fresh[s] = i, HERE, i
-        living = put(ground, living, s, top)
-        top += flow.bytes[s]
+        living = _lay(gaps, desk, ground, living, s, low, i)
+        low += flow.bytes[s]
     return count, living
+
+
+@njit(cache=True, nogil=True)
+def _lay(gaps: Gaps, desk: Desk, ground: Ground, living: int, s: int, at: int, i: int) -> int:
+    """Lay one of an op's storages down with the others; returns how many there are now."""
+    if desk.gap[s] >= 0 and gaps.use[desk.gap[s]] == i:
+        gaps.reload[desk.gap[s]] = i
+        desk.returns[s] = i
+    ground.laid[s], desk.state[s], ground.fresh[s] = i, HERE, i
+    return put(ground, living, s, at)

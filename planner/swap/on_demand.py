@@ -14,6 +14,7 @@ from numba import njit
 from planner.memory import SwapPlan
 from planner.swap.desk import HERE
 from planner.swap.draft import Stays, stays_of
+from planner.swap.feasible import fitting_order
 from planner.swap.finish import finish_placed
 from planner.swap.gaps import NEVER, Gaps, first_gaps
 from planner.swap.orders import captured
@@ -34,7 +35,7 @@ _walked: WeakKeyDictionary[Problem, list[Placed]] = WeakKeyDictionary()
 def on_demand_plan(problem: Problem) -> SwapPlan | None:
     """Swap what an op waits for when it waits for it, least recently used first, in captured order.
 
-    Exists whenever the storages of each op alone fit.
+    Exists whenever the storages of each op alone fit; where some do not, in an order in which they take over others.
     """
     plans = (
         finish_placed(problem, own, time_draft(problem, own.draft), "on-demand")
@@ -69,7 +70,8 @@ def lru_prefetch_plan(problem: Problem) -> SwapPlan | None:
 def _evictions(problem: Problem) -> list[Placed]:
     """What on-demand swapping does where nothing stays from one step to the next, and where something does."""
     if problem not in _walked:
-        one = walker(problem, captured(problem))
+        order = fitting_order(problem)
+        one = walker(problem, captured(problem) if order is None else order)
         with_ground, clock = settler(one), clock_of(problem, one.order)
         found = [with_ground.draft(clock, on_demand=True)]
         if found[0] is not None:

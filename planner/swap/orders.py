@@ -14,8 +14,8 @@ from planner.swap.problem import Flags, Ints, Problem, turned
 Ids = NDArray[np.int64]
 
 
-def orders(problem: Problem) -> Iterator[tuple[str, Ints]]:
-    """The orders to try, each once, with its name: captured, updates sunk, one module at a time."""
+def base_orders(problem: Problem) -> Iterator[tuple[str, Ints]]:
+    """The orders to begin with, each once, with its name: captured, updates sunk, one module at a time."""
     seen: set[bytes] = set()
     for name, make in (("captured", captured), ("sunk", sunk), ("grouped", grouped)):
         order = make(problem)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from planner.memory import SwapPlan
+from planner.swap.feasible import orders
 from planner.swap.finish import Packed, finish_packed, finish_placed
 from planner.swap.method import Setting, Turn
-from planner.swap.orders import orders
 from planner.swap.problem import Seconds
 from planner.swap.recipe import Kitchen, Recipe, Tried
 

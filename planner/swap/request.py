@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.memory import parse_budget, step_peak
-from planner.swap.feasible import refuse, working_sets
+from planner.swap.feasible import fitting_order, refuse, working_sets
 from planner.swap.problem import Problem, Seconds, state
 
 _peaks: WeakKeyDictionary[Graph, dict[int, int]] = WeakKeyDictionary()
@@ -30,12 +30,10 @@ def problem_of(
         seconds = op_seconds(graph, machine)
     alignment = machine.device.alignment
     problem = state(graph, machine, _bytes(budget, graph, alignment), seconds)
-    largest = int(working_sets(problem).max(initial=1))
-    if problem.budget < largest:
-        # a step whose ops take over each other's memory may need less than the largest of them by itself
-        least = min(largest, peak_of(graph, alignment))
-        if problem.budget < least:
-            raise refuse(problem, least)
+    if problem.memory < int(working_sets(problem).max(initial=1)) and fitting_order(problem) is None:
+        peak = peak_of(graph, alignment)  # its last storage ends where it ends, not at the next multiple
+        if problem.budget < peak:
+            raise refuse(problem, peak)
     return problem, None if host_budget is None else _bytes(host_budget, graph, alignment)
 
 

@@ -55,8 +55,8 @@ class Settler:
             None where an op needs more than there is, or no steady state is found. Without storages that stay, neither
             happens as long as each op's own storages fit.
         """
-        one, problem, flow = self.walker, self.walker.problem, self.walker.problem.flow
-        route = Route(one.order, flow, one.uses, clock, one.work, lead, False)
+        one, problem, flow = self.walker, self.walker.problem, self.walker.flow
+        route = Route(one.order, flow, one.walked, clock, one.work, lead, False)
         inherits = np.empty(problem.ops, np.int32)
         nobody = np.zeros(problem.storages, np.bool_)
         fixed = nobody if anchored is None else anchored
@@ -65,7 +65,7 @@ class Settler:
         for attempt in range(_MOST_WALKS):
             count, stuck = walk_addresses(
                 route, resident, home, fixed, problem.memory - base, on_demand, brief,
-                one.gaps, inherits, one.desk, self.ground,
+                one.taken, one.gaps, inherits, one.desk, self.ground,
             )  # fmt: skip
             if stuck >= 0:
                 return None

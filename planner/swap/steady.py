@@ -9,7 +9,8 @@ import numpy as np
 from planner.swap.desk import Desk, Route, blank_desk
 from planner.swap.draft import Draft, leave_unused
 from planner.swap.gaps import Gaps, blank_gaps, first_gaps
-from planner.swap.problem import Flags, Ints, Problem, Seconds
+from planner.swap.problem import Flags, Flow, Ints, Problem, Seconds
+from planner.swap.takeovers import needed_takeovers, touched_before
 from planner.swap.uses import Uses, uses_of
 from planner.swap.walk import walk
 
@@ -23,12 +24,17 @@ class Walker:
     Args:
         problem: what is planned.
         order, uses: the op in each slot, and when each storage is touched.
+        flow, walked: the graph and those uses as walks see them: who has to be taken over is there in the slot before.
+        taken: `[slots]`, who has to be taken over, or -1.
         work: `[storages]`, seconds each takes on the link when both directions are busy.
     """
 
     problem: Problem
     order: Ints
     uses: Uses
+    flow: Flow
+    walked: Uses
+    taken: Ints
     work: Seconds
     gaps: Gaps = field(repr=False)
     desk: Desk = field(repr=False)
@@ -59,10 +65,10 @@ class Walker:
         Returns:
             None where the bytes of some slot do not fit.
         """
-        problem, flow = self.problem, self.problem.flow
+        problem, flow = self.problem, self.flow
         if bias is None:
             bias = np.ones(problem.storages)
-        route = Route(self.order, flow, self.uses, clock, self.work, lead, heed)
+        route = Route(self.order, flow, self.walked, clock, self.work, lead, heed)
         inherits = np.empty(problem.ops, np.int32)
         stays = np.zeros(problem.storages, np.bool_)
         fleeting = flow.held & ~flow.stateful & (np.diff(self.uses.start) > 0)
@@ -98,8 +104,8 @@ class Scratch:
 
 def blank_scratch(problem: Problem) -> Scratch:
     """Scratch for walks along any order."""
-    touches = len(problem.flow.touches.items)
-    gaps = blank_gaps(touches + 2 * problem.storages)  # at most one before each use and one at either end
+    # at most one gap before each use and one at either end; who is taken over may count as touched once more
+    gaps = blank_gaps(len(problem.flow.touches.items) + problem.ops + 2 * problem.storages)
     return Scratch(gaps, blank_desk(problem.ops, problem.storages, len(gaps.storage)))
 
 
@@ -109,7 +115,15 @@ def walker(problem: Problem, order: Ints, scratch: Scratch | None = None) -> Wal
     sizes = np.array([storage.bytes for storage in problem.graph.storages], np.float64)
     work = (sizes / copies.bandwidth + copies.latency) / copies.shared
     scratch = scratch or blank_scratch(problem)
-    return Walker(problem, order, uses_of(order, problem.flow), work, scratch.gaps, scratch.desk)
+    uses = walked = uses_of(order, problem.flow)
+    flow, taken = problem.flow, np.empty(problem.ops, np.int32)
+    if needed_takeovers(order, flow, problem.memory, taken) >= 0:
+        taken[:] = -1  # walks will find that it cannot be
+    if (taken >= 0).any():
+        flow = touched_before(flow, order, taken)
+        walked = uses_of(order, flow)
+        walked.donor[taken >= 0] = taken[taken >= 0]
+    return Walker(problem, order, uses, flow, walked, taken, work, scratch.gaps, scratch.desk)
 
 
 def clock_of(problem: Problem, order: Ints) -> Seconds:

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 
 from planner.graph import GraphBuilder, Kind, Phase
-from planner.swap.orders import captured, grouped, orders, sunk
+from planner.swap.feasible import orders
+from planner.swap.orders import captured, grouped, sunk
 from planner.swap.problem import state
 from tests.swap.random_graphs import machine, steps
 from tests.swap.test_plans import layered

@@ -6,8 +6,9 @@ from planner.machine import machine, op_seconds
 from planner.memory import validate
 from planner.swap.bounds import bound_of
 from planner.swap.course import one_by_one
+from planner.swap.feasible import orders
 from planner.swap.method import Setting
-from planner.swap.orders import captured, orders
+from planner.swap.orders import captured
 from planner.swap.portfolio import Portfolio, ways
 from planner.swap.problem import state
 from tests.widgets.steps import real
