@@ -34,7 +34,8 @@ def resident_plan(problem: Problem) -> SwapPlan | None:
     heirs = np.flatnonzero(life.donor >= 0)
     inherits[life.birth[heirs]] = life.donor[heirs]
     empty = blank_gaps(0)
-    draft = Draft(order, uses_of(order, problem.flow), problem.flow.held.copy(), empty, inherits)
+    resident = problem.flow.held & (problem.ops > 0)  # a step without ops has no slot to be there in
+    draft = Draft(order, uses_of(order, problem.flow), resident, empty, inherits)
     stays = stays_of(problem.flow, draft.uses, draft.resident, empty, inherits)
     none = np.empty(0, np.int32)
     return assemble(problem, draft, stays, packing.offsets[stays.storage], none, none, "resident")

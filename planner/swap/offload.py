@@ -81,8 +81,10 @@ def _offloaded(problem: Problem, order: Ints, chosen: Flags, ahead: int) -> Draf
     reload = np.maximum(use - ahead, release + 1).astype(np.int32)
     gaps = Gaps(storage, begin, release, reload, use, np.ones(len(storage), np.bool_))
     inherits = uses.donor.copy()
-    returning = np.isin(inherits, storage) & (first[inherits] == np.arange(problem.ops))
-    inherits[returning] = -1  # what only just comes back in a slot gives nothing away in it
+    given = np.flatnonzero(np.isin(inherits, storage))
+    inherits[
+        given[first[inherits[given]] == given]
+    ] = -1  # what only just comes back in a slot gives nothing away in it
     return Draft(order, uses, problem.flow.held.copy(), gaps, inherits)
 
 

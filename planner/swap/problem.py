@@ -20,6 +20,9 @@ Bytes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Seconds = NDArray[np.float64]
 
+#: Bytes per second that no link has: copies so fast would take no time at all beside that of a step.
+_FASTEST = 1e15
+
 
 class Flow(NamedTuple):
     """The graph for kernels: per op what it touches, per storage its size and what must become of it.
@@ -99,10 +102,10 @@ def link(machine: Machine) -> Copies:
     """
     way = machine.host_link
     rates = (way.bandwidth, way.duplex_bandwidth)
-    if not (all(isfinite(rate) and rate >= 1 for rate in rates) and isfinite(way.latency) and way.latency >= 0):
+    if not (all(1 <= rate <= _FASTEST for rate in rates) and isfinite(way.latency) and way.latency >= 0):
         raise StowageError(
             f"the host link of {machine.name} is none, with {way.bandwidth} bytes/s one way, {way.duplex_bandwidth} "
-            f"both ways and a latency of {way.latency} s; give it at least 1 byte/s and no negative latency"
+            f"both ways and a latency of {way.latency} s; give it 1 to 1e15 bytes/s and no negative latency"
         )
     return Copies(way.bandwidth, min(1.0, way.duplex_bandwidth / (2 * way.bandwidth)), way.latency)
 

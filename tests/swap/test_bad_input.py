@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from planner.errors import StowageError
-from planner.swap import explain, lower_bound, order_bound, plan_swaps, search_swaps, simulate
+from planner.graph import GraphBuilder, Kind
+from planner.memory import validate
+from planner.swap import METHODS, explain, lower_bound, order_bound, plan_swaps, search_swaps, simulate
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
 
@@ -48,10 +50,11 @@ def test_impossible_op_times_are_refused_everywhere(times, says):
 @pytest.mark.parametrize(
     "link",
     [(0.0, 1e9, 0.0), (1e9, 0.0, 0.0), (float("nan"), 1e9, 0.0), (1e9, float("nan"), 0.0), (-1e9, -1e9, 0.0),
-     (float("inf"), float("inf"), 0.0), (1e-300, 1e-300, 0.0), (1e9, 1e9, -1.0), (1e9, 1e9, float("nan"))],
+     (float("inf"), float("inf"), 0.0), (1e-300, 1e-300, 0.0), (1e30, 1e30, 0.0),
+     (1e9, 1e9, -1.0), (1e9, 1e9, float("nan"))],
 )  # fmt: skip
 def test_an_impossible_host_link_is_refused(link):
-    with pytest.raises(StowageError, match=r"the host link of test is none.*give it at least 1 byte/s"):
+    with pytest.raises(StowageError, match=r"the host link of test is none.*give it 1 to 1e15 bytes/s"):
         plan_swaps(GRAPH, machine(*link), "60%", seconds=TIMES)
 
 
@@ -59,3 +62,26 @@ def test_an_impossible_host_link_is_refused(link):
 def test_what_is_no_order_of_the_ops_has_no_bound(order):
     with pytest.raises(StowageError, match="no order in which the ops of layered can run"):
         order_bound(GRAPH, machine(), 10**5, TIMES, list(order))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", [Kind.INPUT, Kind.PARAMETER])
+def test_a_step_that_only_returns_what_it_was_given_has_a_plan(kind, method):
+    builder = GraphBuilder("returned")
+    given = builder.add_tensor("given", builder.add_storage("given", 1000, kind), (250,))
+    graph = builder.build([given])
+    for budget in (1, 5000):
+        plan = plan_swaps(graph, machine(), budget, seconds=np.zeros(0), method=method)
+        assert validate(plan, graph) == []
+        assert plan.predicted.seconds == 0.0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ops_without_any_tensor_have_a_plan(method):
+    builder = GraphBuilder("nothing")
+    for name in ("first", "second"):
+        builder.add_op(name, "aten.nothing.default", [], [])
+    graph = builder.build()
+    plan = plan_swaps(graph, machine(), 1, seconds=np.ones(2), method=method)
+    assert validate(plan, graph) == []
+    assert (plan.peak_bytes, plan.predicted.seconds) == (0, 2.0)
