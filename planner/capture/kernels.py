@@ -156,12 +156,15 @@ def _tensors(value: Any) -> list[Tensor]:
 def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return None if isinstance(value, Tensor | float) else value  # no shape depends on a float, and some change
+    # no shape depends on a float, and some change; nor on a generator
+    return None if isinstance(value, Tensor | float | torch.Generator) else value
 
 
 def _bodiless(value: Any) -> Any:
     if isinstance(value, Tensor):
         return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+    if isinstance(value, torch.Generator):
+        return None
     return type(value)(_bodiless(item) for item in value) if isinstance(value, list | tuple) else value
 
 
