@@ -32,7 +32,7 @@ def main() -> None:
     for text in arguments.models or MODELS:
         for budget in arguments.budgets.split(","):
             step = llama() if text == "transformers" else planner.zoo.load(text)
-            result = planner.run(step, budget=budget, steps=arguments.steps, check=True)
+            result = planner.run(step, budget=budget, steps=arguments.steps, check=True).wait()
             table.add_row(
                 step.name, budget, f"{result.budget_bytes:,}", f"{result.peak_bytes:,}",
                 format_bytes(result.host_bytes), str(result.compared), str(len(result.mismatches)),

@@ -56,7 +56,7 @@ def main() -> None:
             except StowageError as error:
                 table.add_row(text, budget, "", "", "", "", str(error))
                 continue
-            steps = sorted(run(step, plan, steps=arguments.steps + 1, link_bandwidth=link).step_seconds[1:])
+            steps = sorted(run(step, plan, steps=arguments.steps + 1, link_bandwidth=link).wait().step_seconds[1:])
             seconds = statistics.fmean(steps[: -(-len(steps) // 2)])
             copies = [*plan.swap_outs, *plan.swap_ins]
             swapped = sum(graph.storages[copy.storage].bytes for copy in copies) / 2**20

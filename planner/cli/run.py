@@ -68,7 +68,7 @@ def command(
             result = run(
                 step, plan, budget=budget, steps=steps, device=device, check=check, stress=stress, remeasure=remeasure,
                 progress=report,
-            )  # fmt: skip
+            ).wait()  # fmt: skip
         except Stopped as stop:
             result, stopped = stop.result, stop
     _show(result, capture(step), check, as_json)

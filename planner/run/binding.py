@@ -13,6 +13,7 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory.plan import Residency, SwapPlan
 from planner.run.places import Places
+from planner.run.randomness import takes_generator
 
 Scalars = Mapping[str, float]
 
@@ -24,10 +25,14 @@ class Binder:
         graph: with the plan's workspaces.
         program: its calls.
         plan, places: where everything lies.
+        generator: what random ops draw from.
     """
 
-    def __init__(self, graph: Graph, program: Program, plan: SwapPlan, places: Places) -> None:
+    def __init__(
+        self, graph: Graph, program: Program, plan: SwapPlan, places: Places, generator: torch.Generator
+    ) -> None:
         self._graph, self._program, self._plan, self._places = graph, program, plan, places
+        self._generator = generator
 
     def bind(self, slot: int, scalars: Scalars) -> Bound:
         """The call in a slot.
@@ -42,6 +47,8 @@ class Binder:
         results = [None if t < 0 else self._places.tensor(t, self._stay(t, slot)) for t in call.results]
         if not call.in_place and writes_directly(call):
             self._refuse_overlap(op, call, slot)
+        if self._graph.ops[op].random and takes_generator(call.target):
+            kwargs["generator"] = self._generator
         return bind(call, args, kwargs, results)
 
     def scalar_names(self, op: int) -> frozenset[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,6 +22,21 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
         return bool(torch.equal(*flat))
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A step held against eager PyTorch.
+
+    Args:
+        seconds: that eager PyTorch took.
+        compared: how many tensors were compared.
+        mismatches: names of those that differ.
+    """
+
+    seconds: float
+    compared: int
+    mismatches: tuple[str, ...]
+
+
 class Twin:
     """A copy of a step that eager PyTorch makes beside the run.
 
@@ -29,36 +46,38 @@ class Twin:
 
     def __init__(self, step: Step) -> None:
         self._step = step.clone()
-        self._different: dict[str, None] = {}
-        self.seconds: list[float] = []
-        self.compared = 0
 
-    @property
-    def mismatches(self) -> tuple[str, ...]:
-        """Names of what differed in any step, in the order in which it was found."""
-        return tuple(self._different)
-
-    def step(self, number: int, generator: Tensor, outputs: Sequence[Tensor], state: Mapping[str, Tensor]) -> None:
+    def step(
+        self,
+        number: int,
+        before: Tensor,
+        after: Tensor,
+        outputs: Sequence[Tensor],
+        state: Mapping[str, Tensor],
+        batch: Any = None,
+    ) -> Check:
         """Make one eager step and hold it against a step of the run that is just done.
+
+        PyTorch's generator, which eager draws from, is lent to it and put back.
 
         Args:
             number: the step's, from 0.
-            generator: the state of PyTorch's generator before the run's step.
+            before, after: the state of the run's generator before and after its step.
             outputs: what the run's step returned; eager PyTorch returns the first of them.
             state: of the run.
+            batch: what the step was made with; the step's own if None.
         """
-        after = torch.get_rng_state()
-        torch.set_rng_state(generator)
-        start = time.perf_counter()
-        loss = self._step.eager()
-        self.seconds.append(time.perf_counter() - start)
-        self._hold(f"step {number}: loss", outputs[0].reshape(loss.shape), loss)
-        self._hold(f"step {number}: random numbers", after, torch.get_rng_state())
+        lent = torch.get_rng_state()
+        torch.set_rng_state(before)
+        try:
+            start = time.perf_counter()
+            loss = self._step.eager(batch)
+            seconds = time.perf_counter() - start
+            drawn = torch.get_rng_state()
+        finally:
+            torch.set_rng_state(lent)
+        pairs = [("loss", outputs[0].reshape(loss.shape), loss), ("random numbers", after, drawn)]
         theirs = self._step.state()
-        for key, ours in state.items():
-            self._hold(f"step {number}: {key}", ours, theirs[key])
-
-    def _hold(self, name: str, ours: Tensor, theirs: Tensor) -> None:
-        self.compared += 1
-        if not same_bits(ours, theirs):
-            self._different[name] = None
+        pairs += [(key, ours, theirs[key]) for key, ours in state.items()]
+        different = tuple(f"step {number}: {name}" for name, ours, other in pairs if not same_bits(ours, other))
+        return Check(seconds, len(pairs), different)

@@ -22,6 +22,7 @@ from planner.run.link import PacedLink
 _Work = tuple[Callable[..., None], tuple[Any, ...]]
 Span = tuple[float, float]
 _ALIGNMENT = 64  # of what PyTorch allocates
+_PATIENCE = 0.1  # seconds
 
 
 class CpuDevice:
@@ -30,18 +31,26 @@ class CpuDevice:
     Args:
         arena_bytes, host_bytes: sizes of the two slabs.
         link: pace of the copies; None copies as fast as memory allows.
+        impatient: asked now and then while the compute stream waits; it may raise, which ends the wait.
 
     Raises:
         StowageError: there is not that much memory.
     """
 
-    def __init__(self, arena_bytes: int, host_bytes: int, link: Link | None = None) -> None:
+    def __init__(
+        self,
+        arena_bytes: int,
+        host_bytes: int,
+        link: Link | None = None,
+        impatient: Callable[[], object] = lambda: None,
+    ) -> None:
         self.arena = _slab(arena_bytes)
         self.host = _slab(host_bytes)
         self._events: list[Event] = []
         self._failure: BaseException | None = None
+        self._impatient = impatient
         self._idle = (self.event(), self.event())
-        paced = PacedLink(link)
+        paced = PacedLink(link, lambda: self._failure is not None)
         self.compute = _ComputeStream(self)
         self.swap_out = _CopyStream(self, paced, 0)
         self.swap_in = _CopyStream(self, paced, 1)
@@ -58,7 +67,12 @@ class CpuDevice:
             event.clear()
         self.swap_out.spans.clear()
         self.swap_in.spans.clear()
+        self.swap_in.begun = 0
         return time.perf_counter()
+
+    def copied(self) -> tuple[int, int]:
+        """How many swap-outs of this step are done and how many swap-ins have begun."""
+        return len(self.swap_out.spans), self.swap_in.begun
 
     def synchronize(self) -> None:
         """Return when both copy streams are empty.
@@ -69,7 +83,7 @@ class CpuDevice:
         for stream, event in zip((self.swap_out, self.swap_in), self._idle, strict=True):
             event.clear()
             stream.record(event)
-            self.await_event(event)
+            self.await_patiently(event)
 
     def seconds(self, start: float, marks: list[float]) -> list[float]:
         """Seconds from `start` to each mark."""
@@ -94,6 +108,12 @@ class CpuDevice:
         if self._failure is not None:
             raise RuntimeError("a stream of the device has stopped") from self._failure
 
+    def await_patiently(self, event: Event) -> None:
+        """The same for the thread that runs the kernels, which may lose its patience."""
+        while self._failure is None and not event.wait(_PATIENCE):
+            self._impatient()
+        self.await_event(event)
+
     def fail(self, error: BaseException | None) -> None:
         """Let nothing wait any longer."""
         self._failure = self._failure or error or _Closed()
@@ -109,7 +129,7 @@ class _ComputeStream:
     """The calling thread: what it is given is done at once."""
 
     def __init__(self, device: CpuDevice) -> None:
-        self._await = device.await_event
+        self._await = device.await_patiently
 
     def wait(self, event: Event) -> None:
         """Block until the event happens."""
@@ -137,6 +157,7 @@ class _CopyStream:
 
     def __init__(self, device: CpuDevice, link: PacedLink, direction: int) -> None:
         self.spans: list[Span] = []
+        self.begun = 0
         self._device, self._link, self._direction = device, link, direction
         self._queue: SimpleQueue[_Work | None] = SimpleQueue()
         name = ("stowage swap-out", "stowage swap-in")[direction]
@@ -170,6 +191,7 @@ class _CopyStream:
 
     def _copy(self, target: Any, source: Any) -> None:
         start = time.perf_counter()
+        self.begun += 1
         self._link.copy(target, source, self._direction)
         self.spans.append((start, time.perf_counter()))
 

@@ -68,6 +68,9 @@ class Device(Protocol):
     def begin(self) -> Mark:
         """Start a step: no event has happened, no copy has been made. Returns the time."""
 
+    def copied(self) -> tuple[int, int]:
+        """How many swap-outs of this step are done and how many swap-ins have begun; from any thread, and cheap."""
+
     def synchronize(self) -> None:
         """Return when all streams are empty; raises what went wrong in one of them."""
 

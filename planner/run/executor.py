@@ -23,10 +23,13 @@ from planner.run.device import Device
 from planner.run.failures import explain
 from planner.run.held import Held
 from planner.run.measure import Clock, Temporaries
+from planner.run.occupancy import Occupancy
 from planner.run.places import Places
-from planner.run.randomness import Pins, reordered
+from planner.run.randomness import Lender, Pins, reordered, takes_generator
 from planner.run.stress import POISON, Stress
 from planner.run.walk import Segment, Walk
+
+_TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,34 +53,67 @@ class Executor:
         plan: valid for the graph.
         device: with an arena of `plan.peak_bytes` and a host slab of `plan.host_bytes`.
         stress: whether to delay and poison, so that races show.
+        generator: what random ops draw from; None for PyTorch's default.
+        impatient: asked now and then during a step; it may raise, which abandons the step.
 
     Raises:
         StowageError: the plan reads what is not there, or would have a kernel overwrite an input that it still reads.
     """
 
-    def __init__(self, graph: Graph, plan: SwapPlan, device: Device, *, stress: bool = False) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        plan: SwapPlan,
+        device: Device,
+        *,
+        stress: bool = False,
+        generator: torch.Generator | None = None,
+        impatient: Callable[[], object] = lambda: None,
+    ) -> None:
         self.graph = graph.with_workspaces(dict(plan.workspaces))
         self.plan, self.device = plan, device
         program: Program = graph.program
-        self._program, self._stress = program, stress
+        self._program, self._stress, self._impatient = program, stress, impatient
+        self._generator = torch.default_generator if generator is None else generator
         self._number = 0
         self._scalars = dict(program.scalars(0))  # may make the live model, whose tensors must be ordinary ones
         with torch.inference_mode():
             self._places = Places(plan, self.graph, device.arena, device.host)
-            self._binder = Binder(self.graph, program, plan, self._places)
+            self._binder = Binder(self.graph, program, plan, self._places, self._generator)
             self._held = Held(self.graph, program, plan, self._places)
             calls = [self._binder.bind(slot, self._scalars) for slot in range(len(plan.order))]
-            self._pins = self._pin(calls) if reordered(self.graph, plan) else None
+            self._lender = Lender(self._generator)
+            lent = self._lent()
+            self._pins = self._pin(calls, lent) if reordered(self.graph, plan) else None
             delays = Stress(self.graph, plan, self._places) if stress else None
-            self._segments = Walk(self.graph, plan, device, self._places, self._pins, delays).segments(calls)
+            self._segments = Walk(self.graph, plan, device, self._places, self._pins, lent, delays).segments(calls)
         self._temporaries = Temporaries(self.graph, plan)
         self._clock = Clock(self.graph, plan, [len(segment.calls) for segment in self._segments])
         self._changing = self._changing_calls()
+        self._occupancy = Occupancy(self.graph, plan, [len(segment.calls) for segment in self._segments])
+        self._present: tuple[int, list[Any]] | None = None
 
     @property
     def peak_bytes(self) -> int:
         """The highest byte of the arena that a call, a copy or temporary memory has used so far."""
         return max(self._places.top_bytes, self._temporaries.top_bytes)
+
+    def present(self) -> tuple[int, int, int] | None:
+        """The step that is being made, the slot, and the bytes in the arena at this moment; None between steps.
+
+        It may be asked from any thread, and costs the one that makes the step nothing.
+        """
+        for _ in range(_TRIES):
+            present = self._present
+            if present is None:
+                return None
+            number, marks = present
+            _, begun = self.device.copied()
+            reached = len(marks)
+            done, again = self.device.copied()
+            if self._present is present and reached == len(marks) and begun == again:  # else it was no one moment
+                return number, *self._occupancy.at(reached, done, begun)
+        return None
 
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Put parameters, buffers, optimizer state and constants where the plan has them when a step starts.
@@ -114,8 +150,14 @@ class Executor:
             if self._pins is not None:
                 self._pins.begin()
             start = device.begin()
-            marks = self._walk() if self._number else self._first_walk()
-            device.synchronize()
+            marks: list[Any] = []
+            self._present = self._number, marks
+            try:
+                (self._walk if self._number else self._first_walk)(marks)
+                device.synchronize()
+            finally:
+                self._present = None
+                self._lender.take_back()
             marks.append(device.mark())
             if self._pins is not None:
                 self._pins.pin(-1)
@@ -123,10 +165,10 @@ class Executor:
         seconds = device.seconds(start, marks)
         return StepRecord(self._held.outputs(), self._clock.timeline(seconds, *device.copy_seconds(start)))
 
-    def _walk(self) -> list[Any]:
-        marks: list[Any] = []
+    def _walk(self, marks: list[Any]) -> None:
         stamp, mark = marks.append, self.device.mark
         for segment in self._segments:
+            self._impatient()
             for function, args in segment.actions:
                 function(*args)
             stamp(mark())
@@ -137,12 +179,11 @@ class Executor:
                     stamp(mark())
             except Exception as error:
                 self._stop(error, segment.first + len(marks) - done)
-        return marks
 
-    def _first_walk(self) -> list[Any]:
+    def _first_walk(self, marks: list[Any]) -> None:
         """The same, while the memory that kernels take outside of the arena is measured."""
-        marks: list[Any] = []
         for segment in self._segments:
+            self._impatient()
             for function, args in segment.actions:
                 function(*args)
             marks.append(self.device.mark())
@@ -152,7 +193,6 @@ class Executor:
                 except Exception as error:
                     self._stop(error, slot)
                 marks.append(self.device.mark())
-        return marks
 
     def _stop(self, error: Exception, slot: int) -> NoReturn:
         if isinstance(error, StowageError):
@@ -178,11 +218,28 @@ class Executor:
             if names[slot]
         ]
 
-    def _pin(self, calls: list[Bound]) -> Pins:
+    def _lent(self) -> dict[int, Lender]:
+        """By random op, what lends it the generator, where that is not PyTorch's default and the op knows no other."""
+        if self._generator is torch.default_generator:
+            return {}
+        random = (op.id for op in self.graph.ops if op.random)
+        return {op: self._lender for op in random if not takes_generator(self._program.calls[op].target)}
+
+    def _pin(self, calls: list[Bound], lent: Mapping[int, Lender]) -> Pins:
         order = self.plan.order
         random = {op: calls[slot] for slot, op in enumerate(order) if self.graph.ops[op].random}
 
-        def caller(bound: Bound) -> Callable[[], None]:
-            return lambda: bound.function(*bound.args, **bound.kwargs)
+        def caller(op: int) -> Callable[[], None]:
+            function, args, kwargs = random[op]
 
-        return Pins(self.graph, {op: caller(bound) for op, bound in random.items()})
+            def call() -> None:
+                if op in lent:
+                    lent[op].lend()
+                try:
+                    function(*args, **kwargs)
+                finally:
+                    self._lender.take_back()
+
+            return call
+
+        return Pins(self.graph, {op: caller(op) for op in random}, self._generator)

@@ -1,4 +1,4 @@
-"""What a run leaves behind, however it ends: the last finished step, in the live model and in PyTorch's generator."""
+"""What a run leaves behind, however it ends: the last finished step, in the live model and in a generator's state."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ class Kept:
 
     Args:
         step: whose tensors are written.
+        generator: what the run's steps draw from.
+
+    Attributes:
+        drawn: the state of the generator after the last finished step.
     """
 
-    def __init__(self, step: Step) -> None:
-        self._step, self._live = step, step.state()
-        self._generator = torch.get_rng_state()
+    def __init__(self, step: Step, generator: torch.Generator) -> None:
+        self._step, self._live, self._generator = step, step.state(), generator
+        self.drawn = generator.get_state()
         self._steps = 0
 
     def keep(self, executor: Executor) -> None:
@@ -26,12 +30,8 @@ class Kept:
         with uninterrupted(), torch.no_grad():
             for key, value in executor.state().items():
                 self._live[key].copy_(value)
-            self._generator = torch.get_rng_state()
+            self.drawn = self._generator.get_state()
             self._steps += 1
-
-    def restore_generator(self) -> None:
-        """PyTorch's generator goes on from the last finished step."""
-        torch.set_rng_state(self._generator)
 
     def advance(self) -> None:
         """The learning rates go on from the last finished step; not before the run ends, which looks ahead itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,11 @@ class PacedLink:
 
     Args:
         link: what to imitate; None copies as fast as memory allows.
+        closed: whether nobody needs what is being copied any longer.
     """
 
-    def __init__(self, link: Link | None) -> None:
-        self._link = link
+    def __init__(self, link: Link | None, closed: Callable[[], bool] = lambda: False) -> None:
+        self._link, self._closed = link, closed
         self._busy = [False, False]
 
     def copy(self, target: NDArray[np.uint8], source: NDArray[np.uint8], direction: int) -> None:
@@ -41,6 +43,8 @@ class PacedLink:
         shared = min(link.bandwidth, link.duplex_bandwidth / 2)
         due = time.perf_counter() + link.latency
         for start in range(0, len(source), chunk):
+            if self._closed():
+                return
             part = slice(start, min(start + chunk, len(source)))
             np.copyto(target[part], source[part])
             due += (part.stop - part.start) / (shared if self._busy[other] else link.bandwidth)

@@ -3,14 +3,19 @@
 PyTorch's CPU generator is one sequence of numbers, and each op takes the next ones. Where a plan runs random ops in
 captured order that happens by itself. Where it does not, the generator is set before each of them to the place that
 eager PyTorch would have reached; how many numbers each op takes is counted once.
+
+PyTorch's default generator is one for the whole process. A run in a thread of its own draws from a generator of its
+own, so that neither disturbs what else draws in the meantime.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
+from planner.capture import torch_private as private
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory.plan import SwapPlan
@@ -30,19 +35,49 @@ def reordered(graph: Graph, plan: SwapPlan) -> bool:
     return drawn != sorted(drawn)
 
 
+def takes_generator(target: Any) -> bool:
+    """Whether an operator can be told which generator to draw from."""
+    return any(argument.name == "generator" for argument in private.schema(target).arguments)
+
+
+class Lender:
+    """Lets PyTorch's default generator be another one for the time of a call that knows no other.
+
+    Args:
+        generator: the other one.
+    """
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self._generator, self._default = generator, torch.default_generator
+        self._before: torch.Tensor | None = None
+
+    def lend(self) -> None:
+        """From now on the default one gives the other's numbers."""
+        self._before = self._default.get_state()
+        self._default.set_state(self._generator.get_state())
+
+    def take_back(self) -> None:
+        """The other goes on from there, and the default one from where it was; does nothing where nothing is lent."""
+        if self._before is not None:
+            self._generator.set_state(self._default.get_state())
+            self._default.set_state(self._before)
+            self._before = None
+
+
 class Pins:
     """The generator's state before each random op.
 
     Args:
         graph: the graph.
         calls: by random op, what makes its call; called once each, on whatever lies in memory.
+        generator: what they draw from.
 
     Raises:
         StowageError: how much an op draws cannot be told beforehand.
     """
 
-    def __init__(self, graph: Graph, calls: Mapping[int, Callable[[], None]]) -> None:
-        self._generator = torch.default_generator
+    def __init__(self, graph: Graph, calls: Mapping[int, Callable[[], Any]], generator: torch.Generator) -> None:
+        self._generator = generator
         self._states: dict[int, torch.Tensor] = {}
         start = self._generator.get_state()
         try:
@@ -66,36 +101,36 @@ class Pins:
     def _skip(self, draws: int) -> None:
         scratch = torch.empty(min(draws, _CHUNK), dtype=torch.int32)
         for start in range(0, draws, _CHUNK):
-            scratch[: min(_CHUNK, draws - start)].random_()
+            scratch[: min(_CHUNK, draws - start)].random_(generator=self._generator)
 
-    def _count(self, graph: Graph, op: int, call: Callable[[], None]) -> int:
+    def _count(self, graph: Graph, op: int, call: Callable[[], Any]) -> int:
         facts = graph.ops[op]
         if facts.target.split(".")[1] not in _EVEN:
             raise _unpredictable(facts.name)
         before = self._generator.get_state()
         call()
         after = self._generator.get_state()
-        tail = torch.empty(_TAIL, dtype=torch.int32).random_()
+        tail = torch.empty(_TAIL, dtype=torch.int32).random_(generator=self._generator)
         self._generator.set_state(before)
-        draws = _find(tail, 8 * sum(graph.storages[s].bytes for s in graph.writes[op]) + _CHUNK)
+        draws = self._find(tail, 8 * sum(graph.storages[s].bytes for s in graph.writes[op]) + _CHUNK)
         self._generator.set_state(before)
         self._skip(max(draws, 0))
         if draws < 0 or not torch.equal(self._generator.get_state(), after):
             raise _unpredictable(facts.name)
         return draws
 
-
-def _find(tail: torch.Tensor, most: int) -> int:
-    """After how many draws the generator goes on with `tail`; -1 if not within `most`."""
-    window = torch.empty(0, dtype=torch.int32)
-    drawn = 0
-    while drawn <= most:
-        window = torch.cat([window[-_TAIL:], torch.empty(_CHUNK, dtype=torch.int32).random_()])
-        drawn += _CHUNK
-        for place in torch.nonzero(window[: len(window) - _TAIL + 1] == tail[0]).flatten().tolist():
-            if torch.equal(window[place : place + _TAIL], tail):
-                return int(drawn - len(window) + place)
-    return -1
+    def _find(self, tail: torch.Tensor, most: int) -> int:
+        """After how many draws the generator goes on with `tail`; -1 if not within `most`."""
+        window = torch.empty(0, dtype=torch.int32)
+        drawn = 0
+        while drawn <= most:
+            more = torch.empty(_CHUNK, dtype=torch.int32).random_(generator=self._generator)
+            window = torch.cat([window[-_TAIL:], more])
+            drawn += _CHUNK
+            for place in torch.nonzero(window[: len(window) - _TAIL + 1] == tail[0]).flatten().tolist():
+                if torch.equal(window[place : place + _TAIL], tail):
+                    return int(drawn - len(window) + place)
+        return -1
 
 
 def _unpredictable(name: str) -> StowageError:

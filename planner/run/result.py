@@ -1,14 +1,18 @@
-"""What a run did, also one that was stopped."""
+"""What a run did, also one that goes on or was stopped."""
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from planner.memory import SwapPlan, Timeline
-from planner.run.compare import Twin
-from planner.run.executor import Executor, StepRecord
+from planner.run.compare import Check
+from planner.run.executor import StepRecord
+
+#: Timelines are as long as the step has ops: those of the last steps are kept.
+_TIMELINES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +30,7 @@ class RunResult:
         host_bytes: size of the host slab.
         mismatches: names of what differed from eager PyTorch in any bit, by step.
         compared: how many tensors were compared.
-        timelines: measured, of every step.
+        timelines: measured, of the last steps, 64 at most.
         outputs: what the last step returned, the loss first.
         plan: what was run.
     """
@@ -63,44 +67,60 @@ class Stopped(KeyboardInterrupt):
 
 @dataclass(eq=False)
 class Done:
-    """The steps made so far, of which only the last one's outputs are kept.
+    """The steps made so far, of which only the last one's outputs are kept; one thread adds, any may read."""
 
-    Args:
-        device, plan: of the run.
-        executor, twin: what makes the steps, and what they are compared with.
-    """
-
-    device: str
-    plan: SwapPlan
-    executor: Executor
-    twin: Twin | None
     losses: list[float] = field(default_factory=list)
-    timelines: list[Timeline] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=_TIMELINES))
     outputs: tuple[Tensor, ...] = ()
+    peak_bytes: int = 0
+    eager_seconds: list[float] = field(default_factory=list)
+    mismatches: list[str] = field(default_factory=list)
+    compared: int = 0
 
-    def add(self, record: StepRecord) -> None:
+    def add(self, record: StepRecord, peak_bytes: int) -> None:
         """Note a step."""
         self.timelines.append(record.timeline)
         self.outputs = record.outputs
+        self.peak_bytes = max(self.peak_bytes, peak_bytes)
         if self.outputs[0].numel() == 1:
             self.losses.append(float(self.outputs[0]))
+        self.seconds.append(record.timeline.seconds)  # last: whoever counts these finds the rest
 
-    def result(self) -> RunResult:
-        """What the steps so far amount to."""
+    def add_check(self, check: Check) -> None:
+        """Note what holding a step against eager PyTorch has found."""
+        self.mismatches += check.mismatches
+        self.compared += check.compared
+        self.eager_seconds.append(check.seconds)
+
+    def last_timelines(self) -> tuple[Timeline, ...]:
+        """The timelines kept; a deque cannot be read while it changes."""
+        while True:
+            try:
+                return tuple(self.timelines)
+            except RuntimeError:
+                continue
+
+    def result(self, name: str, device: str, plan: SwapPlan) -> RunResult:
+        """What the steps so far amount to.
+
+        Args:
+            name, device, plan: of the run.
+        """
         return RunResult(
-            name=self.executor.graph.name,
-            device=self.device,
+            name=name,
+            device=device,
             losses=tuple(self.losses),
-            step_seconds=tuple(timeline.seconds for timeline in self.timelines),
-            eager_step_seconds=tuple(self.twin.seconds) if self.twin else (),
-            predicted_step_seconds=self.plan.predicted.seconds,
-            budget_bytes=self.plan.budget_bytes,
-            peak_bytes=self.executor.peak_bytes,
-            predicted_peak_bytes=self.plan.peak_bytes,
-            host_bytes=self.plan.host_bytes,
-            mismatches=self.twin.mismatches if self.twin else (),
-            compared=self.twin.compared if self.twin else 0,
-            timelines=tuple(self.timelines),
+            step_seconds=tuple(self.seconds),
+            eager_step_seconds=tuple(self.eager_seconds),
+            predicted_step_seconds=plan.predicted.seconds,
+            budget_bytes=plan.budget_bytes,
+            peak_bytes=self.peak_bytes,
+            predicted_peak_bytes=plan.peak_bytes,
+            host_bytes=plan.host_bytes,
+            mismatches=tuple(self.mismatches),
+            compared=self.compared,
+            timelines=self.last_timelines(),
             outputs=self.outputs,
-            plan=self.plan,
+            plan=plan,
         )

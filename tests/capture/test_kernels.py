@@ -42,7 +42,7 @@ def step(model, *shape, **more):
 @pytest.mark.parametrize("autocast", [None, torch.bfloat16])
 def test_batch_normalisation_of_a_transposed_input_has_the_bits_of_eager(training, autocast):
     torch.manual_seed(0)
-    assert run(step(Transposed(training), 4, 6, 8, autocast=autocast), steps=2, check=True).mismatches == ()
+    assert run(step(Transposed(training), 4, 6, 8, autocast=autocast), steps=2, check=True).wait().mismatches == ()
     assert differences(step(Transposed(training), 4, 6, 8, autocast=autocast)) == []
 
 
@@ -149,5 +149,5 @@ def test_an_op_whose_insides_autocast_changes_is_refused_under_autocast_alone():
 
     with pytest.raises(StowageError, match=r"aten\._trilinear\.default in module inner computes in autocast's"):
         capture(step(Bilinear(nullcontext), 4, 8, autocast=torch.bfloat16))
-    assert run(step(Bilinear(nullcontext), 4, 8), steps=1, check=True).mismatches == ()
-    assert run(step(Bilinear(off), 4, 8, autocast=torch.bfloat16), steps=1, check=True).mismatches == ()
+    assert run(step(Bilinear(nullcontext), 4, 8), steps=1, check=True).wait().mismatches == ()
+    assert run(step(Bilinear(off), 4, 8, autocast=torch.bfloat16), steps=1, check=True).wait().mismatches == ()

@@ -50,7 +50,7 @@ def test_a_run_differs_in_no_bit_from_an_ordinary_training_loop(layer: str) -> N
     optimizer = torch.optim.Adam(plain.parameters(), lr=1e-2)
     step = TrainStep(model, data, loss=loss, optimizer=Adam(1e-2))
     generator = torch.get_rng_state()
-    losses = run(step, budget="90%", steps=3).losses
+    losses = run(step, budget="90%", steps=3).wait().losses
     torch.set_rng_state(generator)
     expected = []
     for _ in range(3):
@@ -79,7 +79,7 @@ def test_what_training_loops_add_to_an_lstm_matches_eager(options) -> None:
 
 def test_an_lstm_infers_as_eager_does() -> None:
     step = InferenceStep(lambda: Words(LAYERS["lstm"]()), lambda: batch()[:1])
-    assert run(step, budget="100%", steps=1, check=True).mismatches == ()
+    assert run(step, budget="100%", steps=1, check=True).wait().mismatches == ()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)

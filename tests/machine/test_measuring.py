@@ -144,7 +144,7 @@ def test_every_op_of_a_step_has_a_cost(make: Callable[[], TrainStep]) -> None:
 
 @pytest.mark.parametrize("budget", ["100%", "80%"])
 def test_a_step_whose_ops_refuse_made_up_values_runs_like_any_other(budget: str) -> None:
-    assert run(choosy(), budget=budget, steps=2, check=True).mismatches == ()
+    assert run(choosy(), budget=budget, steps=2, check=True).wait().mismatches == ()
 
 
 def test_ops_that_do_the_same_share_one_measurement() -> None:

@@ -14,7 +14,7 @@ from tests.run.steps import ALL, branches, convolutions, normalisations
 @pytest.mark.parametrize("budget", ["100%", "50%", "30%"])
 @pytest.mark.parametrize("model", ALL)
 def test_three_steps_under_stress_have_eagers_bits(model: str, budget: str) -> None:
-    result = run(ALL[model](), budget=budget, steps=3, check=True, stress=True)
+    result = run(ALL[model](), budget=budget, steps=3, check=True, stress=True).wait()
     assert result.mismatches == ()
     assert result.compared > 3
     assert len(result.losses) == len(result.step_seconds) == len(result.eager_step_seconds) == 3
@@ -27,7 +27,7 @@ def test_the_live_model_afterwards_is_what_eager_would_have_made_of_it() -> None
     step = convolutions()
     other = step.clone()
     torch.manual_seed(5)
-    result = run(step, budget="50%", steps=4)
+    result = run(step, budget="50%", steps=4).wait()
     torch.manual_seed(5)
     losses = [float(other.eager()) for _ in range(4)]
     assert list(result.losses) == losses
@@ -40,24 +40,24 @@ def test_two_runs_in_a_row_go_on_where_the_first_ended() -> None:
     step = branches()
     other = step.clone()
     torch.manual_seed(5)
-    first = run(step, budget="60%", steps=2)
-    second = run(step, plan=first.plan, steps=2)
+    first = run(step, budget="60%", steps=2).wait()
+    second = run(step, plan=first.plan, steps=2).wait()
     torch.manual_seed(5)
     assert [*first.losses, *second.losses] == [float(other.eager()) for _ in range(4)]
 
 
 def test_low_precision_clipping_and_micro_batches_have_eagers_bits() -> None:
-    result = run(normalisations(), budget="70%", check=True, stress=True)
+    result = run(normalisations(), budget="70%", check=True, stress=True).wait()
     assert result.mismatches == ()
     assert result.plan.swap_ins
 
 
 def test_changing_learning_rates_are_followed() -> None:
-    assert run(branches(), steps=4, check=True).mismatches == ()
+    assert run(branches(), steps=4, check=True).wait().mismatches == ()
 
 
 def test_a_slow_link_changes_no_bits() -> None:
-    result = run(convolutions(), budget="40%", steps=2, check=True, link_bandwidth=2e8)
+    result = run(convolutions(), budget="40%", steps=2, check=True, link_bandwidth=2e8).wait()
     assert result.mismatches == ()
 
 
@@ -65,7 +65,7 @@ def test_inference_returns_what_the_model_returns() -> None:
     torch.manual_seed(0)
     model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(6)])
     inputs = torch.randn(8, 64)
-    result = run(InferenceStep(model, inputs), budget="50%", check=True)
+    result = run(InferenceStep(model, inputs), budget="50%", check=True).wait()
     assert result.mismatches == ()
     assert result.losses == ()
     with torch.no_grad():
@@ -75,9 +75,9 @@ def test_inference_returns_what_the_model_returns() -> None:
 
 def test_a_step_that_cannot_be_run_is_a_sentence() -> None:
     step = branches()
-    plan = run(step, steps=1).plan
+    plan = run(step, steps=1).wait().plan
     cases = [
-        ({"steps": 0}, "at least 1"),
+        ({"steps": -1}, "at least 1"),
         ({"device": "tpu"}, 'no device "tpu"'),
         ({"plan": plan, "budget": "50%"}, "not both"),
         ({"link_bandwidth": 0.0}, "bandwidth above 0"),
@@ -85,9 +85,9 @@ def test_a_step_that_cannot_be_run_is_a_sentence() -> None:
     ]
     for arguments, said in cases:
         with pytest.raises(StowageError, match=said):
-            run(step, **arguments)
+            run(step, **arguments).wait()
     with pytest.raises(StowageError, match="not for Convolutions"):
-        run(convolutions(), plan)
+        run(convolutions(), plan).wait()
 
 
 def test_comparing_finds_a_single_bit() -> None:
@@ -102,7 +102,7 @@ def test_comparing_finds_a_single_bit() -> None:
 
     capture(step)
     step.__class__ = Meddler
-    result = run(step, steps=1, check=True)
+    result = run(step, steps=1, check=True).wait()
     assert result.mismatches == ("step 0: model/wide.weight",)
 
 

@@ -24,8 +24,8 @@ def scheduled() -> TrainStep:
 def test_two_runs_are_one_long_run_of_eager() -> None:
     step = scheduled()
     reference = step.clone()
-    run(step, budget="100%", steps=2)
-    result = run(step, budget="100%", steps=2, check=True)
+    run(step, budget="100%", steps=2).wait()
+    result = run(step, budget="100%", steps=2, check=True).wait()
     losses = [float(reference.eager().detach()) for _ in range(4)]
     assert result.mismatches == ()
     assert list(result.losses) == losses[2:]
@@ -57,7 +57,7 @@ def test_the_optimizer_keeps_state_of_the_parameters_that_eager_keeps_it_of(kind
     ours, theirs = optimizer(model), optimizer(twin)
     step = TrainStep(model, batch, loss=lambda module, x: module(x).square().mean(), optimizer=ours)
     for _ in range(2):
-        run(step, budget="100%", steps=2)
+        run(step, budget="100%", steps=2).wait()
     for _ in range(4):
         theirs.zero_grad()
         twin(batch).square().mean().backward()

@@ -27,17 +27,17 @@ def test_an_op_that_raises_leaves_the_model_as_it_was() -> None:
     before = {key: value.clone() for key, value in step.state().items()}
     generator = torch.get_rng_state()
     with pytest.raises(StowageError, match="IndexError"):
-        run(step, plan, stress=True)
+        run(step, plan, stress=True).wait()
     assert [key for key, value in step.state().items() if not same_bits(value, before[key])] == []
     assert torch.equal(torch.get_rng_state(), generator)
     assert not any(thread.name.startswith("stowage") for thread in threading.enumerate())
     tokens[1, 3] = 0
-    assert run(step, plan, check=True).mismatches == ()
+    assert run(step, plan, check=True).wait().mismatches == ()
 
 
 def test_threads_end_with_the_run() -> None:
     before = set(threading.enumerate())
-    run(branches(), budget="70%", steps=1)
+    run(branches(), budget="70%", steps=1).wait()
     assert set(threading.enumerate()) == before
 
 

@@ -37,7 +37,7 @@ def test_branches_that_change_places_keep_their_dropout(stress: bool) -> None:
     plan = resident_plan(graph, backwards_order(graph))
     assert validate(plan, graph) == []
     assert reordered(graph, plan)
-    result = run(step, plan, steps=3, check=True, stress=stress)
+    result = run(step, plan, steps=3, check=True, stress=stress).wait()
     assert result.mismatches == ()
 
 
@@ -61,9 +61,9 @@ class Weighted(nn.Module):
 
 def test_draws_that_depend_on_values_are_not_moved() -> None:
     step = TrainStep(Weighted, lambda: torch.randn(4, 8), loss=lambda model, batch: model(batch))
-    assert run(step, steps=2, check=True).mismatches == ()
+    assert run(step, steps=2, check=True).wait().mismatches == ()
     graph = timed(capture(step), machine("cpu")).graph
     plan = resident_plan(graph, backwards_order(graph))
     assert reordered(graph, plan)
     with pytest.raises(StowageError, match="captured order"):
-        run(step, plan)
+        run(step, plan).wait()

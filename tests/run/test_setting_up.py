@@ -32,11 +32,11 @@ CHANGES: dict[str, tuple[Callable[[nn.Sequential], object], str]] = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_run_follows_what_was_changed(name: str) -> None:
     model, step = made()
-    run(step, budget="100%", steps=1)
+    run(step, budget="100%", steps=1).wait()
     CHANGES[name][0](model)
-    assert run(step, budget="100%", steps=2, check=True).mismatches == ()
+    assert run(step, budget="100%", steps=2, check=True).wait().mismatches == ()
     model.train().requires_grad_(True)
-    assert run(step, budget="100%", steps=2, check=True).mismatches == ()
+    assert run(step, budget="100%", steps=2, check=True).wait().mismatches == ()
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -47,21 +47,21 @@ def test_a_plan_from_before_a_change_is_refused_and_the_change_is_named(name: st
     change, words = CHANGES[name]
     change(model)
     with pytest.raises(StowageError, match=words):
-        run(step, plan)
+        run(step, plan).wait()
 
 
 def test_a_parameter_in_the_place_of_another_is_refused() -> None:
     model, step = made()
-    run(step, budget="100%", steps=1)
+    run(step, budget="100%", steps=1).wait()
     model[0].weight = nn.Parameter(torch.randn(8, 8))
     with pytest.raises(StowageError, match="TrainStep, anew"):
-        run(step, budget="100%", steps=1)
+        run(step, budget="100%", steps=1).wait()
 
 
 def test_nothing_is_captured_again_where_nothing_has_changed() -> None:
     _, step = made()
     graph = capture(step)
-    run(step, budget="100%", steps=1, check=True)
+    run(step, budget="100%", steps=1, check=True).wait()
     assert capture(step) is graph
     model = nn.Linear(4, 4)
     inference = InferenceStep(model, torch.ones(2, 4))

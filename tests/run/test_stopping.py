@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
-from typing import Any
+import time
 
 import pytest
 import torch
@@ -63,7 +64,7 @@ def test_an_op_that_raises_is_named_and_the_steps_before_it_stay(good_steps: int
             step.batch_leaves()[0][4] = WORDS
 
     with pytest.raises(StowageError) as stopped:
-        run(step, budget="100%", steps=good_steps + 2, check=check, progress=spoil)
+        run(step, budget="100%", steps=good_steps + 2, check=check, progress=spoil).wait()
     sentence = str(stopped.value)
     for said in ("aten.embedding", "module table (Embedding)", "IndexError", "out of range", "eager"):
         assert said in sentence
@@ -73,24 +74,29 @@ def test_an_op_that_raises_is_named_and_the_steps_before_it_stay(good_steps: int
     assert_as_eager_left_it(step, reference, generator, good_steps)
 
 
-def interrupted_from(number: int) -> Any:
-    """Press Ctrl-C when a step is about to be made."""
-
-    def report(share: float, doing: str) -> None:
-        if doing.startswith(f"step {number} of"):
-            signal.raise_signal(signal.SIGINT)
-
-    return report
-
-
 @pytest.mark.parametrize("done", [0, 2])
 def test_control_c_leaves_the_last_finished_step(done: int) -> None:
     step = words()
     reference, generator = step.clone(), torch.get_rng_state()
-    with pytest.raises(KeyboardInterrupt):
-        run(step, budget="100%", steps=5, progress=interrupted_from(done + 1))
+    waits, running = threading.Event(), []
+
+    def press(share: float, doing: str) -> None:
+        waits.wait()
+        if doing.startswith(f"step {done + 1} of"):
+            os.kill(os.getpid(), signal.SIGINT)
+            while running[0].progress.doing != "stopping":
+                time.sleep(0.001)
+
+    running.append(run(step, budget="100%", steps=5, progress=press))
+    waits.set()
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        running[0].wait()
+    if done:
+        assert str(stopped.value) == f"stopped after {done} of 5 steps"
+        assert len(stopped.value.result.losses) == done
+    assert running[0].progress.state == "cancelled"
     assert_as_eager_left_it(step, reference, generator, done)
-    result = run(step, budget="100%", steps=2, check=True)
+    result = run(step, budget="100%", steps=2, check=True).wait()
     assert result.mismatches == ()
 
 
@@ -106,7 +112,7 @@ def test_control_c_at_any_moment_leaves_whole_steps(seconds: float) -> None:
             pressing.start()
 
     with pytest.raises(KeyboardInterrupt):
-        run(step, budget="100%", steps=100_000, progress=report)
+        run(step, budget="100%", steps=100_000, progress=report).wait()
     assert_as_eager_left_it(step, reference, generator, step.materialize().steps)
 
 

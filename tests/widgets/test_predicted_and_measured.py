@@ -19,7 +19,7 @@ from widgets.info import get_predicted_and_measured
 def ran() -> tuple[SwapPlan, RunResult]:
     step = zoo.load("mlp:optimizer=adam")
     plan = plan_swaps(capture(step), machine("cpu"), "70%")
-    return plan, run(step, plan, steps=3, check=True)
+    return plan, run(step, plan, steps=3, check=True).wait()
 
 
 def test_the_numbers_are_the_plans_and_the_runs(ran: tuple[SwapPlan, RunResult]) -> None:

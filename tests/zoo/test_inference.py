@@ -60,7 +60,7 @@ def test_it_scores_what_the_trained_model_scores_in_evaluation_mode(name: str) -
 
 @pytest.mark.parametrize("name", ["wresnet", "rnn"])
 def test_it_runs_within_a_budget_with_the_bits_of_ordinary_pytorch(name: str) -> None:
-    result = run(zoo.load(f"{SMALL[name]},mode=inference"), budget="70%", steps=2, check=True)
+    result = run(zoo.load(f"{SMALL[name]},mode=inference"), budget="70%", steps=2, check=True).wait()
     assert not result.mismatches
     assert result.compared > 0
     assert result.peak_bytes <= result.budget_bytes

@@ -1,0 +1,106 @@
+"""From a step to a plan that may be run: captured, planned with op times measured here, and validated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from time import sleep
+
+from planner.capture import capture
+from planner.capture.step import Step
+from planner.errors import StowageError
+from planner.graph import Graph, fingerprint
+from planner.machine.types import Link
+from planner.memory import SwapPlan, validate
+from planner.run.stopping import Stop
+
+#: A run is not kept waiting for a better plan for longer than this.
+_PLANNING_SECONDS = 10.0
+_LOOK_SECONDS = 0.02
+
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a run is asked to be.
+
+    Args:
+        step: what to run.
+        plan: made for the step's graph; None to plan here.
+        budget: device bytes or text; None for what the step takes.
+        link: the link to imitate; None for none.
+        steps, device, check, stress, remeasure: as in `run`.
+    """
+
+    step: Step
+    plan: SwapPlan | None
+    budget: str | int | None
+    link: Link | None
+    steps: int
+    device: str
+    check: bool
+    stress: bool
+    remeasure: bool
+
+
+def prepare(asked: Asked, stop: Stop, report: Progress) -> tuple[Graph, SwapPlan]:
+    """The graph of what is asked for, and a valid plan for it.
+
+    Args:
+        asked: what to prepare.
+        stop: looked at all the time.
+        report: told the share done and what is being done.
+
+    Raises:
+        StowageError: the step cannot be captured, there is no plan within the budget, or the plan given is not valid.
+        Cancelled: it was asked to stop.
+    """
+
+    def heed(share: float, doing: str) -> None:
+        stop.between_steps()
+        report(share, doing)
+
+    heed(0.0, "capturing the step")
+    graph = capture(asked.step, progress=heed)
+    plan = _planned(graph, asked, heed) if asked.plan is None else asked.plan
+    stop.between_steps()
+    _refuse_invalid(plan, graph, asked.step.change)
+    return graph, plan
+
+
+def _planned(graph: Graph, asked: Asked, report: Progress) -> SwapPlan:
+    """A plan for this CPU, with op times and temporary memory as they are measured here."""
+    from planner.machine import machine, timed
+    from planner.swap import search_swaps
+
+    here = machine("cpu")
+    if asked.link is not None:
+        here = replace(here, host_link=asked.link)
+    report(0.0, "measuring ops")
+    ready = timed(graph, here, progress=report, remeasure=asked.remeasure)
+    report(0.0, "planning")
+    budget = "100%" if asked.budget is None else asked.budget
+    search = search_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS)
+    try:
+        while (progress := search.progress).state == "running":
+            report(progress.share, progress.doing)
+            sleep(_LOOK_SECONDS)
+    except BaseException:
+        search.cancel()
+        with suppress(StowageError):
+            search.wait()
+        raise
+    return search.wait()
+
+
+def _refuse_invalid(plan: SwapPlan, graph: Graph, change: str) -> None:
+    if plan.graph != fingerprint(graph):
+        since = f" since {change}" if change else ""
+        raise StowageError(
+            f"this plan is not for {graph.name}: its graph is another one{since}; plan again for this step"
+        )
+    problems = validate(plan, graph.with_workspaces(dict(plan.workspaces)))
+    if problems:
+        raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")

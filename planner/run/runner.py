@@ -1,0 +1,194 @@
+"""What works behind a `Run`: it holds no reference to it, so that dropping that can end this."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sized
+from threading import Event, Thread
+from time import perf_counter
+from typing import Any, Literal
+
+import torch
+
+from planner.capture.training import TrainStep
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.memory import SwapPlan
+from planner.run.batches import Matcher
+from planner.run.claims import Claim
+from planner.run.monitor import Monitor
+from planner.run.preparing import Asked, prepare
+from planner.run.result import Done, RunResult
+from planner.run.session import session
+from planner.run.stopping import PATIENCE, Cancelled, Stop
+from planner.run.surroundings import Surroundings
+
+#: A wait looks up so often: a signal may have reached another thread, which does not end a wait.
+_LOOK_SECONDS = 0.05
+
+
+class Runner:
+    """Does what is asked for in a thread, and more steps in any other.
+
+    Args:
+        asked: what to run.
+        report: told the share done and what is being done.
+    """
+
+    def __init__(self, asked: Asked, report: Callable[[float, str], None]) -> None:
+        self.asked, self._report = asked, report
+        self.name = asked.step.name
+        self.stop, self.done = Stop(), Done()
+        self._ended = Event()
+        self.graph: Graph | None = None
+        self.plan: SwapPlan | None = None
+        self.state: Literal["running", "cancelled", "done", "failed"] = "running"
+        self.error: BaseException | None = None
+        self.doing, self.share = "starting", 0.0
+        self.steps: int | None = asked.steps
+        self._began = perf_counter()
+        self._over: float | None = None
+        self.monitor = Monitor(self._began)
+        self._claim = Claim(asked.step, self.stop)
+        self._before = self._claim.make()
+        self._surroundings = Surroundings()
+        self._thread = Thread(target=self._run, name="stowage run", daemon=True)
+        self._generator = torch.Generator()
+        self._generator.set_state(torch.get_rng_state())
+
+    @property
+    def seconds(self) -> float:
+        """Since it began, until it ended."""
+        over = self._over
+        return (perf_counter() if over is None else over) - self._began
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def await_end(self, seconds: float | None) -> None:
+        """Return when the thread has ended, or that many seconds are over."""
+        until = None if seconds is None else perf_counter() + seconds
+        while not self._ended.wait(_LOOK_SECONDS):
+            if until is not None and perf_counter() >= until:
+                return
+        self._thread.join()  # not before: Python takes a thread for dead whose join was interrupted
+
+    def cancel(self, patience: float = PATIENCE) -> None:
+        """Stop soon; a step in the making is given so many seconds to end."""
+        self.stop.ask(patience)
+        if self.state == "running":
+            self.doing = "stopping"
+
+    def result(self) -> RunResult | None:
+        """What the steps so far amount to; None before there is a plan."""
+        plan, graph = self.plan, self.graph
+        return None if plan is None or graph is None else self.done.result(graph.name, self.asked.device, plan)
+
+    def loop(self, batches: Iterable[Any]) -> Iterator[float]:
+        """A step with each batch, in this thread; yields the losses."""
+        step, graph, plan = self.asked.step, self.graph, self.plan
+        assert graph is not None
+        assert plan is not None
+        if not isinstance(step, TrainStep):
+            raise StowageError("an InferenceStep has no losses to train by: make a TrainStep of the model")
+        claim = Claim(step, self.stop)
+        for other in claim.make():
+            other.ended.wait()
+        try:
+            matcher = Matcher(step, graph)
+            self._go_on(len(batches) if isinstance(batches, Sized) else None)
+            with session(
+                self.asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_a_step
+            ) as running:
+                for batch in batches:
+                    if self.stop.asked:
+                        break
+                    leaves = matcher.leaves(batch)
+                    self._generator.set_state(torch.get_rng_state())
+                    running.step(leaves, batch)
+                    torch.set_rng_state(self._generator.get_state())
+                    self._tell_steps()
+                    yield self.done.losses[-1]
+            self._end("cancelled" if self.stop.asked else "done")
+        except GeneratorExit:
+            self._end("done")
+            raise
+        except Cancelled:
+            self._end("cancelled")
+        except BaseException as error:
+            self.error = error
+            self._end("failed")
+            raise
+        finally:
+            claim.end()
+
+    def _go_on(self, more: int | None) -> None:
+        self.state, self.error, self._over = "running", None, None
+        self.steps = None if more is None else len(self.done.seconds) + more
+        self._tell_steps()
+
+    def _end(self, state: Literal["cancelled", "done", "failed"]) -> None:
+        self._over = perf_counter()
+        self.doing = {"cancelled": "stopped", "done": "done", "failed": "failed"}[state]
+        self.share = 1.0 if state == "done" else self.share
+        self.state = state
+
+    def _tell(self, share: float, doing: str) -> None:
+        self.share = share
+        if not self.stop.asked:
+            self.doing = doing
+        self._report(share, doing)
+
+    def _tell_steps(self) -> None:
+        made, steps = len(self.done.seconds), self.steps
+        self.share = made / steps if steps else 0.0
+        if not self.stop.asked:
+            self.doing = f"step {made + 1}" if steps is None else f"step {min(made + 1, steps)} of {steps}"
+
+    def _run(self) -> None:
+        try:
+            for claim in self._before:
+                claim.ended.wait()
+                self._generator.set_state(torch.get_rng_state())
+            with self._surroundings.entered():
+                self.graph, self.plan = self._prepared()
+                if self.asked.steps:
+                    self._make_steps(self.graph, self.plan)
+            self._tell(1.0, "done")
+            state: Literal["cancelled", "done", "failed"] = "done"
+        except Cancelled:
+            state = "cancelled"
+        except BaseException as error:
+            self.error = error
+            _let_go(error)
+            state = "failed"
+        self._before = []
+        self._end(state)
+        self._claim.end()
+        self._ended.set()
+
+    def _prepared(self) -> tuple[Graph, SwapPlan]:
+        return prepare(self.asked, self.stop, self._tell)
+
+    def _make_steps(self, graph: Graph, plan: SwapPlan) -> None:
+        begun = self._generator.get_state()
+        try:
+            with session(
+                self.asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_a_step
+            ) as running:
+                leaves, steps = self.asked.step.batch_leaves(), self.asked.steps
+                for number in range(steps):
+                    self._tell(number / steps, f"step {number + 1} of {steps}")
+                    self.stop.between_steps()
+                    running.step(leaves)
+        finally:
+            if torch.equal(torch.get_rng_state(), begun):  # else somebody has drawn or seeded, and goes on from there
+                torch.set_rng_state(self._generator.get_state())
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Keep what an error says and not the memory that its frames hold."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

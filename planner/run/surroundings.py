@@ -1,0 +1,39 @@
+"""What PyTorch keeps for each thread and results depend on, carried from the thread that asks to the one that works.
+
+Other settings (the default dtype, deterministic algorithms, the precision of matrix products) hold for the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import torch
+
+
+class Surroundings:
+    """Gradient and inference mode, autocast, the default device and the number of threads of the calling thread."""
+
+    def __init__(self) -> None:
+        self._gradients, self._inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+        self._autocast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+        self._caching = torch.is_autocast_cache_enabled()
+        self._device, self._threads = torch.get_default_device(), torch.get_num_threads()
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Let them hold in this thread too."""
+        threads = torch.get_num_threads()
+        with ExitStack() as stack:
+            if threads != self._threads:  # sums are split among so many, and so are their roundings
+                torch.set_num_threads(self._threads)
+                stack.callback(torch.set_num_threads, threads)  # also what the next new thread starts with
+            if torch.get_default_device() != self._device:
+                stack.enter_context(self._device)
+            if self._inference:
+                stack.enter_context(torch.inference_mode())
+            stack.enter_context(torch.set_grad_enabled(self._gradients))
+            enabled, dtype = self._autocast
+            if enabled:
+                stack.enter_context(torch.autocast("cpu", dtype=dtype, cache_enabled=self._caching))
+            yield
