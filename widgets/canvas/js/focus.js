@@ -1,11 +1,20 @@
 // What is selected or pointed at, spelled out: which storages, ops and modules stand out in every panel.
 
-// `what`: `{type: 'storage' | 'op' | 'module', id}`, or `{type: 'group', id, label, storages}` for several storages.
+// `what`: `{type: 'storage' | 'op' | 'module', id}`, or `{type: 'group', id, label, storages}` for several storages; a
+// group that stands for a part of the model says its `ops` and `modules`, others have those that use their storages.
 export function focusOf(what, scene) {
   if (!what || !scene) return null;
-  const spelled = SPELLED[what.type]?.(what, scene);
-  return spelled ? { ...what, ...spelled } : null;
+  if (!spelled.has(scene)) spelled.set(scene, new WeakMap());
+  const known = spelled.get(scene);
+  if (!known.has(what)) {
+    const found = SPELLED[what.type]?.(what, scene);
+    known.set(what, found ? { ...what, ...found } : null);
+  }
+  return known.get(what);
 }
+
+// Pointing at the same thing again spells it once.
+const spelled = new WeakMap();
 
 const SPELLED = {
   storage({ id }, scene) {
@@ -29,13 +38,13 @@ const SPELLED = {
       modules: new Set([id]),
     };
   },
-  group({ label, storages }, scene) {
-    const ops = new Set();
-    const modules = new Set();
+  group({ label, storages, ops, modules }, scene) {
+    const users = new Set(ops);
+    const owners = new Set(modules);
     for (const storage of storages) {
-      for (const op of scene.uses(storage)) ops.add(op);
-      modules.add(scene.storage_module[storage]);
+      if (!ops) for (const op of scene.uses(storage)) users.add(op);
+      if (!modules) owners.add(scene.storage_module[storage]);
     }
-    return { label, storages: new Set(storages), ops, modules };
+    return { label, storages: new Set(storages), ops: users, modules: owners };
   },
 };

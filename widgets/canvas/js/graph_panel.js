@@ -1,5 +1,55 @@
-// graph
+// The graph's panel: what is shown, the field to search in, and the plot.
+import { make, say } from './dom.js';
+import { GraphPlot } from './graph_plot.js';
+
+const MODES = [['modules', 'Modules'], ['schedule', 'Schedule']];
+const METRICS = [['memory', 'by memory'], ['time', 'by time'], ['kind', 'by kind']];
+
 export function graphPanel(section, { store }) {
-  section.textContent = 'graph';
-  return () => store;
+  const modes = make('div', { class: 'seg', role: 'group', 'aria-label': 'Show' });
+  for (const [mode, label] of MODES) {
+    modes.append(make('button', { type: 'button', 'data-mode': mode, text: label, click: () => store.set({ graphMode: mode }) }));
+  }
+  const field = make('input', { type: 'search', class: 'find', placeholder: 'Search  /', 'aria-label': 'Search modules and ops', spellcheck: 'false', autocomplete: 'off' });
+  const count = make('span', { class: 'note found', role: 'status' });
+  const metric = make('select', { 'aria-label': 'Colour by' }, ...METRICS.map(([value, label]) => make('option', { value, text: label })));
+  const host = make('div');
+  section.append(make('div', { class: 'sw-title' }, make('h3', { text: 'Graph' }), modes, field, count, metric), host);
+  const plot = new GraphPlot(host, store);
+
+  field.addEventListener('input', () => store.set({ query: field.value }));
+  field.addEventListener('keydown', event => {
+    const by = { ArrowDown: 1, ArrowUp: -1, Enter: event.shiftKey ? -1 : 1 }[event.key];
+    if (!by || !plot.search?.any) return;
+    event.preventDefault();
+    event.stopPropagation();
+    plot.view.stepFound(by);
+    showFound();
+    plot.draw();
+  });
+  metric.addEventListener('change', () => store.set({ metric: metric.value }));
+
+  const showFound = () => say(count, plot.search ? plot.search.count : '');
+  const showState = () => {
+    for (const button of modes.children) button.setAttribute('aria-pressed', button.dataset.mode === store.graphMode);
+    metric.value = store.metric;
+    if (field.value !== store.query) field.value = store.query;
+  };
+  const changed = keys => {
+    if (keys.has('graph')) plot.setScene();
+    else if (keys.has('plan')) plot.setPlan();
+    if (keys.has('graphMode')) plot.setMode();
+    if (keys.has('query')) plot.find();
+    if (keys.has('focus') && !plot.mine) plot.view?.follow(store.focus);
+    else if (keys.has('focus')) plot.view?.tell?.();
+    showState();
+    showFound();
+    plot.draw();
+  };
+  const stops = [
+    store.on(['graph', 'plan', 'graphMode', 'metric', 'query', 'focus', 'theme'], changed),
+    store.on(['hoverFocus'], () => plot.drawOver()),
+  ];
+  changed(new Set(['graph']));
+  return () => stops.forEach(stop => stop());
 }

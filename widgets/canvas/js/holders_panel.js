@@ -1,5 +1,104 @@
-// holders
+// Who holds the peak: groups of storages by part of the model and kind. It follows the time cursor of the other panels.
+import { make, say } from './dom.js';
+import { holdersOf, stagesOf } from './holders.js';
+import { kindVariable, KIND_LABELS, KIND_PLURALS } from './kinds.js';
+import { bytesText, countText, plural, secondsText } from './units.js';
+
+const SHOWN = 7;
+
 export function holdersPanel(section, { store }) {
-  section.textContent = 'holders';
-  return () => store;
+  const title = make('h3', { text: 'Who holds the peak' });
+  const note = make('span', { class: 'note' });
+  const list = make('ul', { class: 'holders', 'aria-label': 'Groups of tensors, largest first' });
+  section.append(make('div', { class: 'sw-title' }, title, note), list);
+  const rest = make('li', { class: 'rest' }, make('span'), make('span'));
+  let [stages, rows, groups, frame] = [null, [], [], 0];
+
+  const show = () => {
+    frame = 0;
+    const { graph, plan } = store;
+    if (!graph || !plan) { list.replaceChildren(); rows = []; say(note, graph ? 'no plan yet' : ''); return; }
+    stages ||= stagesAtPeak(graph, plan);
+    const pointing = store.cursor !== null && !list.matches(':hover, :focus-within');
+    const seconds = pointing ? store.cursor : plan.peak.seconds;
+    groups = holdersOf(graph, plan, plan.present(seconds), stages);
+    const bytes = groups.reduce((sum, group) => sum + group.bytes, 0);
+    say(title, pointing ? 'Who holds memory' : 'Who holds the peak');
+    say(note, `${bytesText(bytes)} at ${secondsText(seconds)}${pointing || plan.stand_in || !plan.moved ? '' : ', with this plan'}`);
+    const shown = groups.slice(0, SHOWN);
+    while (rows.length < shown.length) rows.push(rowElement());
+    shown.forEach((group, k) => fillRow(rows[k], group, groups[0].bytes, graph, store));
+    const others = groups.slice(SHOWN);
+    say(rest.firstChild, plural(others.length, 'smaller group'));
+    say(rest.lastChild, bytesText(others.reduce((sum, group) => sum + group.bytes, 0)));
+    const wanted = [...rows.slice(0, shown.length).map(row => row.item), ...(others.length ? [rest] : [])];
+    if (wanted.length !== list.children.length || wanted.some((item, k) => item !== list.children[k])) list.replaceChildren(...wanted);
+    if (!rows.some((row, k) => k < shown.length && row.button.tabIndex === 0) && rows.length) rows[0].button.tabIndex = 0;
+  };
+  const ask = () => { frame ||= requestAnimationFrame(show); };
+
+  list.addEventListener('click', event => {
+    const k = rows.findIndex(row => row.button === event.target.closest('button'));
+    if (k < 0) return;
+    const now = store.selection;
+    store.set({ selection: now?.type === 'group' && now.id === groups[k].id ? null : target(groups[k], store.graph) });
+  });
+  list.addEventListener('pointerover', event => {
+    const k = rows.findIndex(row => row.button === event.target.closest('button'));
+    if (k >= 0 && store.hover?.id !== groups[k].id) store.set({ hover: target(groups[k], store.graph) });
+  });
+  list.addEventListener('pointerleave', () => store.point());
+  list.addEventListener('keydown', event => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const buttons = [...list.querySelectorAll('button')];
+    const next = by && buttons[buttons.indexOf(document.activeElement) + by];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!next) return;
+    for (const button of buttons) button.tabIndex = button === next ? 0 : -1;
+    next.focus();
+  });
+  const changed = keys => {
+    if (keys.has('graph') || keys.has('plan')) stages = null;
+    ask();
+  };
+  const stop = store.on(['graph', 'plan', 'cursor', 'selection'], changed);
+  show();
+  return () => { stop(); cancelAnimationFrame(frame); };
+}
+
+// The parts of the model are the same wherever the cursor is: those that tell most of the peak.
+function stagesAtPeak(graph, plan) {
+  const present = new Float64Array(graph.storages);
+  for (const stay of plan.present(plan.peak.seconds)) {
+    const storage = plan.stay_storage[stay];
+    present[storage] = graph.bytesOf(storage);
+  }
+  return stagesOf(graph, present);
+}
+
+const nameOf = ({ stage }, graph) => (stage ? graph.path(stage) : 'the model');
+const kindText = ({ kind, storages }) => (storages.length > 1 ? `${KIND_PLURALS[kind]}, ${countText(storages.length)}` : KIND_LABELS[kind].toLowerCase());
+
+function target(group, graph) {
+  const label = `${nameOf(group, graph)}, ${group.storages.length > 1 ? KIND_PLURALS[group.kind] : KIND_LABELS[group.kind].toLowerCase()}`;
+  return { type: 'group', id: group.id, label, storages: group.storages };
+}
+
+function rowElement() {
+  const [swatch, name, kind, bar, value] = [make('i', { class: 'k' }), make('span'), make('em'), make('span', { class: 'bar' }), make('span', { class: 'v' })];
+  const label = make('span', { class: 'n' }, name, ' ', kind);
+  const button = make('button', { type: 'button', tabindex: '-1' }, swatch, label, bar, value);
+  return { item: make('li', {}, button), button, swatch, name, kind, bar, value };
+}
+
+function fillRow(row, group, most, graph, store) {
+  say(row.name, nameOf(group, graph));
+  say(row.kind, kindText(group));
+  say(row.value, bytesText(group.bytes));
+  const colour = kindVariable(group.kind);
+  row.swatch.style.background = row.bar.style.background = colour;
+  row.bar.style.width = `${group.bytes / most * 100}%`;
+  row.button.setAttribute('aria-pressed', store.selection?.type === 'group' && store.selection.id === group.id);
 }

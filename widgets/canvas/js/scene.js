@@ -13,6 +13,9 @@ export class Scene {
     this.ownOps = grouped(this.modules, this.ops, op => [this.op_module[op]]);
     this.ownStorages = grouped(this.modules, this.storages, s => [this.storage_module[s]]);
     this.forwardOps = this.op_phase.reduce((n, phase) => n + (phase === 0), 0);
+    this.backwardOps = this.op_phase.reduce((n, phase) => n + (phase === 1), 0);
+    // the backward pass begins at the op that ends the forward pass
+    this.lossOp = this.backwardOps ? this.op_phase.lastIndexOf(0, this.op_phase.indexOf(1)) : -1;
   }
 
   // Storages that an op reads, writes or works in; those that it reads come first.
@@ -40,6 +43,13 @@ export class Scene {
     return module === above;
   }
 
+  // The child of `above` that a module is or lies in; -1 for `above` itself.
+  childAbove(module, above) {
+    if (module === above) return -1;
+    while (this.module_parent[module] !== above) module = this.module_parent[module];
+    return module;
+  }
+
   // Ops of a module and of everything below it, ascending.
   moduleOps(module) { return this.gathered(module, this.ownOps); }
   moduleStorages(module) { return this.gathered(module, this.ownStorages); }
@@ -51,7 +61,7 @@ export class Scene {
       for (const x of lists.of(m)) found.push(x);
       pending.push(...this.children(m));
     }
-    return found.sort((a, b) => a - b);
+    return Int32Array.from(found).sort();
   }
 
   // The part of the model just below the root that a module belongs to; the root for its own ops.

@@ -1,5 +1,102 @@
-// selection
-export function selectionPanel(section, { store }) {
-  section.textContent = 'selection';
-  return () => store;
+// What is selected, in exact numbers and one line, and what has just happened. Both are read aloud when they change.
+import { goToSelection } from './actions.js';
+import { make, say } from './dom.js';
+import { showHelp } from './help.js';
+import { KIND_LABELS, kindVariable, PHASES } from './kinds.js';
+import { bytesText, countText, GiB, secondsText } from './units.js';
+import { whyMoved } from './why_moved.js';
+
+export function selectionPanel(section, bench) {
+  const { store } = bench;
+  const swatch = make('i', { class: 'k' });
+  const name = make('span', { class: 'name' });
+  const facts = make('span', { class: 'facts' });
+  const why = make('span', { class: 'why' });
+  const line = make('div', { class: 'line', role: 'status', 'aria-atomic': 'true' }, swatch, name, facts, why);
+  const news = make('div', { class: 'news', role: 'status' });
+  const button = (text, key, click) => make('button', { type: 'button', class: 'btn small', click }, text + ' ', make('kbd', { text: key }));
+  const zoom = button('Zoom', 'F', () => goToSelection(bench));
+  const clear = button('Clear', 'Esc', () => { store.set({ selection: null }); bench.root.focus(); });
+  const keys = button('Keys', '?', () => showHelp(bench));
+  section.append(line, news, make('span', { class: 'grow' }), zoom, clear, keys);
+
+  const show = () => {
+    const { focus, graph, plan } = store;
+    const told = focus ? SPOKEN[focus.type](focus, graph, plan) : NOTHING;
+    name.textContent = focus ? told.name : '';
+    swatch.hidden = told.kind === undefined;
+    if (told.kind !== undefined) swatch.style.background = kindVariable(told.kind);
+    facts.replaceChildren(...told.facts.map(([label, value]) => make('span', {}, label, value === '' ? null : ' ', make('em', { text: value }))));
+    say(why, told.why || '');
+    why.title = told.why || '';
+    name.title = focus ? told.name : '';
+    zoom.hidden = clear.hidden = !focus;
+    zoom.disabled = !plan;
+    keys.hidden = Boolean(focus);
+  };
+  const showNews = () => { say(news, store.notice?.sentence || ''); news.title = news.textContent; };
+  const stops = [
+    store.on(['focus', 'plan'], show),
+    store.on(['notice'], showNews),
+    store.on(['selection'], () => { if (store.notice) store.set({ notice: null }); }),
+  ];
+  show();
+  showNews();
+  return () => stops.forEach(stop => stop());
 }
+
+const NOTHING = { facts: [['Nothing selected.', '']], why: 'Click a tensor, an op or a module to follow it through every panel.' };
+
+const SPOKEN = {
+  storage({ id }, graph, plan) {
+    const kind = graph.kindOf(id);
+    const facts = [[KIND_LABELS[kind].toLowerCase(), exactBytes(graph.bytesOf(id))], ['uses', countText(graph.uses(id).length)]];
+    const stays = plan ? plan.stays(id) : [];
+    if (stays.length > 1) facts.push(['away', secondsText(plan.awaySeconds(id))], ['swaps', countText(stays.length - 1)]);
+    else if (stays.length) facts.push(['stays', secondsText(plan.stay_stop[stays[0]] - plan.stay_start[stays[0]])]);
+    if (stays.length) facts.push(['address', exactBytes(plan.stay_offset[stays[0]])]);
+    return { kind, name: graph.storageName(id), facts, why: plan ? whyMoved(graph, plan, id) : '' };
+  },
+  op({ id }, graph, plan) {
+    const where = plan?.slots ? `op ${countText(plan.slotOf(id) + 1)} of ${countText(plan.slots)}` : `op ${countText(id + 1)}`;
+    const facts = [[graph.shortTarget(id), ''], [PHASES[graph.op_phase[id]], where]];
+    if (plan?.slots) facts.push(['takes', secondsText(plan.secondsOf(id), 3)]);
+    facts.push(['working set', exactBytes(graph.op_working_set[id])]);
+    return { name: graph.opName(id), facts, why: plan?.slots ? whyLate(graph, plan, id) : '' };
+  },
+  module: (focus, graph, plan) => several(focus, graph, plan),
+  group: (focus, graph, plan) => several(focus, graph, plan),
+};
+
+function several({ type, id, label, storages, ops }, graph, plan) {
+  const all = [...storages];
+  const bytes = all.reduce((sum, storage) => sum + graph.bytesOf(storage), 0);
+  const facts = [['storages', countText(all.length)], ['ops', countText(ops.size)], ['bytes', exactBytes(bytes)]];
+  if (plan) {
+    const swapped = all.filter(storage => plan.stays(storage).length > 1);
+    facts.push(['at the peak', exactBytes(bytesAtPeak(graph, plan, storages))], ['swapped', countText(swapped.length)]);
+  }
+  const kind = type === 'module' && graph.module_kinds[id];
+  return { name: label, facts: kind ? [[kind, ''], ...facts] : facts };
+}
+
+function bytesAtPeak(graph, plan, storages) {
+  let bytes = 0;
+  for (const stay of plan.present(plan.peak.seconds)) {
+    const storage = plan.stay_storage[stay];
+    if (storages.has(storage)) bytes += graph.bytesOf(storage);
+  }
+  return bytes;
+}
+
+// What an op had to wait for before it could begin.
+function whyLate(graph, plan, op) {
+  const k = plan.stall_op.indexOf(op);
+  if (k < 0) return '';
+  const storage = plan.stall_storage[k];
+  const waited = secondsText(plan.stall_stop[k] - plan.stall_start[k]);
+  return `waited ${waited}${storage >= 0 ? ` for ${graph.storageName(storage)}` : ''}`;
+}
+
+// Large sizes with as many digits as tell neighbours apart.
+const exactBytes = bytes => bytesText(bytes).replace(/^[\d.]+ GiB$/, () => `${(bytes / GiB).toFixed(4)} GiB`);

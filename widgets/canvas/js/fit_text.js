@@ -1,0 +1,12 @@
+// Text in a plot that ends with an ellipsis where there is no room for all of it.
+export function fitText(g, text, room) {
+  if (room <= 0) return '';
+  if (g.measureText(text).width <= room) return text;
+  let low = 0;
+  let high = text.length;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (g.measureText(text.slice(0, middle) + '…').width <= room) low = middle; else high = middle - 1;
+  }
+  return low ? text.slice(0, low).trimEnd() + '…' : '';
+}

@@ -1,0 +1,60 @@
+// What is searched for in the graph: modules by path and class, ops by what they compute. One pass per key pressed.
+import { shortTarget } from './module_parts.js';
+import { plural } from './units.js';
+
+export class GraphSearch {
+  constructor(scene) {
+    this.scene = scene;
+    this.names = scene.module_paths.map((path, module) => `${path}\n${scene.module_kinds[module]}`.toLowerCase());
+    this.names[0] = ''; // the whole model is no find
+    this.targets = scene.targets.map(target => `${target}\n${shortTarget(target)}`.toLowerCase());
+    this.find('');
+  }
+
+  // `modules` and `ops` are flags, `places` the modules in order that are found or run what is found.
+  find(query) {
+    const { scene } = this;
+    const words = query.trim().toLowerCase();
+    this.words = words;
+    this.modules = new Uint8Array(scene.modules);
+    this.ops = new Uint8Array(scene.ops);
+    this.runs = new Uint8Array(scene.modules); // modules that run an op which is found
+    this.places = [];
+    this.opList = [];
+    this.at = -1;
+    if (!words) return;
+    const targets = this.targets.map(target => target.includes(words));
+    this.names.forEach((name, module) => { if (name.includes(words)) this.modules[module] = 1; });
+    for (let op = 0; op < scene.ops; op++) {
+      if (!targets[scene.op_target[op]]) continue;
+      this.ops[op] = this.runs[scene.op_module[op]] = 1;
+      this.opList.push(op);
+    }
+    for (let module = 0; module < scene.modules; module++) {
+      if (this.modules[module] || this.runs[module]) this.places.push(module);
+    }
+    this.above = new Uint8Array(scene.modules); // something is found in or below
+    for (let module = scene.modules - 1; module >= 0; module--) {
+      if (this.modules[module] || this.runs[module]) this.above[module] = 1;
+      if (this.above[module] && module) this.above[scene.parentOf(module)] = 1;
+    }
+  }
+
+  get any() { return this.words !== ''; }
+  // Whether a part is found itself, and whether something in it is.
+  hits({ modules, ops }) {
+    return ops ? ops.some(op => this.ops[op]) || modules.some(module => this.modules[module])
+      : modules.some(module => this.modules[module]);
+  }
+  holds({ modules, ops }) {
+    return ops ? this.hits({ modules, ops }) : modules.some(module => this.above[module]);
+  }
+
+  // What was found, for the title and for those who listen.
+  get count() {
+    if (!this.any) return '';
+    const modules = this.modules.reduce((n, hit) => n + hit, 0);
+    const found = [modules && plural(modules, 'module'), this.opList.length && plural(this.opList.length, 'op')];
+    return found.filter(Boolean).join(', ') || 'none found';
+  }
+}

@@ -1,0 +1,32 @@
+// The keys, in a dialog of the browser's own: it keeps the focus, closes with Esc and gives the focus back.
+const KEYS = [
+  [['W', 'S'], 'zoom in, out'],
+  [['A', 'D'], 'pan'],
+  [['0'], 'whole step'],
+  [['F'], 'zoom to the selection'],
+  [['P'], 'go to the peak'],
+  [['←', '→'], 'previous, next op; in the graph: close, open'],
+  [['↑', '↓'], 'larger, smaller tensor of the op; in the graph: move'],
+  [['Enter'], 'select, or take a plan'],
+  [['/'], 'search modules and ops; ↑ ↓ go through what is found'],
+  [['+', '−'], 'zoom addresses (also Shift-wheel)'],
+  [['Esc'], 'clear search, then selection, then cancel a search for plans'],
+  [['Tab'], 'next panel'],
+];
+let dialogs = 0;
+
+export function showHelp({ root }) {
+  if (root.querySelector(':scope > .sw-help')) return;
+  const dialog = root.appendChild(document.createElement('dialog'));
+  const title = `sw-help-${dialogs++}`;
+  const row = ([keys, does]) => `<dt>${keys.map(key => `<kbd>${key}</kbd>`).join(' ')}</dt><dd>${does}</dd>`;
+  dialog.className = 'sw-help';
+  dialog.setAttribute('aria-labelledby', title);
+  dialog.innerHTML = `<h2 id="${title}">Keys</h2><dl>${KEYS.map(row).join('')}</dl>`
+    + '<button type="button" class="btn">Close</button>';
+  dialog.addEventListener('close', () => dialog.remove());
+  dialog.addEventListener('click', event => {
+    if (event.target === dialog || event.target.closest('button')) dialog.close();
+  });
+  dialog.showModal();
+}

@@ -1,0 +1,244 @@
+// The modules of the model as boxes in boxes, in the order in which they run.
+import { KIND_LABELS } from './kinds.js';
+import { amount, paintBox } from './module_box.js';
+import { ModuleRows, PAD, ROW } from './module_rows.js';
+import { TreeItems } from './tree_items.js';
+import { hideTip, showTip } from './tooltip.js';
+import { bytesText, countText, plural, secondsText } from './units.js';
+
+const INDENT = 9;
+const ARROW = 20; // pixels from the left end of a box where a click opens it
+const EDGE = 5; // pixels by which a box is narrower than the one it lies in
+
+export class ModulesView {
+  constructor(plot, scene) {
+    Object.assign(this, { plot, store: plot.store, scene, scroll: 0, at: 0, touched: false });
+    this.tree = new ModuleRows(scene).build();
+    this.items = new TreeItems(plot.host, row => this.describe(row));
+  }
+
+  // A measure by another plan; until the reader opens or closes something, what holds the most stays open.
+  measured(measure) {
+    this.measure = measure;
+    if (!this.touched) { this.tree.open.clear(); this.tree.openLargest(measure); }
+  }
+
+  enter() {
+    this.plot.host.setAttribute('role', 'tree');
+    this.tell();
+  }
+  leave() {
+    this.items.clear();
+    this.plot.host.setAttribute('role', 'group');
+  }
+
+  box(row) {
+    const x = PAD + row.depth * INDENT;
+    return { x, y: row.y - this.scroll, w: this.plot.width - x - PAD - row.depth * EDGE, h: row.h };
+  }
+  get room() { return Math.max(0, this.tree.height - this.plot.height + 6); }
+  scrollBy(pixels) {
+    this.scroll = Math.max(0, Math.min(this.room, this.scroll + pixels));
+    this.plot.draw();
+  }
+  // Scroll as little as shows a row.
+  show(k, margin = PAD) {
+    const row = this.tree.rows[k];
+    if (!row) return;
+    const low = row.y + ROW + margin - this.plot.height;
+    const high = row.y - margin;
+    if (this.scroll > high) this.scroll = high;
+    else if (this.scroll < low) this.scroll = Math.min(high, low + Math.max(0, this.plot.height / 2 - ROW));
+    this.scrollBy(0);
+  }
+
+  paint(g, c) {
+    const { store, plot, tree } = this;
+    const { search } = plot;
+    const marked = tree.rowsOf(store.focus);
+    this.scroll = Math.max(0, Math.min(this.room, this.scroll));
+    tree.rows.forEach((row, k) => {
+      const box = this.box(row);
+      if (box.y > plot.height || box.y + box.h < -4) return;
+      const found = search.any && search.hits(row.part);
+      const look = { marked: marked.has(k), found, faded: search.any && !found && !search.holds(row.part) };
+      row.badge = paintBox(g, c, row, box, amount(store.metric, this.measure, row.part), this.measure, look);
+      if (!row.last) this.paintFlow(g, c, box);
+    });
+    paintScrollbar(g, c, plot, this.scroll, tree.height);
+  }
+
+  // What runs next.
+  paintFlow(g, c, { x, y, h }) {
+    g.fillStyle = c.strong;
+    g.fillRect(x + 10, y + h, 1, 5);
+  }
+
+  paintOver(g, c) {
+    const { store, plot, tree } = this;
+    g.strokeStyle = c.ink;
+    g.lineWidth = 1.5;
+    for (const k of tree.rowsOf(store.hoverFocus)) {
+      const { x, y, w } = this.box(tree.rows[k]);
+      g.strokeRect(x + 0.5, y + 0.5, w - 1, ROW - 1);
+    }
+    const row = tree.rows[this.at];
+    if (!row || !plot.host.matches(':focus-visible')) return;
+    const { x, y, w } = this.box(row);
+    g.strokeStyle = c.accent;
+    g.lineWidth = 2;
+    g.strokeRect(x - 1, y - 1, w + 2, ROW + 2);
+  }
+
+  rowAt(event) { return this.tree.at(this.plot.at(event)[1] + this.scroll); }
+
+  moved(event) {
+    const row = this.tree.rows[this.rowAt(event)];
+    if (!row) { this.left(); return; }
+    const target = this.tree.target(row);
+    if (this.store.hover?.type !== target.type || this.store.hover?.id !== target.id) this.store.set({ hover: target });
+    const { part } = row;
+    const { ops, bytes, seconds, kinds } = this.measure.of(part);
+    const rows = [['ops', countText(ops)], [this.store.plan ? 'holds at the peak' : 'owns', bytesText(bytes)]];
+    if (seconds) rows.push(['time in the step', secondsText(seconds, 3)]);
+    const c = this.plot.colours();
+    kinds.forEach((size, kind) => { if (size) rows.push([KIND_LABELS[kind], bytesText(size), c.kind[kind]]); });
+    showTip(event, this.plot.host, part.path + (part.count > 1 ? ` ×${part.count}` : ''), rows, hint(row));
+  }
+  left() {
+    this.store.point();
+    hideTip(this.plot.host);
+  }
+
+  clicked(event) {
+    const [x] = this.plot.at(event);
+    const k = this.rowAt(event);
+    const row = this.tree.rows[k];
+    if (!row) { this.store.set({ selection: null }); return; }
+    this.at = k;
+    if (row.badge && x >= row.badge[0] && x <= row.badge[1]) this.change(() => this.tree.refold(row));
+    else if (row.canOpen && x < this.box(row).x + ARROW) this.change(() => this.tree.toggle(row));
+    else this.pick(row);
+  }
+  pick(row) {
+    const target = this.tree.target(row);
+    const now = this.store.selection;
+    this.plot.mine = true;
+    this.store.set({ selection: now?.type === target.type && now.id === target.id ? null : target });
+    this.plot.mine = false;
+  }
+  // Open, close, fold or unfold; the reader's row stays the reader's row.
+  change(act) {
+    const row = this.tree.rows[this.at];
+    const key = row?.part.key;
+    this.touched = true;
+    act();
+    const fold = this.tree.rows.findIndex(({ part }) => part.count > 1 && row && part.key === row.foldKey);
+    this.at = this.tree.byKey.get(key) ?? (fold >= 0 ? fold : this.nearest(row));
+    this.show(this.at, 0);
+    this.tell();
+  }
+  nearest(row) {
+    const found = row ? this.tree.rows.findIndex(other => other.y >= row.y) : 0;
+    return Math.max(0, found < 0 ? this.tree.rows.length - 1 : found);
+  }
+
+  key(event) {
+    const { rows } = this.tree;
+    const row = rows[this.at];
+    const page = Math.max(1, Math.floor(this.plot.height / (ROW + 5)) - 1);
+    const move = by => { this.at = Math.max(0, Math.min(rows.length - 1, this.at + by)); };
+    const act = {
+      ArrowDown: () => move(1), ArrowUp: () => move(-1), PageDown: () => move(page), PageUp: () => move(-page),
+      Home: () => move(-rows.length), End: () => move(rows.length),
+      ArrowRight: () => { if (row?.canOpen && !row.open) this.change(() => this.tree.toggle(row)); else if (row?.open) move(1); },
+      ArrowLeft: () => {
+        if (row?.open) this.change(() => this.tree.toggle(row));
+        else if (row?.above >= 0) this.at = row.above;
+      },
+      Enter: () => { if (row) this.pick(row); },
+      ' ': () => { if (row && (row.part.count > 1 || row.foldKey)) this.change(() => this.tree.refold(row)); },
+    }[event.key];
+    if (!act) return false;
+    act();
+    this.show(this.at);
+    this.tell();
+    return true;
+  }
+
+  // Show what was selected elsewhere.
+  follow(focus) {
+    if (!focus || (focus.type === 'group' && focus.modules.size > 40)) return;
+    const module = [...focus.modules][0];
+    if (module === undefined) return;
+    if (!this.tree.byKey.has(focus.row)) {
+      this.touched = true;
+      this.tree.openTo(module, focus.type !== 'module');
+    }
+    const first = Math.min(...this.tree.rowsOf(focus));
+    if (!Number.isFinite(first)) return;
+    this.at = first;
+    this.show(first);
+    this.tell();
+  }
+
+  // Another query: open what its first find lies in, and close again what earlier letters of it have opened.
+  found() {
+    const { search } = this.plot;
+    if (!search.any) { this.before = null; return; }
+    this.before ||= new Set(this.tree.open);
+    this.tree.open = new Set(this.before);
+    this.tree.build();
+    this.stepFound(1, true);
+  }
+  // The next box (1) or the one before (-1) in which something was found.
+  stepFound(by, first = false) {
+    const { search } = this.plot;
+    if (!search.places.length) return;
+    const before = first ? null : this.tree.rows[this.at]?.part.key;
+    for (let tries = 0; tries < search.places.length; tries++) {
+      search.at = (search.at + by + search.places.length) % search.places.length;
+      this.at = this.reveal(search.places[search.at]);
+      if (this.tree.rows[this.at]?.part.key !== before) break;
+    }
+    this.show(this.at);
+    this.tell();
+  }
+  // The row of a module that is found, or of the first of its own ops that is.
+  reveal(module) {
+    const { search } = this.plot;
+    this.touched = true;
+    this.tree.openTo(module, !search.modules[module]);
+    const op = search.modules[module] ? -1 : this.scene.ownOps.of(module).find(each => search.ops[each]);
+    return Math.max(0, op < 0 ? this.tree.moduleRow[module] : this.tree.rowOfOp(op));
+  }
+
+  describe(row) {
+    const { part } = row;
+    const { text } = amount(this.store.metric, this.measure, part);
+    const about = [part.label, part.kind, part.count > 1 ? `${part.count} alike, folded` : '', plural(this.measure.of(part).ops, 'op')];
+    return [...about, text === '–' ? '' : text].filter(Boolean).join(', ');
+  }
+  tell() { if (this.plot.view === this) this.items.show(this.tree.rows, this.at, this.tree.rowsOf(this.store.focus)); }
+
+  summary() {
+    const { scene, store } = this;
+    const top = this.tree.rows.filter(row => row.depth === 0).map(row => `${row.part.label} ${amount(store.metric, this.measure, row.part).text}`);
+    const list = top.slice(0, 8).join(', ') + (top.length > 8 ? ` and ${top.length - 8} more` : '');
+    const by = store.metric === 'time' ? 'time in the step' : store.plan ? 'memory at the peak' : 'memory owned';
+    return `${plural(scene.ops, 'op')} in ${plural(scene.modules, 'module')}. By ${by}: ${list}.`;
+  }
+}
+
+function hint(row) {
+  if (row.part.count > 1) return `Stands for ${row.part.count} that are alike. Its badge unfolds them.`;
+  return row.first && row.foldKey ? 'Its badge folds those that are alike.' : '';
+}
+
+export function paintScrollbar(g, c, plot, scroll, height, top = 0) {
+  const room = plot.height - top;
+  if (height <= room + 6) return;
+  g.fillStyle = c.strong;
+  const length = Math.max(18, room * room / height - 2);
+  g.fillRect(plot.width - 4, top + 1 + (room - length - 2) * Math.min(1, scroll / Math.max(1, height - room)), 3, length);
+}

@@ -1,0 +1,40 @@
+// The module graph for those who listen to it: a tree whose items are the boxes around the one that keys have reached.
+// The picture keeps the focus; the item it stands at is named to assistive technology.
+const AROUND = 12;
+let trees = 0;
+
+export class TreeItems {
+  // `describe(row)`: a row in words.
+  constructor(host, describe) {
+    this.describe = describe;
+    this.id = `sw-tree-${trees++}`;
+    this.list = host.appendChild(document.createElement('div'));
+    this.list.className = 'sr';
+    this.list.setAttribute('role', 'presentation');
+    this.host = host;
+  }
+
+  show(rows, at, selected) {
+    const from = Math.max(0, at - AROUND);
+    const items = rows.slice(from, at + AROUND + 1).map((row, k) => {
+      const item = document.createElement('div');
+      item.id = `${this.id}-${from + k}`;
+      item.setAttribute('role', 'treeitem');
+      item.setAttribute('aria-level', row.depth + 1);
+      item.setAttribute('aria-setsize', row.places);
+      item.setAttribute('aria-posinset', row.place);
+      item.setAttribute('aria-selected', selected.has(from + k));
+      if (row.canOpen) item.setAttribute('aria-expanded', row.open);
+      item.textContent = this.describe(row);
+      return item;
+    });
+    this.list.replaceChildren(...items);
+    if (rows[at]) this.host.setAttribute('aria-activedescendant', `${this.id}-${at}`);
+    else this.host.removeAttribute('aria-activedescendant');
+  }
+
+  clear() {
+    this.list.replaceChildren();
+    this.host.removeAttribute('aria-activedescendant');
+  }
+}

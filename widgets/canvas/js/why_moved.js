@@ -1,0 +1,56 @@
+// Why a tensor is swapped or stays, as far as the plan says: what it waits for, and what a copy would take.
+import { secondsText } from './units.js';
+
+const HELD = 2; // kinds up to this one outlive the step
+
+export function whyMoved(graph, plan, storage) {
+  const stays = plan.stays(storage);
+  if (!stays.length) return graph.bytesOf(storage) ? 'never on the device' : 'takes no memory';
+  if (stays.length > 1) return whyAway(graph, plan, storage, stays);
+  if (HELD >= graph.kindOf(storage) && plan.stay_start[stays[0]] > 0) return 'waits on the host until its first use';
+  return plan.out_storage.length + plan.in_storage.length ? whyKept(graph, plan, storage, stays[0]) : '';
+}
+
+// The two uses around its longest time away.
+function whyAway(graph, plan, storage, stays) {
+  let longest = 1;
+  const away = k => plan.stay_start[stays[k]] - plan.stay_stop[stays[k - 1]];
+  for (let k = 2; k < stays.length; k++) if (away(k) > away(longest)) longest = k;
+  const slots = slotsOf(graph, plan, storage);
+  const next = slots.findIndex(slot => plan.op_start[slot] >= plan.stay_start[stays[longest]] - 1e-9);
+  if (next < 1) return '';
+  const [before, after] = [plan.order[slots[next - 1]], plan.order[slots[next]]];
+  return `not needed from ${graph.shortTarget(before)} at ${secondsText(plan.stopOf(before))} to ${graph.shortTarget(after)} at ${secondsText(plan.startOf(after))}`;
+}
+
+function whyKept(graph, plan, storage, stay) {
+  const { seconds, op } = plan.peak;
+  if (plan.stay_start[stay] > seconds || plan.stay_stop[stay] <= seconds) return 'stays: not there at the peak';
+  if (graph.touches(op).includes(storage)) return 'stays: the op at the peak uses it';
+  const idle = longestIdle(graph, plan, storage);
+  const trip = roundTrip(graph, plan, storage);
+  if (trip && idle < trip) return `stays: idle ${secondsText(idle)} at most, a copy out and back takes ${secondsText(trip)}`;
+  return 'stays: it fits beside what is swapped';
+}
+
+const slotsOf = (graph, plan, storage) => [...graph.uses(storage)].map(op => plan.slotOf(op)).sort((a, b) => a - b);
+
+function longestIdle(graph, plan, storage) {
+  const slots = slotsOf(graph, plan, storage);
+  let longest = 0;
+  for (let k = 1; k < slots.length; k++) longest = Math.max(longest, plan.op_start[slots[k]] - plan.op_stop[slots[k - 1]]);
+  return longest;
+}
+
+// Seconds of a copy out and one back, at the rates of the plan's own copies.
+function roundTrip(graph, plan, storage) {
+  const rate = (storages, starts, stops) => {
+    let [bytes, seconds] = [0, 0];
+    storages.forEach((each, k) => { bytes += graph.bytesOf(each); seconds += stops[k] - starts[k]; });
+    return seconds > 0 ? bytes / seconds : 0;
+  };
+  const out = rate(plan.out_storage, plan.out_start, plan.out_stop);
+  const back = rate(plan.in_storage, plan.in_start, plan.in_stop);
+  const known = [out || back, back || out].filter(Boolean);
+  return known.reduce((sum, each) => sum + graph.bytesOf(storage) / each, 0);
+}
