@@ -77,11 +77,15 @@ def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
     pulled = _needs_no_gradient(problem.graph, before)
     waits = [sum(not pulled[earlier] for earlier in ops) for ops in before]
     ready: dict[int, list[tuple[bool, int]]] = {}
+    firsts: list[tuple[int, int]] = []  # the op that is first in a group, and the group; some are past
     order: list[int] = []
     done = [False] * problem.ops
 
     def push(op: int) -> None:
-        heapq.heappush(ready.setdefault(int(groups[op]), []), (bool(late[op]), op))
+        group = ready.setdefault(int(groups[op]), [])
+        heapq.heappush(group, (bool(late[op]), op))
+        if group[0][1] == op:
+            heapq.heappush(firsts, (op, int(groups[op])))
 
     def emit(op: int) -> None:
         stack = [op]
@@ -99,14 +103,17 @@ def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
         if not waits[op] and not pulled[op]:
             push(op)
     current = -1
-    while any(ready.values()):
+    while True:
         if ready.get(-1):
             group = -1
         elif ready.get(current):
             group = current
         else:
-            group = min((group for group, ops in ready.items() if ops), key=lambda group: ready[group][0][1])
-            current = group
+            while firsts and (not ready[firsts[0][1]] or ready[firsts[0][1]][0][1] != firsts[0][0]):
+                heapq.heappop(firsts)
+            if not firsts:
+                break
+            current = group = firsts[0][1]
         _, op = heapq.heappop(ready[group])
         emit(op)
         for follower in after[op]:
