@@ -62,7 +62,7 @@ def test_a_faulty_plan_is_refused_and_would_have_shown(make: object, fault: obje
     faulty = fault(plan)
     before = {key: value.clone() for key, value in step.state().items()}
     with pytest.raises(StowageError, match="not valid"):
-        run(step, faulty)
+        run(step, faulty).wait()
     assert all(same_bits(value, before[key]) for key, value in step.state().items())
     assert _mismatches(step, plan) == ()
     try:
@@ -77,10 +77,12 @@ def _mismatches(step: Step, plan: SwapPlan) -> tuple[str, ...]:
         executor = Executor(capture(step), plan, device, stress=True)
         executor.load(step.state())
         twin = Twin(step)
+        found: tuple[str, ...] = ()
         for number in range(3):
-            generator = torch.get_rng_state()
-            twin.step(number, generator, executor.step(step.batch_leaves()).outputs, executor.state())
-        return twin.mismatches
+            before = torch.get_rng_state()
+            outputs = executor.step(step.batch_leaves()).outputs
+            found += twin.step(number, before, torch.get_rng_state(), outputs, executor.state()).mismatches
+        return found
 
 
 def test_a_plan_that_forgets_temporary_memory_is_refused_in_its_first_step() -> None:
@@ -90,7 +92,7 @@ def test_a_plan_that_forgets_temporary_memory_is_refused_in_its_first_step() -> 
     plan = replace(plan, budget_bytes=plan.peak_bytes)
     before = {key: value.clone() for key, value in step.state().items()}
     with pytest.raises(StowageError, match="temporary memory"):
-        run(step, plan)
+        run(step, plan).wait()
     assert all(same_bits(value, before[key]) for key, value in step.state().items())
 
 
@@ -99,5 +101,5 @@ def test_temporary_memory_may_use_what_the_budget_leaves() -> None:
     graph = capture(step).with_workspaces({})
     plan = plan_swaps(graph, machine("cpu"), "45%")
     plan = replace(plan, budget_bytes=2 * plan.peak_bytes)
-    result = run(step, plan, steps=1)
+    result = run(step, plan, steps=1).wait()
     assert plan.peak_bytes < result.peak_bytes <= plan.budget_bytes
