@@ -70,7 +70,7 @@ def main() -> None:
         step, plans = plans_of(text, arguments.budget, link, arguments.threads)
         times: list[tuple[float, float]] = []
         for name, plan in plans.items():
-            steps = sorted(run(step, plan, steps=arguments.steps + 1, link_bandwidth=link).step_seconds[1:])
+            steps = sorted(run(step, plan, steps=arguments.steps + 1, link_bandwidth=link).wait().step_seconds[1:])
             seconds = statistics.fmean(steps[: -(-len(steps) // 2)])
             times.append((plan.predicted.seconds, seconds))
             off = 100 * (plan.predicted.seconds / seconds - 1)
