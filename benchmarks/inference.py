@@ -5,8 +5,8 @@
 The model is the plain ResNet-152 (`widen=1`) on images of 224 pixels; parameters are not updated, so they are dropped
 without a copy. `ideal` is the step with infinite memory by the machine's roofline. The paper measured its times with
 kernels of its own, so `x paper` compares the models of two machines too; `x ideal` is what a plan decides, beside the
-paper's time over its own time in the most memory (`paper x`). Our executor gives each convolution a temporary as large
-as its output, which counts; `bare s` is a plan without those. Megabytes are decimal.
+paper's time over its own time in the most memory (`paper x`). Kernels are taken to need no temporary memory. Megabytes
+are decimal.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ def main() -> None:
         title=f"ResNet-152 inference on {device.name}", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
     )
     for heading in (
-        "batch", "budget MB", "plan s", "bare s", "ideal s", "bound s", "paper s", "x paper", "x ideal", "paper x",
-        "moved MB",
+        "batch", "budget MB", "plan s", "ideal s", "bound s", "paper s", "x paper", "x ideal", "paper x", "moved MB",
     ):  # fmt: skip
         table.add_column(heading, justify="right", no_wrap=True)
     console, why = Console(width=120), []
@@ -59,12 +58,11 @@ def main() -> None:
         for budget, paper in rows.items():
             with console.status(f"batch {batch}, {budget} MB"):
                 found = plan(graph, device, budget, arguments.seconds)
-                bare = plan(graph.with_workspaces({}), device, budget, arguments.seconds)
             if isinstance(found, StowageError):
                 why.append(f"batch {batch}, {budget} MB: {found}.")
             step = time_of(found)
             table.add_row(
-                str(batch), str(budget), text(step), text(time_of(bare)), f"{ideal:.4f}",
+                str(batch), str(budget), text(step), f"{ideal:.4f}",
                 "-" if isinstance(found, StowageError) else f"{found.bound_seconds:.4f}", f"{paper:.3f}",
                 text(step and step / paper, 2), text(step and step / ideal, 2), f"{paper / fastest:.2f}",
                 moved(graph, found),

@@ -30,6 +30,7 @@ from planner.swap.walk import walk
 from planner.zoo import load
 
 MODELS = (
+    "gpt:layers=36,hidden=1280,heads=20,sequence=1024,batch=16",
     "wresnet:depth=152,widen=10,image=224,batch=64",
     "rnn:layers=8,hidden=8192,batch=128",
     "nasnet:cells=8,batch=64",
