@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
+from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.memory import parse_budget, step_peak
@@ -22,8 +23,13 @@ def problem_of(
         graph, machine, budget, host_budget, seconds: as in `search_swaps`.
 
     Raises:
-        StowageError: a budget is no amount or below the least that there is a plan for.
+        StowageError: that is no graph or no machine, or a budget is no amount or below the least that there is a plan
+            for.
     """
+    if not isinstance(graph, Graph):
+        raise StowageError(f"swaps are planned for a graph, not a {type(graph).__name__}; pass planner.capture(step)")
+    if not isinstance(machine, Machine):
+        raise StowageError(f'{machine!r} is no machine; pass planner.machine("v100-16gb"), say')
     if seconds is None:
         from planner.machine import op_seconds
 

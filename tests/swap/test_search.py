@@ -1,6 +1,8 @@
 """A search is begun, watched, stopped, gone on with and kept; what it returns follows from its seed."""
 
+import hashlib
 import json
+import os
 import threading
 from time import monotonic, sleep
 
@@ -170,6 +172,77 @@ def test_progress_is_cheap_to_read():
     search.cancel()
 
 
+def test_a_wait_as_long_as_ever_is_one_and_a_short_one_says_that_there_is_no_plan_yet():
+    _, search = request(layers=120, evaluations=60, time_limit=None)
+    with pytest.raises(StowageError, match="no plan yet after .* wait a little longer"):
+        search.wait(0)
+    assert search.wait(float("inf")) is search.best
+
+
+def test_a_seed_and_threads_that_are_none_are_refused():
+    with pytest.raises(StowageError, match="a seed of -1 is none"):
+        request(seed=-1)
+    with pytest.raises(StowageError, match="-1 threads are none"):
+        request(threads=-1)
+
+
+def test_many_who_resume_at_a_time_begin_one_search():
+    _, search = request(method="swapadvisor", evaluations=1, time_limit=None, threads=1)
+    search.wait()
+    before = threading.active_count()
+    callers = [threading.Thread(target=search.resume, kwargs={"time_limit": None}) for _ in range(8)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert [thread.name for thread in threading.enumerate()].count("stowage-search") <= before
+    assert search.progress.state == "running"
+    search.cancel()
+    search.wait()
+
+
+def test_a_fork_says_that_the_search_is_elsewhere():
+    _, search = request(method="swapadvisor", time_limit=None)
+    while search.best is None:
+        sleep(0.01)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = []
+        for call in (search.wait, search.resume, lambda: search.save("never")):
+            try:
+                call()
+            except StowageError as error:
+                said.append("the process that began it" in str(error))
+        os.write(writing, json.dumps(said).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert json.loads(os.read(reading, 1000)) == [True, True, True]
+    search.cancel()
+    search.wait()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("graph", ...), ("stage", "first"), ("stage", 99), ("stage", -1), ("seed", -1), ("seed", 1.5), ("host_budget", 1.5),
+     ("budget", None), ("evaluations", "x"), ("seconds", []), ("least_host", None), ("baselines", None),
+     ("baselines", {"a": 1.0}), ("history", [[]]), ("method", ["joint"]), ("memory", 3), ("memory", {})],
+)  # fmt: skip
+def test_a_file_with_a_right_checksum_is_not_believed_either(tmp_path, name, value):
+    path = tmp_path / "search.json"
+    graph, search = request(evaluations=300, time_limit=None)
+    search.wait()
+    search.save(path)
+    body = json.loads(path.read_text())
+    del body["checksum"], body[name]
+    if value is not ...:
+        body[name] = value
+    checksum = hashlib.sha256(json.dumps(body, separators=(",", ":"), sort_keys=True).encode()).hexdigest()[:32]
+    path.write_text(json.dumps({"checksum": checksum, **body}))
+    with pytest.raises(StowageError):
+        load_search(path, graph, machine(1e9, 1.4e9, 0.0), seconds=np.full(len(graph.ops), 3e-5))
+
+
 def saved(path):
     graph, search = request(evaluations=60)
     search.wait()
@@ -267,3 +340,20 @@ def test_comparing_plans_finds_what_a_search_finds():
     found = compare_plans(graph, machine(1e9, 1.4e9, 0.0), "40%", seconds=np.full(len(graph.ops), 3e-5), seed=2)
     assert plan_to_json(found.plan) == plan_to_json(search.wait())
     assert found.evaluations == search.progress.evaluations
+
+
+def test_what_is_no_graph_or_no_machine_is_refused_with_what_to_pass():
+    graph = layered(3)
+    with pytest.raises(StowageError, match=r"planner\.capture\(step\)"):
+        search_swaps("mlp", machine(1e9, 1.4e9, 0.0), "40%")
+    with pytest.raises(StowageError, match=r"planner\.machine"):
+        search_swaps(graph, "v100-16gb", "40%")
+
+
+def test_a_search_and_its_plan_show_themselves_in_one_line():
+    _, search = request(evaluations=20)
+    plan = search.wait()
+    for shown in (repr(search), repr(plan), repr(plan.predicted)):
+        assert len(shown) < 200
+        assert "\n" not in shown
+    assert f"{plan.predicted.seconds:.4g} s" in repr(search)
