@@ -72,7 +72,7 @@ class Portfolio:
     def _all(self) -> Iterator[Turn]:
         problem, recipes, memory = self.problem, self.recipes, self.problem.memory
         for trial in range(_TRIALS):
-            doing = f"planning with {1 - memory / problem.memory:.1%} of the memory left to packing"
+            doing = f"planning for {memory / problem.memory:.1%} of the budget; the rest is for holes"
             found: list[Tried] = []
             for batch in self._batches([replace(recipe, memory=memory) for recipe in recipes], found):
                 tried = self._try(batch)
