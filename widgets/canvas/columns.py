@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 #: What a column may be of: the name in the message, and the dtype of its buffer.
-_DTYPES = {"f4": np.dtype("<f4"), "f8": np.dtype("<f8"), "i4": np.dtype("<i4")}
+_DTYPES: dict[str, np.dtype[Any]] = {"f4": np.dtype("<f4"), "f8": np.dtype("<f8"), "i4": np.dtype("<i4")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +50,12 @@ def message(
     return Message(body, tuple(array.tobytes() for array in packed.values()))
 
 
-def unpack(sent: Message) -> dict[str, np.ndarray[Any, Any]]:
+def unpack(sent: Message) -> dict[str, NDArray[Any]]:
     """The columns of a message by name."""
     heads = sent.content.get("columns", [])
     return {
-        name: np.frombuffer(data, _DTYPES[dtype]) for (name, dtype, _), data in zip(heads, sent.buffers, strict=True)
+        name: np.frombuffer(data, dtype=_DTYPES[dtype])
+        for (name, dtype, _), data in zip(heads, sent.buffers, strict=True)
     }
 
 

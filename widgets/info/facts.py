@@ -40,13 +40,12 @@ def get_facts(graph: Graph, phrases: tuple[str, ...] = ()) -> Facts:
     if not all(between == "=" and key and value for key, between, value in pairs):
         name, pairs = graph.name, []
     said = [_phrase(key, value) for key, _, value in pairs]
+    said += [phrase for phrase in phrases if not any(known.startswith(phrase) for known in said)]
     first = {tensor.storage: tensor for tensor in reversed(graph.tensors)}
     shapes = {s.id: first[s.id].shape for s in graph.storages if s.id in first}
     batch = {shapes[s.id][0] for s in graph.storages if s.kind is Kind.INPUT and shapes.get(s.id)}
     counts = [prod(shapes[s.id]) for s in graph.storages if s.kind is Kind.PARAMETER and s.id in shapes]
-    return Facts(
-        name, tuple(dict.fromkeys((*said, *phrases))), next(iter(batch)) if len(batch) == 1 else 0, sum(counts)
-    )
+    return Facts(name, tuple(said), next(iter(batch)) if len(batch) == 1 else 0, sum(counts))
 
 
 def _phrase(key: str, value: str) -> str:

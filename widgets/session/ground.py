@@ -9,7 +9,7 @@ from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.memory import SwapPlan
 from planner.swap.baselines import resident_plan
-from planner.swap.feasible import working_sets
+from planner.swap.feasible import least_budget, working_sets
 from planner.swap.problem import Problem, Seconds
 from planner.swap.request import peak_of, problem_of
 
@@ -22,7 +22,7 @@ class Ground:
         graph, machine: which.
         seconds: `[ops]`, how long each op runs.
         peak_bytes: the step's own peak, packed for this machine.
-        least_bytes: no budget below this has a plan.
+        least_bytes: no plan is known for less.
         least_op: the op that works on most memory by itself; -1 in a step without ops.
         captured: the step as captured with nothing swapped, as a plan within `peak_bytes`.
     """
@@ -55,11 +55,19 @@ class Ground:
         return problem_of(self.graph, self.machine, budget, None, self.seconds)[0]
 
 
-def lay_ground(graph: Graph, machine: Machine) -> Ground:
-    """Work out what a step needs on a machine, with op times by the roofline."""
+def lay_ground(graph: Graph, machine: Machine, seconds: Seconds | None = None) -> Ground:
+    """Work out what a step needs on a machine.
+
+    Args:
+        graph, machine: which.
+        seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
+
+    Raises:
+        StowageError: the machine's figures or the op times are none.
+    """
     from planner.machine import op_seconds
 
-    seconds = op_seconds(graph, machine)
+    seconds = op_seconds(graph, machine) if seconds is None else seconds
     peak = max(1, peak_of(graph, machine.device.alignment))
     problem, _ = problem_of(graph, machine, peak, None, seconds)
     sets = working_sets(problem)
@@ -67,6 +75,6 @@ def lay_ground(graph: Graph, machine: Machine) -> Ground:
     if captured is None:
         raise AssertionError(f"{graph.name} does not fit into its own peak of {peak} bytes")
     return Ground(
-        graph, machine, problem.seconds, peak, min(int(sets.max(initial=1)), peak),
+        graph, machine, problem.seconds, peak, max(1, least_budget(problem, peak)),
         int(sets.argmax()) if len(sets) else -1, captured,
     )  # fmt: skip

@@ -1,0 +1,206 @@
+"""From a step to its graph, and from a graph to what it needs on a machine."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+import numpy as np
+
+from planner.capture import capture
+from planner.errors import StowageError
+from planner.graph import Graph, fingerprint
+from planner.machine.types import Machine
+from planner.memory import SwapPlan, parse_budget
+from planner.swap.problem import Seconds
+from widgets.canvas.graph_message import graph_message
+from widgets.canvas.machine_message import machine_message
+from widgets.canvas.run_message import RunState, run_message
+from widgets.canvas.state_messages import (
+    compare_message,
+    front_message,
+    loading_message,
+    notice_message,
+    refused_message,
+    samples_message,
+)  # fmt: skip
+from widgets.session import machines, planning
+from widgets.session.core import Core, problems_of, sentence_of
+from widgets.session.ground import Ground, lay_ground
+from widgets.session.jobs import Job
+from widgets.session.shelf import Shelf
+
+_EVERY_SECONDS = 0.25
+
+
+class _GivenUpError(Exception):
+    """The capture was cancelled."""
+
+
+class _Loading:
+    """What the capture is at, told several times a second by a thread of its own while the job is busy."""
+
+    def __init__(self, core: Core, job: Job) -> None:
+        self._core, self._job, self._over = core, job, Event()
+        self.doing, self.share, self.ops = (
+            "starting",
+            0.0,
+            None if core.source.graph is None else len(core.source.graph.ops),
+        )
+        Thread(target=self._tell, name="stowage loading", daemon=True).start()
+
+    def note(self, share: float, doing: str) -> None:
+        """Heed a cancel, and note the progress.
+
+        Raises:
+            _GivenUpError: it was cancelled.
+        """
+        if self._job.stopped():
+            raise _GivenUpError
+        self.share, self.doing = share, doing
+
+    def _tell(self) -> None:
+        while True:
+            if not self._over.is_set() and not self._job.stopped():
+                name = self._core.source.name
+                self._core.report(self._job, loading_message(name, self.doing, self.share, self.ops, self._job.seconds))
+            if self._over.wait(_EVERY_SECONDS) or self._job.stopped():
+                return
+
+    def end(self) -> None:
+        """Say nothing more."""
+        self._over.set()
+
+
+def begin(core: Core) -> None:
+    """Capture the step and lay everything out, in a thread."""
+    core.jobs.start("capture", lambda job: _begin(core, job))
+
+
+def cancel(core: Core) -> None:
+    """Give the capture up."""
+    with core.outbox.turn:
+        if core.jobs.cancel("capture"):
+            _refuse(
+                core, "Capture cancelled", StowageError("there is no graph; run the cell again to capture the step")
+            )
+
+
+def change_machine(core: Core, name: str | Machine) -> None:
+    """Plan for another machine, with the same budget.
+
+    Raises:
+        StowageError: there is no such machine.
+    """
+    machines.check(name)
+    with core.outbox.turn:
+        if core.ground is None:
+            core.machine = name
+            return
+        core.jobs.drop("plan", "search", "sweep", "machine")
+        planning.drop_search(core)
+        core.planned.clear()
+        core.outbox.tell(core.budget_words("planning", f"looking at {machines.name_of(name)}"))
+        core.jobs.start("machine", lambda job: _change(core, job, name))
+
+
+def _begin(core: Core, job: Job) -> None:
+    loading = _Loading(core, job)
+    try:
+        graph = core.source.graph
+        if graph is None:
+            assert core.source.step is not None
+            graph = capture(core.source.step, progress=loading.note)
+        loading.ops = len(graph.ops)
+        loading.note(0.9, "working out what the step needs")
+        plan = core.source.plan
+        if plan is not None:
+            graph = _of_plan(graph, plan)
+        machine = machines.find(core.machine or (plan.machine if plan is not None else None))
+        ground = lay_ground(graph, machine, None if plan is None else _seconds_of(plan))
+        message = graph_message(graph, ground.peak_bytes, core.source.phrases)
+        loading.note(1.0, "done")
+        loading.end()
+        with core.outbox.turn:
+            if not job.current or job.stopped():
+                return
+            core.graph = graph
+            core.budget = _first_budget(core, ground, plan)
+            core.outbox.tell(message)
+            _settle(core, ground)
+            core.outbox.tell(run_message(RunState()))
+            core.settled.set()
+            planning.begin(core, plan)
+    except _GivenUpError:
+        pass
+    except StowageError as error:
+        _fail(core, job, "This step cannot be captured", error)
+    except Exception as error:
+        _fail(core, job, "The capture failed", StowageError(sentence_of(error)))
+    finally:
+        loading.end()
+
+
+def _change(core: Core, job: Job, name: str | Machine) -> None:
+    assert core.graph is not None
+    try:
+        ground = lay_ground(core.graph, machines.find(name))
+    except StowageError as error:
+        core.report(job, notice_message(str(error)))
+        with core.outbox.turn:
+            if job.current:
+                planning.begin(core)
+        return
+    with core.outbox.turn:
+        if job.current:
+            _settle(core, ground)
+            planning.begin(core)
+
+
+def _settle(core: Core, ground: Ground) -> None:
+    core.ground, core.shelf, core.machine = ground, Shelf(ground), ground.machine
+    core.outbox.tell(
+        machine_message(ground, machines.choice(ground.machine), core.budget_bytes),
+        samples_message(core.shelf.samples()), front_message(core.shelf.rows(), "", None), compare_message("", None),
+    )  # fmt: skip
+
+
+def _first_budget(core: Core, ground: Ground, plan: SwapPlan | None) -> int:
+    if core.budget is not None:
+        return parse_budget(core.budget, ground.peak_bytes)
+    if plan is not None:
+        return plan.budget_bytes
+    return min(ground.machine.device.memory_bytes, ground.peak_bytes)
+
+
+def _of_plan(graph: Graph, plan: SwapPlan) -> Graph:
+    """The graph with the temporary memory that the plan provides for.
+
+    Raises:
+        StowageError: the plan is for another graph, or not valid.
+    """
+    if plan.graph != fingerprint(graph):
+        raise StowageError(f"this plan is not for {graph.name}: give the graph that it was made for, or plan again")
+    problems = problems_of(plan, graph)
+    if problems:
+        raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")
+    return graph.with_workspaces(dict(plan.workspaces))
+
+
+def _seconds_of(plan: SwapPlan) -> Seconds:
+    """`[ops]`, how long each op runs as the plan foresees."""
+    seconds = np.zeros(len(plan.order))
+    seconds[list(plan.order)] = plan.predicted.compute[:, 1] - plan.predicted.compute[:, 0]
+    return np.maximum(seconds, 0.0)
+
+
+def _fail(core: Core, job: Job, title: str, error: StowageError) -> None:
+    with core.outbox.turn:
+        if job.current and not job.stopped():
+            _refuse(core, title, error)
+
+
+def _refuse(core: Core, title: str, error: StowageError) -> None:
+    core.refusal = error
+    core.outbox.tell(refused_message(title, str(error)))
+    core.settled.set()
+    core.planned.set()

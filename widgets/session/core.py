@@ -1,0 +1,135 @@
+"""What a session knows and what is at work in it; threads hold this and never the session, whose end ends them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Event
+from time import perf_counter
+
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.machine.types import Machine
+from planner.memory import SwapPlan, validate
+from planner.run import Run
+from planner.swap import SwapSearch
+from widgets.canvas.columns import Message
+from widgets.canvas.plan_message import Standing, plan_message
+from widgets.canvas.state_messages import budget_message
+from widgets.session.ground import Ground
+from widgets.session.jobs import Job, Jobs
+from widgets.session.outbox import Outbox
+from widgets.session.shelf import Shelf
+from widgets.session.source import Source
+
+
+@dataclass(eq=False)
+class Core:
+    """All that is known; read and changed with `outbox.turn` held.
+
+    Args:
+        source, seed: what it is about, and for random choices.
+        machine, budget: as asked for, and then those that are planned for; None where nothing was asked.
+
+    Attributes:
+        graph, ground, shelf: once the step is captured; the plans found so far.
+        plan: what is drawn, as long as it is a plan for the budget.
+        bound_seconds, baselines: no plan within the budget is faster; seconds by baseline, as far as known.
+        search, run: the last ones begun.
+        settled: set when there is a graph, or never will be; `planned` when the budget's first plan is there or not.
+        refusal: why there is no graph.
+        awake: whether anybody looks on, so that it is worth it to go on by oneself.
+    """
+
+    source: Source
+    seed: int
+    machine: str | Machine | None
+    budget: str | int | None
+    outbox: Outbox = field(default_factory=Outbox)
+    graph: Graph | None = None
+    ground: Ground | None = None
+    shelf: Shelf | None = None
+    plan: SwapPlan | None = None
+    bound_seconds: float | None = None
+    baselines: dict[str, float | None] = field(default_factory=dict)
+    search: SwapSearch | None = None
+    search_limit: float | None = None
+    run: Run | None = None
+    settled: Event = field(default_factory=Event)
+    planned: Event = field(default_factory=Event)
+    refusal: StowageError | None = None
+    awake: bool = False
+    plans: int = 0
+    packing_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.jobs = Jobs(self.outbox.turn)
+
+    def report(self, job: Job, *messages: Message) -> bool:
+        """Tell what a job has to say, unless another took its place; returns whether it was told."""
+        with self.outbox.turn:
+            if job.current:
+                self.outbox.tell(*messages)
+            return job.current
+
+    def draw(self, job: Job, plan: SwapPlan, *, stand_in: bool = False, state: str = "planned", doing: str = "",
+             sentence: str = "") -> bool:  # fmt: skip
+        """Make a plan the one that is drawn, and say how things stand with the budget.
+
+        Args:
+            job: that found it.
+            plan: valid, if it is no stand-in.
+            stand_in: whether it is the captured step where there is no plan.
+            state, doing, sentence: of the budget.
+        """
+        ground = self.ground
+        assert ground is not None
+        began = perf_counter()
+        with self.outbox.turn:
+            self.plans += 1
+            number, bound = self.plans, self.bound_seconds
+        standing = Standing(number, ground.ideal_seconds, bound, True, stand_in)
+        message = plan_message(ground.graph, plan, standing)
+        self.packing_seconds = perf_counter() - began
+        with self.outbox.turn:
+            if not job.current:
+                return False
+            self.plan = None if stand_in else plan
+            self.outbox.tell(message, self.budget_words(state, doing, sentence))
+        return True
+
+    def budget_words(self, state: str, doing: str = "", sentence: str = "") -> Message:
+        """The message on the budget."""
+        assert self.ground is not None
+        budget = self.budget_bytes
+        return budget_message(budget, self.ground.verdict(budget), state, doing, sentence)
+
+    @property
+    def budget_bytes(self) -> int:
+        """The budget, once it is a number."""
+        assert isinstance(self.budget, int)
+        return self.budget
+
+    def close(self) -> None:
+        """End everything."""
+        with self.outbox.turn:
+            self.jobs.close()
+            search, run, self.search, self.run = self.search, self.run, None, None
+        if search is not None:
+            search.cancel()
+        if run is not None:
+            run.cancel()
+        self.settled.set()
+        self.planned.set()
+
+
+def problems_of(plan: SwapPlan, graph: Graph) -> list[str]:
+    """What the validator says of a plan."""
+    return validate(plan, graph.with_workspaces(dict(plan.workspaces)))
+
+
+def sentence_of(error: BaseException) -> str:
+    """What to say of an error: its own sentence, or which one it is where nobody foresaw it."""
+    if isinstance(error, StowageError):
+        return str(error)
+    line = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__

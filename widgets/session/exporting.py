@@ -1,0 +1,119 @@
+"""What a session gives away: files for the browser to save."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.memory import Buffers, SwapPlan, plan_to_json, write_buffers
+from widgets.canvas.state_messages import export_message, notice_message
+from widgets.session.chrome_trace import chrome_trace
+from widgets.session.core import Core, sentence_of
+from widgets.session.jobs import Job
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of file.
+
+    Args:
+        ending: of its name, after that of the model.
+        mime: its type.
+        make: the text; it may raise a StowageError that says what is missing.
+    """
+
+    ending: str
+    mime: str
+    make: Callable[[Core], str]
+
+
+def begin(core: Core, name: str) -> None:
+    """Make a file, in a thread, and tell it.
+
+    Raises:
+        StowageError: there is no such format, or no graph yet.
+    """
+    if name not in FORMATS:
+        raise StowageError(f"there is no export to {name}; choose one of {', '.join(FORMATS)}")
+    if core.ground is None:
+        raise StowageError("there is nothing to export yet: wait until the step is captured")
+    core.jobs.start("export", lambda job: _export(core, job, FORMATS[name]))
+
+
+def _export(core: Core, job: Job, wanted: Format) -> None:
+    graph = core.graph
+    assert graph is not None
+    try:
+        text = wanted.make(core)
+    except Exception as error:
+        core.report(job, notice_message(sentence_of(error)))
+        return
+    filename = re.sub(r"[^A-Za-z0-9_-]+", "-", graph.name).strip("-")[:60] or "step"
+    core.report(
+        job, export_message(filename + wanted.ending, wanted.mime, text.encode()),
+        notice_message(f"Saved {filename}{wanted.ending}."),
+    )  # fmt: skip
+
+
+def _drawn(core: Core) -> tuple[Graph, SwapPlan]:
+    if core.graph is None or core.plan is None:
+        raise StowageError("there is no plan to export yet: search for one, or raise the budget")
+    return core.graph, core.plan
+
+
+def _plan(core: Core) -> str:
+    return plan_to_json(_drawn(core)[1])
+
+
+def _buffers(core: Core) -> str:
+    """The plan's residencies as a packing problem with its solution, in MiniMalloc's format."""
+    graph, plan = _drawn(core)
+    stays = [stay for stay in plan.residencies if graph.storages[stay.storage].bytes]
+    count: dict[int, int] = {}
+    ids = []
+    for stay in stays:
+        count[stay.storage] = count.get(stay.storage, 0) + 1
+        ids.append(f"{graph.storages[stay.storage].name}#{count[stay.storage]}")
+    table = np.array([(s.start, s.stop, graph.storages[s.storage].bytes, s.offset) for s in stays], np.int64)
+    lower, upper, sizes, offsets = table.reshape(-1, 4).T
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "buffers.csv"
+        write_buffers(Buffers(_distinct(ids), lower, upper, sizes, offsets), path)
+        return path.read_text(encoding="utf-8")
+
+
+def _distinct(ids: list[str]) -> tuple[str, ...]:
+    """The same names, two of a name told apart by their places."""
+    seen: set[str] = set()
+    names = []
+    for place, name in enumerate(ids):
+        names.append(f"{name}@{place}" if name in seen else name)
+        seen.add(names[-1])
+    return tuple(names)
+
+
+def _trace(core: Core) -> str:
+    graph, plan = _drawn(core)
+    return chrome_trace(graph, plan, [plan.predicted])
+
+
+def _run_trace(core: Core) -> str:
+    run = core.run
+    if core.graph is None or run is None or run.plan is None or not run.timelines:
+        raise StowageError("there is no run to export yet: run a step first")
+    return chrome_trace(core.graph.with_workspaces(dict(run.plan.workspaces)), run.plan, run.timelines)
+
+
+FORMATS: Mapping[str, Format] = {
+    "plan": Format(".plan.json", "application/json", _plan),
+    "csv": Format(".buffers.csv", "text/csv", _buffers),
+    "trace": Format(".trace.json", "application/json", _trace),
+    "run_trace": Format(".run-trace.json", "application/json", _run_trace),
+}

@@ -1,0 +1,173 @@
+"""A run that one watches: measured beside predicted memory, step times, losses, and whether the bits agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter, sleep
+
+import numpy as np
+
+from planner.errors import StowageError
+from planner.memory import SwapPlan, Timeline
+from planner.run import Run, Snapshot, run
+from widgets.canvas.columns import Message
+from widgets.canvas.run_message import Measured, RunState, run_message
+from widgets.info.stays import Floats, Ints
+from widgets.info.units import count_text
+from widgets.session import sweeping
+from widgets.session.core import Core, sentence_of
+from widgets.session.jobs import Job
+
+STEPS = 3
+_EVERY_SECONDS = 0.22
+_LOOK_SECONDS = 0.02
+#: Steps whose times are told, samples of all steps together, and of one at least.
+_MOST = 1000
+_SAMPLES = 6000
+_FEWEST = 200
+_HERE = "cpu"
+
+
+def begin(core: Core, steps: int = STEPS, check: bool = True) -> None:
+    """Run the plan that is drawn on this computer; a run that is at work is cancelled first.
+
+    Args:
+        core: with a plan.
+        steps: how many.
+        check: whether to run eager PyTorch beside it, and to compare all bits.
+
+    Raises:
+        StowageError: there is nothing to run.
+    """
+    with core.outbox.turn:
+        step, plan = core.source.step, core.plan
+        if step is None:
+            raise StowageError("a graph alone cannot be run: open the workbench with the step it was captured from")
+        if plan is None:
+            raise StowageError("there is no plan to run yet: search for one, or raise the budget")
+        if steps < 1:
+            raise StowageError(f"{steps} steps cannot be run; ask for at least 1")
+        core.jobs.drop("run")
+        if core.run is not None:
+            core.run.cancel()
+        handle = core.run = run(step, plan, steps=steps, check=check)  # from here: this thread's modes are the user's
+        core.outbox.tell(_words(handle, plan, steps, ""))
+        core.jobs.start("run", lambda job: _run(core, job, handle, plan, check))
+
+
+def cancel(core: Core) -> None:
+    """Have the run stop after the step that is being made."""
+    with core.outbox.turn:
+        if core.run is not None and core.jobs.cancel("run"):
+            core.run.cancel()
+            sent = core.outbox.latest("run")
+            if sent is not None:
+                core.outbox.tell(Message({**sent.content, "doing": "stopping"}, sent.buffers))
+
+
+def _run(core: Core, job: Job, handle: Run, plan: SwapPlan, check: bool) -> None:
+    steps = handle.progress.steps or 0
+    _watch(core, job, handle, plan, steps, "")
+    error = handle.error
+    refused = isinstance(error, StowageError) and error.__cause__ is None and not handle.step_seconds
+    if refused and plan.machine != _HERE and not job.stopped() and job.current:
+        sentence = f"The plan for {plan.machine} does not hold here, so this computer made its own in the same budget."
+        again = run(core.source.step, budget=plan.budget_bytes, steps=steps, check=check)  # type: ignore[arg-type]
+        with core.outbox.turn:
+            if job.current:
+                core.run = again
+        _watch(core, job, again, plan, steps, sentence)
+        handle = again
+    else:
+        sentence = ""
+    core.report(job, _words(handle, plan, steps, sentence))
+    sweeping.begin(core)
+
+
+def _watch(core: Core, job: Job, handle: Run, plan: SwapPlan, steps: int, sentence: str) -> None:
+    """Tell how a run goes while it goes on."""
+    told = 0.0
+    while handle.progress.state == "running":
+        if job.stopped():
+            handle.cancel()
+        if perf_counter() - told >= _EVERY_SECONDS:
+            told = perf_counter()
+            core.report(job, _words(handle, plan, steps, sentence))
+        sleep(_LOOK_SECONDS)
+
+
+def _words(handle: Run, asked: SwapPlan, steps: int, sentence: str) -> Message:
+    progress, result = handle.progress, handle.result
+    plan = handle.plan or asked
+    made = result.step_seconds if result is not None else ()
+    state: str = progress.state
+    if state == "running" and handle.plan is None:
+        state = "planning"
+    compared, mismatches = (0, ()) if result is None else (result.compared, result.mismatches)
+    peak = result.peak_bytes if result is not None and made else None
+    return run_message(
+        RunState(
+            state, progress.doing, progress.share, len(made), steps, handle.losses[-_MOST:], made[-_MOST:],
+            plan.predicted.seconds, () if result is None else result.eager_step_seconds[-_MOST:], plan.budget_bytes,
+            peak, plan.peak_bytes, compared, len(mismatches),
+            " ".join(part for part in (sentence, _sentence(handle, state, len(made), compared, mismatches)) if part),
+            _differences(plan.peak_bytes, peak),
+        ),
+        plan.predicted,
+        measured_of(handle.timelines, handle.snapshots, made),
+    )  # fmt: skip
+
+
+def _sentence(handle: Run, state: str, made: int, compared: int, mismatches: Sequence[str]) -> str:
+    kept = f"The model holds the {count_text(made, 'finished step')}." if made else "The model is as it was."
+    if state == "failed" and handle.error is not None:
+        return f"{sentence_of(handle.error).rstrip('.')}. {kept}"
+    if state == "cancelled":
+        return f"Cancelled after {count_text(made, 'step')}. {kept}"
+    if state == "done" and mismatches:
+        return (
+            f"{len(mismatches)} of {count_text(compared, 'tensor')} differ from eager PyTorch, first {mismatches[0]}."
+        )
+    if state == "done" and compared:
+        return f"{count_text(compared, 'tensor')} compared with eager PyTorch, 0 bits differ."
+    return ""
+
+
+def _differences(planned: int, measured: int | None) -> list[tuple[str, int]]:
+    if measured is None or measured == planned:
+        return []
+    more = measured - planned
+    return [("temporary memory beyond the plan", more)] if more > 0 else [("planned and not used", more)]
+
+
+def measured_of(
+    timelines: Sequence[Timeline], snapshots: Sequence[Snapshot], step_seconds: Sequence[float]
+) -> Measured:
+    """Memory over the steps of a run, one after the other, without what lies between them.
+
+    Args:
+        timelines: of the last finished steps.
+        snapshots: of the whole run; those of the step that is being made are taken.
+        step_seconds: of every finished step.
+    """
+    starts = np.concatenate([[0.0], np.cumsum(step_seconds)])
+    first, most = len(step_seconds) - len(timelines), max(_FEWEST, _SAMPLES // max(1, len(timelines)))
+    seconds, sizes = [np.zeros(0)], [np.zeros(0, np.int64)]
+    for number, timeline in enumerate(timelines, first):
+        when, size = _thinned(timeline.sample_seconds, timeline.sample_bytes, most)
+        seconds.append(starts[number] + when)
+        sizes.append(size)
+    now = [one for one in snapshots if one.step == len(step_seconds)]
+    if now:
+        seconds.append(starts[-1] + np.array([one.seconds - now[0].seconds for one in now]))
+        sizes.append(np.array([one.bytes for one in now], np.int64))
+    begun = starts if now else starts[:-1]
+    return Measured(np.concatenate(seconds), np.concatenate(sizes), begun)
+
+
+def _thinned(seconds: Floats, sizes: Ints, most: int) -> tuple[Floats, Ints]:
+    """At most so many samples, each the largest of those it stands for."""
+    if len(seconds) <= most:
+        return seconds, sizes
+    edges = np.linspace(0, len(seconds), most, endpoint=False).astype(np.int64)
+    return seconds[edges], np.maximum.reduceat(sizes, edges)

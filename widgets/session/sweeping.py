@@ -1,0 +1,109 @@
+"""What other budgets would cost: plans for a few of them, made while nothing else is at work."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import sleep
+
+import numpy as np
+
+from planner.errors import StowageError
+from planner.memory import format_bytes
+from planner.swap import SwapSearch, search_swaps
+from widgets.canvas.state_messages import front_message, samples_message
+from widgets.session.core import Core
+from widgets.session.jobs import Job
+
+_POINTS = 9
+_SECONDS_EACH = 3.0
+_LOOK_SECONDS = 0.05
+_CLOSE = 1.0001
+#: What goes before.
+_AHEAD = ("capture", "machine", "plan", "search", "run")
+
+
+def begin(core: Core) -> None:
+    """Fill the curve over budgets, as soon as somebody looks on and nothing else is at work; once is enough."""
+    with core.outbox.turn:
+        if core.awake and core.ground is not None and not core.jobs.running("sweep") and _open(core):
+            core.jobs.start("sweep", lambda job: _sweep(core, job))
+
+
+def tell(core: Core, doing: str = "", share: float | None = None) -> None:
+    """Tell the curve and the front as far as they are known."""
+    with core.outbox.turn:
+        if core.shelf is not None:
+            core.outbox.tell(samples_message(core.shelf.samples()), front_message(core.shelf.rows(), doing, share))
+
+
+def _budgets(core: Core) -> list[int]:
+    """From the least to the peak, each the same factor above the one before, the coarse ones first."""
+    ground = core.ground
+    assert ground is not None
+    if ground.least_bytes >= ground.peak_bytes:
+        return []
+    steps = np.geomspace(ground.least_bytes, ground.peak_bytes, _POINTS)[:-1]
+    coarse = sorted(range(len(steps)), key=lambda at: -(at & -at) if at else -_POINTS)
+    return list(dict.fromkeys(int(np.ceil(steps[at])) for at in coarse))
+
+
+def _open(core: Core) -> list[int]:
+    """The budgets that were not looked at."""
+    shelf = core.shelf
+    return [] if shelf is None else [budget for budget in _budgets(core) if not shelf.seen(budget)]
+
+
+def _sweep(core: Core, job: Job) -> None:
+    shelf = core.shelf
+    assert shelf is not None
+    every = _budgets(core)
+    while (left := _open(core)) and not job.stopped():
+        if core.jobs.running(*_AHEAD):
+            sleep(_LOOK_SECONDS)
+            continue
+        budget = left[0]
+        with core.outbox.turn:
+            if not job.current:
+                return
+            tell(core, f"planning for {format_bytes(budget)}", 1 - len(left) / len(every))
+        _look_at(core, job, budget)
+    with core.outbox.turn:
+        if job.current:
+            tell(core)
+
+
+def _look_at(core: Core, job: Job, budget: int) -> None:
+    """Find a plan for one budget, unless something else begins meanwhile: then it is looked at again later."""
+    ground, shelf = core.ground, core.shelf
+    assert ground is not None
+    assert shelf is not None
+    known = shelf.fitting(budget)
+    if known is None or known.predicted.seconds > ground.ideal_seconds * _CLOSE:
+        try:
+            search = search_swaps(
+                ground.graph, ground.machine, budget, seconds=ground.seconds, method="calendar", seed=core.seed,
+                time_limit=_SECONDS_EACH, threads=1,
+            )  # fmt: skip
+        except StowageError:
+            shelf.note(budget)
+            return
+        if not _ended(core, job, search):
+            return
+        known = min((plan for plan in (search.best, known) if plan is not None),
+                    key=lambda plan: plan.predicted.seconds, default=None)  # fmt: skip
+    with core.outbox.turn:
+        shelf.note(budget)
+        if known is not None and job.current:
+            shelf.add(replace(known, budget_bytes=budget))
+
+
+def _ended(core: Core, job: Job, search: SwapSearch) -> bool:
+    """Wait for a search; False where something else came first."""
+    while search.progress.state == "running":
+        if job.stopped() or core.jobs.running(*_AHEAD):
+            search.cancel()
+            return False
+        if search.progress.seconds > 2 * _SECONDS_EACH:
+            search.cancel()
+        sleep(_LOOK_SECONDS)
+    return True
