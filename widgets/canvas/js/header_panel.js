@@ -1,5 +1,95 @@
-// header
-export function headerPanel(section, { store }) {
-  section.textContent = 'header';
-  return () => store;
+// The head of the workbench: which step on which machine, what can be done, the budget and what follows from it.
+import { answersRow } from './answers_row.js';
+import { budgetSlider } from './budget_slider.js';
+import { allow, allowed, make, say } from './dom.js';
+import { exportMenu } from './export_menu.js';
+import { showHelp } from './help.js';
+import { runButton, searchButton } from './main_buttons.js';
+import { noCompare, noKernel, partner } from './possible.js';
+import { bytesText, countText } from './units.js';
+
+export function headerPanel(section, bench) {
+  const { store } = bench;
+  const parts = [facts(store), picker(store), searchButton(store), runButton(store), compareButton(store), exportMenu(bench)];
+  const [words, machine, search, run, compare, save] = parts;
+  const help = make('button', {
+    type: 'button', class: 'btn sw-keys', 'aria-label': 'Keys', title: 'Keys (?)', text: '?', click: () => showHelp(bench),
+  });
+  const slider = budgetSlider(store);
+  const verdict = answersRow(bench);
+  section.append(
+    make('div', { class: 'sw-head' }, words.element, machine.element, search.element, run.element, compare.element,
+      save.element, help),
+    make('div', { class: 'sw-budget' }, slider.element, verdict.element));
+  return () => [...parts, slider, verdict].forEach(part => part.close());
+}
+
+function facts(store) {
+  const name = make('h2', { class: 'sw-model' });
+  const list = make('span', { class: 'sw-facts' });
+  const element = make('div', { class: 'sw-what' }, name, list);
+  const show = () => {
+    const { graph, machine } = store;
+    say(name, graph?.name ?? '');
+    name.title = graph?.name ?? '';
+    if (!graph) { list.replaceChildren(); return; }
+    const peak = machine?.step_peak_bytes ?? graph.step_peak_bytes;
+    const entries = [
+      [countText(graph.ops), graph.ops === 1 ? ' op' : ' ops'], [short(graph.parameters), ' parameters'],
+      [null, 'step peak ', bytesText(peak)],
+    ].map(([before, between, after]) => make('span', { class: 'sw-fact' },
+      before === null ? null : make('b', { text: before }), between, after ? make('b', { text: after }) : null));
+    const phrases = graph.facts.length ? [make('span', { class: 'sw-fact medium-hide', text: graph.facts.join(', ') })] : [];
+    list.replaceChildren(...phrases, ...entries);
+  };
+  const close = store.on(['graph', 'machine'], show);
+  show();
+  return { element, close };
+}
+
+// 937 M for 937 million; three figures are enough for a header.
+function short(count) {
+  const size = [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e4, ' k', 1e3]].find(([least]) => count >= least);
+  if (!size) return countText(count);
+  const value = count / (size[2] ?? size[0]);
+  return (value >= 100 ? value.toFixed(0) : value.toPrecision(3)) + size[1];
+}
+
+function picker(store) {
+  const element = make('select', { class: 'big sw-machine', 'aria-label': 'Machine' });
+  let listed = null;
+  element.addEventListener('change', () => store.ask({ do: 'machine', name: element.value }));
+  const show = () => {
+    const { machine } = store;
+    element.hidden = !machine;
+    if (!machine) return;
+    const key = JSON.stringify(machine.machines);
+    if (key !== listed) {
+      listed = key;
+      element.replaceChildren(...machine.machines.map(([name, label]) => make('option', { value: name, text: label })));
+    }
+    element.value = machine.name;
+    element.disabled = !!noKernel(store);
+    element.title = noKernel(store) || 'The machine that plans are made for';
+  };
+  const close = store.on(['machine', 'offline'], show);
+  show();
+  return { element, close };
+}
+
+function compareButton(store) {
+  const element = make('button', { type: 'button', class: 'btn sw-do-compare', text: 'Compare' });
+  element.addEventListener('click', () => {
+    if (!allowed(element)) return;
+    store.set({ tab: 'search' });
+    store.ask({ do: 'compare', bytes: store.compare?.plan ? null : partner(store) });
+  });
+  const show = () => {
+    const on = !!store.compare?.plan;
+    element.setAttribute('aria-pressed', on);
+    allow(element, noCompare(store), on ? 'Stop comparing' : 'Compare with the next larger plan on the front');
+  };
+  const close = store.on(['compare', 'plan', 'front', 'budget', 'budget_bytes', 'offline'], show);
+  show();
+  return { element, close };
 }

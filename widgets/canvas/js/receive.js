@@ -1,4 +1,5 @@
 // Messages from Python become the store's state; requests go back, and one that nobody hears says so.
+import { budgetAnswered } from './budget_request.js';
 import { unpack } from './columns.js';
 import { Plan } from './plan.js';
 import { Scene } from './scene.js';
@@ -10,7 +11,7 @@ const RECEIVED = {
     store.set({ graph: new Scene(message), plan: null, selection: null, hover: null, loading: null, refused: null });
   },
   plan: (store, message) => store.set({ plan: new Plan(message, store.graph) }),
-  budget: (store, message) => store.set({ budget: message, budget_bytes: message.budget_bytes }),
+  budget: (store, message) => store.set(budgetAnswered(store, message)),
   notice: (store, message) => store.set({ notice: message }),
   exported: (store, message, buffers) => save(message, buffers[0]),
 };

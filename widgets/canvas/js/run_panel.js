@@ -1,5 +1,75 @@
-// run
-export function runPanel(section, { store }) {
-  section.textContent = 'run';
-  return () => store;
+// A run of the plan: measured memory over the prediction, live, and whether the step did what it should.
+import { column, ownTitle } from './column.js';
+import { allow, allowed, make, say } from './dom.js';
+import { runButton } from './main_buttons.js';
+import { noRun } from './possible.js';
+import { RunChart } from './run_chart.js';
+import { comparison, stepTimes } from './run_facts.js';
+import { runStatus } from './status.js';
+import { bytesText, plural } from './units.js';
+import { standing } from './verdict.js';
+
+export function runPanel(section, bench) {
+  const { store } = bench;
+  const title = ownTitle(bench, 'Run', runButton, runStatus, ['run']);
+  const host = make('div');
+  const empty = make('div', { class: 'sw-empty' });
+  const stopped = make('p', { class: 'sw-stopped', role: 'status' });
+  const memory = column('Device memory', stopped, host, empty);
+  const [times, equal] = [stepTimes(store), comparison(store)];
+  if (title) section.append(title.element);
+  section.append(make('div', { class: 'sw-cols sw-run-cols' }, memory.element, times.element, equal.element));
+  const chart = new RunChart(host, bench);
+  const words = emptyWords(store, empty);
+  const show = () => {
+    const { run } = store;
+    const drawn = !!run?.seconds?.length || (run?.state === 'running' && !!run.predicted_seconds?.length);
+    host.hidden = !drawn;
+    empty.hidden = drawn;
+    say(memory.note, drawn ? 'dashed predicted, solid measured' : '');
+    const ended = drawn && (run.state === 'failed' || run.state === 'cancelled');
+    stopped.hidden = !ended;
+    say(stopped, ended ? run.sentence || runStatus(store) : '');
+    if (!drawn) words();
+  };
+  const stop = store.on(['run', 'budget', 'budget_bytes', 'plan', 'machine', 'offline'], show);
+  show();
+  return () => {
+    stop();
+    for (const part of [title, times, equal, chart]) part?.close();
+  };
+}
+
+// What is said in place of a chart, with the button that runs.
+function emptyWords(store, element) {
+  const head = make('b');
+  const text = make('p');
+  const go = make('button', { type: 'button', class: 'btn' });
+  go.addEventListener('click', () => { if (allowed(go)) store.ask({ do: 'run', steps: 3, check: true }); });
+  element.append(head, text, go);
+  return () => {
+    const [title, sentence, label] = emptyState(store);
+    say(head, title);
+    say(text, sentence);
+    go.hidden = !label;
+    say(go, label ?? '');
+    allow(go, noRun(store));
+  };
+}
+
+function emptyState(store) {
+  const { run, machine } = store;
+  const { verdict } = standing(store);
+  const state = run?.state ?? 'empty';
+  if (state === 'failed') return [`The run stopped in step ${run.step + 1}.`, run.sentence, 'Run again'];
+  if (state === 'planning') return ['Getting ready to run.', run.doing || 'The plan is being made for this machine.', null];
+  if (state === 'running') return ['Running.', run.doing || 'The first measurements come when the first step begins.', null];
+  if (state === 'cancelled') {
+    const kept = `${plural(run.step_seconds.length, 'step')} of ${run.steps} done; what the last of them left is kept.`;
+    return ['The run was stopped.', run.sentence || kept, 'Run again'];
+  }
+  if (verdict === 'impossible') return ['No plan to run.', `Raise the budget to ${bytesText(machine.least_bytes)} or more, then run.`, null];
+  if (run?.sentence) return ['This cannot run here.', run.sentence, null];
+  return ['Nothing has run yet.', 'Run executes this plan for 3 steps on this computer, draws measured memory over the prediction,'
+    + ' and compares every parameter with eager PyTorch.', 'Run 3 steps'];
 }

@@ -1,5 +1,76 @@
-// search
-export function searchPanel(section, { store }) {
-  section.textContent = 'search';
-  return () => store;
+// The search: how good the best plan is and can get, what more memory would buy, and two plans side by side.
+import { column, ownTitle } from './column.js';
+import { differenceTable } from './difference.js';
+import { make, say } from './dom.js';
+import { FrontPlot } from './front_plot.js';
+import { searchButton } from './main_buttons.js';
+import { noKernel } from './possible.js';
+import { SearchCurve } from './search_curve.js';
+import { searchStatus } from './status.js';
+import { bytesText, countText, percentText } from './units.js';
+import { standing } from './verdict.js';
+
+export function searchPanel(section, bench) {
+  const { store } = bench;
+  const title = ownTitle(bench, 'Search', searchButton, searchStatus, ['search', 'budget', 'budget_bytes']);
+  const [curveHost, frontHost] = [make('div'), make('div')];
+  const [noCurve, noFront] = [make('div', { class: 'sw-empty' }), make('div', { class: 'sw-empty' })];
+  const best = column('Best plan so far', curveHost, noCurve);
+  const front = column('Memory against step time', frontHost, noFront);
+  const two = column('Plan A and B');
+  const table = differenceTable(store, two.note);
+  two.element.append(table.element);
+  if (title) section.append(title.element);
+  section.append(make('div', { class: 'sw-cols sw-search-cols' }, best.element, front.element, two.element));
+  const curve = new SearchCurve(curveHost, bench);
+  const asking = (request, bytes) => { if (!noKernel(store)) store.ask({ do: request, bytes }); };
+  const plans = new FrontPlot(frontHost, bench, {
+    take: bytes => asking('take', bytes),
+    compare: bytes => asking('compare', bytes),
+  });
+  const showSearch = () => {
+    say(best.note, rate(store));
+    swap(curveHost, noCurve, emptySearch(store));
+  };
+  const showFront = () => {
+    const { points, doing, share } = store.front;
+    const working = share === null || share === undefined ? '' : `${doing || 'sampling'}, ${percentText(share, 0)}`;
+    say(front.note, working || (points.length ? 'each point is a plan' : ''));
+    swap(frontHost, noFront, points.length ? null : ['No plan is known yet.', 'They appear here while the kernel is idle.']);
+  };
+  const stops = [
+    store.on(['search', 'budget', 'budget_bytes', 'machine'], showSearch), store.on(['front'], showFront),
+  ];
+  showSearch();
+  showFront();
+  return () => {
+    for (const stop of stops) stop();
+    for (const part of [title, table, curve, plans]) part?.close();
+  };
+}
+
+// Show a plot, or where there is nothing to draw, a title and a sentence.
+function swap(plot, empty, words) {
+  plot.hidden = !!words;
+  empty.hidden = !words;
+  if (words) empty.replaceChildren(make('b', { text: words[0] }), make('p', { text: words[1] }));
+}
+
+function rate({ search }) {
+  if (!search || !search.history.length) return search?.state === 'running' ? search.doing : '';
+  const evaluations = `${countText(search.evaluations)} evaluation${search.evaluations === 1 ? '' : 's'}`;
+  return `${evaluations}, ${search.state === 'running' ? `${countText(search.rate ?? 0)} /s` : `seed ${search.seed}`}`;
+}
+
+// What is said in place of a curve; null while there is something to draw.
+function emptySearch(store) {
+  const { search, machine } = store;
+  const { verdict } = standing(store);
+  if (verdict === 'fits') return ['Nothing to search.', 'The whole step fits the budget, so no tensor is moved.'];
+  if (verdict === 'impossible') return ['No plan can exist here.', `Raise the budget to ${bytesText(machine.least_bytes)} or more.`];
+  if (search?.state === 'failed') return ['The search failed.', search.sentence];
+  if (search && (search.history.length || search.baselines.some(([, cost]) => cost !== null))) return null;
+  if (search?.state === 'running') return ['Searching.', search.doing];
+  if (search?.state === 'cancelled') return ['Cancelled before the first plan.', search.sentence || 'Resume goes on where it stopped.'];
+  return ['Not searched yet.', search?.sentence || 'Search looks for the fastest plan within the budget.'];
 }

@@ -1,5 +1,65 @@
-// tabs
-export function tabsPanel(section, { store }) {
-  section.textContent = 'tabs';
-  return () => store;
+// Search and run share one place, as tabs in the pattern of the ARIA guide: one stop for Tab, arrows between them.
+import { make, say } from './dom.js';
+import { runButton, searchButton } from './main_buttons.js';
+import { runPanel } from './run_panel.js';
+import { searchPanel } from './search_panel.js';
+import { runStatus, searchStatus } from './status.js';
+
+const TABS = [['search', 'Search', searchPanel, searchStatus, searchButton], ['run', 'Run', runPanel, runStatus, runButton]];
+const WATCHED = ['tab', 'search', 'run', 'budget', 'budget_bytes'];
+let groups = 0;
+
+export function tabsPanel(section, bench) {
+  const { store } = bench;
+  const group = `sw-tabs-${groups++}`;
+  const list = make('div', { class: 'sw-tabs', role: 'tablist', 'aria-label': 'Search and run' });
+  const status = make('span', { class: 'sw-status' });
+  const bar = make('div', { class: 'sw-tab-bar' }, list, status);
+  section.append(bar);
+  const closing = [];
+  const tabs = TABS.map(([name, label, fill, , button]) => {
+    const id = `${group}-${name}`;
+    const tab = make('button', { type: 'button', role: 'tab', id, 'aria-controls': `${id}-panel`, text: label });
+    const panel = make('div', { class: `sw-tab-panel sw-${name}-tab`, role: 'tabpanel', id: `${id}-panel`, 'aria-labelledby': id });
+    list.append(tab);
+    section.append(panel);
+    closing.push(fill(panel, bench));
+    if (bench.root.querySelector('.sw-header')) return { name, tab, panel };
+    const { element, close } = button(store);
+    element.classList.add('small');
+    bar.append(element);
+    closing.push(close);
+    return { name, tab, panel };
+  });
+  list.addEventListener('click', event => {
+    const found = tabs.find(({ tab }) => tab === event.target);
+    if (found) store.set({ tab: found.name });
+  });
+  list.addEventListener('keydown', event => move(event, tabs, store));
+  const show = changed => {
+    for (const { name, tab, panel } of tabs) {
+      const on = name === store.tab;
+      tab.setAttribute('aria-selected', on);
+      tab.tabIndex = on ? 0 : -1;
+      panel.hidden = !on;
+      // what is hidden is not painted, so it may be out of date
+      if (on && changed?.has('tab')) for (const host of panel.querySelectorAll('.plot')) host.plot.draw();
+    }
+    say(status, TABS.find(([name]) => name === store.tab)[3](store));
+  };
+  closing.push(store.on(WATCHED, show));
+  show();
+  return () => closing.forEach(close => close());
+}
+
+function move(event, tabs, store) {
+  const now = tabs.findIndex(({ name }) => name === store.tab);
+  const to = {
+    ArrowRight: (now + 1) % tabs.length, ArrowLeft: (now + tabs.length - 1) % tabs.length, Home: 0, End: tabs.length - 1,
+  }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  event.stopPropagation();
+  store.set({ tab: tabs[to].name });
+  tabs[to].tab.focus();
 }

@@ -1,0 +1,100 @@
+// The budget: a slider that rests on round amounts and on the marks of its track, and the amount itself, which a click
+// turns into a field for an exact one.
+import { moveBudget } from './budget_request.js';
+import { budgetText, parseBudget, sliderStep } from './budget_text.js';
+import { BudgetTrack } from './budget_track.js';
+import { allow, allowed, make, say } from './dom.js';
+import { noKernel } from './possible.js';
+import { answers, verdictSentence } from './verdict.js';
+
+const LEAP = 8; // steps of Page Up and Page Down
+const EXAMPLES = 'Write it like 8GiB, 8GB or 50%';
+
+export function budgetSlider(store) {
+  const track = make('div', { class: 'sw-track-plot' });
+  const range = make('input', { type: 'range', min: 0, max: 1, step: 'any', 'aria-label': 'Budget' });
+  const amount = make('button', { type: 'button', class: 'sw-amount' });
+  const field = make('input', { type: 'text', class: 'sw-amount-field', 'aria-label': 'Budget', hidden: true, spellcheck: 'false' });
+  const hint = make('span', { class: 'sw-amount-hint', role: 'status' });
+  const element = make('div', { class: 'sw-budget-box' },
+    make('div', { class: 'sw-budget-row' }, make('b', { text: 'Budget' }), hint, amount, field),
+    make('div', { class: 'sw-track' }, track, range));
+  const plot = new BudgetTrack(track, { store });
+
+  const move = bytes => { if (bytes !== store.budget_bytes) moveBudget(store, bytes); };
+  range.addEventListener('input', () => {
+    move(resting(Number(range.value), store.machine));
+    range.value = store.budget_bytes;
+  });
+  range.addEventListener('keydown', event => {
+    const to = keyed(event.key, store);
+    if (to === null) return;
+    event.preventDefault();
+    event.stopPropagation();
+    move(to);
+  });
+  exactly(store, { amount, field, hint, move });
+
+  const show = () => {
+    const { machine, budget_bytes: bytes } = store;
+    const reason = noKernel(store) || (machine ? '' : 'The machine is not known yet');
+    range.disabled = !!reason;
+    range.title = reason;
+    allow(amount, reason, 'Type an exact budget');
+    if (!machine || bytes === null) { say(amount, '–'); return; }
+    range.max = machine.slider_bytes;
+    range.value = bytes;
+    const text = budgetText(bytes, machine.slider_bytes);
+    say(amount, text);
+    const now = answers(store);
+    range.setAttribute('aria-valuetext', now ? verdictSentence(now) : text);
+  };
+  const stop = store.on(['machine', 'budget', 'budget_bytes', 'plan', 'samples', 'offline', 'graph'], show);
+  show();
+  return { element, close: () => { stop(); plot.close(); } };
+}
+
+// The nearest round amount or mark.
+function resting(bytes, { slider_bytes: end, least_bytes: least, device_bytes: device, step_peak_bytes: peak }) {
+  const step = sliderStep(end);
+  const places = [Math.max(step, Math.round(bytes / step) * step), least, peak, ...(device ? [device] : [])];
+  const near = places.filter(place => place <= end);
+  return near.reduce((best, place) => (Math.abs(place - bytes) < Math.abs(best - bytes) ? place : best));
+}
+
+// Where a key moves the budget; null for keys that are not for the slider.
+function keyed(key, { machine, budget_bytes: bytes }) {
+  const step = sliderStep(machine.slider_bytes);
+  const up = by => (Math.floor(bytes / step) + by) * step;
+  const down = by => (Math.ceil(bytes / step) - by) * step;
+  const moves = {
+    ArrowRight: () => up(1), ArrowUp: () => up(1), PageUp: () => up(LEAP),
+    ArrowLeft: () => down(1), ArrowDown: () => down(1), PageDown: () => down(LEAP),
+    Home: () => machine.least_bytes, End: () => machine.slider_bytes,
+  };
+  return moves[key] ? Math.max(step, Math.min(machine.slider_bytes, moves[key]())) : null;
+}
+
+// The amount becomes a field and back.
+function exactly(store, { amount, field, hint, move }) {
+  const open = shown => { field.hidden = !shown; amount.hidden = shown; say(hint, ''); field.removeAttribute('aria-invalid'); };
+  amount.addEventListener('click', () => {
+    if (!allowed(amount)) return;
+    open(true);
+    field.value = amount.textContent;
+    field.focus();
+    field.select();
+  });
+  field.addEventListener('input', () => { say(hint, ''); field.removeAttribute('aria-invalid'); });
+  field.addEventListener('keydown', event => {
+    event.stopPropagation();
+    if (event.key === 'Escape') { open(false); amount.focus(); }
+    if (event.key !== 'Enter') return;
+    const bytes = parseBudget(field.value, store.machine.step_peak_bytes);
+    if (bytes === null) { say(hint, EXAMPLES); field.setAttribute('aria-invalid', 'true'); return; }
+    move(bytes);
+    open(false);
+    amount.focus();
+  });
+  field.addEventListener('blur', () => open(false));
+}

@@ -1,0 +1,28 @@
+// Budgets as people write and read them.
+import { bytesUnit, GiB, KiB, MiB } from './units.js';
+
+const UNITS = {
+  '': 1, b: 1, kib: KiB, mib: MiB, gib: GiB, tib: 1024 * GiB, kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12,
+};
+const STEPS = 128; // at least so many from one end of the slider to the other
+
+// Bytes for `8GiB`, `8 GB`, `8e9` or `50%` of the step's peak; null for what is none of these.
+export function parseBudget(text, peak) {
+  const found = /^\s*(\d+(?:\.\d*)?|\.\d+)(e\d+)?\s*(%|[a-z]*)\s*$/i.exec(text.replace(',', '.'));
+  if (!found) return null;
+  const amount = Number(found[1] + (found[2] || ''));
+  const size = found[3] === '%' ? peak / 100 : UNITS[found[3].toLowerCase()];
+  const bytes = Math.floor(amount * size);
+  return bytes >= 1 && Number.isSafeInteger(bytes) ? bytes : null;
+}
+
+// The largest power of two of bytes that cuts the slider into enough steps.
+export function sliderStep(end) {
+  return 2 ** Math.max(0, Math.floor(Math.log2(end / STEPS)));
+}
+
+// In the unit of the slider's right end, with as many digits as tell its steps apart.
+export function budgetText(bytes, end) {
+  const unit = bytesUnit(end);
+  return `${(bytes / unit.size).toFixed(unit.size === 1 ? 0 : 2)} ${unit.name}`;
+}

@@ -1,0 +1,63 @@
+// The two buttons that start and stop work, and which of them is the one to press now. They stand in the header, or in
+// the title of a search or run panel by itself.
+import { allow, allowed, make, say } from './dom.js';
+import { noRun, noSearch, resumable, running, searching } from './possible.js';
+import { standing } from './verdict.js';
+
+const SEARCHED = new Set(['done', 'paused']); // as long as it was to take
+const WATCHED = ['search', 'run', 'budget', 'budget_bytes', 'plan', 'machine', 'offline'];
+
+// The button to press now: what stops work, else what the budget calls for. Never both.
+function primary(store) {
+  if (running(store)) return 'run';
+  if (searching(store)) return 'search';
+  const { verdict } = standing(store);
+  if (verdict === 'fits' || (verdict === 'swap' && SEARCHED.has(store.search?.state))) return 'run';
+  return verdict === 'swap' ? 'search' : null;
+}
+
+export function searchButton(store) {
+  return button(store, 'search', {
+    label: () => (searching(store) ? 'Cancel' : resumable(store) ? 'Resume' : 'Search'),
+    stopping: 'Cancelling',
+    busy: searching,
+    reason: noSearch,
+    press: () => {
+      store.set({ tab: 'search' });
+      store.ask({ do: searching(store) ? 'cancel' : resumable(store) ? 'resume' : 'search' });
+    },
+  });
+}
+
+export function runButton(store) {
+  return button(store, 'run', {
+    label: () => (running(store) ? 'Stop' : 'Run'),
+    stopping: 'Stopping',
+    busy: running,
+    reason: noRun,
+    press: () => {
+      const stop = running(store);
+      store.set({ tab: 'run' });
+      store.ask(stop ? { do: 'cancel_run' } : { do: 'run', steps: 3, check: true });
+    },
+  });
+}
+
+function button(store, name, { label, stopping, busy, reason, press }) {
+  let pressed = false; // between asking for the end and its coming
+  const element = make('button', { type: 'button', class: `btn sw-do-${name}`, click: () => {
+    if (!allowed(element)) return;
+    pressed = busy(store);
+    press();
+    show();
+  } });
+  const show = () => {
+    pressed = pressed && busy(store);
+    say(element, pressed ? stopping : label());
+    element.classList.toggle('primary', primary(store) === name);
+    allow(element, pressed ? 'It stops after what it is doing now' : reason(store));
+  };
+  const close = store.on(WATCHED, show);
+  show();
+  return { element, close };
+}

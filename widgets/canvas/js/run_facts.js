@@ -1,0 +1,127 @@
+// What a run tells besides its memory: step times, losses, whether it did what eager PyTorch does, and what the
+// difference to the prediction is made of.
+import { bars, sparkline } from './bars.js';
+import { column } from './column.js';
+import { make, say } from './dom.js';
+import { bytesText, changeText, countText, plural, secondsText } from './units.js';
+import { standing } from './verdict.js';
+
+const LAST = 4; // steps that get a bar of their own
+const CHECK = 'M2 6.5 5 9.5 10 3';
+const CROSS = 'M3 3 9 9 M9 3 3 9';
+
+export function stepTimes(store) {
+  const rows = make('div', { class: 'sw-bars' });
+  const losses = make('div', { class: 'sw-losses' });
+  const times = column('Step times', rows, losses);
+  const show = () => {
+    const { run } = store;
+    const predicted = run?.predicted_step_seconds ?? standing(store).plan?.step_seconds ?? null;
+    const done = run?.step_seconds ?? [];
+    const all = timeRows(run, predicted, done);
+    const longest = Math.max(...all.map(([, seconds]) => seconds ?? 0), 1e-12) * 1.06;
+    bars(rows, all.map(([name, seconds, text, old]) => [name, (seconds ?? 0) / longest, text ?? secondsText(seconds), old]));
+    const last = done[done.length - 1];
+    say(times.note, last && predicted ? `${changeText(last / predicted - 1)} on prediction` : '');
+    showLosses(losses, run?.losses ?? []);
+  };
+  const close = store.on(['run', 'plan', 'budget', 'budget_bytes'], show);
+  show();
+  return { element: times.element, close };
+}
+
+// Rows of name, seconds and where it is no amount, a text.
+function timeRows(run, predicted, done) {
+  const rows = predicted === null ? [] : [['predicted', predicted, null, true]];
+  const eager = run?.eager_step_seconds ?? [];
+  if (eager.length) rows.push(['eager', mean(eager), null, true]);
+  const first = Math.max(0, done.length - LAST);
+  if (first) rows.push([first === 1 ? 'step 1' : `1–${first}, mean`, mean(done.slice(0, first))]);
+  for (let step = first; step < done.length; step++) rows.push([`step ${step + 1}`, done[step]]);
+  if (run?.state === 'running' && done.length < run.steps) {
+    const passed = run.seconds?.length ? run.seconds[run.seconds.length - 1] - (run.step_start[done.length] ?? Infinity) : 0;
+    rows.push([`step ${done.length + 1}`, Math.max(0, passed), 'running']);
+  }
+  return rows;
+}
+
+const mean = values => values.reduce((a, b) => a + b, 0) / values.length;
+
+function showLosses(element, losses) {
+  if (element.dataset.count === String(losses.length)) return;
+  element.dataset.count = losses.length;
+  element.replaceChildren();
+  if (!losses.length) return;
+  const numbers = losses.filter(loss => loss !== null);
+  const text = loss => (loss === null ? 'not finite' : Number(loss.toPrecision(4)).toString());
+  const some = losses.length > 4 ? [text(losses[0]), '…', ...losses.slice(-2).map(text)] : losses.map(text);
+  const line = make('span', { class: 'sw-loss-values', text: some.join(' → ') });
+  element.append(make('span', { class: 'sw-loss-name', text: 'Loss' }), line);
+  if (numbers.length > 1) element.append(sparkline(numbers, `Loss over ${plural(losses.length, 'step')}`));
+}
+
+export function comparison(store) {
+  const badge = make('div', { class: 'sw-badge' });
+  const rows = make('div', { class: 'sw-bars' });
+  const equal = column('Compared with eager PyTorch', badge);
+  const peak = column('Difference at the peak', rows);
+  const element = make('div', { class: 'sw-col sw-facts-col' }, ...equal.element.children, ...peak.element.children);
+  let key = '';
+  const show = () => {
+    const { run } = store;
+    showBadge(badge, run);
+    const differences = run?.differences ?? [];
+    const next = JSON.stringify([differences, run?.peak_bytes ?? null, run?.predicted_peak_bytes ?? null]);
+    if (next === key) return;
+    key = next;
+    say(peak.note, peakText(run));
+    const largest = Math.max(...differences.map(([, bytes]) => Math.abs(bytes)), 1);
+    bars(rows, differences.map(([name, bytes]) => [name, Math.abs(bytes) / largest, signed(bytes)]));
+  };
+  const close = store.on(['run'], show);
+  show();
+  return { element, close };
+}
+
+const signed = bytes => (bytes < 0 ? '−' : '') + bytesText(Math.abs(bytes));
+
+function peakText(run) {
+  if (run?.peak_bytes === null || run?.peak_bytes === undefined) return '';
+  const predicted = run.predicted_peak_bytes;
+  if (predicted === null) return bytesText(run.peak_bytes);
+  const by = run.peak_bytes - predicted;
+  return `${bytesText(run.peak_bytes)}, ${by ? `${by < 0 ? '−' : '+'}${bytesText(Math.abs(by))}` : 'as predicted'}`;
+}
+
+function showBadge(badge, run) {
+  const [kind, head, text] = verdict(run);
+  const key = [kind, head, text].join('|');
+  if (badge.dataset.key === key) return;
+  badge.dataset.key = key;
+  badge.dataset.kind = kind;
+  badge.replaceChildren(...(kind === 'open' ? [] : [icon(kind === 'same' ? CHECK : CROSS)]),
+    make('span', {}, head ? make('b', { text: head }) : null, head && text ? make('br') : null, text));
+}
+
+function verdict(run) {
+  if (!run || !run.compared) {
+    const waits = run?.state === 'running' || run?.state === 'planning';
+    return ['open', '', waits ? 'Nothing compared yet' : 'A run compares every loss and parameter, bit by bit'];
+  }
+  const tensors = plural(run.compared, 'tensor');
+  if (run.mismatched) return ['differs', `${countText(run.mismatched)} of ${tensors} differ`, 'the plan did not train as eager PyTorch does'];
+  if (run.state === 'done') return ['same', 'Identical to eager', `${tensors} compared, 0 bits differ`];
+  return ['open', '', `${tensors} equal so far`];
+}
+
+function icon(path) {
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  const line = svg.appendChild(document.createElementNS('http://www.w3.org/2000/svg', 'path'));
+  for (const [name, value] of Object.entries({ width: 12, height: 12, viewBox: '0 0 12 12', 'aria-hidden': 'true' })) {
+    svg.setAttribute(name, value);
+  }
+  for (const [name, value] of Object.entries({ d: path, fill: 'none', stroke: 'currentColor', 'stroke-width': 1.8 })) {
+    line.setAttribute(name, value);
+  }
+  return svg;
+}

@@ -1,0 +1,194 @@
+// The best plan found so far over the time searched, between the trivial policies above and the bound below.
+import { Plot } from './plot.js';
+import { logTicks, secondsAxis } from './seconds_axis.js';
+import { hideTip, showTip } from './tooltip.js';
+import { countText, percentText, plural, secondsText } from './units.js';
+
+const LEFT = 56;
+const RIGHT = 134;
+const TOP = 8;
+const BOTTOM = 22;
+const LINE = 13; // pixels between labels
+const SPREAD = 5; // a policy this much farther from the bound than the search began is only named at the top
+const LABEL = 'Best plan found so far, over the time searched. Left and right move from find to find.';
+
+export class SearchCurve extends Plot {
+  constructor(host, { store }) {
+    super(host, 'search', LABEL);
+    this.store = store;
+    this.mark = -1;
+    this.stop = store.on(['search', 'theme'], () => this.draw());
+    host.addEventListener('pointermove', event => this.point(this.findAt(this.at(event)[0]), event));
+    host.addEventListener('pointerleave', () => this.point(-1));
+    host.addEventListener('blur', () => this.point(-1));
+    host.addEventListener('keydown', event => {
+      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!by || !this.finds.length) return;
+      event.preventDefault();
+      event.stopPropagation();
+      this.walk(Math.max(0, Math.min(this.finds.length - 1, this.mark < 0 ? this.finds.length - 1 : this.mark + by)));
+    });
+  }
+
+  get finds() { return this.store.search?.history ?? []; }
+
+  // Where times and costs lie, from what there is to show.
+  scale() {
+    const { seconds, limit_seconds: limit, baselines, bound_seconds: bound, ideal_seconds: ideal } = this.store.search;
+    const finds = this.finds;
+    const known = baselines.filter(([, cost]) => cost !== null);
+    const best = finds.length ? finds[finds.length - 1][2] : null;
+    const costs = known.map(([, cost]) => cost);
+    const floor = bound ?? Math.min(ideal ?? Infinity, best ?? Infinity, ...costs);
+    const first = finds.length ? finds[0][2] : Math.min(...costs);
+    const room = Math.max(first - floor, floor * 0.02) * SPREAD;
+    const shown = costs.filter(cost => cost - floor <= room);
+    const high = floor + (Math.max(first, ...shown) - floor || floor * 0.1) * 1.05;
+    const low = floor - (high - floor) * 0.06;
+    const to = Math.max(limit ?? 0, seconds ?? 0, finds.length ? finds[finds.length - 1][0] : 0, 1);
+    const from = Math.min(to / 20, Math.max(to / 400, finds.length ? finds[0][0] : to / 100));
+    const right = this.width - RIGHT;
+    const bottom = this.height - BOTTOM;
+    return {
+      low, high, from, to, left: LEFT, right, top: TOP, bottom, known, bound,
+      x: at => LEFT + Math.log(Math.max(from, at) / from) / Math.log(to / from) * (right - LEFT),
+      y: cost => bottom - (cost - low) / (high - low) * (bottom - TOP),
+    };
+  }
+
+  paint(g, c) {
+    const { search } = this.store;
+    this.scaled = null;
+    if (!search || (!search.baselines.length && !this.finds.length)) return;
+    const scaled = this.scaled = this.scale();
+    secondsAxis(g, c, scaled);
+    this.paintTimes(g, c, scaled);
+    const labels = [];
+    this.paintLevels(g, c, scaled, labels);
+    if (this.finds.length) this.paintFinds(g, c, scaled, labels);
+    paintLabels(g, c, scaled, labels);
+    this.say(summary(search));
+  }
+
+  paintTimes(g, c, { from, to, x, top, bottom }) {
+    g.textAlign = 'center';
+    let end = -Infinity;
+    for (const value of logTicks(from, to)) {
+      const at = x(value);
+      g.fillStyle = c.grid;
+      g.fillRect(Math.round(at), top, 1, bottom - top);
+      const text = value >= 1 ? value.toFixed(0) : String(Number(value.toPrecision(1)));
+      const half = g.measureText(text).width / 2;
+      if (at - half < end + 10) continue;
+      g.fillStyle = c.third;
+      g.fillText(text, at, bottom + 11);
+      end = at + half;
+    }
+    g.textAlign = 'left';
+    g.fillText('seconds searched', Math.max(end + 10, x(to) + 8), bottom + 11);
+  }
+
+  paintLevels(g, c, { left, right, y, top, high, known, bound }, labels) {
+    const level = (cost, dash, colour) => {
+      g.strokeStyle = colour;
+      g.setLineDash(dash);
+      g.beginPath();
+      g.moveTo(left, y(cost));
+      g.lineTo(right, y(cost));
+      g.stroke();
+      g.setLineDash([]);
+    };
+    for (const [name, cost] of known) {
+      const text = `${name} ${secondsText(cost)}`;
+      if (cost > high) { labels.push({ y: top - 2, text: `↑ ${text}`, colour: c.third }); continue; }
+      level(cost, [2, 3], c.third);
+      labels.push({ y: y(cost), text, colour: c.third });
+    }
+    if (bound === null) return;
+    level(bound, [], c.ink);
+    labels.push({ y: y(bound), text: `lower bound ${secondsText(bound)}`, colour: c.ink });
+  }
+
+  paintFinds(g, c, { x, y, from }, labels) {
+    const finds = this.finds;
+    const [last, , best] = finds[finds.length - 1];
+    const end = x(Math.max(last, this.store.search.seconds ?? 0, from));
+    g.strokeStyle = c.accent;
+    g.lineWidth = 2;
+    g.beginPath();
+    finds.forEach(([at, , cost], k) => {
+      if (k) g.lineTo(x(at), y(finds[k - 1][2])); else g.moveTo(x(at), y(cost));
+      g.lineTo(x(at), y(cost));
+    });
+    g.lineTo(end, y(best));
+    g.stroke();
+    g.lineWidth = 1;
+    g.fillStyle = c.accent;
+    g.beginPath();
+    g.arc(end, y(best), 3.5, 0, 7);
+    g.fill();
+    labels.push({ y: y(best), text: `best ${secondsText(best)}`, colour: c.ink, weight: '600 ' });
+  }
+
+  paintOver(g, c) {
+    const find = this.finds[this.mark];
+    if (!find || !this.scaled) return;
+    const { x, y, top, bottom } = this.scaled;
+    g.fillStyle = c.second;
+    g.fillRect(Math.round(x(find[0])), top, 1, bottom - top);
+    g.strokeStyle = c.ink;
+    g.lineWidth = 1.5;
+    g.beginPath();
+    g.arc(x(find[0]), y(find[2]), 4.5, 0, 7);
+    g.stroke();
+    g.lineWidth = 1;
+  }
+
+  // The find that was the best at a place.
+  findAt(px) {
+    if (!this.scaled || px < LEFT - 8 || px > this.scaled.right + 8) return -1;
+    const finds = this.finds;
+    for (let k = finds.length - 1; k >= 0; k--) if (this.scaled.x(finds[k][0]) <= px + 1) return k;
+    return finds.length ? 0 : -1;
+  }
+
+  point(mark, event) {
+    if (mark !== this.mark) { this.mark = mark; this.drawOver(); }
+    if (mark < 0) { hideTip(this.host); return; }
+    const { bound_seconds: bound } = this.store.search;
+    const [seconds, evaluations, cost, method] = this.finds[mark];
+    const rows = [['step time', secondsText(cost, 3)], ['found by', method], ['evaluations', countText(evaluations)]];
+    if (bound) rows.push(['over bound', percentText(Math.max(0, cost / bound - 1))]);
+    showTip(event, this.host, `best after ${secondsText(seconds)}`, rows);
+  }
+
+  walk(mark) {
+    const [seconds, , cost, method] = this.finds[mark];
+    const box = this.host.getBoundingClientRect();
+    this.point(mark, { clientX: box.left + this.scaled.x(seconds), clientY: box.top + this.scaled.y(cost) });
+    this.say(`After ${secondsText(seconds)} ${method} found ${secondsText(cost)} per step.`);
+  }
+
+  close() { this.stop(); super.close(); }
+}
+
+// Labels beside their lines, moved apart where they would touch and kept within the plot.
+function paintLabels(g, c, { right, bottom }, labels) {
+  labels.sort((a, b) => a.y - b.y);
+  for (let k = 1; k < labels.length; k++) labels[k].y = Math.max(labels[k].y, labels[k - 1].y + LINE);
+  for (let k = labels.length - 1, most = bottom; k >= 0; k--, most -= LINE) labels[k].y = Math.min(labels[k].y, most);
+  const font = g.font;
+  for (const { y, text, colour, weight = '' } of labels) {
+    g.font = weight + font;
+    g.fillStyle = colour;
+    g.fillText(text, right + 8, y);
+  }
+  g.font = font;
+}
+
+function summary({ history, evaluations, bound_seconds: bound, seconds }) {
+  if (!history.length) return 'Not searched yet.';
+  const least = bound === null ? '' : `; lower bound ${secondsText(bound)}`;
+  const best = secondsText(history[history.length - 1][2]);
+  return `Best step time ${best} after ${secondsText(seconds)} and ${plural(evaluations, 'evaluation')}${least}.`;
+}

@@ -1,0 +1,35 @@
+// How the search and the run stand, in a few words.
+import { secondsText } from './units.js';
+import { standing } from './verdict.js';
+
+const SEARCH = {
+  running: ({ seconds, limit_seconds: limit, doing }) =>
+    `${doing || 'searching'}, ${seconds.toFixed(1)}${limit ? ` of ${limit.toFixed(0)}` : ''} s`,
+  cancelled: ({ history }) => (history.length ? 'cancelled, best plan kept' : 'cancelled before the first plan'),
+  paused: () => 'paused, best plan kept',
+  done: ({ history }) => (history.length ? 'done, best plan validated' : 'done, no plan found'),
+  failed: () => 'the search failed',
+  nothing: () => 'nothing to search',
+};
+
+export function searchStatus(store) {
+  const { search } = store;
+  const { verdict, state } = standing(store);
+  if (search && SEARCH[search.state] && search.state !== 'nothing') return SEARCH[search.state](search);
+  if (verdict === 'fits') return 'nothing to search';
+  if (verdict === 'impossible') return 'no plan';
+  if (state === 'none') return 'no valid plan yet';
+  if (state === 'planning') return store.budget?.doing || 'planning';
+  return verdict ? 'plan from the best trivial policy' : '';
+}
+
+export function runStatus({ run }) {
+  if (!run || run.state === 'empty') return 'not run';
+  if (run.state === 'planning') return run.doing || 'planning';
+  if (run.state === 'running') return run.doing || `running, step ${Math.min(run.steps, run.step + 1)} of ${run.steps}`;
+  if (run.state === 'done') {
+    const last = run.step_seconds[run.step_seconds.length - 1];
+    return `done, ${run.steps} step${run.steps === 1 ? '' : 's'}${last ? `, the last took ${secondsText(last)}` : ''}`;
+  }
+  return run.state === 'cancelled' ? `stopped after ${run.step_seconds.length} of ${run.steps} steps` : 'the run failed';
+}

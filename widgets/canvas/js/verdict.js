@@ -1,0 +1,106 @@
+// What is to be said of a budget before and after Python has planned for it: does it fit, what does it cost, why.
+import { KIND_PLURALS, PHASES } from './kinds.js';
+import { bytesText, changeText, percentText, secondsText } from './units.js';
+import { unswappedPeak } from './unswapped_peak.js';
+
+const WORTH_A_SEARCH = 0.985; // of the cost now
+
+// The budget that is shown, its verdict, whether Python has answered for it, and the plan for it if there is one.
+export function standing({ budget, budget_bytes, machine, plan }) {
+  const bytes = budget_bytes ?? budget?.budget_bytes ?? null;
+  const answered = !!budget && budget.budget_bytes === bytes;
+  const verdict = answered ? budget.verdict : guess(bytes, machine);
+  const state = answered ? budget.state : 'planning';
+  return { bytes, answered, verdict, state, plan: state === 'planned' && plan && !plan.stand_in ? plan : null };
+}
+
+function guess(bytes, machine) {
+  if (bytes === null || !machine) return null;
+  if (bytes < machine.least_bytes) return 'impossible';
+  return bytes < machine.step_peak_bytes ? 'swap' : 'fits';
+}
+
+// The step's cost at a budget, between those that were sampled; null below the least of them.
+export function estimate(points, bytes) {
+  const after = points.findIndex(([budget]) => budget >= bytes);
+  if (after < 0) return points.length ? points[points.length - 1][1] : null;
+  const [budget, seconds] = points[after];
+  if (budget === bytes) return seconds;
+  if (!after) return null;
+  const [budgetBefore, secondsBefore] = points[after - 1];
+  return secondsBefore + (bytes - budgetBefore) / (budget - budgetBefore) * (seconds - secondsBefore);
+}
+
+// The least budget above this one for which a plan is known.
+export function nextKnown({ samples }, bytes) {
+  return samples.points.find(([budget]) => budget > bytes)?.[0] ?? null;
+}
+
+export const VERDICTS = { fits: 'fits', swap: 'needs swap', impossible: 'impossible' };
+
+// Each answer: `head`, `unit` behind it, `parts` of the sentence below, and a budget to `use` instead, if any.
+export function answers(store) {
+  const now = standing(store);
+  if (!now.verdict || !store.machine) return null;
+  return { ...now, fit: fit(store, now), cost: cost(store, now), why: why(store, now) };
+}
+
+function fit({ machine }, { bytes, verdict, plan }) {
+  const { device_bytes: device, least_bytes: least, step_peak_bytes: peak } = machine;
+  if (verdict === 'impossible') return { head: 'Cannot fit', parts: ['needs at least ', [bytesText(least)]], use: least };
+  const head = verdict === 'fits' ? 'Fits' : 'Needs swap';
+  if (device && bytes > device) {
+    return { head: verdict === 'fits' ? 'Fits the budget' : head, parts: ['budget is above the device\'s ', [bytesText(device)]] };
+  }
+  if (verdict === 'fits') return { head, parts: [[bytesText(bytes - peak)], ' to spare, nothing moves'] };
+  const swapped = plan ? `, ${bytesText(plan.bytes_out)} swapped` : '';
+  return { head, parts: [[bytesText(peak - bytes)], ` over${swapped}`] };
+}
+
+function cost(store, { bytes, verdict, state, plan }) {
+  const { machine, budget, samples } = store;
+  if (verdict === 'impossible') return { head: '–', parts: ['no plan at this budget'] };
+  if (state === 'none') {
+    return { head: '–', parts: [budget.sentence || 'no valid plan found yet'], use: nextKnown(store, bytes) };
+  }
+  const guessed = verdict === 'fits' ? machine.ideal_seconds : estimate(samples.points, bytes);
+  const seconds = plan ? plan.step_seconds : guessed;
+  if (seconds === null || seconds === undefined) return { head: '–', parts: [budget?.doing || 'a plan is being made'] };
+  const ideal = plan?.ideal_seconds ?? machine.ideal_seconds;
+  const parts = seconds <= ideal * 1.00005 ? ['ideal, no op waits'] : [[changeText(seconds / ideal - 1)], ' over ideal'];
+  parts.push(...rest(store, { seconds, guessed, plan, verdict }));
+  return { head: (plan ? '' : '≈ ') + secondsText(seconds), unit: 'per step', parts };
+}
+
+// What else matters about the cost: that host memory is short, that a search is worth it, or how fast it trains.
+function rest({ graph, machine, search }, { seconds, guessed, plan, verdict }) {
+  if (plan && machine.host_bytes && plan.host_bytes > machine.host_bytes) return [', host memory short'];
+  if (!plan) return [verdict === 'swap' ? ', once searched' : ''];
+  const idle = !search || search.state === 'idle';
+  if (verdict === 'swap' && idle && guessed && guessed < seconds * WORTH_A_SEARCH) {
+    return [`, a search may reach about ${secondsText(guessed, 1)}`];
+  }
+  return graph?.samples ? [`, ${rateText(graph.samples / seconds)} samples/s`] : [];
+}
+
+const rateText = rate => (rate >= 100 ? rate.toFixed(0) : rate >= 1 ? rate.toFixed(1) : rate.toPrecision(2));
+
+function why({ graph, machine }, { verdict }) {
+  if (!graph || !graph.ops) return { head: '–', parts: ['the step has no ops'] };
+  const op = machine.least_op;
+  if (verdict === 'impossible') {
+    if (!(op >= 0)) return { head: 'The step is too large', parts: [] };
+    const needs = ` ${PHASES[graph.op_phase[op]]} needs ${bytesText(graph.op_working_set[op])} at once`;
+    return { head: 'One op is too large', parts: [[graph.opName(op)], needs] };
+  }
+  const peak = unswappedPeak(graph);
+  if (!peak.bytes) return { head: '–', parts: ['the step holds no memory'] };
+  const plurals = KIND_PLURALS[peak.kind];
+  const head = `${plurals[0].toUpperCase()}${plurals.slice(1)} hold ${percentText(peak.share, 0)}`;
+  return { head, parts: [`of the ${verdict === 'swap' ? 'unswapped ' : ''}peak, in `, [graph.opName(peak.op)]] };
+}
+
+// One sentence for those who do not see the three answers.
+export function verdictSentence({ bytes, verdict, cost: { head } }) {
+  return `${bytesText(bytes)}, ${VERDICTS[verdict]}, ${head} per step`;
+}
