@@ -11,10 +11,11 @@ export function graphPanel(section, { store }) {
     modes.append(make('button', { type: 'button', 'data-mode': mode, text: label, click: () => store.set({ graphMode: mode }) }));
   }
   const field = make('input', { type: 'search', class: 'find', placeholder: 'Search  /', 'aria-label': 'Search modules and ops', spellcheck: 'false', autocomplete: 'off' });
-  const count = make('span', { class: 'note found', role: 'status' });
+  const count = make('span', { class: 'note found', 'aria-hidden': 'true' });
+  const spoken = make('span', { class: 'sr', role: 'status' });
   const metric = make('select', { 'aria-label': 'Colour by' }, ...METRICS.map(([value, label]) => make('option', { value, text: label })));
   const host = make('div');
-  section.append(make('div', { class: 'sw-title' }, make('h3', { text: 'Graph' }), modes, field, count, metric), host);
+  section.append(make('div', { class: 'sw-title' }, make('h3', { text: 'Graph' }), modes, field, count, spoken, metric), host);
   const plot = new GraphPlot(host, store);
 
   field.addEventListener('input', () => store.set({ query: field.value }));
@@ -29,7 +30,10 @@ export function graphPanel(section, { store }) {
   });
   metric.addEventListener('change', () => store.set({ metric: metric.value }));
 
-  const showFound = () => say(count, plot.search ? plot.search.count : '');
+  const showFound = () => {
+    say(count, plot.search?.short || '');
+    say(spoken, plot.search?.words || '');
+  };
   const showState = () => {
     for (const button of modes.children) button.setAttribute('aria-pressed', button.dataset.mode === store.graphMode);
     metric.value = store.metric;

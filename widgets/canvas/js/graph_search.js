@@ -1,6 +1,6 @@
 // What is searched for in the graph: modules by path and class, ops by what they compute. One pass per key pressed.
 import { shortTarget } from './module_parts.js';
-import { plural } from './units.js';
+import { countText, plural } from './units.js';
 
 export class GraphSearch {
   constructor(scene) {
@@ -15,7 +15,7 @@ export class GraphSearch {
   find(query) {
     const { scene } = this;
     const words = query.trim().toLowerCase();
-    this.words = words;
+    this.query = words;
     this.modules = new Uint8Array(scene.modules);
     this.ops = new Uint8Array(scene.ops);
     this.runs = new Uint8Array(scene.modules); // modules that run an op which is found
@@ -40,7 +40,7 @@ export class GraphSearch {
     }
   }
 
-  get any() { return this.words !== ''; }
+  get any() { return this.query !== ''; }
   // Whether a part is found itself, and whether something in it is.
   hits({ modules, ops }) {
     return ops ? ops.some(op => this.ops[op]) || modules.some(module => this.modules[module])
@@ -50,11 +50,15 @@ export class GraphSearch {
     return ops ? this.hits({ modules, ops }) : modules.some(module => this.above[module]);
   }
 
-  // What was found, for the title and for those who listen.
-  get count() {
-    if (!this.any) return '';
-    const modules = this.modules.reduce((n, hit) => n + hit, 0);
-    const found = [modules && plural(modules, 'module'), this.opList.length && plural(this.opList.length, 'op')];
-    return found.filter(Boolean).join(', ') || 'none found';
+  // How much was found: in short, and in words for those who listen.
+  get short() {
+    const found = this.places.length ? this.total : 0;
+    return !this.any ? '' : found ? `${countText(found)} found` : 'none';
   }
+  get words() {
+    const found = [this.moduleCount && plural(this.moduleCount, 'module'), this.opList.length && plural(this.opList.length, 'op')];
+    return this.any ? `${found.filter(Boolean).join(', ') || 'nothing'} found` : '';
+  }
+  get moduleCount() { return this.modules.reduce((n, hit) => n + hit, 0); }
+  get total() { return this.moduleCount + this.opList.length; }
 }

@@ -5,6 +5,7 @@ import { kindVariable, KIND_LABELS, KIND_PLURALS } from './kinds.js';
 import { bytesText, countText, plural, secondsText } from './units.js';
 
 const SHOWN = 7;
+const LINE = 20; // pixels of a row
 
 export function holdersPanel(section, { store }) {
   const title = make('h3', { text: 'Who holds the peak' });
@@ -25,10 +26,11 @@ export function holdersPanel(section, { store }) {
     const bytes = groups.reduce((sum, group) => sum + group.bytes, 0);
     say(title, pointing ? 'Who holds memory' : 'Who holds the peak');
     say(note, `${bytesText(bytes)} at ${secondsText(seconds)}${pointing || plan.stand_in || !plan.moved ? '' : ', with this plan'}`);
-    const shown = groups.slice(0, SHOWN);
+    const lines = section.clientHeight && Math.floor((section.clientHeight - list.offsetTop + section.offsetTop - 4) / LINE);
+    const shown = groups.slice(0, groups.length <= lines ? lines : Math.max(1, Math.min(SHOWN, lines - 1)));
     while (rows.length < shown.length) rows.push(rowElement());
     shown.forEach((group, k) => fillRow(rows[k], group, groups[0].bytes, graph, store));
-    const others = groups.slice(SHOWN);
+    const others = groups.slice(shown.length);
     say(rest.firstChild, plural(others.length, 'smaller group'));
     say(rest.lastChild, bytesText(others.reduce((sum, group) => sum + group.bytes, 0)));
     const wanted = [...rows.slice(0, shown.length).map(row => row.item), ...(others.length ? [rest] : [])];

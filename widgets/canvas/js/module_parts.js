@@ -54,8 +54,10 @@ function placesOf(scene, module) {
   for (const [child, ops] of calls.order) {
     const all = calls.of.get(child);
     const split = all.length > 1 && all.length <= MOST_CALLS && (child < 0 || isPlain(scene, child));
-    if (!split && ops !== all[0]) continue;
-    places.push({ child, call: split ? all.indexOf(ops) : -1, forward: split ? ops : all.flat(), ops: null, storages: null });
+    const end = child < 0 && ops === all.at(-1); // what a module computes last, such as a loss, is a part always
+    if (!split && !end && ops !== all[0]) continue;
+    const forward = split || end ? ops : child < 0 && all.length > 1 ? all.slice(0, -1).flat() : all.flat();
+    places.push({ child, call: split ? all.indexOf(ops) : -1, forward, ops: null, storages: null });
   }
   for (const child of scene.children(module)) {
     if (!calls.of.has(child)) places.push({ child, call: -1, forward: [], ops: null, storages: null });

@@ -4,6 +4,10 @@ import { folded, opsOf, runsOf, storagesOf } from './module_parts.js';
 export const ROW = 24;
 export const PAD = 8;
 const GAP = 5;
+// what is open at first: so many levels, of which so many tell something
+const DEEPEST = 3;
+const TOLD = 2;
+const NEARLY_ALL = 0.9;
 
 export class ModuleRows {
   constructor(scene) {
@@ -122,17 +126,19 @@ export class ModuleRows {
     if (opened) this.build();
   }
 
-  // At first what holds the most is open: that is where the answer lies. A module around a single one says nothing.
+  // At first what holds the most is open: that is where the answer lies. A module that holds nearly all of what it lies
+  // in, or is around a single one, says little and is not counted.
   openLargest(measure) {
     let runs = this.top();
-    for (let told = 0; told < 2;) {
-      const parts = this.shown(runs).map(({ part }) => part);
-      const largest = parts.filter(part => this.canOpen(part))
-        .sort((a, b) => measure.of(b).bytes - measure.of(a).bytes || measure.of(b).ops - measure.of(a).ops)[0];
+    let around = measure.total.bytes;
+    for (let [level, told] = [0, 0]; level < DEEPEST && told < TOLD; level++) {
+      const parts = this.shown(runs).map(({ part }) => part).filter(part => this.canOpen(part));
+      const largest = parts.sort((a, b) => measure.of(b).bytes - measure.of(a).bytes || measure.of(b).ops - measure.of(a).ops)[0];
       if (!largest) break;
       this.open.add(largest.key);
+      if (measure.of(largest).bytes < NEARLY_ALL * around) told += 1;
+      around = measure.of(largest).bytes;
       runs = this.runsIn(largest.key, largest.modules);
-      if (this.shown(runs).length > 1) told += 1;
     }
     this.build();
   }

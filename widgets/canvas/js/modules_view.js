@@ -61,7 +61,7 @@ export class ModulesView {
       const box = this.box(row);
       if (box.y > plot.height || box.y + box.h < -4) return;
       const found = search.any && search.hits(row.part);
-      const look = { marked: marked.has(k), found, faded: search.any && !found && !search.holds(row.part) };
+      const look = { marked: marked.has(k), found, faded: search.places.length > 0 && !found && !search.holds(row.part) };
       row.badge = paintBox(g, c, row, box, amount(store.metric, this.measure, row.part), this.measure, look);
       if (!row.last) this.paintFlow(g, c, box);
     });

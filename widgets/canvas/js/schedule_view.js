@@ -10,7 +10,7 @@ import { hideTip, showTip } from './tooltip.js';
 import { bytesText, plural, secondsText } from './units.js';
 
 const TOP = 24; // pixels for the names of the lanes
-const GUTTER = 66; // pixels for the names of modules
+const GUTTER = 60; // pixels for the names of modules
 const TALLEST = 28; // pixels of a row at the deepest zoom
 const READABLE = 13; // pixels of a row in which text can be read
 const FAINT = 0.22;
@@ -91,7 +91,7 @@ export class ScheduleView {
     g.textAlign = 'center';
     const between = lanes.length > 1 ? this.between(lanes) : null;
     for (const { name, x, w } of lanes) g.fillText(fitText(g, name, w + 10), x + w / 2, 12);
-    if (between) g.fillText(fitText(g, between.name, between.right - between.left + 8), (between.left + between.right) / 2, 12);
+    if (between) g.fillText(fitText(g, between.name, between.right - between.left + 24), (between.left + between.right) / 2, 12);
     g.textAlign = 'left';
     g.save();
     g.beginPath();
@@ -149,7 +149,7 @@ export class ScheduleView {
   paintKept(g, c, { left, right }) {
     const { focus } = this.store;
     const rowHeight = this.rowHeight;
-    const drawn = [new Set(), new Set()];
+    const drawn = [new Set(), new Set(), new Set(), new Set()];
     const gap = (right - left) * 0.3;
     const draw = ({ away, bytes }, from, to, on) => {
       g.strokeStyle = on ? c.ink : c.kind[ACTIVATION];
@@ -170,8 +170,9 @@ export class ScheduleView {
       if (Math.max(from, to) < TOP || Math.min(from, to) > this.plot.height) continue;
       const on = focus !== null && focus.storages.has(kept.storage);
       const place = Math.round(from) * 8192 + Math.round(to); // one line for all that would cover each other
-      if (!on && drawn[+kept.away].has(place)) continue;
-      drawn[+kept.away].add(place);
+      const look = drawn[2 * kept.away + on];
+      if (look.has(place)) continue;
+      look.add(place);
       draw(kept, from, to, on);
     }
     g.globalAlpha = 1;
@@ -203,7 +204,7 @@ export class ScheduleView {
   strength(op) {
     const { search } = this.plot;
     const { focus } = this.store;
-    return (focus && !focus.ops.has(op)) || (search.any && !search.ops[op]) ? FAINT : 1;
+    return (focus && !focus.ops.has(op)) || (search.opList.length > 0 && !search.ops[op]) ? FAINT : 1;
   }
 
   paintLane(g, c, lane) {

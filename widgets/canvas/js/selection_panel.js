@@ -1,7 +1,6 @@
 // What is selected, in exact numbers and one line, and what has just happened. Both are read aloud when they change.
 import { goToSelection } from './actions.js';
 import { make, say } from './dom.js';
-import { showHelp } from './help.js';
 import { KIND_LABELS, kindVariable, PHASES } from './kinds.js';
 import { bytesText, countText, GiB, secondsText } from './units.js';
 import { whyMoved } from './why_moved.js';
@@ -13,12 +12,12 @@ export function selectionPanel(section, bench) {
   const facts = make('span', { class: 'facts' });
   const why = make('span', { class: 'why' });
   const line = make('div', { class: 'line', role: 'status', 'aria-atomic': 'true' }, swatch, name, facts, why);
+  const hint = make('span', { class: 'why' }, 'Click a tensor, an op or a module to follow it through every panel. ', make('kbd', { text: '?' }), ' shows the keys.');
   const news = make('div', { class: 'news', role: 'status' });
   const button = (text, key, click) => make('button', { type: 'button', class: 'btn small', click }, text + ' ', make('kbd', { text: key }));
   const zoom = button('Zoom', 'F', () => goToSelection(bench));
   const clear = button('Clear', 'Esc', () => { store.set({ selection: null }); bench.root.focus(); });
-  const keys = button('Keys', '?', () => showHelp(bench));
-  section.append(line, news, make('span', { class: 'grow' }), zoom, clear, keys);
+  section.append(line, hint, news, make('span', { class: 'grow' }), zoom, clear);
 
   const show = () => {
     const { focus, graph, plan } = store;
@@ -32,7 +31,7 @@ export function selectionPanel(section, bench) {
     name.title = focus ? told.name : '';
     zoom.hidden = clear.hidden = !focus;
     zoom.disabled = !plan;
-    keys.hidden = Boolean(focus);
+    hint.hidden = Boolean(focus);
   };
   const showNews = () => { say(news, store.notice?.sentence || ''); news.title = news.textContent; };
   const stops = [
@@ -45,7 +44,7 @@ export function selectionPanel(section, bench) {
   return () => stops.forEach(stop => stop());
 }
 
-const NOTHING = { facts: [['Nothing selected.', '']], why: 'Click a tensor, an op or a module to follow it through every panel.' };
+const NOTHING = { facts: [['Nothing selected.', '']] };
 
 const SPOKEN = {
   storage({ id }, graph, plan) {
