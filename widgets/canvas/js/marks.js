@@ -2,21 +2,27 @@
 import { ticks, digitsFor } from './ticks.js';
 import { bytesUnit } from './units.js';
 
-// Lines and numbers for the bytes `low` to `high` between the pixels `bottom` and `top`; returns the unit's name.
-export function bytesAxis(g, c, { low, high, top, bottom, left, right }) {
-  const unit = bytesUnit(high);
-  const { step, values } = ticks(low / unit.size, high / unit.size, (bottom - top) / 46);
+// Where an axis of the bytes `low` to `high` between the pixels `bottom` and `top` has lines: pairs of a pixel and a text.
+export function bytesMarks({ low, high, top, bottom }) {
+  const { size } = bytesUnit(high);
+  const { step, values } = ticks(low / size, high / size, (bottom - top) / 46);
+  const yOf = value => bottom - (value * size - low) / (high - low) * (bottom - top);
+  return values.map(value => [Math.round(yOf(value)), value.toFixed(digitsFor(step))])
+    .filter(([y]) => y >= top - 1 && y <= bottom + 1);
+}
+
+// Draw that axis from `left` to `right`; returns the unit's name.
+export function bytesAxis(g, c, axis) {
+  const { top, bottom, left, right } = axis;
   g.textAlign = 'right';
-  for (const value of values) {
-    const y = bottom - (value * unit.size - low) / (high - low) * (bottom - top);
-    if (y < top - 1 || y > bottom + 1) continue;
+  for (const [y, text] of bytesMarks(axis)) {
     g.fillStyle = c.grid;
-    g.fillRect(left, Math.round(y), right - left, 1);
+    g.fillRect(left, y, right - left, 1);
     g.fillStyle = c.third;
-    g.fillText(value.toFixed(digitsFor(step)), left - 6, Math.max(top + 6, Math.min(bottom - 4, y)));
+    g.fillText(text, left - 6, Math.max(top + 6, Math.min(bottom - 4, y)));
   }
   g.textAlign = 'left';
-  return unit.name;
+  return bytesUnit(axis.high).name;
 }
 
 // A label on a ground of its own; returns its left end.

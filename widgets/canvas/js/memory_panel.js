@@ -1,5 +1,25 @@
-// memory
-export function memoryPanel(section, { store }) {
-  section.textContent = 'memory';
-  return () => store;
+// Memory: its title with the two choices and the legend, and the map.
+import { choice } from './choice.js';
+import { make } from './dom.js';
+import { KIND_SHORT, kindVariable } from './kinds.js';
+import { MemoryMap } from './memory_map.js';
+
+const VIEWS = [['address', 'Address'], ['kind', 'By kind']];
+const UNITS = [['time', 'Time'], ['op', 'Ops']];
+
+export function memoryPanel(section, bench) {
+  const { store } = bench;
+  const [views, endViews] = choice(store, 'memoryView', VIEWS, 'What the map shows');
+  const [units, endUnits] = choice(store, 'unit', UNITS, 'Unit of the time axis');
+  const legend = make('div', { class: 'legend medium-hide' });
+  const list = () => {
+    const present = new Set(store.graph?.storage_kind);
+    const entry = kind => make('span', {}, make('i', { class: 'k', style: `background:${kindVariable(kind)}` }), KIND_SHORT[kind]);
+    legend.replaceChildren(...KIND_SHORT.map((_, kind) => kind).filter(kind => present.has(kind)).map(entry));
+  };
+  list();
+  section.append(make('div', { class: 'sw-title' }, make('h3', { text: 'Memory' }), views, legend, make('span', { class: 'grow' }), units));
+  const map = new MemoryMap(section.appendChild(make('div')), bench);
+  const endLegend = store.on(['graph'], list);
+  return () => { map.close(); endViews(); endUnits(); endLegend(); };
 }

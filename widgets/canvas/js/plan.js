@@ -1,4 +1,5 @@
 // A plan as it is drawn: when each op runs, who lies where from when to when, and the bytes over time that follow.
+import { ascending, countUpTo } from './ascending.js';
 import { KINDS } from './kinds.js';
 import { grouped } from './scene.js';
 
@@ -23,15 +24,7 @@ export class Plan {
   stays(storage) { return this.stays_.of(storage); }
 
   // The slot that runs at a time, or was the last to run.
-  slotAt(seconds) {
-    let low = 0;
-    let high = this.slots;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.op_start[middle] <= seconds) low = middle + 1; else high = middle;
-    }
-    return Math.max(0, low - 1);
-  }
+  slotAt(seconds) { return Math.max(0, countUpTo(this.op_start, seconds) - 1); }
   opAt(seconds) { return this.order[this.slotAt(seconds)]; }
 
   // Time that a storage spends off the device between its stays.
@@ -62,10 +55,7 @@ export class Plan {
   // Bytes of each kind at a time.
   bytesAt(seconds) {
     const { times, byKind } = this.curve;
-    let low = 0;
-    let high = times.length;
-    while (low < high) { const m = (low + high) >> 1; if (times[m] <= seconds) low = m + 1; else high = m; }
-    const at = Math.max(0, low - 1);
+    const at = Math.max(0, countUpTo(times, seconds) - 1);
     return byKind.map((sums, kind) => (times.length ? sums[at] - (kind ? byKind[kind - 1][at] : 0) : 0));
   }
 }
@@ -73,23 +63,23 @@ export class Plan {
 // Bytes on the device over time: `times` ascending, `byKind[k]` the sum of kinds 0 to k from then on, `total` of all.
 function byteCurve(plan, scene) {
   const count = plan.stay_start.length;
-  const marks = new Float64Array(2 * count);
+  const marks = new Float32Array(2 * count);
   for (let k = 0; k < count; k++) { marks[2 * k] = plan.stay_start[k]; marks[2 * k + 1] = plan.stay_stop[k]; }
-  const order = Uint32Array.from({ length: 2 * count }, (_, i) => i).sort((a, b) => marks[a] - marks[b]);
-  const times = [];
-  const sums = KINDS.map(() => []);
+  const order = ascending(marks);
+  const times = new Float64Array(2 * count);
+  const sums = KINDS.map(() => new Float64Array(2 * count));
   const held = new Float64Array(KINDS.length);
-  for (let i = 0; i < order.length;) {
+  let at = 0;
+  for (let i = 0; i < order.length; at++) {
     const time = marks[order[i]];
     for (; i < order.length && marks[order[i]] === time; i++) {
-      const stay = order[i] >> 1;
-      const storage = plan.stay_storage[stay];
+      const storage = plan.stay_storage[order[i] >> 1];
       held[scene.storage_kind[storage]] += (order[i] & 1 ? -1 : 1) * scene.storage_bytes[storage];
     }
-    times.push(time);
+    times[at] = time;
     let sum = 0;
-    for (let kind = 0; kind < KINDS.length; kind++) { sum += held[kind]; sums[kind].push(sum); }
+    for (let kind = 0; kind < KINDS.length; kind++) { sum += held[kind]; sums[kind][at] = sum; }
   }
-  const byKind = sums.map(list => Float64Array.from(list));
-  return { times: Float64Array.from(times), byKind, total: byKind[KINDS.length - 1] };
+  const byKind = sums.map(list => list.subarray(0, at));
+  return { times: times.subarray(0, at), byKind, total: byKind[KINDS.length - 1] };
 }

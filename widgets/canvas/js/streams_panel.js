@@ -1,5 +1,48 @@
-// streams
-export function streamsPanel(section, { store }) {
-  section.textContent = 'streams';
-  return () => store;
+// Streams: its title with what can be said in a line, the legend, and the lanes.
+import { choice } from './choice.js';
+import { make, say } from './dom.js';
+import { PHASES } from './kinds.js';
+import { IN, OUT } from './lanes.js';
+import { StreamsView } from './streams_view.js';
+import { plural, secondsText } from './units.js';
+
+const UNITS = [['time', 'Time'], ['op', 'Ops']];
+
+export function streamsPanel(section, bench) {
+  const { root, store, axis } = bench;
+  const note = make('span', { class: 'note' });
+  const legend = make('span', { class: 'legend medium-hide' });
+  const title = make('div', { class: 'sw-title' }, make('h3', { text: 'Streams' }), note, make('span', { class: 'grow' }), legend);
+  const endings = [];
+  if (root.dataset.panels === 'one') { // elsewhere the memory map has this choice
+    const [units, end] = choice(store, 'unit', UNITS, 'Unit of the time axis');
+    title.append(units);
+    endings.push(end);
+  }
+  section.append(title);
+  const view = new StreamsView(section.appendChild(make('div')), bench);
+  const show = () => {
+    say(note, noteOf(store.plan, view.lanes));
+    legend.replaceChildren(...entries(store));
+  };
+  // after the axis has the plan, for the lanes follow the axis
+  endings.push(axis.on(remapped => { if (remapped) show(); }), store.on(['graph', 'plan'], show));
+  show();
+  return () => { view.close(); for (const end of endings) end(); };
+}
+
+function noteOf(plan, lanes) {
+  if (!plan || !lanes) return '';
+  if (plan.stand_in) return 'no plan';
+  const percent = which => `${(100 * lanes.busy(which)).toFixed(0)} %`;
+  const stalls = plan.stall_start.length;
+  const waits = stalls ? `${plural(stalls, 'stall')}, ${secondsText(plan.stall_seconds)}` : 'no stalls';
+  return plan.moved ? `${waits} · link busy ${percent(OUT)} out, ${percent(IN)} in` : `${waits} · link idle`;
+}
+
+function entries({ graph, plan }) {
+  const present = new Set(graph?.op_phase);
+  const entry = (colour, text) => make('span', {}, make('i', { class: 'k', style: `background:var(--sw-${colour})` }), text);
+  const phases = PHASES.filter((_, phase) => present.has(phase)).map(phase => entry('phase-' + phase, phase));
+  return plan?.stall_start.length ? [...phases, entry('limit', 'stall')] : phases;
 }

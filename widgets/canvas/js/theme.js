@@ -27,11 +27,13 @@ function read(root) {
   const value = name => style.getPropertyValue('--sw-' + name).trim();
   const c = Object.fromEntries(Object.entries(NAMES).map(([key, name]) => [key, value(name)]));
   c.kind = KINDS.map(kind => value(kind.replace('_', '-')));
+  c.kindFaint = c.kind.map(colour => faint(colour));
   c.onKind = KINDS.map(kind => value('on-' + kind.replace('_', '-')));
   c.phase = PHASES.map(phase => value('phase-' + phase));
-  const [low, high] = [rgb(c.rampLow), rgb(c.rampHigh)];
+  c.phaseFaint = c.phase.map(colour => faint(colour));
+  const [low, high] = [channels(c.rampLow), channels(c.rampHigh)];
   c.ramp = Array.from({ length: RAMP }, (_, i) =>
-    `rgb(${low.map((x, k) => Math.round(x + (high[k] - x) * i / (RAMP - 1))).join()})`);
+    `rgb(${low.slice(0, 3).map((x, k) => Math.round(x + (high[k] - x) * i / (RAMP - 1))).join()})`);
   const hatches = new Map();
   c.hatch = (width, colour, size = 6) => {
     const key = [width, colour, size].join();
@@ -41,10 +43,20 @@ function read(root) {
   return c;
 }
 
-function rgb(colour) {
+// Red, green and blue up to 255 and the opacity up to 1, of any colour that a style sheet knows.
+export function channels(colour) {
   const g = document.createElement('canvas').getContext('2d');
   g.fillStyle = colour;
-  return [1, 3, 5].map(i => parseInt(g.fillStyle.slice(i, i + 2), 16) || 0);
+  const told = g.fillStyle; // `#rrggbb`, or `rgba(r, g, b, a)` if it is not opaque
+  if (told[0] !== '#') return told.match(/[\d.]+/g).map(Number);
+  return [...[1, 3, 5].map(i => parseInt(told.slice(i, i + 2), 16)), 1];
+}
+
+const FAINT = 0.2; // what is left of everything that is not selected
+
+function faint(colour) {
+  const [red, green, blue] = channels(colour);
+  return `rgba(${red}, ${green}, ${blue}, ${FAINT})`;
 }
 
 function hatch(width, colour, size) {

@@ -61,6 +61,13 @@ export class TimeAxis {
   placeAt(x) { return Math.max(0, Math.min(this.end, this.from + (x - this.gutter) / this.scale)); }
   secondsAt(x) { return this.seconds(this.placeAt(x)); }
 
+  // What a plot with this axis is wide; all of them are equally wide.
+  setWidth(width) {
+    if (width === this.width) return;
+    this.width = width;
+    this.changed(false);
+  }
+
   view(from, to) {
     const span = Math.min(this.end, Math.max(this.end / DEEPEST, to - from));
     this.from = Math.max(0, Math.min(this.end - span, from));
@@ -80,18 +87,22 @@ export class TimeAxis {
     this.view(from - (to - from) * margin, to + (to - from) * margin);
   }
 
-  paint(g, c, top, bottom) {
+  // Where the axis has a line and what is written there: pairs of a pixel and a text.
+  marks() {
     const { step, values } = ticks(this.from, this.to, this.inner / 84);
     const span = this.to - this.from;
+    const whole = this.unit === 'time' ? values : values.filter(value => value % 1 === 0); // there is no half of an op
+    const text = value => (this.unit === 'time' ? timeLabel(value, step, span) : 'op ' + countText(value));
+    return whole.map(value => [Math.round(this.xOf(value)), text(value)])
+      .filter(([x]) => x >= this.gutter - 1 && x <= this.width - this.right + 1);
+  }
+
+  paint(g, c, top, bottom) {
     g.textAlign = 'center';
-    for (const value of values) {
-      const x = Math.round(this.xOf(value));
-      if (x < this.gutter - 1 || x > this.width - this.right + 1) continue;
-      if (this.unit !== 'time' && value % 1) continue; // there is no half of an op
+    for (const [x, text] of this.marks()) {
       g.fillStyle = c.grid;
       g.fillRect(x, top, 1, bottom - top);
       g.fillStyle = c.third;
-      const text = this.unit === 'time' ? timeLabel(value, step, span) : 'op ' + countText(value);
       g.fillText(text, Math.max(this.gutter + 12, Math.min(this.width - this.right - 12, x)), bottom + 9);
     }
     g.textAlign = 'left';

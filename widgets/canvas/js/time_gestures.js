@@ -2,7 +2,7 @@
 const CLICK = 3; // pixels of movement that still count as a click
 
 // `on` gets what the axis does not use: `wheel(event)` and `down(event)` return whether they took the event;
-// `move`, `click`, `leave` are told of the pointer.
+// `move`, `click`, `leave` are told of the pointer, `drag` by how many pixels a drag went on.
 export function attachTime(axis, plot, on = {}) {
   const host = plot.host;
   let drag = null;
@@ -16,16 +16,17 @@ export function attachTime(axis, plot, on = {}) {
   }, { passive: false });
   host.addEventListener('pointerdown', event => {
     if (event.button || !axis.plan || on.down?.(event)) return;
-    drag = { x: event.clientX, moved: false };
+    drag = { x: event.clientX, y: event.clientY, moved: false };
     host.setPointerCapture(event.pointerId);
   });
   host.addEventListener('pointermove', event => {
     if (!axis.plan) return;
     if (!drag) { on.move?.(event); return; }
-    const by = drag.x - event.clientX;
-    if (!drag.moved && Math.abs(by) <= CLICK) return;
-    drag = { x: event.clientX, moved: true };
-    axis.pan(by);
+    const by = [drag.x - event.clientX, drag.y - event.clientY];
+    if (!drag.moved && Math.hypot(...by) <= CLICK) return;
+    drag = { x: event.clientX, y: event.clientY, moved: true };
+    axis.pan(by[0]);
+    on.drag?.(...by);
   });
   host.addEventListener('pointerup', event => {
     if (drag && !drag.moved) on.click?.(event);

@@ -1,0 +1,113 @@
+// Bytes on the device over time, stacked by kind, and what the same order would hold if nothing were swapped.
+import { highest, steps } from './curve_columns.js';
+import { KINDS } from './kinds.js';
+import { tag } from './marks.js';
+import { kindsTip } from './memory_tips.js';
+import { bytesText } from './units.js';
+
+const SHADOW = 0.82; // opacity of what the selection holds
+
+export class KindsView {
+  constructor(map) { this.map = map; }
+
+  rebuild() {
+    const { plan, axis } = this.map;
+    this.places = Float64Array.from(plan.curve.times, seconds => axis.place(seconds));
+    this.slotPlaces = Float64Array.from(plan.op_start, seconds => axis.place(seconds));
+    this.without = plan.unswapped.reduce((most, bytes) => Math.max(most, bytes), 0);
+  }
+
+  // Whether more is alive in this order than the plan ever holds.
+  get swapped() { return this.map.plan.moved > 0 && this.without > this.map.plan.peak.bytes * 1.001; }
+  get range() {
+    const { full } = this.map.addresses;
+    return { low: 0, high: this.swapped ? Math.max(full, this.without * 1.06) : full };
+  }
+  y(bytes) { const { top, bottom } = this.map.area; return bottom - bytes / this.range.high * (bottom - top); }
+
+  paint(g, c) {
+    const { axis, area, density, plan, focus } = this.map;
+    const width = area.right - area.left;
+    const count = Math.max(1, Math.round(width * density));
+    const { byKind, total } = plan.curve;
+    if (!total.length) return;
+    const at = highest(this.places, total, axis.from, axis.to, count);
+    g.save();
+    g.beginPath();
+    g.rect(area.left, area.top, width, area.bottom - area.top);
+    g.clip();
+    const perByte = (area.bottom - area.top) / this.range.high;
+    for (let kind = KINDS.length - 1; kind >= 0; kind--) {
+      const sums = byKind[kind];
+      const chart = column => area.bottom - sums[at[column]] * perByte;
+      // what is above is painted before, so where it is faint the ground is cleared first
+      this.fill(g, focus ? [c.panel, c.kindFaint[kind]] : [c.kind[kind]], count, chart);
+    }
+    if (focus) this.paintHeld(g, c, focus, count, perByte);
+    if (this.swapped) this.paintWithout(g, c, count, perByte);
+    g.restore();
+  }
+
+  fill(g, colours, count, y) {
+    const { left, right, bottom } = this.map.area;
+    g.beginPath();
+    g.moveTo(left, bottom);
+    steps(g, left, right - left, count, y);
+    g.lineTo(right, bottom);
+    for (const colour of colours) { g.fillStyle = colour; g.fill(); }
+  }
+
+  // What the selection alone holds, on the ground.
+  paintHeld(g, c, focus, count, perByte) {
+    const { axis, area, plan } = this.map;
+    const change = new Float64Array(count + 1);
+    const column = seconds => Math.max(0, Math.min(count, (axis.place(seconds) - axis.from) / (axis.to - axis.from) * count));
+    for (const storage of focus.storages) {
+      const bytes = plan.scene.bytesOf(storage);
+      for (const stay of plan.stays(storage)) {
+        const [from, to] = [Math.floor(column(plan.stay_start[stay])), Math.ceil(column(plan.stay_stop[stay]))];
+        if (to > from) { change[from] += bytes; change[to] -= bytes; }
+      }
+    }
+    let held = 0;
+    const heights = change.map(bytes => area.bottom - (held += bytes) * perByte);
+    g.globalAlpha = SHADOW;
+    this.fill(g, [c.ink], count, at => heights[at]);
+    g.globalAlpha = 1;
+  }
+
+  paintWithout(g, c, count, perByte) {
+    const { axis, area, plan } = this.map;
+    const at = highest(this.slotPlaces, plan.unswapped, axis.from, axis.to, count);
+    const y = column => Math.max(area.top + 1, area.bottom - plan.unswapped[at[column]] * perByte);
+    g.strokeStyle = c.ink;
+    g.setLineDash([4, 3]);
+    g.beginPath();
+    steps(g, area.left, area.right - area.left, count, y);
+    g.stroke();
+    g.setLineDash([]);
+    const text = 'without swapping, peak ' + bytesText(this.without);
+    // where the line is lower, so that it does not run through the words
+    const room = Math.ceil((g.measureText(text).width + 12) * count / (area.right - area.left));
+    const low = (from, to) => { let top = Infinity; for (let k = from; k < to; k++) top = Math.min(top, y(k)); return top; };
+    const left = low(0, Math.min(room, count)) > low(Math.max(0, count - room), count);
+    tag(g, c, text, left ? area.left + 6 : area.right - 6, area.top + 9, { ground: c.panel, ink: c.ink, align: left ? 'left' : 'right' });
+  }
+
+  paintOver() {}
+
+  point(event, x, y) {
+    const { axis, area, store, host, plan } = this.map;
+    const inside = x >= area.left && y >= area.top && y <= area.bottom && plan.slots;
+    const seconds = axis.secondsAt(x);
+    store.point(inside ? 'op' : null, inside ? plan.opAt(seconds) : 0);
+    if (inside) kindsTip(event, host, plan, seconds);
+    else this.map.hideTip();
+  }
+
+  click(x, y) {
+    const { axis, area, store, plan } = this.map;
+    if (x < area.left || y < area.top || y > area.bottom || !plan.slots) store.set({ selection: null });
+    else store.select('op', plan.opAt(axis.secondsAt(x)));
+  }
+}
