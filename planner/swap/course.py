@@ -108,6 +108,8 @@ class Course:
                 f'"{self.method}" is not a method of swapping; choose one of {", ".join(METHODS)}'
                 f"{did_you_mean(self.method, METHODS)}"
             )
+        if self.seed < 0:
+            raise StowageError(f"a seed of {self.seed} is none; give a whole number of 0 or more")
         self.bound = bound_of(self.problem)
         self.methods: list[Factory] = list(METHODS[self.method])
         self.at_work: Method | None = None

@@ -102,8 +102,8 @@ class LocalSearch:
         self.queue += [Recipe.from_json(data) for data in memory["queue"]]
         self.untried = memory["untried"]
         self.random.bit_generator.state = memory["random"]
-        self.idle = memory["idle"]
-        self.goal = np.inf if memory["goal"] is None else memory["goal"]
+        self.idle = int(memory["idle"])
+        self.goal = np.inf if memory["goal"] is None else float(memory["goal"])
 
     def _rate(self, recipe: Recipe, best: float) -> Rated | None:
         """Try a recipe, and where it is faster than the best plan, see whether it can be packed."""

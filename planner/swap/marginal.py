@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import inf
 
+from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.memory import SwapPlan, format_bytes
@@ -77,8 +79,10 @@ def marginal(
         seconds, time_limit_each, seed: as in `sweep`; there are three searches.
 
     Raises:
-        StowageError: as in `plan_swaps`.
+        StowageError: as in `plan_swaps`, or there is nothing more of something.
     """
+    if not (memory > 0 and 0 < bandwidth < inf):
+        raise StowageError(f"{memory} bytes and {bandwidth} bytes/s more are no gain; give more than 0 of each")
     here, _ = problem_of(graph, machine, budget, None, seconds)
     roomy, _ = problem_of(graph, machine, here.budget + memory, None, here.seconds)
     link = machine.host_link

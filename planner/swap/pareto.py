@@ -75,8 +75,8 @@ def sweep(
 
     Args:
         graph, machine: what is planned, and where.
-        budgets: device memory, as in `plan_swaps`; without them, eight from the least that there is a plan for to what
-            the step takes when nothing is swapped, each the same factor above the one before.
+        budgets: device memory, as in `plan_swaps`; a text is one budget. Without them, eight from the least that there
+            is a plan for to what the step takes when nothing is swapped, each the same factor above the one before.
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
         time_limit_each: seconds of search for each budget.
         seed: for random choices.
@@ -116,7 +116,7 @@ def _problems(
         budgets = sorted({round(budget) for budget in np.geomspace(least, max(peak, least), _POINTS).tolist()})
         budgets = [min(max(budget, least), max(peak, least)) for budget in budgets]
     found = {}
-    for budget in budgets:
+    for budget in [budgets] if isinstance(budgets, str) else budgets:
         problem, _ = problem_of(graph, machine, budget, None, seconds)
         found[problem.budget], seconds = problem, problem.seconds
     return [found[budget] for budget in sorted(found)]

@@ -58,6 +58,8 @@ class SwapSearch:
     """
 
     def __init__(self, course: Course, time_limit: float | None, evaluations: int | None, threads: int | None) -> None:
+        if threads is not None and threads < 0:
+            raise StowageError(f"{threads} threads are none; give 1 or more")
         self._runner = _Runner(course, threads or max(1, os.cpu_count() or 1))
         self._stop = finalize(self, self._runner.stop.set)
         self.resume(time_limit=time_limit, evaluations=evaluations)
@@ -98,16 +100,18 @@ class SwapSearch:
         Interrupting the wait cancels the search.
 
         Raises:
-            StowageError: there is no plan yet, or none within the host budget.
+            StowageError: there is no plan yet, or none within the host budget; or the process was forked meanwhile.
         """
-        runner = self._runner
+        runner = self._runner.at_home()
         try:
-            runner.ended.wait(seconds)
+            ended = runner.ended.wait(None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
         except KeyboardInterrupt:
             self.cancel()
             raise
         if runner.error is not None:
             raise runner.error
+        if not ended and runner.course.best is None:
+            raise StowageError(f"the search has no plan yet after {runner.searched():.1f} s; wait a little longer")
         return runner.course.plan()
 
     def cancel(self) -> None:
@@ -122,21 +126,22 @@ class SwapSearch:
             evaluations: stop again after this many more evaluations; None for no limit.
 
         Raises:
-            StowageError: a limit is no number or below 0.
+            StowageError: a limit is no number or below 0; or the process was forked meanwhile.
         """
         for name, limit in (("time limit", time_limit), ("number of evaluations", evaluations)):
             if limit is not None and not limit >= 0:
                 raise StowageError(f"a {name} of {limit} is none; give 0 or more")
-        self._runner.start(time_limit, evaluations)
+        self._runner.at_home().start(time_limit, evaluations)
 
     def save(self, path: str | Path) -> None:
         """Write down where the search is, to go on with `load_search`; it may be running.
 
         Raises:
-            StowageError: the file cannot be written; an earlier one stays as it was.
+            StowageError: the file cannot be written and an earlier one stays as it was, or the process was forked.
         """
-        with self._runner.turn:
-            write_course(self._runner.course, path)
+        runner = self._runner.at_home()
+        with runner.turn:
+            write_course(runner.course, path)
 
 
 class _Runner:
@@ -145,6 +150,7 @@ class _Runner:
     def __init__(self, course: Course, threads: int) -> None:
         self.course, self.threads = course, threads
         self.stop, self.ended, self.turn = threading.Event(), threading.Event(), threading.Lock()
+        self.beginning, self.process = threading.Lock(), os.getpid()
         self.state: State = "paused"
         self.error: BaseException | None = None
         self.began: float | None = None
@@ -156,19 +162,26 @@ class _Runner:
         began = self.began
         return self.course.seconds if began is None else perf_counter() - began
 
+    def at_home(self) -> _Runner:
+        """Itself, unless this process is a fork: threads stay behind, so whoever waited for one here would for ever."""
+        if os.getpid() != self.process:
+            raise StowageError("this search goes on in the process that began it; save it there and load it here")
+        return self
+
     def start(self, time_limit: float | None, evaluations: int | None) -> None:
-        if self.thread is not None and self.thread.is_alive():
-            if not self.stop.is_set():
-                return
-            self.thread.join()  # cancelled a moment ago: let that turn end
-        self.stop.clear()
-        self.ended.clear()
-        self.state, self.error = "running", None
-        self.began = perf_counter() - self.course.seconds
-        self.thread = threading.Thread(
-            target=self._run, args=(time_limit, evaluations), name="stowage-search", daemon=True
-        )
-        self.thread.start()
+        with self.beginning:
+            if self.thread is not None:
+                if self.state == "running" and not self.stop.is_set():
+                    return
+                self.thread.join()  # cancelled or ended a moment ago
+            self.stop.clear()
+            self.ended.clear()
+            self.state, self.error = "running", None
+            self.began = perf_counter() - self.course.seconds
+            self.thread = threading.Thread(
+                target=self._run, args=(time_limit, evaluations), name="stowage-search", daemon=True
+            )
+            self.thread.start()
 
     def _run(self, time_limit: float | None, evaluations: int | None) -> None:
         course, begin = self.course, perf_counter()
@@ -229,7 +242,8 @@ def search_swaps(
         threads: how many to search with; all cores by default.
 
     Raises:
-        StowageError: the method is unknown, or no plan fits; the sentence names the least budget that would do.
+        StowageError: the method is unknown, the seed or a limit is none, or no plan fits; the sentence names the least
+            budget that would do.
     """
     problem, host = problem_of(graph, machine, budget, host_budget, seconds)
     return SwapSearch(Course(problem, host, method or DEFAULT, seed), time_limit, evaluations, threads)

@@ -13,7 +13,8 @@ from planner.errors import StowageError
 from planner.files import read_text, write_text
 from planner.graph import Graph, fingerprint
 from planner.machine.types import Machine
-from planner.memory import plan_from_json, plan_to_json, validate
+from planner.memory import plan_from_json, plan_to_json, strict, validate
+from planner.swap.baselines import BASELINES
 from planner.swap.course import METHODS, Course, Point
 from planner.swap.problem import Problem, Seconds
 from planner.swap.request import problem_of
@@ -62,25 +63,41 @@ def read_course(path: str | Path, graph: Graph, machine: Machine, seconds: Secon
         StowageError: the file is damaged, or from a search for another graph, machine or other op times.
     """
     data = _body(path)
+    try:
+        return _course(data, path, graph, machine, seconds)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise StowageError(f"{path} is damaged: it holds what no search has written; begin a new search") from error
+
+
+def _course(data: dict[str, Any], path: str | Path, graph: Graph, machine: Machine, seconds: Seconds | None) -> Course:
+    """The search that was written down; any error of Python's means that none was."""
     if data["graph"] != fingerprint(graph):
         raise StowageError(f"{path} is a search for another graph; load it with that graph or begin a new search")
     if data["machine"] != machine.name:
         raise StowageError(f'{path} is a search for the machine "{data["machine"]}"; load it with that machine')
-    problem, _ = problem_of(graph, machine, data["budget"], None, seconds)
+    budget, host_budget = strict.whole(data["budget"], "budget"), strict.whole_or_none(data["host_budget"], "budget")
+    problem, _ = problem_of(graph, machine, budget, None, seconds)
     if data["times"] != _times(problem):
         raise StowageError(
             f"{path} is a search with other op times or workspaces; load it with those it was begun with"
         )
-    course = Course(problem, data["host_budget"], data["method"], data["seed"])
-    course.stage, course.evaluations, course.seconds = data["stage"], data["evaluations"], data["seconds"]
-    course.least_host = data["least_host"]
-    course.baselines, course.history = data["baselines"], [Point(*point) for point in data["history"]]
+    course = Course(problem, host_budget, data["method"], strict.whole(data["seed"], "seed"))
+    course.stage = strict.whole(data["stage"], "stage")
+    course.evaluations = strict.whole(data["evaluations"], "evaluations")
+    course.seconds = strict.number(data["seconds"], "seconds")
+    course.least_host = strict.whole(data["least_host"], "host bytes")
+    course.baselines = {name: None if time is None else float(time) for name, time in data["baselines"].items()}
+    course.history = [Point(*point) for point in data["history"]]
     if data["best"] is not None:
         course.best = plan_from_json(json.dumps(data["best"]))
         if problems := validate(course.best, graph):
             raise StowageError(f"the plan in {path} is wrong: {problems[0]}; begin a new search")
+        if (course.best.budget_bytes, course.best.host_budget_bytes) != (budget, host_budget):
+            raise StowageError(f"the plan in {path} is for another budget; begin a new search")
     if course.stage:
         course.spare_the_host()
+    if not (0 <= course.stage <= len(course.methods) and course.baselines.keys() <= BASELINES.keys()):
+        raise ValueError("there is no such stage of a search, or no such baseline")
     if data["memory"] is not None and course.stage < len(course.methods):
         course.at_work = course.methods[course.stage](course.setting())
         course.at_work.recall(data["memory"])
@@ -99,7 +116,7 @@ def _body(path: str | Path) -> dict[str, Any]:
             f"{path} has version {str(data.get('version'))[:40]!r} and this program reads version {VERSION}; "
             f"begin a new search"
         )
-    if data.pop("checksum", None) != _checksum(data) or data.get("method") not in METHODS:
+    if data.pop("checksum", None) != _checksum(data) or data.get("method") not in [*METHODS]:
         raise StowageError(f"{path} is damaged: it was changed after it was saved; begin a new search")
     return data
 

@@ -6,7 +6,7 @@ import pytest
 from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
 from planner.memory import validate
-from planner.swap import METHODS, explain, lower_bound, order_bound, plan_swaps, search_swaps, simulate
+from planner.swap import METHODS, explain, lower_bound, marginal, order_bound, plan_swaps, search_swaps, simulate, sweep
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
 
@@ -62,6 +62,20 @@ def test_an_impossible_host_link_is_refused(link):
 def test_what_is_no_order_of_the_ops_has_no_bound(order):
     with pytest.raises(StowageError, match="no order in which the ops of layered can run"):
         order_bound(GRAPH, machine(), 10**5, TIMES, list(order))
+
+
+@pytest.mark.parametrize(
+    ("memory", "bandwidth"), [(0, 1e9), (-4096, 1e9), (1 << 30, 0.0), (1 << 30, -1e9), (1 << 30, np.nan)]
+)
+def test_nothing_more_is_no_gain(memory, bandwidth):
+    with pytest.raises(StowageError, match="are no gain"):
+        marginal(GRAPH, machine(), "60%", memory=memory, bandwidth=bandwidth, seconds=TIMES)
+
+
+def test_one_text_is_one_budget_of_a_sweep():
+    (point,) = sweep(GRAPH, machine(), "60%", seconds=TIMES, time_limit_each=0)
+    (same,) = sweep(GRAPH, machine(), ["60%"], seconds=TIMES, time_limit_each=0)
+    assert point.budget_bytes == same.budget_bytes
 
 
 @pytest.mark.parametrize("method", METHODS)

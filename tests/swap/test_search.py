@@ -174,7 +174,7 @@ def test_progress_is_cheap_to_read():
 
 def test_a_wait_as_long_as_ever_is_one_and_a_short_one_says_that_there_is_no_plan_yet():
     _, search = request(layers=120, evaluations=60, time_limit=None)
-    with pytest.raises(StowageError, match="no plan yet after .* wait a little longer"):
+    with pytest.raises(StowageError, match=r"no plan yet after .* wait a little longer"):
         search.wait(0)
     assert search.wait(float("inf")) is search.best
 
@@ -224,9 +224,10 @@ def test_a_fork_says_that_the_search_is_elsewhere():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("graph", ...), ("stage", "first"), ("stage", 99), ("stage", -1), ("seed", -1), ("seed", 1.5), ("host_budget", 1.5),
-     ("budget", None), ("evaluations", "x"), ("seconds", []), ("least_host", None), ("baselines", None),
-     ("baselines", {"a": 1.0}), ("history", [[]]), ("method", ["joint"]), ("memory", 3), ("memory", {})],
+    [("graph", ...), ("stage", "first"), ("stage", 99), ("stage", -1), ("seed", -1), ("seed", 1.5),
+     ("host_budget", 1.5), ("budget", None), ("evaluations", "x"), ("seconds", []), ("least_host", None),
+     ("baselines", None), ("baselines", {"a": 1.0}), ("history", [[]]), ("method", ["joint"]),
+     ("memory", 3), ("memory", {})],
 )  # fmt: skip
 def test_a_file_with_a_right_checksum_is_not_believed_either(tmp_path, name, value):
     path = tmp_path / "search.json"
