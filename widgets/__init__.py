@@ -11,8 +11,10 @@ _FIGURES = (
 )  # fmt: skip
 _ROOMS = ("figures", "info")
 _LIVE = ("watch",)
+_PANELS = ("GraphView", "MemoryMap", "RunPanel", "SearchPanel", "StreamView")
+_WORKBENCH = ("Workbench",)
 
-__all__ = [*_FIGURES, *_LIVE, *_ROOMS]  # noqa: PLE0604
+__all__ = [*_WORKBENCH, *_PANELS, *_FIGURES, *_LIVE, *_ROOMS]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
@@ -20,6 +22,10 @@ def __getattr__(name: str) -> Any:
         return import_module(f"widgets.{name}")
     if name in _FIGURES:
         return getattr(import_module("widgets.figures"), name)
+    if name in _WORKBENCH:
+        return getattr(import_module("widgets.workbench"), name)
+    if name in _PANELS:
+        return getattr(import_module("widgets.canvas.panel"), name)
     if name in _LIVE:
         return getattr(import_module("widgets.live"), name)
     raise AttributeError(f"module 'widgets' has no attribute {name!r}; it has {', '.join(__all__)}")

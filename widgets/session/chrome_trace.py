@@ -11,6 +11,7 @@ from typing import Any
 
 from planner.graph import Graph
 from planner.memory import SwapPlan, Timeline
+from widgets.info.stays import Floats
 
 _LANES = ("compute", "swap out", "swap in")
 
@@ -30,17 +31,9 @@ def chrome_trace(graph: Graph, plan: SwapPlan, timelines: Sequence[Timeline]) ->
     begin = 0.0
     for timeline in timelines:
         events += _compute(graph, plan, timeline, begin)
-        for lane, copies, spans in (
-            (1, plan.swap_outs, timeline.swap_out), (2, plan.swap_ins, timeline.swap_in),
-        ):  # fmt: skip
-            for copy, (start, stop) in zip(copies, spans.tolist(), strict=True):
-                storage = graph.storages[copy.storage]
-                events.append(_span(lane, storage.name, begin + start, begin + stop,
-                                    {"bytes": storage.bytes, "kind": storage.kind.value}))  # fmt: skip
-        for at, size in zip(timeline.sample_seconds.tolist(), timeline.sample_bytes.tolist(), strict=True):
-            events.append(
-                {"ph": "C", "pid": 0, "name": "device memory", "ts": 1e6 * (begin + at), "args": {"bytes": size}}
-            )
+        events += _copies(graph, 1, [copy.storage for copy in plan.swap_outs], timeline.swap_out + begin)
+        events += _copies(graph, 2, [copy.storage for copy in plan.swap_ins], timeline.swap_in + begin)
+        events += _memory(timeline, begin)
         begin += timeline.seconds
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, separators=(",", ":"))
 
@@ -50,6 +43,17 @@ def _compute(graph: Graph, plan: SwapPlan, timeline: Timeline, begin: float) -> 
         op = graph.ops[number]
         said = {"target": op.target, "module": op.module, "phase": op.phase.value}
         yield _span(0, op.name, begin + start, begin + stop, said)
+
+
+def _copies(graph: Graph, lane: int, storages: Sequence[int], spans: Floats) -> Iterable[dict[str, Any]]:
+    for number, (start, stop) in zip(storages, spans.tolist(), strict=True):
+        storage = graph.storages[number]
+        yield _span(lane, storage.name, start, stop, {"bytes": storage.bytes, "kind": storage.kind.value})
+
+
+def _memory(timeline: Timeline, begin: float) -> Iterable[dict[str, Any]]:
+    for at, size in zip(timeline.sample_seconds.tolist(), timeline.sample_bytes.tolist(), strict=True):
+        yield {"ph": "C", "pid": 0, "name": "device memory", "ts": 1e6 * (begin + at), "args": {"bytes": size}}
 
 
 def _span(lane: int, name: str, start: float, stop: float, said: dict[str, Any]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def _buffers(core: Core) -> str:
     lower, upper, sizes, offsets = table.reshape(-1, 4).T
     with TemporaryDirectory() as folder:
         path = Path(folder) / "buffers.csv"
-        write_buffers(Buffers(_distinct(ids), lower, upper, sizes, offsets), path)
+        write_buffers(path, Buffers(_distinct(ids), lower, upper, sizes, offsets))
         return path.read_text(encoding="utf-8")
 
 

@@ -53,5 +53,5 @@ def _listen(kernel: Any) -> None:
         kernel.io_loop.call_later(_AGAIN_SECONDS, _listen, kernel)
 
 
-def _interrupted(number: int, frame: FrameType | None) -> None:
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
     cancel_all()

@@ -56,6 +56,12 @@ class Outbox:
 
         return stop
 
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens."""
+        with self.turn:
+            return bool(self._listeners)
+
     def replay(self, listener: Listener) -> None:
         """Tell one listener everything there is, before anything new."""
         with self.turn:

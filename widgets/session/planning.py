@@ -128,11 +128,11 @@ def _first_plan(core: Core, job: Job, known: SwapPlan | None) -> None:
         best = follow(core, job, "calendar", _FIRST_SECONDS).best
     if best is not None:
         shelf.add(best)
-    drawn = min(
-        (plan for plan in (best, known) if plan is not None), key=lambda one: one.predicted.seconds, default=None
-    )
-    if drawn is not None:
-        core.draw(job, drawn)
+    if known is not None and (best is None or known.predicted.seconds <= best.predicted.seconds):
+        core.report(job, core.budget_words("planned"))
+        return
+    if best is not None:
+        core.draw(job, best)
         return
     least = shelf.least_known(core.budget_bytes)
     allow = f"; a plan is known at {format_bytes(least)}" if least is not None else ""

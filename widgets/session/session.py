@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import finalize
 
+from planner.capture import Step
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.types import Machine
@@ -68,6 +69,10 @@ class Session:
         assert self._core.ground is not None
         return self._core.ground.machine
 
+    @machine.setter
+    def machine(self, machine: str | Machine) -> None:
+        capturing.change_machine(self._core, machine)
+
     @property
     def budget(self) -> int:
         """Bytes of device memory; waits for the capture, and raises as `graph` does."""
@@ -99,6 +104,36 @@ class Session:
         """The last run, None before there is one."""
         return self._core.run
 
+    @property
+    def about(self) -> tuple[Step | None, Graph | None]:
+        """The step and the graph, as far as there are any by now."""
+        return self._core.source.step, self._core.graph or self._core.source.graph
+
+    def start_search(self, seconds: float | None = searching.LIMIT_SECONDS) -> None:
+        """Search at this budget, or go on with its search; waits for the capture, and returns at once after that.
+
+        Args:
+            seconds: after which it pauses; None for no limit.
+
+        Raises:
+            StowageError: there is nothing to search for, or as `graph` does.
+        """
+        _ = self.graph
+        searching.resume(self._core, seconds)
+
+    def start_run(self, steps: int = running.STEPS, *, check: bool = True) -> None:
+        """Run the plan that is drawn; waits for that, and returns at once after that.
+
+        Args:
+            steps: how many.
+            check: whether to run eager PyTorch beside it, and to compare all bits.
+
+        Raises:
+            StowageError: there is nothing to run, or as `graph` does.
+        """
+        _ = self.plan
+        running.begin(self._core, steps, check)
+
     def messages(self) -> list[Message]:
         """What there is to show now, in the order in which it makes sense."""
         return self._core.outbox.all()
@@ -125,12 +160,22 @@ class Session:
         except StowageError as error:
             self._core.outbox.tell(notice_message(str(error)))
 
+    def rest(self) -> None:
+        """Where nobody listens any more, stop what goes on by itself; whoever asks for it again gets it again."""
+        core = self._core
+        with core.outbox.turn:
+            if not core.outbox.heard:
+                core.awake = False
+                core.jobs.drop("sweep")
+                searching.cancel(core)
+                running.cancel(core)
+
     def close(self) -> None:
         """End everything that goes on; no thread stays behind."""
         self._end()
 
 
-def _awake(core: Core, wanted: Mapping[str, Any]) -> None:
+def _awake(core: Core, _: Mapping[str, Any]) -> None:
     core.awake = True
     sweeping.begin(core)
 
@@ -157,14 +202,14 @@ _REQUESTS: Mapping[str, Callable[[Core, Mapping[str, Any]], None]] = {
     "budget": _take,
     "take": _take,
     "machine": lambda core, wanted: capturing.change_machine(core, str(wanted["name"])),
-    "search": lambda core, wanted: searching.begin(core),
-    "cancel": lambda core, wanted: searching.cancel(core),
-    "resume": lambda core, wanted: searching.resume(core),
+    "search": lambda core, _: searching.begin(core),
+    "cancel": lambda core, _: searching.cancel(core),
+    "resume": lambda core, _: searching.resume(core),
     "compare": _compare,
     "run": lambda core, wanted: running.begin(
         core, int(wanted.get("steps", running.STEPS)), bool(wanted.get("check", True))
     ),
-    "cancel_run": lambda core, wanted: running.cancel(core),
+    "cancel_run": lambda core, _: running.cancel(core),
     "export": lambda core, wanted: exporting.begin(core, str(wanted.get("format"))),
-    "cancel_loading": lambda core, wanted: capturing.cancel(core),
+    "cancel_loading": lambda core, _: capturing.cancel(core),
 }

@@ -1,0 +1,175 @@
+"""The panels as widgets: they hold a session and pass messages on, and the page draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, ClassVar
+from weakref import ref
+
+import anywidget
+import traitlets
+
+from planner.errors import StowageError
+from planner.machine.types import Machine
+from widgets.canvas import cells
+from widgets.canvas.bundle import script, style
+from widgets.canvas.columns import Message
+from widgets.canvas.links import link_of
+from widgets.session import Session
+
+
+class Panel(anywidget.AnyWidget):
+    """A view of a step, a graph or a plan.
+
+    It reaches the page when it is first shown: until then it can simply be dropped.
+
+    Args:
+        source: a step, a graph, a pair of one of these and a plan for it, or another view, which then shows the same.
+        machine, budget, seed: as in `Session`; another view brings its own.
+
+    Raises:
+        StowageError: it is nothing that can be shown, or there is no such machine or amount.
+    """
+
+    _esm = script()
+    _css = style()
+    #: What is drawn.
+    parts: ClassVar[tuple[str, ...]] = ()
+
+    panels = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    link = traitlets.Unicode().tag(sync=True)
+
+    def __init__(
+        self, source: Any, *, machine: str | Machine | None = None, budget: str | int | None = None, seed: int = 0
+    ) -> None:
+        if isinstance(source, Panel):
+            if machine is not None or budget is not None:
+                raise StowageError("a view of another view shows the same machine and budget: set them there")
+            self.session: Session = source.session
+            link = source.link
+        else:
+            self.session = Session(source, machine=machine, budget=budget, seed=seed)
+            link = link_of(*self.session.about)
+        self._owner: Panel | None = source if isinstance(source, Panel) else None
+        self._stop_listening: Callable[[], None] | None = None
+        self._shown = False
+        super().__init__(panels=list(self.parts), link=link)
+        self.on_msg(_heed)
+
+    def open(self) -> None:
+        """Reach the page, once this is shown; before that, do nothing."""
+        if self._shown:
+            super().open()
+
+    @property
+    def model_id(self) -> str:
+        """The name by which a page knows this; asked for when it is shown or put into a box."""
+        self._shown = True
+        self.open()
+        return str(super().model_id)
+
+    def close(self) -> None:
+        """Leave the page; a view that shares nothing with another one ends all that goes on."""
+        self._leave()
+        if getattr(self, "_owner", self) is None:
+            self.session.close()
+
+    def heed(self, wanted: Mapping[str, Any]) -> None:
+        """Answer the page."""
+        if "number" in wanted:
+            self.send({"kind": "heard", "number": wanted["number"]})
+        if wanted.get("do") == "ready":
+            if self._stop_listening is None:
+                self._stop_listening = self.session.listen(_teller(self))
+            self.session.replay(_teller(self))
+        self.session.request(wanted)
+
+    def retire(self) -> None:
+        """The cell that showed this ran again: leave its page, and rest if no other view is shown."""
+        self._leave()
+        self.session.rest()
+
+    def _leave(self) -> None:
+        stop = getattr(self, "_stop_listening", None)  # a view that could not be made has none
+        if stop is not None:
+            stop()
+            self._stop_listening = None
+        if getattr(self, "comm", None) is not None:
+            self.layout.close()
+            super().close()
+            self.__dict__.pop("_repr_mimebundle_", None)  # it may be shown again
+            self._model_id, self._shown = None, False
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is None:
+            return None
+        cells.shown(self, _retiring(self))
+        data, metadata = bundle
+        return {**_still(self.session), **data}, metadata
+
+
+def _heed(panel: Panel, content: Mapping[str, Any], _: Any) -> None:
+    panel.heed(content)
+
+
+def _teller(panel: Panel) -> Callable[[Message], None]:
+    """What sends messages to a panel, and does not keep it alive."""
+    known = ref(panel)
+
+    def tell(message: Message) -> None:
+        panel = known()
+        if panel is not None:
+            panel.send(message.content, list(message.buffers))
+
+    return tell
+
+
+def _retiring(panel: Panel) -> Callable[[], None]:
+    known = ref(panel)
+
+    def retire() -> None:
+        panel = known()
+        if panel is not None:
+            panel.retire()
+
+    return retire
+
+
+def _still(session: Session) -> dict[str, Any]:
+    """What is shown where no widget can be, by MIME type."""
+    if find_spec("widgets.static") is None:
+        return {}
+    return dict(import_module("widgets.static").picture(session))
+
+
+class GraphView(Panel):
+    """The module graph: boxes that open and fold, and the schedule."""
+
+    parts = ("graph", "selection")
+
+
+class MemoryMap(Panel):
+    """Addresses over time, or bytes by kind, and who holds the peak."""
+
+    parts = ("memory", "holders", "selection")
+
+
+class StreamView(Panel):
+    """The three streams: compute, copies out, copies in, and what compute waits for."""
+
+    parts = ("streams", "selection")
+
+
+class SearchPanel(Panel):
+    """A search as it goes on, plans for other budgets, and two plans side by side."""
+
+    parts = ("search",)
+
+
+class RunPanel(Panel):
+    """A run as it goes on: measured beside predicted memory, step times, and whether the bits agree."""
+
+    parts = ("run",)
