@@ -32,7 +32,7 @@ export function graphPanel(section, { store }) {
 
   const showFound = () => {
     say(count, plot.search?.short || '');
-    say(spoken, plot.search?.words || '');
+    say(spoken, plot.search?.any ? `${plot.search.words}${plot.search.places.length ? ': ' + plot.view.foundName() : ''}` : '');
   };
   const showState = () => {
     for (const button of modes.children) button.setAttribute('aria-pressed', button.dataset.mode === store.graphMode);

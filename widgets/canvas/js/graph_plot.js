@@ -88,7 +88,6 @@ export class GraphPlot extends Plot {
     });
     host.addEventListener('pointercancel', () => { drag = null; });
     host.addEventListener('pointerleave', () => this.view?.left());
-    host.addEventListener('dblclick', event => this.view?.opened?.(event));
     host.addEventListener('focus', () => this.drawOver());
     host.addEventListener('blur', () => this.drawOver());
     host.addEventListener('keydown', event => {

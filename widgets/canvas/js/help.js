@@ -8,6 +8,7 @@ const KEYS = [
   [['←', '→'], 'previous, next op; in the graph: close, open'],
   [['↑', '↓'], 'larger, smaller tensor of the op; in the graph: move'],
   [['Enter'], 'select, or take a plan'],
+  [['Space'], 'fold or unfold modules that are alike'],
   [['/'], 'search modules and ops; ↑ ↓ go through what is found'],
   [['+', '−'], 'zoom addresses (also Shift-wheel)'],
   [['Esc'], 'clear search, then selection, then cancel a search for plans'],

@@ -9,8 +9,10 @@ const LINE = 20; // pixels of a row
 
 export function holdersPanel(section, { store }) {
   const title = make('h3', { text: 'Who holds the peak' });
-  const note = make('span', { class: 'note' });
   const list = make('ul', { class: 'holders', 'aria-label': 'Groups of tensors, largest first' });
+  const whose = make('span', { class: 'medium-hide' });
+  const when = make('span');
+  const note = make('span', { class: 'note' }, when, whose);
   section.append(make('div', { class: 'sw-title' }, title, note), list);
   const rest = make('li', { class: 'rest' }, make('span'), make('span'));
   let [stages, rows, groups, frame] = [null, [], [], 0];
@@ -18,14 +20,15 @@ export function holdersPanel(section, { store }) {
   const show = () => {
     frame = 0;
     const { graph, plan } = store;
-    if (!graph || !plan) { list.replaceChildren(); rows = []; say(note, graph ? 'no plan yet' : ''); return; }
+    if (!graph || !plan) { list.replaceChildren(); rows = []; say(when, graph ? 'no plan yet' : ''); say(whose, ''); return; }
     stages ||= stagesAtPeak(graph, plan);
     const pointing = store.cursor !== null && !list.matches(':hover, :focus-within');
     const seconds = pointing ? store.cursor : plan.peak.seconds;
     groups = holdersOf(graph, plan, plan.present(seconds), stages);
     const bytes = groups.reduce((sum, group) => sum + group.bytes, 0);
     say(title, pointing ? 'Who holds memory' : 'Who holds the peak');
-    say(note, `${bytesText(bytes)} at ${secondsText(seconds)}${pointing || plan.stand_in || !plan.moved ? '' : ', with this plan'}`);
+    say(when, `${bytesText(bytes)} at ${secondsText(seconds)}`);
+    say(whose, pointing || plan.stand_in || !plan.moved ? '' : ', with this plan');
     const lines = section.clientHeight && Math.floor((section.clientHeight - list.offsetTop + section.offsetTop - 4) / LINE);
     const shown = groups.slice(0, groups.length <= lines ? lines : Math.max(1, Math.min(SHOWN, lines - 1)));
     while (rows.length < shown.length) rows.push(rowElement());

@@ -12,7 +12,7 @@ const EDGE = 5; // pixels by which a box is narrower than the one it lies in
 
 export class ModulesView {
   constructor(plot, scene) {
-    Object.assign(this, { plot, store: plot.store, scene, scroll: 0, at: 0, touched: false });
+    Object.assign(this, { plot, store: plot.store, scene, scroll: 0, at: 0, touched: false, pointing: false });
     this.tree = new ModuleRows(scene).build();
     this.items = new TreeItems(plot.host, row => this.describe(row));
   }
@@ -38,7 +38,9 @@ export class ModulesView {
   }
   get room() { return Math.max(0, this.tree.height - this.plot.height + 6); }
   scrollBy(pixels) {
+    const before = this.scroll;
     this.scroll = Math.max(0, Math.min(this.room, this.scroll + pixels));
+    if (this.scroll !== before) this.left();
     this.plot.draw();
   }
   // Scroll as little as shows a row.
@@ -47,9 +49,9 @@ export class ModulesView {
     if (!row) return;
     const low = row.y + ROW + margin - this.plot.height;
     const high = row.y - margin;
-    if (this.scroll > high) this.scroll = high;
-    else if (this.scroll < low) this.scroll = Math.min(high, low + Math.max(0, this.plot.height / 2 - ROW));
-    this.scrollBy(0);
+    const to = this.scroll > high ? high
+      : this.scroll < low ? Math.min(high, low + Math.max(0, this.plot.height / 2 - ROW)) : this.scroll;
+    this.scrollBy(to - this.scroll);
   }
 
   paint(g, c) {
@@ -95,6 +97,7 @@ export class ModulesView {
   moved(event) {
     const row = this.tree.rows[this.rowAt(event)];
     if (!row) { this.left(); return; }
+    this.pointing = true;
     const target = this.tree.target(row);
     if (this.store.hover?.type !== target.type || this.store.hover?.id !== target.id) this.store.set({ hover: target });
     const { part } = row;
@@ -105,7 +108,10 @@ export class ModulesView {
     kinds.forEach((size, kind) => { if (size) rows.push([KIND_LABELS[kind], bytesText(size), c.kind[kind]]); });
     showTip(event, this.plot.host, part.path + (part.count > 1 ? ` ×${part.count}` : ''), rows, hint(row));
   }
+  // What is under the pointer is no longer what was pointed at.
   left() {
+    if (!this.pointing) return;
+    this.pointing = false;
     this.store.point();
     hideTip(this.plot.host);
   }
@@ -132,6 +138,7 @@ export class ModulesView {
     const row = this.tree.rows[this.at];
     const key = row?.part.key;
     this.touched = true;
+    this.left();
     act();
     const fold = this.tree.rows.findIndex(({ part }) => part.count > 1 && row && part.key === row.foldKey);
     this.at = this.tree.byKey.get(key) ?? (fold >= 0 ? fold : this.nearest(row));
@@ -160,6 +167,7 @@ export class ModulesView {
       ' ': () => { if (row && (row.part.count > 1 || row.foldKey)) this.change(() => this.tree.refold(row)); },
     }[event.key];
     if (!act) return false;
+    this.left();
     act();
     this.show(this.at);
     this.tell();
@@ -204,6 +212,8 @@ export class ModulesView {
     this.show(this.at);
     this.tell();
   }
+  // Where the reader is among what was found, in words.
+  foundName() { return this.tree.rows[this.at]?.part.path || ''; }
   // The row of a module that is found, or of the first of its own ops that is.
   reveal(module) {
     const { search } = this.plot;
@@ -223,6 +233,7 @@ export class ModulesView {
 
   summary() {
     const { scene, store } = this;
+    if (!scene.ops) return 'The step runs no op.';
     const top = this.tree.rows.filter(row => row.depth === 0).map(row => `${row.part.label} ${amount(store.metric, this.measure, row.part).text}`);
     const list = top.slice(0, 8).join(', ') + (top.length > 8 ? ` and ${top.length - 8} more` : '');
     const by = store.metric === 'time' ? 'time in the step' : store.plan ? 'memory at the peak' : 'memory owned';

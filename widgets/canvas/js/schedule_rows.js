@@ -47,19 +47,27 @@ function keptForBackward(scene, plan, { rowOf }) {
   return kept;
 }
 
-// Level by level below the root, the rows at which another module begins: `[{row, module}, ...]`.
+// Level by level below the root, the rows at which another module begins: `[{row, module}, ...]`; an op that lies less
+// deep keeps its module, and those of the root itself have module 0.
 function stageLevels(scene, ops) {
-  const levels = [];
-  ops.forEach((op, row) => {
-    const path = [];
-    for (let module = scene.op_module[op]; module > 0; module = scene.parentOf(module)) path.unshift(module);
-    path.forEach((module, depth) => {
-      levels[depth] ||= [];
-      if (levels[depth].at(-1)?.module !== module) levels[depth].push({ row, module });
-    });
-    for (let depth = path.length; depth < levels.length; depth++) {
-      if (levels[depth].at(-1)?.module !== -1) levels[depth].push({ row, module: -1 });
+  const paths = new Map();
+  const pathOf = module => {
+    if (!paths.has(module)) {
+      const path = [];
+      for (let m = module; m > 0; m = scene.parentOf(m)) path.unshift(m);
+      paths.set(module, path);
     }
+    return paths.get(module);
+  };
+  let deepest = 0;
+  for (const op of ops) deepest = Math.max(deepest, pathOf(scene.op_module[op]).length);
+  const levels = Array.from({ length: deepest }, () => []);
+  ops.forEach((op, row) => {
+    const path = pathOf(scene.op_module[op]);
+    levels.forEach((starts, depth) => {
+      const module = path[Math.min(depth, path.length - 1)] ?? 0;
+      if (starts.at(-1)?.module !== module) starts.push({ row, module });
+    });
   });
   return levels;
 }

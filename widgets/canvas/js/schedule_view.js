@@ -16,7 +16,7 @@ const READABLE = 13; // pixels of a row in which text can be read
 const FAINT = 0.22;
 
 export class ScheduleView {
-  constructor(plot, scene) { Object.assign(this, { plot, store: plot.store, scene, zoom: 1, scroll: 0, rows: null }); }
+  constructor(plot, scene) { Object.assign(this, { plot, store: plot.store, scene, zoom: 1, scroll: 0, rows: null, pointing: false }); }
 
   measured(measure) {
     this.measure = measure;
@@ -35,6 +35,7 @@ export class ScheduleView {
   scrollBy(pixels) {
     this.ready();
     this.scroll = Math.max(0, Math.min(this.height - this.room, this.scroll + pixels));
+    this.left();
     this.plot.draw();
   }
   zoomBy(factor, y = TOP + this.room / 2) {
@@ -132,17 +133,20 @@ export class ScheduleView {
       g.fillStyle = c.line;
       g.fillRect(0, Math.round(y), this.plot.width, 1);
       const at = Math.max(TOP + 8, y + 8);
-      if (module < 0 || at < below + 12 || this.y(end) - at < 3) continue;
+      if (!module || at < below + 12 || this.y(end) - at < 3) continue;
       g.fillStyle = c.second;
-      g.fillText(fitText(g, this.stageName(module), GUTTER - 10), 8, at);
+      g.fillText(this.stageName(g, module), 8, at);
       below = at;
     }
   }
-  // A number says little without the list that it numbers.
-  stageName(module) {
-    const label = this.scene.module_labels[module];
-    const above = this.scene.parentOf(module);
-    return /^\d+$/.test(label) && above > 0 ? `${this.scene.module_labels[above]}.${label}` : label;
+  // A number says little without the list that it numbers, as far as there is room for it.
+  stageName(g, module) {
+    const names = [this.scene.module_labels[module]];
+    for (let m = this.scene.parentOf(module); m > 0 && /^\d+$/.test(names[0]); m = this.scene.parentOf(m)) {
+      names.unshift(this.scene.module_labels[m]);
+    }
+    while (names.length > 1 && g.measureText(names.join('.')).width > GUTTER - 10) names.shift();
+    return fitText(g, names.join('.'), GUTTER - 10);
   }
 
   // Lines from where an activation is made to where it is read again; broken where it is away in between.
@@ -281,6 +285,7 @@ export class ScheduleView {
   moved(event) {
     const op = this.rows ? this.opAt(event) : -1;
     if (op < 0) { this.left(); return; }
+    this.pointing = true;
     this.store.point('op', op);
     const { scene, measure } = this;
     const rows = [['op', scene.shortTarget(op)], ['phase', PHASES[scene.op_phase[op]]]];
@@ -290,6 +295,8 @@ export class ScheduleView {
     showTip(event, this.plot.host, scene.opName(op), rows);
   }
   left() {
+    if (!this.pointing) return;
+    this.pointing = false;
     this.store.point();
     hideTip(this.plot.host);
   }
@@ -325,6 +332,10 @@ export class ScheduleView {
     const rows = [...focus.ops].map(op => this.rows.rowOf[op]).filter(row => row >= 0);
     if (!rows.length || rows.some(row => this.y(row) >= TOP && this.y(row + 1) <= this.plot.height)) return;
     this.scrollBy(this.y(rows[0]) - TOP - this.room / 2);
+  }
+  foundName() {
+    const op = this.plot.search.opList[this.plot.search.at];
+    return op === undefined ? 'no op' : `${this.scene.opName(op)} ${this.scene.shortTarget(op)}`;
   }
   found() { if (this.plot.search.any) this.stepFound(1); }
   stepFound(by) {
