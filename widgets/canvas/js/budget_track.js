@@ -5,6 +5,7 @@ import { bytesUnit } from './units.js';
 const BAR = 31;
 const THICK = 6;
 const LABELS = 51;
+const GAP = 8;
 const CURVE = { top: 6, bottom: 26 };
 
 export class BudgetTrack extends Plot {
@@ -57,26 +58,31 @@ export class BudgetTrack extends Plot {
     g.stroke();
   }
 
-  // Marks always stand where they belong; a label gives way to the one before it, or goes.
+  // Marks stand where they belong; their labels give way to each other, and where there is no room the middle one goes.
   paintMarks(g, c) {
-    let end = -Infinity;
-    for (const [bytes, text] of this.marks()) {
-      const x = this.x(bytes);
-      g.fillStyle = c.second;
+    g.fillStyle = c.second;
+    let labels = this.marks().map(([bytes, text]) => {
+      const [x, width] = [this.x(bytes), g.measureText(text).width];
       g.fillRect(Math.round(x), BAR - 2, 1, THICK + 4);
-      const width = g.measureText(text).width;
-      const left = Math.max(end + 8, Math.max(0, Math.min(this.width - width, x - width / 2)));
-      if (left + width > this.width + 1 || left > x + width) continue;
-      g.fillStyle = c.third;
-      g.fillText(text, left, LABELS);
-      end = left + width;
+      return { text, width, left: Math.max(0, x - width / 2) };
+    });
+    const needed = labels.reduce((sum, { width }) => sum + width + GAP, 0);
+    if (needed > this.width) labels = labels.filter((_, k) => k === 0 || k === labels.length - 1);
+    labels.forEach((label, k) => { if (k) label.left = Math.max(label.left, labels[k - 1].left + labels[k - 1].width + GAP); });
+    let end = this.width + GAP;
+    g.fillStyle = c.third;
+    for (const label of labels.reverse()) {
+      label.left = Math.min(label.left, end - GAP - label.width);
+      g.fillText(label.text, label.left, LABELS);
+      end = label.left;
     }
   }
 
   marks() {
     const { least_bytes: least, device_bytes: device, step_peak_bytes: peak, slider_bytes: end } = this.store.machine;
     const unit = bytesUnit(end);
-    const text = bytes => `${(bytes / unit.size).toFixed(unit.size === 1 ? 0 : 1)} ${unit.name}`;
+    const digits = bytes => (unit.size === 1 ? 0 : bytes < unit.size ? 2 : 1);
+    const text = bytes => `${(bytes / unit.size).toFixed(digits(bytes))} ${unit.name}`;
     const marks = [[least, 'least ' + text(least)], [peak, 'peak ' + text(peak)]];
     if (device && device <= end) marks.push([device, 'device ' + text(device)]);
     return marks.sort((a, b) => a[0] - b[0]);

@@ -11,7 +11,7 @@ export function column(title, ...children) {
 // A panel by itself has no header above it, so its name, its state and its one button stand in a title of its own.
 export function ownTitle(bench, title, button, status, keys) {
   if (bench.root.querySelector('.sw-header, .sw-tabs')) return null;
-  const { element, close } = button(bench.store);
+  const { element, close } = button(bench.store, true);
   element.classList.add('small');
   const note = make('span', { class: 'note' });
   const show = () => { note.textContent = status(bench.store); };

@@ -39,7 +39,8 @@ function facts(store) {
       [null, 'step peak ', bytesText(peak)],
     ].map(([before, between, after]) => make('span', { class: 'sw-fact' },
       before === null ? null : make('b', { text: before }), between, after ? make('b', { text: after }) : null));
-    const phrases = graph.facts.length ? [make('span', { class: 'sw-fact medium-hide', text: graph.facts.join(', ') })] : [];
+    const phrase = graph.facts.join(', ');
+    const phrases = graph.facts.length ? [make('span', { class: 'sw-fact sw-phrases medium-hide', text: phrase, title: phrase })] : [];
     list.replaceChildren(...phrases, ...entries);
   };
   const close = store.on(['graph', 'machine'], show);

@@ -12,12 +12,14 @@ function primary(store) {
   if (running(store)) return 'run';
   if (searching(store)) return 'search';
   const { verdict } = standing(store);
-  if (verdict === 'fits' || (verdict === 'swap' && SEARCHED.has(store.search?.state))) return 'run';
-  return verdict === 'swap' ? 'search' : null;
+  const best = verdict === 'fits' || (verdict === 'swap' && SEARCHED.has(store.search?.state));
+  if (best && !noRun(store)) return 'run';
+  return noSearch(store) ? null : 'search';
 }
 
-export function searchButton(store) {
-  return button(store, 'search', {
+// `alone`: no other button stands beside it.
+export function searchButton(store, alone = false) {
+  return button(store, 'search', alone, {
     label: () => (searching(store) ? 'Cancel' : resumable(store) ? 'Resume' : 'Search'),
     stopping: 'Cancelling',
     busy: searching,
@@ -29,8 +31,8 @@ export function searchButton(store) {
   });
 }
 
-export function runButton(store) {
-  return button(store, 'run', {
+export function runButton(store, alone = false) {
+  return button(store, 'run', alone, {
     label: () => (running(store) ? 'Stop' : 'Run'),
     stopping: 'Stopping',
     busy: running,
@@ -43,7 +45,7 @@ export function runButton(store) {
   });
 }
 
-function button(store, name, { label, stopping, busy, reason, press }) {
+function button(store, name, alone, { label, stopping, busy, reason, press }) {
   let pressed = false; // between asking for the end and its coming
   const element = make('button', { type: 'button', class: `btn sw-do-${name}`, click: () => {
     if (!allowed(element)) return;
@@ -54,7 +56,7 @@ function button(store, name, { label, stopping, busy, reason, press }) {
   const show = () => {
     pressed = pressed && busy(store);
     say(element, pressed ? stopping : label());
-    element.classList.toggle('primary', primary(store) === name);
+    element.classList.toggle('primary', alone ? !reason(store) : primary(store) === name);
     allow(element, pressed ? 'It stops after what it is doing now' : reason(store));
   };
   const close = store.on(WATCHED, show);

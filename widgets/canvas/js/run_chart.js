@@ -10,7 +10,7 @@ const RIGHT = 12;
 const TOP = 16;
 const STRIP = 34;
 const BOTTOM = 18;
-const SPACE = 14; // between the curves and the strip
+const SPACE = 22; // between the curves and the strip
 const LABEL = 'Memory during the run, predicted and measured. Left and right move through it.';
 
 export class RunChart extends Plot {
@@ -68,7 +68,7 @@ export class RunChart extends Plot {
     }
   }
 
-  paintStrip(g, c, { predicted, measured, steps }) {
+  paintStrip(g, c, { predicted, measured }) {
     const { left, right } = this.shown;
     const bottom = this.height - BOTTOM;
     const top = bottom - STRIP;
@@ -83,8 +83,7 @@ export class RunChart extends Plot {
     const most = Number((range / unit.size).toPrecision(3));
     g.fillText(`+${most}`, left - 6, top + 5);
     g.fillText(`−${most}`, left - 6, bottom - 4);
-    const words = steps > 1 && right - left < 360 ? `residual, ${unit.name}` : `residual: measured − predicted, ${unit.name}`;
-    g.fillText(words, right, bottom + 9);
+    g.fillText(`residual: measured − predicted, ${unit.name}`, right, top - 8);
     g.textAlign = 'left';
     g.fillStyle = c.accent;
     residual.forEach((bytes, k) => {

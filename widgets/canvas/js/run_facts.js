@@ -6,7 +6,7 @@ import { make, say } from './dom.js';
 import { bytesText, changeText, countText, plural, secondsText } from './units.js';
 import { standing } from './verdict.js';
 
-const LAST = 4; // steps that get a bar of their own
+const LAST = 3; // steps that get a bar of their own
 const CHECK = 'M2 6.5 5 9.5 10 3';
 const CROSS = 'M3 3 9 9 M9 3 3 9';
 
@@ -64,8 +64,9 @@ export function comparison(store) {
   const badge = make('div', { class: 'sw-badge' });
   const rows = make('div', { class: 'sw-bars' });
   const equal = column('Compared with eager PyTorch', badge);
-  const peak = column('Difference at the peak', rows);
+  const peak = column('At the peak', rows);
   const element = make('div', { class: 'sw-col sw-facts-col' }, ...equal.element.children, ...peak.element.children);
+  const peakParts = [...element.children].slice(-2);
   let key = '';
   const show = () => {
     const { run } = store;
@@ -74,6 +75,7 @@ export function comparison(store) {
     const next = JSON.stringify([differences, run?.peak_bytes ?? null, run?.predicted_peak_bytes ?? null]);
     if (next === key) return;
     key = next;
+    for (const part of peakParts) part.hidden = !differences.length && !peakText(run);
     say(peak.note, peakText(run));
     const largest = Math.max(...differences.map(([, bytes]) => Math.abs(bytes)), 1);
     bars(rows, differences.map(([name, bytes]) => [name, Math.abs(bytes) / largest, signed(bytes)]));
@@ -110,7 +112,7 @@ function verdict(run) {
   }
   const tensors = plural(run.compared, 'tensor');
   if (run.mismatched) return ['differs', `${countText(run.mismatched)} of ${tensors} differ`, 'the plan did not train as eager PyTorch does'];
-  if (run.state === 'done') return ['same', 'Identical to eager', `${tensors} compared, 0 bits differ`];
+  if (run.state === 'done') return ['same', 'Identical to eager', `${tensors}, 0 bits differ`];
   return ['open', '', `${tensors} equal so far`];
 }
 

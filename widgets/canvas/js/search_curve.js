@@ -9,7 +9,7 @@ const RIGHT = 134;
 const TOP = 8;
 const BOTTOM = 22;
 const LINE = 13; // pixels between labels
-const SPREAD = 5; // a policy this much farther from the bound than the search began is only named at the top
+const SPREAD = 2.5; // a policy this much farther from the bound than the search began is only named at the top
 const LABEL = 'Best plan found so far, over the time searched. Left and right move from find to find.';
 
 export class SearchCurve extends Plot {
@@ -106,7 +106,7 @@ export class SearchCurve extends Plot {
     }
     if (bound === null) return;
     level(bound, [], c.ink);
-    labels.push({ y: y(bound), text: `lower bound ${secondsText(bound)}`, colour: c.ink });
+    labels.push({ y: y(bound) + 0.01, text: `lower bound ${secondsText(bound)}`, colour: c.ink });
   }
 
   paintFinds(g, c, { x, y, from }, labels) {
@@ -127,7 +127,7 @@ export class SearchCurve extends Plot {
     g.beginPath();
     g.arc(end, y(best), 3.5, 0, 7);
     g.fill();
-    labels.push({ y: y(best), text: `best ${secondsText(best)}`, colour: c.ink, weight: '600 ' });
+    labels.push({ y: y(best) - 0.01, text: `best ${secondsText(best)}`, colour: c.ink, weight: '600 ' });
   }
 
   paintOver(g, c) {
@@ -176,7 +176,7 @@ export class SearchCurve extends Plot {
 function paintLabels(g, c, { right, bottom }, labels) {
   labels.sort((a, b) => a.y - b.y);
   for (let k = 1; k < labels.length; k++) labels[k].y = Math.max(labels[k].y, labels[k - 1].y + LINE);
-  for (let k = labels.length - 1, most = bottom; k >= 0; k--, most -= LINE) labels[k].y = Math.min(labels[k].y, most);
+  for (let k = labels.length - 1, most = bottom - 3; k >= 0; k--, most -= LINE) labels[k].y = Math.min(labels[k].y, most);
   const font = g.font;
   for (const { y, text, colour, weight = '' } of labels) {
     g.font = weight + font;

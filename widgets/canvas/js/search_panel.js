@@ -57,6 +57,7 @@ function swap(plot, empty, words) {
 }
 
 function rate({ search }) {
+  if (search?.state === 'idle' && search.baselines.length) return 'not searched yet; dotted: trivial policies';
   if (!search || !search.history.length) return search?.state === 'running' ? search.doing : '';
   const evaluations = `${countText(search.evaluations)} evaluation${search.evaluations === 1 ? '' : 's'}`;
   return `${evaluations}, ${search.state === 'running' ? `${countText(search.rate ?? 0)} /s` : `seed ${search.seed}`}`;
@@ -71,6 +72,9 @@ function emptySearch(store) {
   if (search?.state === 'failed') return ['The search failed.', search.sentence];
   if (search && (search.history.length || search.baselines.some(([, cost]) => cost !== null))) return null;
   if (search?.state === 'running') return ['Searching.', search.doing];
+  if (search?.state === 'done' || search?.state === 'paused') {
+    return ['No valid plan was found.', search.sentence || 'Raise the budget, or search on.'];
+  }
   if (search?.state === 'cancelled') return ['Cancelled before the first plan.', search.sentence || 'Resume goes on where it stopped.'];
   return ['Not searched yet.', search?.sentence || 'Search looks for the fastest plan within the budget.'];
 }

@@ -30,7 +30,7 @@ export function bytesUnit(largest) {
 export function secondsText(seconds, digits = 2) {
   const size = Math.abs(seconds);
   if (size >= 1 || size === 0) return seconds.toFixed(size ? digits : 0) + ' s';
-  if (size >= 1e-3) return (seconds * 1e3).toFixed(1) + ' ms';
+  if (size >= 1e-3) return (seconds * 1e3).toFixed(size >= 1e-2 ? 1 : 2) + ' ms';
   return (seconds * 1e6).toFixed(size >= 1e-5 ? 0 : 1) + ' µs';
 }
 

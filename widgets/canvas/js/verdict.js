@@ -1,8 +1,9 @@
 // What is to be said of a budget before and after Python has planned for it: does it fit, what does it cost, why.
-import { KIND_PLURALS, PHASES } from './kinds.js';
-import { bytesText, changeText, percentText, secondsText } from './units.js';
+import { PHASES } from './kinds.js';
+import { bytesText, changeText, countText, percentText, secondsText } from './units.js';
 import { unswappedPeak } from './unswapped_peak.js';
 
+const HOLDING = ['Parameters hold', 'Optimizer holds', 'Inputs hold', 'Activations hold', 'Gradients hold', 'Workspaces hold'];
 const WORTH_A_SEARCH = 0.985; // of the cost now
 
 // The budget that is shown, its verdict, whether Python has answered for it, and the plan for it if there is one.
@@ -83,7 +84,7 @@ function rest({ graph, machine, search }, { seconds, guessed, plan, verdict }) {
   return graph?.samples ? [`, ${rateText(graph.samples / seconds)} samples/s`] : [];
 }
 
-const rateText = rate => (rate >= 100 ? rate.toFixed(0) : rate >= 1 ? rate.toFixed(1) : rate.toPrecision(2));
+const rateText = rate => (rate >= 100 ? countText(rate) : rate >= 1 ? rate.toFixed(1) : rate.toPrecision(2));
 
 function why({ graph, machine }, { verdict }) {
   if (!graph || !graph.ops) return { head: '–', parts: ['the step has no ops'] };
@@ -95,9 +96,7 @@ function why({ graph, machine }, { verdict }) {
   }
   const peak = unswappedPeak(graph);
   if (!peak.bytes) return { head: '–', parts: ['the step holds no memory'] };
-  const plurals = KIND_PLURALS[peak.kind];
-  const head = `${plurals[0].toUpperCase()}${plurals.slice(1)} hold ${percentText(peak.share, 0)}`;
-  return { head, parts: [`of the ${verdict === 'swap' ? 'unswapped ' : ''}peak, in `, [graph.opName(peak.op)]] };
+  return { head: `${HOLDING[peak.kind]} ${percentText(peak.share, 0)}`, parts: [`of the ${verdict === 'swap' ? 'unswapped ' : ''}peak, in `, [graph.opName(peak.op)]] };
 }
 
 // One sentence for those who do not see the three answers.
