@@ -110,7 +110,7 @@ def _taking_over(problem: Problem, op: int, sets: Bytes) -> Iterator[int]:
 
 
 def _reached(edges: list[list[int]], ops: list[int]) -> set[int]:
-    """All ops that can be reached from some, those left out that cannot be reached from another."""
+    """All ops that can be reached from these by one edge or more."""
     found: set[int] = set()
     stack = list(ops)
     while stack:

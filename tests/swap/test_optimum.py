@@ -71,7 +71,7 @@ def test_no_plan_at_all_is_faster_than_the_bound_and_the_planner_finds_the_faste
 
 @pytest.mark.parametrize("chunk", range(_CHUNKS))
 def test_the_bound_of_an_order_is_below_the_fastest_plan_of_that_order_and_that_below_the_planners(chunk):
-    met = 0
+    said = 0
     for number in range(chunk * _EACH, (chunk + 1) * _EACH):
         graph, seconds, budget = drawn(number)
         plan = planned(number).plan
@@ -83,5 +83,5 @@ def test_the_bound_of_an_order_is_below_the_fastest_plan_of_that_order_and_that_
         bound = order_bound(graph, _MACHINE, budget, np.array(seconds), plan.order)
         assert planned(number).bound_seconds <= bound * _CLOSE
         assert bound <= best.seconds * _CLOSE, number
-        met += bound >= best.seconds / _CLOSE
-    assert met > 0  # it says something
+        said += bound > sum(seconds) * _CLOSE
+    assert said > 0  # more than that ops take their time
