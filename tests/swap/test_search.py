@@ -12,7 +12,7 @@ import pytest
 from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
 from planner.memory import lifetimes, plan_to_json, validate
-from planner.swap import compare_plans, load_search, search_swaps
+from planner.swap import METHODS, compare_plans, load_search, search_swaps
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
 
@@ -109,6 +109,14 @@ def test_a_host_budget_that_was_too_small_still_is_when_the_search_is_loaded(tmp
     with pytest.raises(StowageError) as again:
         loaded.wait()
     assert str(again.value) == str(first.value)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_ends_where_no_plan_keeps_to_the_host_budget(method):
+    _, search = request(layers=6, method=method, host_budget=1, time_limit=0)
+    with pytest.raises(StowageError, match="a host budget of 1 B is too small"):
+        search.wait(120)  # far more than it takes: that it ends is the point
+    assert search.progress.state == "done"
 
 
 def test_cancelling_takes_effect_within_a_second_and_twice_is_once():

@@ -31,6 +31,8 @@ _CHILDREN = 4
 _OPS_A_TURN = 20_000
 _MOST_CROSSOVERS = 9
 _MET = 1 + 1e-9
+#: Generations after which it gives up where no plan at all keeps to the host budget.
+_IN_VAIN = 2
 
 
 class Seeded(NamedTuple):
@@ -90,8 +92,10 @@ class Genetic:
         self.best = np.inf
 
     def turn(self) -> Turn | None:
-        """Evaluate a few individuals; None once the bound is met or where nothing is searched and all is known."""
+        """Evaluate a few individuals; None once the bound is met, all is known or no plan keeps to the host budget."""
         if self.best <= self.setting.bound * _MET or (self.population and not self._searched()):
+            return None
+        if self.generation >= _IN_VAIN and self.setting.best() == np.inf:
             return None
         found = self._evaluated()
         if self.setting.cancelled():  # what was cut short is done again by whoever goes on
