@@ -13,6 +13,7 @@ const RECEIVED = {
   plan: (store, message) => store.set({ plan: new Plan(message, store.graph) }),
   budget: (store, message) => store.set(budgetAnswered(store, message)),
   notice: (store, message) => store.set({ notice: message }),
+  busy: (store, message) => store.set({ notice: message }),
   exported: (store, message, buffers) => save(message, buffers[0]),
 };
 const PLAIN = ['loading', 'refused', 'machine', 'samples', 'search', 'front', 'compare', 'run'];

@@ -3,7 +3,9 @@ import { goToSelection } from './actions.js';
 import { make, say } from './dom.js';
 import { KIND_LABELS, kindVariable, PHASES } from './kinds.js';
 import { bytesText, countText, GiB, secondsText } from './units.js';
-import { whyMoved } from './why_moved.js';
+import { awaySeconds, swapsOf, whyMoved } from './why_moved.js';
+
+const LASTING = 12000; // milliseconds that news are shown
 
 export function selectionPanel(section, bench) {
   const { store } = bench;
@@ -33,7 +35,13 @@ export function selectionPanel(section, bench) {
     zoom.disabled = !plan;
     hint.hidden = Boolean(focus);
   };
-  const showNews = () => { say(news, store.notice?.sentence || ''); news.title = news.textContent; };
+  let timer = 0;
+  const showNews = () => {
+    say(news, store.notice?.sentence || '');
+    news.title = news.textContent;
+    clearTimeout(timer);
+    if (store.notice) timer = setTimeout(() => store.set({ notice: null }), LASTING);
+  };
   const stops = [
     store.on(['focus', 'plan'], show),
     store.on(['notice'], showNews),
@@ -41,7 +49,7 @@ export function selectionPanel(section, bench) {
   ];
   show();
   showNews();
-  return () => stops.forEach(stop => stop());
+  return () => { clearTimeout(timer); stops.forEach(stop => stop()); };
 }
 
 const NOTHING = { facts: [['Nothing selected.', '']] };
@@ -51,7 +59,8 @@ const SPOKEN = {
     const kind = graph.kindOf(id);
     const facts = [[KIND_LABELS[kind].toLowerCase(), exactBytes(graph.bytesOf(id))], ['uses', countText(graph.uses(id).length)]];
     const stays = plan ? plan.stays(id) : [];
-    if (stays.length > 1) facts.push(['away', secondsText(plan.awaySeconds(id))], ['swaps', countText(stays.length - 1)]);
+    const swaps = plan ? swapsOf(plan)[id] : 0;
+    if (swaps) facts.push(['away', secondsText(awaySeconds(graph, plan, id))], ['swaps', countText(swaps)]);
     else if (stays.length) facts.push(['stays', secondsText(plan.stay_stop[stays[0]] - plan.stay_start[stays[0]])]);
     if (stays.length) facts.push(['address', exactBytes(plan.stay_offset[stays[0]])]);
     return { kind, name: graph.storageName(id), facts, why: plan ? whyMoved(graph, plan, id) : '' };
@@ -72,8 +81,9 @@ function several({ type, id, label, storages, ops }, graph, plan) {
   const bytes = all.reduce((sum, storage) => sum + graph.bytesOf(storage), 0);
   const facts = [['storages', countText(all.length)], ['ops', countText(ops.size)], ['bytes', exactBytes(bytes)]];
   if (plan) {
-    const swapped = all.filter(storage => plan.stays(storage).length > 1);
-    facts.push(['at the peak', exactBytes(bytesAtPeak(graph, plan, storages))], ['swapped', countText(swapped.length)]);
+    const swaps = swapsOf(plan);
+    const swapped = all.filter(storage => swaps[storage]).length;
+    facts.push(['at the peak', exactBytes(bytesAtPeak(graph, plan, storages))], ['swapped', countText(swapped)]);
   }
   const kind = type === 'module' && graph.module_kinds[id];
   return { name: label, facts: kind ? [[kind, ''], ...facts] : facts };

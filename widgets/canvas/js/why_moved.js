@@ -3,11 +3,32 @@ import { secondsText } from './units.js';
 
 const HELD = 2; // kinds up to this one outlive the step
 
+// How often a plan copies each storage out or in, whichever is more; 0 for what stays where it is.
+export function swapsOf(plan) {
+  if (!known.has(plan)) {
+    const [out, back] = [plan.out_storage, plan.in_storage].map(storages => {
+      const counts = new Int32Array(plan.scene.storages);
+      for (const storage of storages) counts[storage] += 1;
+      return counts;
+    });
+    known.set(plan, out.map((count, storage) => Math.max(count, back[storage])));
+  }
+  return known.get(plan);
+}
+const known = new WeakMap();
+
+// Seconds off the device: between its stays, and for what outlives the step also before and after them.
+export function awaySeconds(graph, plan, storage) {
+  if (graph.kindOf(storage) > HELD) return plan.awaySeconds(storage);
+  return plan.stays(storage).reduce((away, k) => away - (plan.stay_stop[k] - plan.stay_start[k]), plan.step_seconds);
+}
+
 export function whyMoved(graph, plan, storage) {
   const stays = plan.stays(storage);
   if (!stays.length) return graph.bytesOf(storage) ? 'never on the device' : 'takes no memory';
   if (stays.length > 1) return whyAway(graph, plan, storage, stays);
-  if (HELD >= graph.kindOf(storage) && plan.stay_start[stays[0]] > 0) return 'waits on the host until its first use';
+  if (graph.kindOf(storage) <= HELD && plan.stay_start[stays[0]] > 0) return 'waits on the host until its first use';
+  if (swapsOf(plan)[storage]) return 'on the host from its last use on';
   return plan.out_storage.length + plan.in_storage.length ? whyKept(graph, plan, storage, stays[0]) : '';
 }
 
