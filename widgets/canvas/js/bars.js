@@ -13,17 +13,24 @@ export function bars(element, rows) {
 
 // A line through some values, without axes: it shows a tendency beside the numbers.
 export function sparkline(values, label) {
-  const SVG = 'http://www.w3.org/2000/svg';
-  const svg = document.createElementNS(SVG, 'svg');
-  const line = svg.appendChild(document.createElementNS(SVG, 'polyline'));
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const y = value => (high > low ? 22 - (value - low) / (high - low) * 20 : 12);
   const x = k => (values.length > 1 ? 1 + k / (values.length - 1) * 98 : 50);
-  const set = (element, attributes) => Object.entries(attributes).forEach(([name, value]) => element.setAttribute(name, value));
-  set(svg, { viewBox: '0 0 100 24', preserveAspectRatio: 'none', role: 'img', 'aria-label': label, class: 'sw-spark' });
-  set(line, {
-    points: values.map((value, k) => `${x(k).toFixed(2)},${y(value).toFixed(2)}`).join(' '), fill: 'none',
-    stroke: 'currentColor', 'stroke-width': 1.5, 'vector-effect': 'non-scaling-stroke',
-  });
+  const points = values.map((value, k) => `${x(k).toFixed(2)},${y(value).toFixed(2)}`).join(' ');
+  const attributes = { viewBox: '0 0 100 24', preserveAspectRatio: 'none', role: 'img', 'aria-label': label, class: 'sw-spark' };
+  return drawing(attributes, [points], 1.5);
+}
+
+// A small drawing of lines, each the points of a polyline.
+export function drawing(attributes, lines, width) {
+  const element = (tag, its) => {
+    const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+    for (const [name, value] of Object.entries(its)) made.setAttribute(name, value);
+    return made;
+  };
+  const svg = element('svg', attributes);
+  svg.append(...lines.map(points => element('polyline', {
+    points, fill: 'none', stroke: 'currentColor', 'stroke-width': width, 'vector-effect': 'non-scaling-stroke',
+  })));
   return svg;
 }

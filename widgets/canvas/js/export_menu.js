@@ -1,6 +1,109 @@
-// export
-import { make } from './dom.js';
+// What can be saved: the plan in several formats, which Python writes, and pictures, which the page makes itself.
+import { allow, allowed, make } from './dom.js';
+import { canvasOf, svgOf } from './picture.js';
+import { noKernel } from './possible.js';
+import { save } from './receive.js';
 
-export function exportMenu() {
-  return { element: make('button', { type: 'button', class: 'btn', text: 'Export' }), close: () => {} };
+const FILES = [
+  ['plan', 'Plan', 'JSON'], ['trace', 'Trace of the plan, for Perfetto', 'JSON'], ['run_trace', 'Trace of the run, for Perfetto', 'JSON'],
+  ['csv', 'Buffers, for MiniMalloc', 'CSV'], ['html', 'This workbench, to send', 'HTML'],
+];
+const VIEWS = [
+  ['workbench', 'Everything shown here', '.sw-grid'], ['header', 'Budget and verdict', '.sw-header'], ['graph', 'Graph', '.sw-graph'],
+  ['memory', 'Memory', '.sw-memory'], ['holders', 'Who holds memory', '.sw-holders'], ['streams', 'Streams', '.sw-streams'],
+  ['search', 'Search', '.sw-search-cols', 'search'], ['run', 'Run', '.sw-run-cols', 'run'],
+];
+const EDGE = 8; // pixels to the window's
+
+export function exportMenu(bench) {
+  const { store } = bench;
+  const button = make('button', { type: 'button', class: 'btn sw-do-export', text: 'Export', 'aria-haspopup': 'dialog' });
+  const menu = make('div', { class: 'sw-export', role: 'dialog', 'aria-label': 'Export', popover: 'auto' });
+  const element = make('div', {}, button, menu);
+  if ('popoverTargetElement' in button) button.popoverTargetElement = menu;
+  const files = FILES.map(([format, label, suffix]) => fileRow(store, format, label, suffix));
+  menu.addEventListener('beforetoggle', event => {
+    if (event.newState !== 'open') return;
+    menu.replaceChildren(make('h4', { text: 'Files' }), ...files.map(file => file.element),
+      make('h4', { text: 'Pictures' }), ...pictureRows(bench));
+    for (const file of files) file.show();
+    place(menu, button);
+  });
+  menu.addEventListener('keydown', event => {
+    event.stopPropagation(); // Esc closes the menu and clears nothing else
+    step(event, menu);
+  });
+  menu.addEventListener('click', event => {
+    const pressed = event.target.closest('button');
+    if (pressed && allowed(pressed)) menu.hidePopover();
+  });
+  return { element, close: () => {} };
+}
+
+function fileRow(store, format, label, suffix) {
+  const element = make('button', { type: 'button', class: 'sw-export-file' }, make('span', { text: label }), make('span', { text: suffix }));
+  element.addEventListener('click', () => { if (allowed(element)) store.ask({ do: 'export', format }); });
+  const reason = () => {
+    if (noKernel(store)) return noKernel(store);
+    if (format === 'run_trace') return store.run?.step_seconds.length ? '' : 'Nothing has run yet';
+    return store.plan && !store.plan.stand_in ? '' : 'There is no plan at this budget';
+  };
+  return { element, show: () => allow(element, format === 'html' ? noKernel(store) : reason()) };
+}
+
+// One row for each view that there is, with a button for pixels and one for shapes.
+function pictureRows(bench) {
+  const { root } = bench;
+  return VIEWS.filter(([, , selector]) => root.querySelector(selector)).map(([name, label, selector, tab]) => {
+    const button = (format, make_) => make('button', {
+      type: 'button', class: 'btn small', text: format, 'aria-label': `${label}, ${format}`, click: () => make_(viewOf(bench, selector, tab), name),
+    });
+    return make('div', { class: 'sw-export-row' }, make('span', { text: label }),
+      button('PNG', (element, view) => savePng(element, fileName(bench, view, 'png'))),
+      button('SVG', (element, view) => saveSvg(element, fileName(bench, view, 'svg'), label)));
+  });
+}
+
+// The element of a view; one behind another tab is brought to the front and measured at once.
+function viewOf({ root, store }, selector, tab) {
+  if (tab) store.set({ tab });
+  const element = root.querySelector(selector);
+  for (const host of element.querySelectorAll('.plot')) host.plot.resize();
+  return element;
+}
+
+function fileName({ store }, view, suffix) {
+  const name = (store.graph?.name ?? 'stowage').replace(/[^\p{L}\p{N}._-]+/gu, '-').replace(/^[-.]+|-+$/g, '') || 'stowage';
+  return `${name}-${view}.${suffix}`;
+}
+
+function savePng(element, filename) {
+  canvasOf(element).toBlob(blob => save({ filename, mime: 'image/png' }, blob), 'image/png');
+}
+
+function saveSvg(element, filename, label) {
+  save({ filename, mime: 'image/svg+xml' }, svgOf(element, label));
+}
+
+// Below the button, or above where there is more room.
+function place(menu, button) {
+  const box = button.getBoundingClientRect();
+  const below = innerHeight - box.bottom - 2 * EDGE;
+  const up = below < 280 && box.top > below;
+  Object.assign(menu.style, {
+    right: `${Math.max(EDGE, document.documentElement.clientWidth - box.right)}px`,
+    top: up ? 'auto' : `${box.bottom + 4}px`,
+    bottom: up ? `${innerHeight - box.top + 4}px` : 'auto',
+    maxHeight: `${Math.max(160, up ? box.top - 2 * EDGE : below)}px`,
+  });
+}
+
+function step(event, menu) {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!by) return;
+  const all = [...menu.querySelectorAll('button')];
+  const next = all[all.indexOf(document.activeElement) + by];
+  if (!next) return;
+  next.focus();
+  event.preventDefault();
 }

@@ -41,7 +41,8 @@ function facts(store) {
       before === null ? null : make('b', { text: before }), between, after ? make('b', { text: after }) : null));
     const phrase = graph.facts.join(', ');
     const phrases = graph.facts.length ? [make('span', { class: 'sw-fact sw-phrases medium-hide', text: phrase, title: phrase })] : [];
-    list.replaceChildren(...phrases, ...entries);
+    const dot = () => make('span', { class: 'sw-dot', 'aria-hidden': 'true', text: '·' });
+    list.replaceChildren(...phrases, ...entries.flatMap((entry, k) => (k ? [dot(), entry] : [entry])));
   };
   const close = store.on(['graph', 'machine'], show);
   show();

@@ -1,14 +1,14 @@
 // What a run tells besides its memory: step times, losses, whether it did what eager PyTorch does, and what the
 // difference to the prediction is made of.
-import { bars, sparkline } from './bars.js';
+import { bars, drawing, sparkline } from './bars.js';
 import { column } from './column.js';
 import { make, say } from './dom.js';
 import { bytesText, changeText, countText, plural, secondsText } from './units.js';
 import { standing } from './verdict.js';
 
 const LAST = 3; // steps that get a bar of their own
-const CHECK = 'M2 6.5 5 9.5 10 3';
-const CROSS = 'M3 3 9 9 M9 3 3 9';
+const CHECK = ['2,6.5 5,9.5 10,3'];
+const CROSS = ['3,3 9,9', '9,3 3,9'];
 
 export function stepTimes(store) {
   const rows = make('div', { class: 'sw-bars' });
@@ -116,14 +116,4 @@ function verdict(run) {
   return ['open', '', `${tensors} equal so far`];
 }
 
-function icon(path) {
-  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  const line = svg.appendChild(document.createElementNS('http://www.w3.org/2000/svg', 'path'));
-  for (const [name, value] of Object.entries({ width: 12, height: 12, viewBox: '0 0 12 12', 'aria-hidden': 'true' })) {
-    svg.setAttribute(name, value);
-  }
-  for (const [name, value] of Object.entries({ d: path, fill: 'none', stroke: 'currentColor', 'stroke-width': 1.8 })) {
-    line.setAttribute(name, value);
-  }
-  return svg;
-}
+const icon = lines => drawing({ width: 12, height: 12, viewBox: '0 0 12 12', 'aria-hidden': 'true' }, lines, 1.8);
