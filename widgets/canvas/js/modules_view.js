@@ -197,17 +197,17 @@ export class ModulesView {
     this.before ||= new Set(this.tree.open);
     this.tree.open = new Set(this.before);
     this.tree.build();
-    this.stepFound(1, true);
+    this.stepFound(1);
   }
-  // The next box (1) or the one before (-1) in which something was found.
-  stepFound(by, first = false) {
+  // The next box (1) or the one before (-1) in which something was found; a fold is one box for all its members.
+  stepFound(by) {
     const { search } = this.plot;
-    if (!search.places.length) return;
-    const before = first ? null : this.tree.rows[this.at]?.part.key;
     for (let tries = 0; tries < search.places.length; tries++) {
       search.at = (search.at + by + search.places.length) % search.places.length;
-      this.at = this.reveal(search.places[search.at]);
-      if (this.tree.rows[this.at]?.part.key !== before) break;
+      const module = search.places[search.at];
+      this.at = this.reveal(module);
+      const { part } = this.tree.rows[this.at];
+      if (module === (part.ops?.length ? this.scene.op_module[part.ops[0]] : part.modules[0])) break;
     }
     this.show(this.at);
     this.tell();

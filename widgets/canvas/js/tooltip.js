@@ -8,6 +8,7 @@ function element(host) {
     tip = root.appendChild(document.createElement('div'));
     tip.className = 'sw-tip';
     tip.setAttribute('role', 'tooltip');
+    tip.popover = 'manual'; // above all, and placed in the window even where a notebook moves its outputs by transforms
     tip.hidden = true;
   }
   return tip;
@@ -20,10 +21,16 @@ export function showTip(event, host, title, rows, foot = '') {
     `<dt>${swatch ? `<i class="k" style="background:${swatch}"></i> ` : ''}${escape(name)}</dt><dd>${escape(value)}</dd>`;
   tip.innerHTML = `<b>${escape(title)}</b><dl>${rows.map(row).join('')}</dl>${foot ? `<p>${escape(foot)}</p>` : ''}`;
   tip.hidden = false;
+  if (!tip.matches(':popover-open')) tip.showPopover();
   const { offsetWidth: width, offsetHeight: height } = tip;
   const below = event.clientY + 16 + height <= innerHeight;
   tip.style.left = Math.max(4, Math.min(innerWidth - width - 6, event.clientX + 14)) + 'px';
   tip.style.top = (below ? event.clientY + 16 : Math.max(4, event.clientY - height - 10)) + 'px';
 }
 
-export function hideTip(host) { element(host).hidden = true; }
+export function hideTip(host) {
+  const tip = element(host);
+  if (tip.hidden) return;
+  if (tip.matches(':popover-open')) tip.hidePopover();
+  tip.hidden = true;
+}
