@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
 from time import perf_counter
@@ -29,6 +30,7 @@ class Core:
     Args:
         source, seed: what it is about, and for random choices.
         machine, budget: as asked for, and then those that are planned for; None where nothing was asked.
+        idle: called when something has ended, to see whether there is anything to do unasked.
 
     Attributes:
         graph, ground, shelf: once the step is captured; the plans found so far.
@@ -44,6 +46,7 @@ class Core:
     seed: int
     machine: str | Machine | None
     budget: str | int | None
+    idle: Callable[[Core], None]
     outbox: Outbox = field(default_factory=Outbox)
     graph: Graph | None = None
     ground: Ground | None = None

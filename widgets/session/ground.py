@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from planner.graph import Graph
 from planner.machine.types import Machine
-from planner.memory import SwapPlan
+from planner.memory import SwapPlan, format_apart
 from planner.swap.baselines import resident_plan
 from planner.swap.feasible import least_budget, working_sets
-from planner.swap.problem import Problem, Seconds
+from planner.swap.problem import Seconds
 from planner.swap.request import peak_of, problem_of
 
 
@@ -22,9 +22,10 @@ class Ground:
         graph, machine: which.
         seconds: `[ops]`, how long each op runs.
         peak_bytes: the step's own peak, packed for this machine.
-        least_bytes: no plan is known for less.
+        least_bytes: there is a plan for this, and for less only what `with_exact_least` finds.
         least_op: the op that works on most memory by itself; -1 in a step without ops.
         captured: the step as captured with nothing swapped, as a plan within `peak_bytes`.
+        exact: whether `least_bytes` is the least that any plan was found for.
     """
 
     graph: Graph
@@ -34,6 +35,7 @@ class Ground:
     least_bytes: int
     least_op: int
     captured: SwapPlan
+    exact: bool = False
 
     @cached_property
     def ideal_seconds(self) -> float:
@@ -46,13 +48,20 @@ class Ground:
             return "fits"
         return "swap" if budget >= self.least_bytes else "impossible"
 
-    def problem(self, budget: int) -> Problem:
-        """The step within a budget, laid out for the planners.
+    def why_impossible(self, budget: int) -> str:
+        """What to say of a budget below the least."""
+        small, least = format_apart(budget, self.least_bytes)
+        op = self.graph.ops[self.least_op]
+        return (
+            f"a budget of {small} is too small: {op.name} ({op.target}) alone works on about as much as {least}; "
+            f"allow at least {self.least_bytes} bytes"
+        )
 
-        Raises:
-            StowageError: the budget is below the least.
-        """
-        return problem_of(self.graph, self.machine, budget, None, self.seconds)[0]
+    def with_exact_least(self) -> Ground:
+        """The same with the least budget that any plan is found for, which takes a while in a large graph."""
+        problem, _ = problem_of(self.graph, self.machine, self.peak_bytes, None, self.seconds)
+        least = max(1, min(least_budget(problem, self.peak_bytes), self.least_bytes))
+        return replace(self, least_bytes=least, exact=True)
 
 
 def lay_ground(graph: Graph, machine: Machine, seconds: Seconds | None = None) -> Ground:
@@ -75,6 +84,6 @@ def lay_ground(graph: Graph, machine: Machine, seconds: Seconds | None = None) -
     if captured is None:
         raise AssertionError(f"{graph.name} does not fit into its own peak of {peak} bytes")
     return Ground(
-        graph, machine, problem.seconds, peak, max(1, least_budget(problem, peak)),
+        graph, machine, problem.seconds, peak, max(1, min(int(sets.max(initial=1)), peak)),
         int(sets.argmax()) if len(sets) else -1, captured,
     )  # fmt: skip

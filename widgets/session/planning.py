@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from time import sleep
 
-from planner.errors import StowageError
 from planner.memory import SwapPlan, format_bytes, parse_budget
 from planner.swap import SwapSearch, search_swaps
 from widgets.canvas.columns import Message
 from widgets.canvas.machine_message import machine_message
 from widgets.canvas.search_message import search_message
-from widgets.session import machines, sweeping
+from widgets.session import machines
 from widgets.session.core import Core, sentence_of
 from widgets.session.jobs import Job
 
@@ -97,7 +96,7 @@ def _plan(core: Core, job: Job, plan: SwapPlan | None) -> None:
             core.bound_seconds = ground.ideal_seconds
             core.draw(job, replace(ground.captured, budget_bytes=budget))
         elif verdict == "impossible":
-            core.draw(job, ground.captured, stand_in=True, state="impossible", sentence=_why_impossible(core))
+            core.draw(job, ground.captured, stand_in=True, state="impossible", sentence=ground.why_impossible(budget))
         else:
             known = shelf.fitting(budget)
             if known is not None:
@@ -108,7 +107,7 @@ def _plan(core: Core, job: Job, plan: SwapPlan | None) -> None:
     finally:
         if job.current:
             core.planned.set()
-    sweeping.begin(core)
+    core.idle(core)
 
 
 def _first_plan(core: Core, job: Job, known: SwapPlan | None) -> None:
@@ -161,13 +160,3 @@ def follow(core: Core, job: Job, method: str, time_limit: float | None, threads:
     if search.progress.state == "failed":
         search.wait()  # which says why
     return search
-
-
-def _why_impossible(core: Core) -> str:
-    ground = core.ground
-    assert ground is not None
-    try:
-        ground.problem(core.budget_bytes)
-    except StowageError as error:
-        return str(error)
-    return f"No plan was found within this budget; allow at least {ground.least_bytes} bytes."

@@ -14,7 +14,6 @@ from widgets.canvas.columns import Message
 from widgets.canvas.run_message import Measured, RunState, run_message
 from widgets.info.stays import Floats, Ints
 from widgets.info.units import count_text
-from widgets.session import sweeping
 from widgets.session.core import Core, sentence_of
 from widgets.session.jobs import Job
 
@@ -81,7 +80,7 @@ def _run(core: Core, job: Job, handle: Run, plan: SwapPlan, check: bool) -> None
     else:
         sentence = ""
     core.report(job, _words(handle, plan, steps, sentence))
-    sweeping.begin(core)
+    core.idle(core)
 
 
 def _watch(core: Core, job: Job, handle: Run, plan: SwapPlan, steps: int, sentence: str) -> None:

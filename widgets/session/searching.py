@@ -94,7 +94,7 @@ def _search(core: Core, job: Job, seconds: float | None) -> None:
         _follow(core, job, search)
     except Exception as error:
         core.report(job, search_message("failed", seed=core.seed, sentence=sentence_of(error)))
-    sweeping.begin(core)
+    core.idle(core)
 
 
 def _follow(core: Core, job: Job, search: SwapSearch) -> None:

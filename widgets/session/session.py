@@ -44,7 +44,7 @@ class Session:
         machines.check(machine)
         if budget is not None:
             parse_budget(budget, 2**50)
-        self._core = Core(read_source(source), seed, machine, budget)
+        self._core = Core(read_source(source), seed, machine, budget, sweeping.begin)
         self._end = finalize(self, self._core.close)
         interrupts.heed(self._core)
         capturing.begin(self._core)

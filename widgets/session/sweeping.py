@@ -10,7 +10,9 @@ import numpy as np
 from planner.errors import StowageError
 from planner.memory import format_bytes
 from planner.swap import SwapSearch, search_swaps
+from widgets.canvas.machine_message import machine_message
 from widgets.canvas.state_messages import front_message, samples_message
+from widgets.session import machines, planning
 from widgets.session.core import Core
 from widgets.session.jobs import Job
 
@@ -56,6 +58,7 @@ def _open(core: Core) -> list[int]:
 def _sweep(core: Core, job: Job) -> None:
     shelf = core.shelf
     assert shelf is not None
+    _find_least(core, job)
     every = _budgets(core)
     while (left := _open(core)) and not job.stopped():
         if core.jobs.running(*_AHEAD):
@@ -70,6 +73,23 @@ def _sweep(core: Core, job: Job) -> None:
     with core.outbox.turn:
         if job.current:
             tell(core)
+
+
+def _find_least(core: Core, job: Job) -> None:
+    """Find out what the least budget is, and plan again where the budget turns out to be none too small."""
+    ground = core.ground
+    assert ground is not None
+    if ground.exact:
+        return
+    exact = ground.with_exact_least()
+    with core.outbox.turn:
+        if not job.current or core.ground is not ground:
+            return
+        core.ground = exact
+        if exact.least_bytes < ground.least_bytes:
+            core.outbox.tell(machine_message(exact, machines.choice(exact.machine), core.budget_bytes))
+        if ground.verdict(core.budget_bytes) != exact.verdict(core.budget_bytes):
+            planning.begin(core)
 
 
 def _look_at(core: Core, job: Job, budget: int) -> None:
