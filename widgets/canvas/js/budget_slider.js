@@ -90,6 +90,7 @@ function exactly(store, { amount, field, hint, move }) {
     event.stopPropagation();
     if (event.key === 'Escape') { open(false); amount.focus(); }
     if (event.key !== 'Enter') return;
+    event.preventDefault(); // or it would press the button that takes the focus
     const bytes = parseBudget(field.value, store.machine.step_peak_bytes);
     if (bytes === null) { say(hint, EXAMPLES); field.setAttribute('aria-invalid', 'true'); return; }
     move(bytes);

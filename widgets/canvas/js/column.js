@@ -4,7 +4,7 @@ import { make } from './dom.js';
 // `{element, note}`; the note says how the thing in the title stands.
 export function column(title, ...children) {
   const note = make('span', { class: 'sw-note' });
-  const element = make('div', { class: 'sw-col' }, make('h4', {}, title, ' ', note), ...children);
+  const element = make('div', { class: 'sw-col' }, make('h3', {}, title, ' ', note), ...children);
   return { element, note };
 }
 

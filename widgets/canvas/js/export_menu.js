@@ -24,8 +24,8 @@ export function exportMenu(bench) {
   const files = FILES.map(([format, label, suffix]) => fileRow(store, format, label, suffix));
   menu.addEventListener('beforetoggle', event => {
     if (event.newState !== 'open') return;
-    menu.replaceChildren(make('h4', { text: 'Files' }), ...files.map(file => file.element),
-      make('h4', { text: 'Pictures' }), ...pictureRows(bench));
+    menu.replaceChildren(make('h3', { text: 'Files' }), ...files.map(file => file.element),
+      make('h3', { text: 'Pictures' }), ...pictureRows(bench));
     for (const file of files) file.show();
     place(menu, button);
   });

@@ -10,6 +10,7 @@ const LEFT = 56;
 const RIGHT = 14;
 const TOP = 12;
 const BOTTOM = 22;
+const NOTHING = 1e-9; // seconds that are a rounding error
 const REACH = 12; // pixels around a point
 const LABEL = 'Plans by memory and step time. Left and right move along the front, Enter takes the plan, Shift-Enter compares.';
 const WATCHED = ['front', 'plan', 'budget', 'budget_bytes', 'machine', 'compare', 'theme'];
@@ -139,7 +140,7 @@ export class FrontPlot extends Plot {
     const [budget, cost, out, moved, stalled, ideal, best] = near;
     showTip(event, this.host, best ? 'Plan on the front' : 'Plan that another beats', [
       ['budget', bytesText(budget)], ['step time', secondsText(cost, 3)], ['of ideal', percentText(ideal / 100)],
-      ['stalled', secondsText(stalled)], ['swapped out', bytesText(out)], ['tensors moved', countText(moved)],
+      ['stalled', secondsText(stalled < NOTHING ? 0 : stalled)], ['swapped out', bytesText(out)], ['tensors moved', countText(moved)],
     ], best ? 'click to take, Shift-click to compare' : 'click to compare');
   }
 

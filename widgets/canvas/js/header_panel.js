@@ -41,8 +41,9 @@ function facts(store) {
       before === null ? null : make('b', { text: before }), between, after ? make('b', { text: after }) : null));
     const phrase = graph.facts.join(', ');
     const phrases = graph.facts.length ? [make('span', { class: 'sw-fact sw-phrases medium-hide', text: phrase, title: phrase })] : [];
-    const dot = () => make('span', { class: 'sw-dot', 'aria-hidden': 'true', text: '·' });
-    list.replaceChildren(...phrases, ...entries.flatMap((entry, k) => (k ? [dot(), entry] : [entry])));
+    const dot = classes => make('span', { class: `sw-dot ${classes}`, 'aria-hidden': 'true', text: '·' });
+    const before = k => (k ? [dot('')] : phrases.length ? [dot('medium-hide')] : []);
+    list.replaceChildren(...phrases, ...entries.flatMap((entry, k) => [...before(k), entry]));
   };
   const close = store.on(['graph', 'machine'], show);
   show();

@@ -100,7 +100,7 @@ export class SvgContext {
     this.flush();
     const [width, height] = [Math.ceil(this.width), Math.ceil(this.height)];
     return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`
-      + ` style="font-variant-numeric:tabular-nums"><title>${escape(title)}</title><defs>${this.defs.join('')}</defs>`
+      + ` style="font-variant-numeric:tabular-nums;white-space:pre"><title>${escape(title)}</title><defs>${this.defs.join('')}</defs>`
       + `<rect width="100%" height="100%" fill="${ground}"/>${this.parts.join('\n')}</svg>`;
   }
 
