@@ -1,0 +1,115 @@
+"""Does it fit, what does it cost, and why, in words: what the header of the workbench says, from the same messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from widgets.canvas.columns import Message, unpack
+from widgets.info.groups import STACK, Group
+from widgets.info.units import bytes_text, percent_text, seconds_text
+
+#: There for the whole step.
+_HELD = (Group.PARAMETER, Group.OPTIMIZER_STATE, Group.INPUT)
+_NONE = "\N{EN DASH}"
+_PHASES = ("forward", "backward", "optimizer")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question, its answer in a few words, and what else there is to say."""
+
+    question: str
+    head: str
+    rest: str
+
+
+def get_answers(messages: Mapping[str, Message]) -> tuple[Answer, ...]:
+    """The three answers; none as long as it is not known what the step needs.
+
+    Args:
+        messages: by kind.
+    """
+    if not {"graph", "machine", "budget"} <= set(messages):
+        return ()
+    graph, machine, budget = (messages[kind].content for kind in ("graph", "machine", "budget"))
+    plan = messages["plan"].content if "plan" in messages and not messages["plan"].content["stand_in"] else None
+    verdict = str(budget["verdict"])
+    return (
+        Answer("Does it fit?", *_fit(verdict, budget["budget_bytes"], machine, plan)),
+        Answer("What does it cost?", *_cost(verdict, budget, plan, graph["samples"])),
+        Answer("Why?", *_why(verdict, messages["graph"], machine)),
+    )
+
+
+def _fit(verdict: str, budget: int, machine: Mapping[str, Any], plan: Mapping[str, Any] | None) -> tuple[str, str]:
+    peak = machine["step_peak_bytes"]
+    if verdict == "impossible":
+        return "Cannot fit", f"needs at least {bytes_text(machine['least_bytes'])}"
+    if verdict == "fits":
+        return "Fits", f"{bytes_text(budget - peak)} to spare, nothing moves"
+    swapped = f", {bytes_text(plan['bytes_out'])} swapped" if plan else ""
+    return "Needs swap", f"{bytes_text(peak - budget)} over{swapped}"
+
+
+def _cost(
+    verdict: str, budget: Mapping[str, Any], plan: Mapping[str, Any] | None, samples: int
+) -> tuple[str, str]:  # fmt: skip
+    if verdict == "impossible":
+        return _NONE, "no plan at this budget"
+    if plan is None:
+        return _NONE, budget["sentence"] or budget["doing"] or "no valid plan found yet"
+    seconds, ideal = plan["step_seconds"], plan["ideal_seconds"]
+    over = f"+{percent_text(seconds / ideal - 1)} over ideal" if seconds > ideal * 1.00005 else "ideal, no op waits"
+    rate = f", {samples / seconds:.3g} samples/s" if samples and seconds else ""
+    return f"{seconds_text(seconds)} per step", over + rate
+
+
+def _why(verdict: str, graph: Message, machine: Mapping[str, Any]) -> tuple[str, str]:
+    columns, op = unpack(graph), machine["least_op"]
+    if not len(columns["op_target"]):
+        return _NONE, "the step has no ops"
+    if verdict == "impossible":
+        if op < 0:
+            return "The step is too large", ""
+        phase, needs = _PHASES[columns["op_phase"][op]], bytes_text(float(columns["op_working_set"][op]))
+        return "One op is too large", f"{_op_name(graph, columns, op)} {phase} needs {needs} at once"
+    op, held = _unswapped_peak(columns)
+    total = float(held.sum())
+    if not total:
+        return _NONE, "the step holds no memory"
+    most = int(held.argmax())
+    where = "unswapped peak" if verdict == "swap" else "peak"
+    label = STACK[most].value
+    verb = "holds" if STACK[most] in (Group.INPUT, Group.WORKSPACE) else "hold"
+    return f"{label.capitalize()} {verb} {percent_text(held[most] / total)}", (
+        f"of the {where}, in {_op_name(graph, columns, op)}"
+    )
+
+
+def _unswapped_peak(columns: Mapping[str, Any]) -> tuple[int, Any]:
+    """The op at which the captured step holds most, and bytes by kind then."""
+    kinds, sizes, starts = columns["storage_kind"], columns["storage_bytes"], columns["op_touch_start"]
+    ops = len(starts) - 1
+    user = np.repeat(np.arange(ops), np.diff(starts))
+    first, last = np.full(len(sizes), ops), np.full(len(sizes), -1)
+    np.minimum.at(first, columns["op_touch"], user)
+    np.maximum.at(last, columns["op_touch"], user)
+    held = np.isin(kinds, [STACK.index(group) for group in _HELD])
+    first[held], last[held] = 0, ops - 1
+    change = np.zeros((len(STACK), ops + 1))
+    used = last >= 0
+    np.add.at(change, (kinds[used], first[used]), sizes[used])
+    np.add.at(change, (kinds[used], last[used] + 1), -sizes[used])
+    levels = np.cumsum(change, axis=1)[:, :-1]
+    op = int(levels.sum(axis=0).argmax())
+    return op, levels[:, op]
+
+
+def _op_name(graph: Message, columns: Mapping[str, Any], op: int) -> str:
+    names: Sequence[str] = graph.content["module_paths"]
+    target: str = graph.content["targets"][columns["op_target"][op]]
+    return names[columns["op_module"][op]] or target.removeprefix("aten.").removesuffix(".default")
