@@ -13,6 +13,10 @@ const LABEL = { width: 58, height: 13 };
 const FLIGHT = { width: 5, height: 3 };
 const FEW = 60; // boxes that are outlined one by one
 const MANY = 6000; // boxes that are pointed out at all
+const VEILED = 400; // boxes that are darkened and not outlined
+const ALONE = 8; // boxes that are outlined even where they are thin
+
+const outlined = (height, found) => height >= 3 || found.length <= ALONE;
 
 export class AddressView {
   constructor(map) {
@@ -35,12 +39,12 @@ export class AddressView {
 
   paint(g, c) {
     const { axis, area, density, focus } = this.map;
-    const colours = [...c.kind, ...c.kindFaint, c.grid, c.panel];
+    const colours = [...c.kind, ...c.kindFaint];
     const surface = surfaceOn(g, { coverage: this.coverage, density, area, colours });
     const seen = this.paintBoxes(surface, focus);
     surface.finish({
       columns: axis.marks().map(([x]) => x), rows: bytesMarks({ ...this.range, ...area }).map(([y]) => y),
-      grid: colours.length - 2, ground: colours.length - 1,
+      lines: c.grid, ground: c.panel,
     });
     g.save();
     g.beginPath();
@@ -113,14 +117,13 @@ export class AddressView {
     const found = this.boxesOf(focus.storages, FEW);
     if (!found.length) return;
     if (focus.storages.size <= FEW) paintBridges(g, c, this, focus.storages);
-    const thin = found.length < 20 ? 1.5 : 0.75;
+    g.strokeStyle = c.ink;
+    g.lineWidth = found.length < 20 ? 1.5 : 0.75;
     for (const i of found) {
       const { x, y, width, height } = this.rect(i);
       g.fillStyle = c.kind[this.boxes.kind[i]];
       if (height < 1.5 || width < 1.5) g.fillRect(x, y, Math.max(1.5, width), Math.max(1.5, height));
-      g.lineWidth = thin;
-      g.strokeStyle = c.ink;
-      g.strokeRect(x - 0.5, y - 0.5, Math.max(2, width + 1), Math.max(2.5, height + 1));
+      if (outlined(height, found)) g.strokeRect(x - 0.5, y - 0.5, Math.max(2, width + 1), Math.max(2.5, height + 1));
     }
     g.lineWidth = 1;
   }
@@ -139,28 +142,27 @@ export class AddressView {
     return found;
   }
 
-  // What is pointed at: outlines, or a veil if it is too much for outlines.
+  // What is pointed at: outlines; a line where outlines would be all there is to see, and a veil if it is very much.
   paintOver(g, c, pointed) {
     const found = this.boxesOf(pointed.storages, MANY);
-    if (found.length > 400) {
-      g.fillStyle = c.ink;
-      g.globalAlpha = 0.4;
-      for (const i of found) {
-        const { x, y, width, height } = this.rect(i);
-        g.fillRect(x, y, Math.max(1, width), Math.max(1, height));
-      }
-      g.globalAlpha = 1;
-      return;
+    const veil = found.length > VEILED;
+    g.fillStyle = c.ink;
+    if (veil) g.globalAlpha = 0.4;
+    for (const i of found) {
+      const { x, y, width, height } = this.rect(i);
+      if (!veil && outlined(height, found)) this.outline(g, c, x, y, width, height);
+      else g.fillRect(x, y, Math.max(1, width), Math.max(1, height));
     }
-    for (const [colour, width] of [[c.panel, 3], [c.ink, 1.5]]) {
-      g.strokeStyle = colour;
-      g.lineWidth = width;
-      for (const i of found) {
-        const at = this.rect(i);
-        g.strokeRect(at.x - 1, at.y - 1, Math.max(2, at.width + 2), Math.max(2, at.height + 2));
-      }
-    }
+    g.globalAlpha = 1;
     g.lineWidth = 1;
+  }
+
+  outline(g, c, x, y, width, height) {
+    for (const [colour, line] of [[c.panel, 3], [c.ink, 1.5]]) {
+      g.strokeStyle = colour;
+      g.lineWidth = line;
+      g.strokeRect(x - 1, y - 1, Math.max(2, width + 2), Math.max(2, height + 2));
+    }
   }
 
   boxAt(x, y) {

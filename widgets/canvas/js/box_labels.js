@@ -22,8 +22,7 @@ export function paintBoxLabels(g, c, view, found) {
     const size = tall > 30 ? bytesText(scene.bytesOf(boxes.storage[i])) : '';
     if (boxes.copied[i]) { // on a ground of its own, so that the hatch does not run through it
       g.fillStyle = c.kind[kind];
-      g.fillRect(left - 3, line - 7, g.measureText(text).width + 6, 14);
-      if (size) g.fillRect(left - 3, line + 6, g.measureText(size).width + 6, 14);
+      g.fillRect(left - 3, line - 7, Math.max(widthOf(g, text), widthOf(g, size)) + 6, size ? 27 : 14);
     }
     g.fillStyle = c.onKind[kind];
     g.fillText(text, left, line);

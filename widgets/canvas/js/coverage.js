@@ -1,22 +1,28 @@
 // A picture of boxes that do not overlap, made pixel by pixel: a pixel takes of each box's colour the share that the box
-// covers. So a hundred thousand boxes cost milliseconds, and those under a pixel still add up to what they are.
+// covers, so boxes under a pixel still add up to what they are. Each row is kept as differences from one pixel to the
+// next, so a box costs what it is high, however long it is, and a hundred thousand of them cost milliseconds.
 import { channels } from './theme.js';
 
-const FULL = 255;
-const SOFT = [0.125, 0.625, 0.375, 0.875]; // where numbers are rounded up, in turn, so that many small shares stay true
+// Red, green, blue and opacity, all multiplied by the share that is covered, lie in one float of 53 bits, 13 bits each.
+const FINE = 16; // steps of a level, of which a byte has 255
+const UNITS = 255 * FINE;
+const PART = 2 ** 13;
+const PAIR = 2 ** 26;
+const MASK = PART - 1;
 
 export class Coverage {
-  constructor() { Object.assign(this, { width: 0, height: 0, turn: 0 }); }
+  constructor() { Object.assign(this, { width: 0, height: 0 }); }
 
-  // Begin an empty picture of so many device pixels. `colours`: what the other calls name by position.
-  begin(width, height, colours) {
+  // Begin an empty picture of so many device pixels. `colours`: what `box` names by position; `depth`: how many rows
+  // there are to paint; all rows below are as the last of them.
+  begin(width, height, colours, depth = height) {
     if (width !== this.width || height !== this.height) {
-      Object.assign(this, { width, height });
+      Object.assign(this, { width, height, depth, stride: width + 2 });
       this.image = new ImageData(width, height);
       this.pixels = new Uint32Array(this.image.data.buffer);
-    } else this.pixels.fill(0);
+      this.changes = new Float64Array(this.stride * depth);
+    } else this.changes.fill(0);
     this.tables = colours.map(tableOf);
-    return this;
   }
 
   // Edges in device pixels; a colour may have an opacity.
@@ -24,84 +30,101 @@ export class Coverage {
     if (left < 0) left = 0;
     if (top < 0) top = 0;
     if (right > this.width) right = this.width;
-    if (bottom > this.height) bottom = this.height;
+    if (bottom > this.depth) bottom = this.depth;
     if (!(right > left && bottom > top)) return;
+    const { changes, stride } = this;
     const table = this.tables[colour];
-    const last = Math.ceil(bottom) - 1;
-    for (let row = top | 0; row <= last; row++) {
-      const upper = row > top ? row : top;
-      const lower = row + 1 < bottom ? row + 1 : bottom;
-      this.row(row * this.width, left, right, lower - upper, table);
-    }
-  }
-
-  // One row of a box, of which it covers a share.
-  row(at, left, right, share, table) {
     const first = left | 0;
     const last = Math.ceil(right) - 1;
-    if (first === last) { this.add(at + first, (right - left) * share, table); return; }
-    this.add(at + first, (first + 1 - left) * share, table);
-    this.add(at + last, (right - last) * share, table);
-    const { pixels } = this;
-    const from = at + first + 1;
-    const to = at + last;
-    if (share < 1) for (let i = from; i < to; i++) this.add(i, share, table);
-    else if (to - from > 12) pixels.fill(table[table.length - 1], from, to);
-    else for (let i = from; i < to; i++) pixels[i] = table[table.length - 1];
-  }
-
-  // Colours are multiplied by their share and lie in four bytes of one number. No sum can run over from one byte into
-  // the next: no colour adds more to a byte than to the opacity, and that is kept within its own byte.
-  add(i, share, table) {
-    const turn = this.turn = (this.turn + 1) & 3;
-    const { pixels } = this;
-    const was = pixels[i];
-    const room = FULL - (was >>> 24);
-    let level = (share * table.opacity + SOFT[turn]) | 0;
-    if (level > room) level = room;
-    pixels[i] = was + table[level * 4 + turn];
-  }
-
-  // Edges in whole pixels: what nothing covers yet takes this colour.
-  under(left, top, right, bottom, colour) {
-    const { pixels, width } = this;
-    const table = this.tables[colour];
-    const share = table.opacity / FULL;
-    for (let row = Math.max(0, top); row < Math.min(this.height, bottom); row++) {
-      for (let i = row * width + Math.max(0, left), end = row * width + Math.min(width, right); i < end; i++) {
-        const was = pixels[i];
-        const room = FULL - (was >>> 24);
-        if (room) pixels[i] = was + table[((room * share) | 0) * 4];
-      }
+    const begin = first === last ? right - left : first + 1 - left;
+    const end = right - last;
+    const lowest = Math.ceil(bottom) - 1;
+    for (let row = top | 0, at = row * stride; row <= lowest; row++, at += stride) {
+      const share = ((row + 1 < bottom ? row + 1 : bottom) - (row > top ? row : top)) * UNITS + 0.5;
+      const a = table[(share * begin) | 0];
+      changes[at + first] += a;
+      if (first === last) { changes[at + first + 1] -= a; continue; }
+      const b = table[share | 0];
+      const c = table[(share * end) | 0];
+      changes[at + first + 1] += b - a;
+      changes[at + last] += c - b;
+      changes[at + last + 1] -= c;
     }
   }
 
-  // All rows are as the first one.
-  repeatRow() {
-    const { pixels, width } = this;
-    for (let at = width; at < pixels.length; at += width) pixels.copyWithin(at, 0, width);
+  // Make the picture, on an opaque ground that has lines. `columns`, `rows`: pixels where lines begin that are
+  // `thick` pixels wide; `lines`, `ground`: their colours.
+  finish({ columns, rows, thick, lines, ground }) {
+    const plain = groundOf(ground);
+    const lined = groundOf(ground, lines);
+    const stops = [0];
+    for (const x of columns) if (x >= 0 && x < this.width) stops.push(x, Math.min(this.width, x + thick));
+    stops.push(this.width);
+    const isLine = new Uint8Array(this.height);
+    for (const y of rows) if (y >= 0) isLine.fill(1, y, y + thick);
+    for (let row = 0; row < this.depth; row++) this.finishRow(row, stops, isLine[row] ? lined : plain, lined);
+    const { pixels, width, depth } = this;
+    for (let at = depth * width; at < pixels.length; at += width) pixels.copyWithin(at, (depth - 1) * width, depth * width);
+  }
+
+  // Between every second pair of stops there is a line.
+  finishRow(row, stops, plain, lined) {
+    const { changes, pixels, width, stride } = this;
+    const shift = row * (stride - width);
+    let sum = 0;
+    let i = row * width;
+    for (let stop = 1; stop < stops.length; stop++) {
+      const ground = stop & 1 ? plain : lined;
+      const end = row * width + stops[stop];
+      let pixel = mixed(sum, ground);
+      for (; i < end; i++) {
+        const change = changes[i + shift];
+        if (change !== 0) { sum += change; pixel = mixed(sum, ground); }
+        pixels[i] = pixel;
+      }
+    }
   }
 
   put(g, left, top) { g.putImageData(this.image, left, top); }
 }
 
+// A sum of shares of colours on a ground, as a pixel.
+function mixed(sum, ground) {
+  const upper = Math.floor(sum / PAIR);
+  const lower = sum - upper * PAIR;
+  const opacity = level(upper >> 13, 255);
+  return ground[255 - opacity] + (level(upper & MASK, opacity) * 65536 + level((lower >> 13) & MASK, opacity) * 256
+    + level(lower & MASK, opacity));
+}
+
+// No colour is more than its opacity, so the sum with the ground stays within a byte.
+function level(units, most) {
+  const whole = (units + FINE / 2) >> 4;
+  return whole < most ? whole : most;
+}
+
+// What an opaque ground, with a transparent colour upon it, gives to a pixel by how much of it is not covered.
+function groundOf(ground, upon = 'transparent') {
+  const below = channels(ground);
+  const above = channels(upon);
+  const [red, green, blue] = [0, 1, 2].map(k => below[k] + (above[k] - below[k]) * above[3]);
+  return Uint32Array.from({ length: 256 }, (_, room) => {
+    const part = colour => Math.floor(colour * room / 255);
+    return 255 * 2 ** 24 + part(blue) * 65536 + part(green) * 256 + part(red);
+  });
+}
+
 const tables = new Map();
 
-// What each level of coverage, up to the colour's opacity, adds to a pixel: four numbers that differ in how they are
-// rounded, and last of all the whole colour.
+// What each step of coverage adds to the sum of a pixel.
 function tableOf(colour) {
   if (!tables.has(colour)) {
     const [red, green, blue, opacity] = channels(colour);
-    const most = Math.round(opacity * FULL);
-    const table = new Uint32Array((most + 1) * 4);
-    for (let level = 0; level <= most; level++) {
-      SOFT.forEach((soft, turn) => {
-        const [r, g, b] = [red, green, blue].map(part => Math.min(level, Math.floor(part * level / FULL + soft)));
-        table[level * 4 + turn] = ((level << 24) | (b << 16) | (g << 8) | r) >>> 0;
-      });
-    }
-    table.opacity = most;
-    tables.set(colour, table);
+    const part = (units, of) => Math.round(units * of / 255);
+    tables.set(colour, Float64Array.from({ length: UNITS + 1 }, (_, step) => {
+      const units = Math.round(step * opacity);
+      return part(units, red) + part(units, green) * PART + (part(units, blue) + units * PART) * PAIR;
+    }));
   }
   return tables.get(colour);
 }

@@ -85,6 +85,7 @@ export class MemoryMap extends Plot {
     g.textAlign = 'left';
     const taken = this.paintBudget(g, c);
     if (this.plan.stand_in) tag(g, c, fitText(g, NO_PLAN, area.right - area.left - 24), area.left + 6, TOP + 12, { ground: c.panel, ink: c.ink, align: 'left' });
+    if (!this.plan.stay_storage.length) this.write(g, c, 'this step holds no memory', (area.top + area.bottom) / 2);
     this.paintPeak(g, c, taken);
     this.minimap.paint(g, c);
     this.say(this.spoken());
@@ -93,11 +94,16 @@ export class MemoryMap extends Plot {
   paintNothing(g, c) {
     const { budget, graph } = this.store;
     const text = budget?.sentence || budget?.doing || (graph ? 'no plan yet' : '');
+    this.write(g, c, text, this.height / 2);
+    this.say(text);
+  }
+
+  // A line in the middle of an empty plot.
+  write(g, c, text, y) {
     g.fillStyle = c.third;
     g.textAlign = 'center';
-    g.fillText(fitText(g, text, this.width - 24), this.width / 2, this.height / 2);
+    g.fillText(fitText(g, text, this.width - 24), this.width / 2, y);
     g.textAlign = 'left';
-    this.say(text);
   }
 
   // A red line and what lies above it; returns the pixels that its tag takes, from the left and from the top.

@@ -11,7 +11,7 @@ export function memoryPanel(section, bench) {
   const { store } = bench;
   const [views, endViews] = choice(store, 'memoryView', VIEWS, 'What the map shows');
   const [units, endUnits] = choice(store, 'unit', UNITS, 'Unit of the time axis');
-  const legend = make('div', { class: 'legend medium-hide' });
+  const legend = make('div', { class: 'legend' });
   const list = () => {
     const present = new Set(store.graph?.storage_kind);
     const entry = kind => make('span', {}, make('i', { class: 'k', style: `background:${kindVariable(kind)}` }), KIND_SHORT[kind]);

@@ -11,7 +11,7 @@ const UNITS = [['time', 'Time'], ['op', 'Ops']];
 export function streamsPanel(section, bench) {
   const { root, store, axis } = bench;
   const note = make('span', { class: 'note' });
-  const legend = make('span', { class: 'legend medium-hide' });
+  const legend = make('span', { class: 'legend' });
   const title = make('div', { class: 'sw-title' }, make('h3', { text: 'Streams' }), note, make('span', { class: 'grow' }), legend);
   const endings = [];
   if (root.dataset.panels === 'one') { // elsewhere the memory map has this choice

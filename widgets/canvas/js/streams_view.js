@@ -79,7 +79,7 @@ export class StreamsView extends Plot {
     g.fillText(below, area.left - 6, middle + 7);
     g.textAlign = 'left';
     const [full, faint] = which === COMPUTE ? [c.phase, c.phaseFaint] : [c.kind, c.kindFaint];
-    const colours = [...full, ...faint, c.grid, c.sunken];
+    const colours = [...full, ...faint];
     const surface = surfaceOn(g, { coverage: this.coverage[which], density, area, colours, flat: true });
     const spans = lanes.list[which];
     const perPlace = axis.scale * surface.scale;
@@ -92,7 +92,7 @@ export class StreamsView extends Plot {
       const seam = right - left > 6 * surface.scale ? SEAM * surface.scale : 0;
       surface.boxes.box(left, 0, right - seam, surface.height, spans.shade[i] + (lit(spans.id[i]) ? 0 : full.length));
     }
-    surface.finish({ columns: axis.marks().map(([x]) => x), grid: colours.length - 2, ground: colours.length - 1 });
+    surface.finish({ columns: axis.marks().map(([x]) => x), lines: c.grid, ground: c.sunken });
   }
 
   // Whether an op or a storage of a lane is not faded.
@@ -110,26 +110,30 @@ export class StreamsView extends Plot {
     const { stalls } = this.lanes;
     const { top, bottom } = this.area(COMPUTE);
     const [first, end] = inView(stalls, this.axis.from, this.axis.to);
+    let painted = -1; // up to where there are marks already
     for (let i = first; i < end; i++) {
       const [x, width] = this.extent(stalls, i);
+      if (x + width < painted) continue;
       g.fillStyle = c.limit;
       g.fillRect(x, top - 3, Math.max(0.8, width), 2.5);
+      painted = x + Math.max(0.8, width);
       if (width <= 2.5) continue;
       g.fillStyle = c.limitSoft;
       g.fillRect(x, top, width, bottom - top);
       g.fillStyle = c.hatch(1.2, c.limit, 6);
       g.fillRect(x, top, width, bottom - top);
-      if (width > 74) this.paintStallLabel(g, c, i, x, width);
+      if (width > NAMED) this.paintStallLabel(g, c, i, x, width);
     }
   }
 
   paintStallLabel(g, c, i, x, width) {
     const { stalls } = this.lanes;
     const { left, right, top, bottom } = this.area(COMPUTE);
-    const text = 'stall ' + secondsText(stalls.stop[i] - stalls.start[i]);
-    const wide = g.measureText(text).width + 8;
     const [from, to] = [Math.max(x, left), Math.min(x + width, right)];
-    if (to - from < wide + 8) return;
+    const seconds = secondsText(stalls.stop[i] - stalls.start[i]);
+    const text = ['stall ' + seconds, seconds].find(each => g.measureText(each).width + 14 < to - from);
+    if (!text) return;
+    const wide = g.measureText(text).width + 8;
     const middle = (top + bottom) / 2;
     g.fillStyle = c.panel;
     g.fillRect((from + to - wide) / 2, middle - 8, wide, 16);
@@ -154,7 +158,7 @@ export class StreamsView extends Plot {
       const lines = which === COMPUTE ? [plan.scene.shortTarget(spans.id[i]), plan.scene.opName(spans.id[i])]
         : [plan.scene.storageName(spans.id[i])];
       const texts = lines.map(line => ending(g, line, room)).filter(Boolean).slice(0, tall > 28 ? 2 : 1);
-      g.fillStyle = which === COMPUTE ? c.panel : c.onKind[spans.shade[i]];
+      g.fillStyle = (which === COMPUTE ? c.onPhase : c.onKind)[spans.shade[i]];
       texts.forEach((text, k) => g.fillText(text, at, (top + bottom) / 2 + (k - (texts.length - 1) / 2) * 13));
     }
   }

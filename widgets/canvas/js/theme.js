@@ -30,6 +30,7 @@ function read(root) {
   c.kindFaint = c.kind.map(colour => faint(colour));
   c.onKind = KINDS.map(kind => value('on-' + kind.replace('_', '-')));
   c.phase = PHASES.map(phase => value('phase-' + phase));
+  c.onPhase = c.phase.map(colour => readable(colour, [c.ink, c.panel]));
   c.phaseFaint = c.phase.map(colour => faint(colour));
   const [low, high] = [channels(c.rampLow), channels(c.rampHigh)];
   c.ramp = Array.from({ length: RAMP }, (_, i) =>
@@ -57,6 +58,21 @@ const FAINT = 0.2; // what is left of everything that is not selected
 function faint(colour) {
   const [red, green, blue] = channels(colour);
   return `rgba(${red}, ${green}, ${blue}, ${FAINT})`;
+}
+
+// The one of some colours that differs most from a ground, as contrast is measured in WCAG 2.
+function readable(ground, colours) {
+  const contrast = colour => {
+    const [dark, light] = [luminance(ground), luminance(colour)].sort((a, b) => a - b);
+    return (light + 0.05) / (dark + 0.05);
+  };
+  return colours.reduce((best, colour) => (contrast(colour) > contrast(best) ? colour : best));
+}
+
+function luminance(colour) {
+  const linear = part => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  const [red, green, blue] = channels(colour).map(part => linear(part / 255));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
 function hatch(width, colour, size) {

@@ -103,7 +103,8 @@ export class TimeAxis {
       g.fillStyle = c.grid;
       g.fillRect(x, top, 1, bottom - top);
       g.fillStyle = c.third;
-      g.fillText(text, Math.max(this.gutter + 12, Math.min(this.width - this.right - 12, x)), bottom + 9);
+      const half = g.measureText(text).width / 2;
+      g.fillText(text, Math.max(this.gutter + half - 12, Math.min(this.width - 2 - half, x)), bottom + 9);
     }
     g.textAlign = 'left';
   }
