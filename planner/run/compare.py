@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from planner.capture.step import Step
+from planner.run.sole import sole
 
 
 def same_bits(a: Tensor, b: Tensor) -> bool:
@@ -67,15 +68,16 @@ class Twin:
             state: of the run.
             batch: what the step was made with; the step's own if None.
         """
-        lent = torch.get_rng_state()
-        torch.set_rng_state(before)
-        try:
-            start = time.perf_counter()
-            loss = self._step.eager(batch)
-            seconds = time.perf_counter() - start
-            drawn = torch.get_rng_state()
-        finally:
-            torch.set_rng_state(lent)
+        with sole():
+            lent = torch.get_rng_state()
+            torch.set_rng_state(before)
+            try:
+                start = time.perf_counter()
+                loss = self._step.eager(batch)
+                seconds = time.perf_counter() - start
+                drawn = torch.get_rng_state()
+            finally:
+                torch.set_rng_state(lent)
         pairs = [("loss", outputs[0].reshape(loss.shape), loss), ("random numbers", after, drawn)]
         theirs = self._step.state()
         pairs += [(key, ours, theirs[key]) for key, ours in state.items()]

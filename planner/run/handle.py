@@ -119,17 +119,14 @@ class Run:
             if result is None or not result.step_seconds:
                 raise
             raise Stopped(result, runner.asked.steps) from stop
-        if runner.error is not None:
-            raise runner.error
+        if runner.failure is not None:
+            raise runner.failure
         result = runner.result()
-        if result is None or (not result.step_seconds and (runner.asked.steps or runner.state != "done")):
-            cancelled = runner.state == "cancelled"
-            raise StowageError(
-                "the run was cancelled before its first step was made; run again"
-                if cancelled
-                else f"no step is finished after {seconds} seconds; wait longer, or look at progress"
-            )
-        return result
+        if result is not None and (result.step_seconds or runner.ready):
+            return result
+        if runner.stop.asked:
+            raise StowageError("the run was cancelled before it had made a step; run again")
+        raise StowageError(f"no step is finished after {seconds} seconds; wait longer, or look at progress")
 
     def cancel(self) -> None:
         """Stop after the step that is being made, or in the middle of a long one; finished steps stay.
@@ -155,4 +152,6 @@ class Run:
                 cancelled before.
         """
         self.wait()
+        if self._runner.stop.asked:
+            raise StowageError("this run was cancelled; begin another one with planner.run")
         yield from self._runner.loop(batches)

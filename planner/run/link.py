@@ -13,6 +13,7 @@ from planner.machine.types import Link
 _CHUNK_SECONDS = 5e-4  # a chunk is what the link carries in this time: how soon a copy notices the other direction
 _LEAST_CHUNK = 1 << 16
 _MOST_CHUNK = 1 << 22
+_LONGEST_SLEEP = 0.1
 
 
 class PacedLink:
@@ -43,11 +44,10 @@ class PacedLink:
         shared = min(link.bandwidth, link.duplex_bandwidth / 2)
         due = time.perf_counter() + link.latency
         for start in range(0, len(source), chunk):
-            if self._closed():
-                return
             part = slice(start, min(start + chunk, len(source)))
             np.copyto(target[part], source[part])
             due += (part.stop - part.start) / (shared if self._busy[other] else link.bandwidth)
-            early = due - time.perf_counter()
-            if early > 0:
-                time.sleep(early)
+            while (early := due - time.perf_counter()) > 0 and not self._closed():
+                time.sleep(min(early, _LONGEST_SLEEP))
+            if self._closed():
+                return

@@ -13,6 +13,7 @@ from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.machine.types import Link
 from planner.memory import SwapPlan, validate
+from planner.run.sole import sole
 from planner.run.stopping import Stop
 
 #: A run is not kept waiting for a better plan for longer than this.
@@ -63,14 +64,15 @@ def prepare(asked: Asked, stop: Stop, report: Progress) -> tuple[Graph, SwapPlan
         report(share, doing)
 
     heed(0.0, "capturing the step")
-    graph = capture(asked.step, progress=heed)
-    plan = _planned(graph, asked, heed) if asked.plan is None else asked.plan
+    with sole(stop.between_steps):
+        graph = capture(asked.step, progress=heed)
+    plan = _planned(graph, asked, stop, heed) if asked.plan is None else asked.plan
     stop.between_steps()
     _refuse_invalid(plan, graph, asked.step.change)
     return graph, plan
 
 
-def _planned(graph: Graph, asked: Asked, report: Progress) -> SwapPlan:
+def _planned(graph: Graph, asked: Asked, stop: Stop, report: Progress) -> SwapPlan:
     """A plan for this CPU, with op times and temporary memory as they are measured here."""
     from planner.machine import machine, timed
     from planner.swap import search_swaps
@@ -79,7 +81,8 @@ def _planned(graph: Graph, asked: Asked, report: Progress) -> SwapPlan:
     if asked.link is not None:
         here = replace(here, host_link=asked.link)
     report(0.0, "measuring ops")
-    ready = timed(graph, here, progress=report, remeasure=asked.remeasure)
+    with sole(stop.between_steps):
+        ready = timed(graph, here, progress=report, remeasure=asked.remeasure)
     report(0.0, "planning")
     budget = "100%" if asked.budget is None else asked.budget
     search = search_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS)

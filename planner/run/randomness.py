@@ -19,6 +19,7 @@ from planner.capture import torch_private as private
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory.plan import SwapPlan
+from planner.run.sole import give, take
 
 #: Kernels that take as many numbers whatever the values they are given; a Poisson draw, for one, does not.
 _EVEN = frozenset({
@@ -53,6 +54,7 @@ class Lender:
 
     def lend(self) -> None:
         """From now on the default one gives the other's numbers."""
+        take()
         self._before = self._default.get_state()
         self._default.set_state(self._generator.get_state())
 
@@ -62,6 +64,7 @@ class Lender:
             self._generator.set_state(self._default.get_state())
             self._default.set_state(self._before)
             self._before = None
+            give()
 
 
 class Pins:

@@ -20,6 +20,7 @@ from planner.run.monitor import Monitor
 from planner.run.preparing import Asked, prepare
 from planner.run.result import Done, RunResult
 from planner.run.session import session
+from planner.run.sole import sole
 from planner.run.stopping import PATIENCE, Cancelled, Stop
 from planner.run.surroundings import Surroundings
 
@@ -43,18 +44,20 @@ class Runner:
         self.graph: Graph | None = None
         self.plan: SwapPlan | None = None
         self.state: Literal["running", "cancelled", "done", "failed"] = "running"
-        self.error: BaseException | None = None
+        self.error: BaseException | None = None  # of whatever came last
+        self.failure: BaseException | None = None  # of the run's own steps
+        self.ready = False
         self.doing, self.share = "starting", 0.0
         self.steps: int | None = asked.steps
         self._began = perf_counter()
         self._over: float | None = None
         self.monitor = Monitor(self._began)
-        self._claim = Claim(asked.step, self.stop)
-        self._before = self._claim.make()
         self._surroundings = Surroundings()
         self._thread = Thread(target=self._run, name="stowage run", daemon=True)
         self._generator = torch.Generator()
         self._generator.set_state(torch.get_rng_state())
+        self._claim = Claim(asked.step, self.stop)
+        self._before = self._claim.make()
 
     @property
     def seconds(self) -> float:
@@ -64,7 +67,11 @@ class Runner:
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._claim.end()
+            raise StowageError("this program may begin no more threads; end some, or wait for other runs") from error
 
     def await_end(self, seconds: float | None) -> None:
         """Return when the thread has ended, or that many seconds are over."""
@@ -105,9 +112,12 @@ class Runner:
                     if self.stop.asked:
                         break
                     leaves = matcher.leaves(batch)
-                    self._generator.set_state(torch.get_rng_state())
-                    running.step(leaves, batch)
-                    torch.set_rng_state(self._generator.get_state())
+                    with sole(self.stop.between_steps):
+                        self._generator.set_state(torch.get_rng_state())
+                    with self._surroundings.entered():
+                        running.step(leaves, batch)
+                    with sole():
+                        torch.set_rng_state(self._generator.get_state())
                     self._tell_steps()
                     yield self.done.losses[-1]
             self._end("cancelled" if self.stop.asked else "done")
@@ -118,6 +128,7 @@ class Runner:
             self._end("cancelled")
         except BaseException as error:
             self.error = error
+            _let_go(error)
             self._end("failed")
             raise
         finally:
@@ -150,17 +161,19 @@ class Runner:
         try:
             for claim in self._before:
                 claim.ended.wait()
-                self._generator.set_state(torch.get_rng_state())
+                with sole(self.stop.between_steps):
+                    self._generator.set_state(torch.get_rng_state())
             with self._surroundings.entered():
                 self.graph, self.plan = self._prepared()
                 if self.asked.steps:
                     self._make_steps(self.graph, self.plan)
-            self._tell(1.0, "done")
+                self._tell(1.0, "done")
+            self.ready = True
             state: Literal["cancelled", "done", "failed"] = "done"
         except Cancelled:
             state = "cancelled"
         except BaseException as error:
-            self.error = error
+            self.error = self.failure = error
             _let_go(error)
             state = "failed"
         self._before = []
@@ -183,12 +196,17 @@ class Runner:
                     self.stop.between_steps()
                     running.step(leaves)
         finally:
-            if torch.equal(torch.get_rng_state(), begun):  # else somebody has drawn or seeded, and goes on from there
-                torch.set_rng_state(self._generator.get_state())
+            with sole():
+                if torch.equal(
+                    torch.get_rng_state(), begun
+                ):  # else somebody has drawn or seeded, and goes on from there
+                    torch.set_rng_state(self._generator.get_state())
 
 
 def _let_go(error: BaseException | None) -> None:
     """Keep what an error says and not the memory that its frames hold."""
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__

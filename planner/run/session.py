@@ -17,6 +17,7 @@ from planner.run.kept import Kept
 from planner.run.monitor import Monitor
 from planner.run.preparing import Asked
 from planner.run.result import Done
+from planner.run.sole import sole
 
 
 class Session:
@@ -73,7 +74,8 @@ def session(
     Raises:
         StowageError: the plan does not fit on the device.
     """
-    kept = Kept(asked.step, generator)
+    with sole(impatient):
+        kept = Kept(asked.step, generator)  # which makes the live model
     try:
         with ExitStack() as stack:
             device = CpuDevice(plan.peak_bytes, plan.host_bytes, asked.link, impatient)
