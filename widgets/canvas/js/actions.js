@@ -31,7 +31,9 @@ export function goToSelection({ store, axis }) {
   let to = 0;
   const cover = (a, b) => { from = Math.min(from, a); to = Math.max(to, b); };
   if (focus.type !== 'op') {
-    for (const storage of focus.storages) for (const stay of plan.stays(storage)) cover(plan.stay_start[stay], plan.stay_stop[stay]);
+    for (const storage of focus.storages) {
+      for (const stay of plan.stays(storage)) cover(plan.stay_start[stay], plan.stay_stop[stay]);
+    }
   }
   if (from >= to) for (const op of focus.ops) cover(plan.startOf(op), plan.stopOf(op));
   if (from >= to) return;

@@ -8,14 +8,20 @@ const METRICS = [['memory', 'by memory'], ['time', 'by time'], ['kind', 'by kind
 export function graphPanel(section, { store }) {
   const modes = make('div', { class: 'seg', role: 'group', 'aria-label': 'Show' });
   for (const [mode, label] of MODES) {
-    modes.append(make('button', { type: 'button', 'data-mode': mode, text: label, click: () => store.set({ graphMode: mode }) }));
+    const choose = () => store.set({ graphMode: mode });
+    modes.append(make('button', { type: 'button', 'data-mode': mode, text: label, click: choose }));
   }
-  const field = make('input', { type: 'search', class: 'find', placeholder: 'Search  /', 'aria-label': 'Search modules and ops', spellcheck: 'false', autocomplete: 'off' });
+  const field = make('input', {
+    type: 'search', class: 'find', placeholder: 'Search  /', 'aria-label': 'Search modules and ops',
+    spellcheck: 'false', autocomplete: 'off',
+  });
   const count = make('span', { class: 'note found', 'aria-hidden': 'true' });
   const spoken = make('span', { class: 'sr', role: 'status' });
-  const metric = make('select', { 'aria-label': 'Colour by' }, ...METRICS.map(([value, label]) => make('option', { value, text: label })));
+  const metric = make('select', { 'aria-label': 'Colour by' });
+  for (const [value, label] of METRICS) metric.append(make('option', { value, text: label }));
   const host = make('div');
-  section.append(make('div', { class: 'sw-title' }, make('h3', { text: 'Graph' }), modes, field, count, spoken, metric), host);
+  const title = make('div', { class: 'sw-title' }, make('h3', { text: 'Graph' }), modes, field, count, spoken, metric);
+  section.append(title, host);
   const plot = new GraphPlot(host, store);
 
   field.addEventListener('input', () => store.set({ query: field.value }));
@@ -32,7 +38,8 @@ export function graphPanel(section, { store }) {
 
   const showFound = () => {
     say(count, plot.search?.short || '');
-    say(spoken, plot.search?.any ? `${plot.search.words}${plot.search.places.length ? ': ' + plot.view.foundName() : ''}` : '');
+    const where = plot.search?.places.length ? ': ' + plot.view.foundName() : '';
+    say(spoken, plot.search?.any ? plot.search.words + where : '');
   };
   const showState = () => {
     for (const button of modes.children) button.setAttribute('aria-pressed', button.dataset.mode === store.graphMode);

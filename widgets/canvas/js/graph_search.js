@@ -21,7 +21,8 @@ export class GraphSearch {
     this.runs = new Uint8Array(scene.modules); // modules that run an op which is found
     this.places = [];
     this.opList = [];
-    this.at = -1;
+    // boxes gone through: the module of each, the place of the present one, their keys, and where to look on
+    Object.assign(this, { trail: [], at: -1, seen: new Set(), next: 0, opAt: -1 });
     if (!words) return;
     const targets = this.targets.map(target => target.includes(words));
     this.names.forEach((name, module) => { if (name.includes(words)) this.modules[module] = 1; });
@@ -56,8 +57,9 @@ export class GraphSearch {
     return !this.any ? '' : found ? `${countText(found)} found` : 'none';
   }
   get words() {
-    const found = [this.moduleCount && plural(this.moduleCount, 'module'), this.opList.length && plural(this.opList.length, 'op')];
-    return this.any ? `${found.filter(Boolean).join(', ') || 'nothing'} found` : '';
+    const found = [[this.moduleCount, 'module'], [this.opList.length, 'op']].filter(([count]) => count);
+    const list = found.map(([count, noun]) => plural(count, noun)).join(', ');
+    return this.any ? `${list || 'nothing'} found` : '';
   }
   get moduleCount() { return this.modules.reduce((n, hit) => n + hit, 0); }
   get total() { return this.moduleCount + this.opList.length; }

@@ -1,9 +1,9 @@
-// Who holds the memory at one moment: storages put together by the part of the model that owns them and by what they are
-// for. Every byte that is present is in exactly one group.
+// Who holds the memory at one moment: storages put together by the part of the model that owns them and by what they
+// are for. Every byte that is present is in exactly one group.
 const MOST_PARTS = 10;
 
-// By module, the part of the model that it is counted with: the root's children; the largest is taken apart as long as it
-// holds more than half and what it consists of differs and is little. A list of equal layers says more than each of them.
+// By module, the part of the model that it is counted with: the root's children; the largest is taken apart as long as
+// it holds more than half and what it consists of differs and is little. A list of equal layers says more as one.
 export function stagesOf(scene, present) {
   const weight = new Float64Array(scene.modules);
   for (let storage = 0; storage < scene.storages; storage++) weight[scene.storage_module[storage]] += present[storage];

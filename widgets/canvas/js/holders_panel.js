@@ -20,7 +20,12 @@ export function holdersPanel(section, { store }) {
   const show = () => {
     frame = 0;
     const { graph, plan } = store;
-    if (!graph || !plan) { list.replaceChildren(); rows = []; say(when, graph ? 'no plan yet' : ''); say(whose, ''); return; }
+    if (!graph || !plan) {
+      list.replaceChildren();
+      say(when, graph ? 'no plan yet' : '');
+      say(whose, '');
+      return;
+    }
     stages ||= stagesAtPeak(graph, plan);
     const pointing = store.cursor !== null && !list.matches(':hover, :focus-within');
     const seconds = pointing ? store.cursor : plan.peak.seconds;
@@ -29,7 +34,8 @@ export function holdersPanel(section, { store }) {
     say(title, pointing ? 'Who holds memory' : 'Who holds the peak');
     say(when, `${bytesText(bytes)} at ${secondsText(seconds)}`);
     say(whose, pointing || plan.stand_in || !plan.moved ? '' : ', with this plan');
-    const lines = section.clientHeight && Math.floor((section.clientHeight - list.offsetTop + section.offsetTop - 4) / LINE);
+    const room = section.getBoundingClientRect().bottom - list.getBoundingClientRect().top - 4;
+    const lines = Math.floor(room / LINE);
     const shown = groups.slice(0, groups.length <= lines ? lines : Math.max(1, Math.min(SHOWN, lines - 1)));
     while (rows.length < shown.length) rows.push(rowElement());
     shown.forEach((group, k) => fillRow(rows[k], group, groups[0].bytes, graph, store));
@@ -37,8 +43,10 @@ export function holdersPanel(section, { store }) {
     say(rest.firstChild, plural(others.length, 'smaller group'));
     say(rest.lastChild, bytesText(others.reduce((sum, group) => sum + group.bytes, 0)));
     const wanted = [...rows.slice(0, shown.length).map(row => row.item), ...(others.length ? [rest] : [])];
-    if (wanted.length !== list.children.length || wanted.some((item, k) => item !== list.children[k])) list.replaceChildren(...wanted);
-    if (!rows.some((row, k) => k < shown.length && row.button.tabIndex === 0) && rows.length) rows[0].button.tabIndex = 0;
+    const same = wanted.length === list.children.length && wanted.every((item, k) => item === list.children[k]);
+    if (!same) list.replaceChildren(...wanted);
+    const stop = rows.slice(0, shown.length).some(({ button }) => button.tabIndex === 0);
+    if (!stop && shown.length) rows[0].button.tabIndex = 0;
   };
   const ask = () => { frame ||= requestAnimationFrame(show); };
 
@@ -69,8 +77,10 @@ export function holdersPanel(section, { store }) {
     ask();
   };
   const stop = store.on(['graph', 'plan', 'cursor', 'selection'], changed);
+  const observer = new ResizeObserver(ask);
+  observer.observe(section);
   show();
-  return () => { stop(); cancelAnimationFrame(frame); };
+  return () => { stop(); observer.disconnect(); cancelAnimationFrame(frame); };
 }
 
 // The parts of the model are the same wherever the cursor is: those that tell most of the peak.
@@ -84,15 +94,17 @@ function stagesAtPeak(graph, plan) {
 }
 
 const nameOf = ({ stage }, graph) => (stage ? graph.path(stage) : 'the model');
-const kindText = ({ kind, storages }) => (storages.length > 1 ? `${KIND_PLURALS[kind]}, ${countText(storages.length)}` : KIND_LABELS[kind].toLowerCase());
+const kindOf = ({ kind, storages }) => (storages.length > 1 ? KIND_PLURALS[kind] : KIND_LABELS[kind].toLowerCase());
+const countOf = ({ storages }) => (storages.length > 1 ? `, ${countText(storages.length)}` : '');
 
 function target(group, graph) {
-  const label = `${nameOf(group, graph)}, ${group.storages.length > 1 ? KIND_PLURALS[group.kind] : KIND_LABELS[group.kind].toLowerCase()}`;
+  const label = `${nameOf(group, graph)}, ${kindOf(group)}`;
   return { type: 'group', id: group.id, label, storages: group.storages };
 }
 
 function rowElement() {
-  const [swatch, name, kind, bar, value] = [make('i', { class: 'k' }), make('span'), make('em'), make('span', { class: 'bar' }), make('span', { class: 'v' })];
+  const [swatch, name, kind] = [make('i', { class: 'k' }), make('span'), make('em')];
+  const [bar, value] = [make('span', { class: 'bar' }), make('span', { class: 'v' })];
   const label = make('span', { class: 'n' }, name, ' ', kind);
   const button = make('button', { type: 'button', tabindex: '-1' }, swatch, label, bar, value);
   return { item: make('li', {}, button), button, swatch, name, kind, bar, value };
@@ -100,7 +112,7 @@ function rowElement() {
 
 function fillRow(row, group, most, graph, store) {
   say(row.name, nameOf(group, graph));
-  say(row.kind, kindText(group));
+  say(row.kind, kindOf(group) + countOf(group));
   say(row.value, bytesText(group.bytes));
   const colour = kindVariable(group.kind);
   row.swatch.style.background = row.bar.style.background = colour;

@@ -12,7 +12,9 @@ const SMALL = '11px ';
 export function amount(metric, measure, part) {
   const { total } = measure;
   const { bytes, seconds, kinds } = measure.of(part);
-  if (metric === 'time') return { text: seconds ? secondsText(seconds) : '–', share: seconds / (total.seconds || 1), kinds: null };
+  if (metric === 'time') {
+    return { text: seconds ? secondsText(seconds) : '–', share: seconds / (total.seconds || 1), kinds: null };
+  }
   const shares = metric === 'kind' ? kinds.map(each => each / (total.bytes || 1)) : null;
   return { text: bytes ? bytesText(bytes) : '–', share: bytes / (total.bytes || 1), kinds: shares };
 }

@@ -20,7 +20,7 @@ export function runsOf(scene, modules) {
 }
 
 // The parts of a run as one.
-export function folded(scene, run) {
+export function folded(run) {
   const [first, last] = [run[0], run.at(-1)];
   return {
     ...first, key: 'f' + first.modules[0], modules: run.flatMap(part => part.modules), count: run.length,
@@ -29,8 +29,12 @@ export function folded(scene, run) {
 }
 
 // The ops that a part stands for, and the storages that belong to it.
-export const opsOf = (scene, part) => part.ops || part.modules.flatMap(module => [...scene.moduleOps(module)]);
-export const storagesOf = (scene, part) => part.storages || part.modules.flatMap(module => [...scene.moduleStorages(module)]);
+export function opsOf(scene, { ops, modules }) {
+  return ops || modules.flatMap(module => [...scene.moduleOps(module)]);
+}
+export function storagesOf(scene, { storages, modules }) {
+  return storages || modules.flatMap(module => [...scene.moduleStorages(module)]);
+}
 
 // `aten.add_.Tensor` as `add`.
 export function shortTarget(target) {
@@ -43,7 +47,8 @@ function batch(scene) {
   const storages = [...scene.ownStorages.of(0)].filter(storage => scene.kindOf(storage) === INPUT);
   if (!storages.length) return [];
   const kind = storages.length === 1 ? 'Input' : `${storages.length} inputs`;
-  return [[{ key: 'batch', modules: [], count: 1, own: true, ops: [], storages, label: 'batch', path: 'batch', kind, alike: -1 }]];
+  const names = { key: 'batch', label: 'batch', path: 'batch', kind };
+  return [[{ ...names, modules: [], count: 1, own: true, ops: [], storages, alike: -1 }]];
 }
 
 // Of one module: `{child, call, calls, ops, storages}` in order; child -1 for ops of its own. Ops and storages are null
@@ -119,12 +124,13 @@ const isPlain = (scene, module) => !scene.children(module).length
 function joined(scene, { child, call, ops }, places) {
   const own = child < 0;
   const lists = name => (ops ? places.flatMap(place => place[name] || []) : null);
-  const part = { count: 1, own, modules: own ? [] : places.map(place => place.child), ops: lists('ops'), storages: lists('storages') };
-  if (own) return Object.assign(part, { key: `o${ops[0] ?? 's' + part.storages[0]}`, alike: -1, kind: '', ...ownName(scene, part) });
-  return Object.assign(part, {
-    key: `m${child}${call > 0 ? '.' + call : ''}`, alike: call >= 0 ? -1 : scene.module_alike[child],
+  const modules = own ? [] : places.map(place => place.child);
+  const part = { count: 1, own, modules, ops: lists('ops'), storages: lists('storages'), alike: -1, kind: '' };
+  if (own) return { ...part, key: `o${ops[0] ?? 's' + part.storages[0]}`, ...ownName(scene, part) };
+  return {
+    ...part, key: `m${child}${call > 0 ? '.' + call : ''}`, alike: call >= 0 ? -1 : scene.module_alike[child],
     label: scene.module_labels[child], path: scene.path(child), kind: scene.module_kinds[child],
-  });
+  };
 }
 
 // Ops of a module itself are called what they compute; those at the end of the forward pass are the loss.

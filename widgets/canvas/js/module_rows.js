@@ -1,4 +1,4 @@
-// The boxes of the module graph from top to bottom: which modules are open, which folds are unfolded, where each box is.
+// The boxes of the module graph from top to bottom: which modules are open, which folds unfolded, where each box is.
 import { folded, opsOf, runsOf, storagesOf } from './module_parts.js';
 
 export const ROW = 24;
@@ -17,8 +17,8 @@ export class ModuleRows {
   // The runs of parts of what is opened, made once.
   runsIn(key, modules) {
     if (!this.runs.has(key)) {
-      const parts = runsOf(this.scene, modules).map(run => ({ run, fold: run.length > 1 ? folded(this.scene, run) : null }));
-      this.runs.set(key, parts);
+      const withFold = run => ({ run, fold: run.length > 1 ? folded(run) : null });
+      this.runs.set(key, runsOf(this.scene, modules).map(withFold));
     }
     return this.runs.get(key);
   }
@@ -39,7 +39,8 @@ export class ModuleRows {
     const lay = (runs, depth, above) => {
       const level = this.shown(runs);
       level.forEach(({ part, foldKey, first }, k) => {
-        const row = { part, foldKey, first, depth, above, y, canOpen: this.canOpen(part), place: k + 1, places: level.length };
+        const row = { part, foldKey, first, depth, above, y, place: k + 1, places: level.length };
+        row.canOpen = this.canOpen(part);
         row.open = row.canOpen && this.open.has(part.key);
         row.last = k === level.length - 1;
         const here = rows.push(row) - 1;
@@ -96,7 +97,10 @@ export class ModuleRows {
   at(y) {
     let low = 0;
     let high = this.rows.length;
-    while (low < high) { const middle = (low + high) >> 1; if (this.rows[middle].y <= y) low = middle + 1; else high = middle; }
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.rows[middle].y <= y) low = middle + 1; else high = middle;
+    }
     return low && y < this.rows[low - 1].y + ROW ? low - 1 : -1;
   }
 
@@ -131,13 +135,14 @@ export class ModuleRows {
   openLargest(measure) {
     let runs = this.top();
     let around = measure.total.bytes;
+    const [bytes, ops] = [part => measure.of(part).bytes, part => measure.of(part).ops];
     for (let [level, told] = [0, 0]; level < DEEPEST && told < TOLD; level++) {
       const parts = this.shown(runs).map(({ part }) => part).filter(part => this.canOpen(part));
-      const largest = parts.sort((a, b) => measure.of(b).bytes - measure.of(a).bytes || measure.of(b).ops - measure.of(a).ops)[0];
+      const largest = parts.sort((a, b) => bytes(b) - bytes(a) || ops(b) - ops(a))[0];
       if (!largest) break;
       this.open.add(largest.key);
-      if (measure.of(largest).bytes < NEARLY_ALL * around) told += 1;
-      around = measure.of(largest).bytes;
+      if (bytes(largest) < NEARLY_ALL * around) told += 1;
+      around = bytes(largest);
       runs = this.runsIn(largest.key, largest.modules);
     }
     this.build();

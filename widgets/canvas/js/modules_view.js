@@ -2,6 +2,7 @@
 import { KIND_LABELS } from './kinds.js';
 import { amount, paintBox } from './module_box.js';
 import { ModuleRows, PAD, ROW } from './module_rows.js';
+import { paintScrollbar } from './scrollbar.js';
 import { TreeItems } from './tree_items.js';
 import { hideTip, showTip } from './tooltip.js';
 import { bytesText, countText, plural, secondsText } from './units.js';
@@ -63,7 +64,8 @@ export class ModulesView {
       const box = this.box(row);
       if (box.y > plot.height || box.y + box.h < -4) return;
       const found = search.any && search.hits(row.part);
-      const look = { marked: marked.has(k), found, faded: search.places.length > 0 && !found && !search.holds(row.part) };
+      const faded = search.places.length > 0 && !found && !search.holds(row.part);
+      const look = { marked: marked.has(k), found, faded };
       row.badge = paintBox(g, c, row, box, amount(store.metric, this.measure, row.part), this.measure, look);
       if (!row.last) this.paintFlow(g, c, box);
     });
@@ -158,7 +160,10 @@ export class ModulesView {
     const act = {
       ArrowDown: () => move(1), ArrowUp: () => move(-1), PageDown: () => move(page), PageUp: () => move(-page),
       Home: () => move(-rows.length), End: () => move(rows.length),
-      ArrowRight: () => { if (row?.canOpen && !row.open) this.change(() => this.tree.toggle(row)); else if (row?.open) move(1); },
+      ArrowRight: () => {
+        if (row?.canOpen && !row.open) this.change(() => this.tree.toggle(row));
+        else if (row?.open) move(1);
+      },
       ArrowLeft: () => {
         if (row?.open) this.change(() => this.tree.toggle(row));
         else if (row?.above >= 0) this.at = row.above;
@@ -202,15 +207,26 @@ export class ModulesView {
   // The next box (1) or the one before (-1) in which something was found; a fold is one box for all its members.
   stepFound(by) {
     const { search } = this.plot;
-    for (let tries = 0; tries < search.places.length; tries++) {
-      search.at = (search.at + by + search.places.length) % search.places.length;
-      const module = search.places[search.at];
-      this.at = this.reveal(module);
-      const { part } = this.tree.rows[this.at];
-      if (module === (part.ops?.length ? this.scene.op_module[part.ops[0]] : part.modules[0])) break;
-    }
+    const { trail } = search;
+    if (by > 0 && search.at + 1 === trail.length && this.findNext()) search.at += 1;
+    else if (trail.length) search.at = (search.at + by + trail.length) % trail.length;
+    else return;
+    this.at = this.reveal(trail[search.at]);
     this.show(this.at);
     this.tell();
+  }
+  // Add to the trail the next module that is found in a box where none was found before.
+  findNext() {
+    const { search } = this.plot;
+    while (search.next < search.places.length) {
+      const module = search.places[search.next++];
+      const { part } = this.tree.rows[this.reveal(module)];
+      if (search.seen.has(part.key)) continue;
+      search.seen.add(part.key);
+      search.trail.push(module);
+      return true;
+    }
+    return false;
   }
   // Where the reader is among what was found, in words.
   foundName() { return this.tree.rows[this.at]?.part.path || ''; }
@@ -218,7 +234,8 @@ export class ModulesView {
   reveal(module) {
     const { search } = this.plot;
     this.touched = true;
-    this.tree.openTo(module, !search.modules[module]);
+    const shown = this.tree.rows[this.tree.moduleRow[module]]?.part;
+    if (!shown?.modules.includes(module) || !search.modules[module]) this.tree.openTo(module, !search.modules[module]);
     const op = search.modules[module] ? -1 : this.scene.ownOps.of(module).find(each => search.ops[each]);
     return Math.max(0, op < 0 ? this.tree.moduleRow[module] : this.tree.rowOfOp(op));
   }
@@ -226,15 +243,19 @@ export class ModulesView {
   describe(row) {
     const { part } = row;
     const { text } = amount(this.store.metric, this.measure, part);
-    const about = [part.label, part.kind, part.count > 1 ? `${part.count} alike, folded` : '', plural(this.measure.of(part).ops, 'op')];
-    return [...about, text === '–' ? '' : text].filter(Boolean).join(', ');
+    const fold = part.count > 1 ? `${part.count} alike, folded` : '';
+    const about = [part.label, part.kind, fold, plural(this.measure.of(part).ops, 'op'), text === '–' ? '' : text];
+    return about.filter(Boolean).join(', ');
   }
-  tell() { if (this.plot.view === this) this.items.show(this.tree.rows, this.at, this.tree.rowsOf(this.store.focus)); }
+  tell() {
+    if (this.plot.view === this) this.items.show(this.tree.rows, this.at, this.tree.rowsOf(this.store.focus));
+  }
 
   summary() {
     const { scene, store } = this;
     if (!scene.ops) return 'The step runs no op.';
-    const top = this.tree.rows.filter(row => row.depth === 0).map(row => `${row.part.label} ${amount(store.metric, this.measure, row.part).text}`);
+    const outer = this.tree.rows.filter(row => row.depth === 0);
+    const top = outer.map(({ part }) => `${part.label} ${amount(store.metric, this.measure, part).text}`);
     const list = top.slice(0, 8).join(', ') + (top.length > 8 ? ` and ${top.length - 8} more` : '');
     const by = store.metric === 'time' ? 'time in the step' : store.plan ? 'memory at the peak' : 'memory owned';
     return `${plural(scene.ops, 'op')} in ${plural(scene.modules, 'module')}. By ${by}: ${list}.`;
@@ -244,12 +265,4 @@ export class ModulesView {
 function hint(row) {
   if (row.part.count > 1) return `Stands for ${row.part.count} that are alike. Its badge unfolds them.`;
   return row.first && row.foldKey ? 'Its badge folds those that are alike.' : '';
-}
-
-export function paintScrollbar(g, c, plot, scroll, height, top = 0) {
-  const room = plot.height - top;
-  if (height <= room + 6) return;
-  g.fillStyle = c.strong;
-  const length = Math.max(18, room * room / height - 2);
-  g.fillRect(plot.width - 4, top + 1 + (room - length - 2) * Math.min(1, scroll / Math.max(1, height - room)), 3, length);
 }

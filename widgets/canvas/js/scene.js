@@ -9,7 +9,8 @@ export class Scene {
     this.storages = this.storage_kind.length;
     this.modules = this.module_labels.length;
     this.uses_ = grouped(this.storages, this.ops, op => this.touches(op));
-    this.children_ = grouped(this.modules, this.modules, m => (this.module_parent[m] < 0 ? [] : [this.module_parent[m]]));
+    const parents = m => (this.module_parent[m] < 0 ? [] : [this.module_parent[m]]);
+    this.children_ = grouped(this.modules, this.modules, parents);
     this.ownOps = grouped(this.modules, this.ops, op => [this.op_module[op]]);
     this.ownStorages = grouped(this.modules, this.storages, s => [this.storage_module[s]]);
     this.forwardOps = this.op_phase.reduce((n, phase) => n + (phase === 0), 0);
@@ -21,7 +22,9 @@ export class Scene {
   // Storages that an op reads, writes or works in; those that it reads come first.
   touches(op) { return this.op_touch.subarray(this.op_touch_start[op], this.op_touch_start[op + 1]); }
   reads(op) { const a = this.op_touch_start[op]; return this.op_touch.subarray(a, a + this.op_read_count[op]); }
-  writes(op) { return this.op_touch.subarray(this.op_touch_start[op] + this.op_read_count[op], this.op_touch_start[op + 1]); }
+  writes(op) {
+    return this.op_touch.subarray(this.op_touch_start[op] + this.op_read_count[op], this.op_touch_start[op + 1]);
+  }
   // Ops that touch a storage, in captured order.
   uses(storage) { return this.uses_.of(storage); }
   children(module) { return this.children_.of(module); }

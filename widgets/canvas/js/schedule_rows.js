@@ -1,4 +1,4 @@
-// The schedule as rows: one per forward op in the order of the plan; backward and update ops lie beside their forward op.
+// The schedule as rows: one per forward op in the order of the plan; backward and update ops lie beside theirs.
 import { ACTIVATION } from './kinds.js';
 import { grouped } from './scene.js';
 

@@ -1,36 +1,18 @@
-// The schedule: forward ops downwards, each with its backward ops at the same height on the other side, and between them
-// what is kept for backward. Where rows are thinner than a pixel, each pixel shows the largest op that it covers.
-import { ACTIVATION, PHASES } from './kinds.js';
-import { shortTarget } from './module_parts.js';
-import { paintScrollbar } from './modules_view.js';
-import { ScheduleRows } from './schedule_rows.js';
-import { shade } from './theme.js';
-import { fitText } from './fit_text.js';
+// The schedule as one moves in it: it scrolls, zooms, follows the selection and goes through what is searched for.
+import { PHASES } from './kinds.js';
+import { SchedulePicture, TOP } from './schedule_picture.js';
 import { hideTip, showTip } from './tooltip.js';
 import { bytesText, plural, secondsText } from './units.js';
 
-const TOP = 24; // pixels for the names of the lanes
-const GUTTER = 60; // pixels for the names of modules
-const TALLEST = 28; // pixels of a row at the deepest zoom
-const READABLE = 13; // pixels of a row in which text can be read
-const FAINT = 0.22;
-
-export class ScheduleView {
-  constructor(plot, scene) { Object.assign(this, { plot, store: plot.store, scene, zoom: 1, scroll: 0, rows: null, pointing: false }); }
-
+export class ScheduleView extends SchedulePicture {
   measured(measure) {
     this.measure = measure;
     this.rows = null; // made when it is first shown
   }
-  ready() { this.rows ||= new ScheduleRows(this.scene, this.store.plan); return this.rows; }
-  enter() { this.plot.host.setAttribute('role', 'group'); }
-  leave() {}
 
-  get room() { return Math.max(1, this.plot.height - TOP); }
-  get rowHeight() { return Math.min(TALLEST, this.room / Math.max(1, this.rows.count)) * this.zoom; }
-  get height() { return Math.max(this.room, this.rows.count * this.rowHeight); }
-  get deepest() { return Math.max(1, TALLEST / Math.min(TALLEST, this.room / Math.max(1, this.rows.count))); }
-  y(row) { return TOP - this.scroll + row * this.rowHeight; }
+  enter() { this.plot.host.setAttribute('role', 'group'); }
+
+  leave() {}
 
   scrollBy(pixels) {
     this.ready();
@@ -38,6 +20,7 @@ export class ScheduleView {
     this.left();
     this.plot.draw();
   }
+
   zoomBy(factor, y = TOP + this.room / 2) {
     this.ready();
     const row = (this.scroll + y - TOP) / this.rowHeight;
@@ -45,233 +28,11 @@ export class ScheduleView {
     this.scroll = row * this.rowHeight - (y - TOP);
     this.scrollBy(0);
   }
+
   wheel(event) {
     if (event.shiftKey) return false;
     this.zoomBy(Math.exp(-event.deltaY * 0.002), this.plot.at(event)[1]);
     return true;
-  }
-
-  // Lanes as `{name, x, w, ops(row), right}`; a step without a backward pass is one lane.
-  lanes() {
-    const { rows, scene, plot } = this;
-    const w = plot.width - GUTTER - 10;
-    const forward = row => rows.ops.subarray(row, row + 1);
-    if (!scene.backwardOps) return [{ name: 'forward ↓', x: GUTTER, w, ops: forward }];
-    const lane = (name, from, share, ops, right) => ({ name, x: GUTTER + w * from, w: w * share, ops, right });
-    return [
-      lane('forward ↓', 0, 0.31, forward, true),
-      lane('backward ↑', 0.57, 0.31, rows.backward),
-      lane(this.updateName(), 0.89, 0.11, rows.update),
-    ];
-  }
-  updateName() { return this.scene.facts.find(fact => /^(sgd|adamw?)$/i.test(fact)) || 'update'; }
-  between(lanes) {
-    const left = lanes[0].x + lanes[0].w + 3;
-    return { left, right: lanes[1].x - 3, name: 'kept for backward' };
-  }
-
-  // Between 0 and 1: how much of its lane a bar fills, and how dark it is.
-  share(op) {
-    const { metric } = this.store;
-    if (metric === 'kind') return 1;
-    const part = metric === 'time' ? this.measure.secondsOf(op) / this.measure.longest : this.measure.made[op] / this.measure.most;
-    return Math.max(0.04, Math.sqrt(part || 0));
-  }
-  colour(c, op) {
-    if (this.store.metric !== 'kind') return shade(c, 0.1 + 0.9 * this.share(op));
-    const made = this.scene.writes(op);
-    return made.length ? c.kind[this.scene.kindOf(made[0])] : c.phase[this.scene.op_phase[op]];
-  }
-
-  paint(g, c) {
-    const { plot } = this;
-    this.ready();
-    this.scroll = Math.max(0, Math.min(this.height - this.room, this.scroll));
-    const lanes = this.lanes();
-    g.fillStyle = c.third;
-    g.textAlign = 'center';
-    const between = lanes.length > 1 ? this.between(lanes) : null;
-    for (const { name, x, w } of lanes) g.fillText(fitText(g, name, w + 10), x + w / 2, 12);
-    if (between) g.fillText(fitText(g, between.name, between.right - between.left + 24), (between.left + between.right) / 2, 12);
-    g.textAlign = 'left';
-    g.save();
-    g.beginPath();
-    g.rect(0, TOP, plot.width, this.room);
-    g.clip();
-    g.fillStyle = c.sunken;
-    for (const { x, w } of lanes) g.fillRect(x, TOP, w, this.room);
-    this.paintStages(g, c);
-    if (between) this.paintKept(g, c, between);
-    const thin = this.rowHeight < 1.5;
-    for (const lane of lanes) if (thin) this.paintThin(g, c, lane); else this.paintLane(g, c, lane);
-    g.restore();
-    paintScrollbar(g, c, plot, this.scroll, this.zoom > 1 ? this.height : 0, TOP);
-  }
-
-  visible() {
-    const first = Math.max(0, Math.floor(this.scroll / this.rowHeight));
-    return [first, Math.min(this.rows.count, Math.ceil((this.scroll + this.room) / this.rowHeight) + 1)];
-  }
-
-  // Names of modules at the left, at the deepest level at which they have room.
-  paintStages(g, c) {
-    const [first, last] = this.visible();
-    const { levels } = this.rows;
-    let level = null;
-    for (const starts of levels) {
-      const inView = starts.filter(({ row }) => row > first && row < last).length + 1;
-      if (level && inView * READABLE > this.room) break;
-      level = starts;
-    }
-    if (!level) return;
-    let below = -Infinity;
-    for (let k = 0; k < level.length; k++) {
-      const end = k + 1 < level.length ? level[k + 1].row : this.rows.count;
-      if (end <= first || level[k].row >= last) continue;
-      const y = this.y(level[k].row);
-      const module = level[k].module;
-      g.fillStyle = c.line;
-      g.fillRect(0, Math.round(y), this.plot.width, 1);
-      const at = Math.max(TOP + 8, y + 8);
-      if (!module || at < below + 12 || this.y(end) - at < 3) continue;
-      g.fillStyle = c.second;
-      g.fillText(this.stageName(g, module), 8, at);
-      below = at;
-    }
-  }
-  // A number says little without the list that it numbers, as far as there is room for it.
-  stageName(g, module) {
-    const names = [this.scene.module_labels[module]];
-    for (let m = this.scene.parentOf(module); m > 0 && /^\d+$/.test(names[0]); m = this.scene.parentOf(m)) {
-      names.unshift(this.scene.module_labels[m]);
-    }
-    while (names.length > 1 && g.measureText(names.join('.')).width > GUTTER - 10) names.shift();
-    return fitText(g, names.join('.'), GUTTER - 10);
-  }
-
-  // Lines from where an activation is made to where it is read again; broken where it is away in between.
-  paintKept(g, c, { left, right }) {
-    const { focus } = this.store;
-    const rowHeight = this.rowHeight;
-    const drawn = [new Set(), new Set(), new Set(), new Set()];
-    const gap = (right - left) * 0.3;
-    const draw = ({ away, bytes }, from, to, on) => {
-      g.strokeStyle = on ? c.ink : c.kind[ACTIVATION];
-      g.globalAlpha = on ? 1 : focus ? 0.14 : rowHeight < 1.2 ? 0.5 : 0.9;
-      g.lineWidth = on ? 2 : Math.max(0.6, Math.min(3, Math.sqrt(bytes / 1e8)) * Math.min(1, rowHeight));
-      g.beginPath();
-      g.moveTo(left, from);
-      if (away) {
-        g.lineTo(left + gap, from);
-        g.moveTo(right - gap, to);
-      }
-      g.lineTo(right, to);
-      g.stroke();
-    };
-    for (const kept of this.rows.kept) {
-      const from = this.y(kept.from + 0.5);
-      const to = this.y(kept.to + 0.5);
-      if (Math.max(from, to) < TOP || Math.min(from, to) > this.plot.height) continue;
-      const on = focus !== null && focus.storages.has(kept.storage);
-      const place = Math.round(from) * 8192 + Math.round(to); // one line for all that would cover each other
-      const look = drawn[2 * kept.away + on];
-      if (look.has(place)) continue;
-      look.add(place);
-      draw(kept, from, to, on);
-    }
-    g.globalAlpha = 1;
-    g.lineWidth = 1;
-  }
-
-  // Rows of a lane thinner than a pixel.
-  paintThin(g, c, { x, w, ops, right }) {
-    const { search } = this.plot;
-    const { focus } = this.store;
-    const [first, last] = this.visible();
-    const most = new Map();
-    for (let row = first; row < last; row++) {
-      const y = Math.floor(this.y(row));
-      for (const op of ops(row)) {
-        const rank = this.share(op) + (focus?.ops.has(op) ? 4 : 0) + (search.any && search.ops[op] ? 2 : 0);
-        const before = most.get(y);
-        if (!before || rank > before.rank) most.set(y, { op, rank });
-      }
-    }
-    for (const [y, { op }] of most) {
-      const width = w * this.share(op);
-      g.globalAlpha = this.strength(op);
-      g.fillStyle = focus?.ops.has(op) ? c.ink : this.colour(c, op);
-      g.fillRect(right ? x + w - width : x, y, width, 1);
-    }
-    g.globalAlpha = 1;
-  }
-  strength(op) {
-    const { search } = this.plot;
-    const { focus } = this.store;
-    return (focus && !focus.ops.has(op)) || (search.opList.length > 0 && !search.ops[op]) ? FAINT : 1;
-  }
-
-  paintLane(g, c, lane) {
-    const { focus } = this.store;
-    const [first, last] = this.visible();
-    const height = this.rowHeight;
-    const pad = height > 4 ? 1 : height > 2 ? 0.4 : 0;
-    for (let row = first; row < last; row++) {
-      const ops = lane.ops(row);
-      for (let k = 0; k < ops.length; k++) {
-        const op = ops[k];
-        const cell = lane.w / ops.length;
-        const width = Math.max(0.5, cell * this.share(op));
-        const x = lane.right ? lane.x + lane.w - width : lane.x + cell * k;
-        const y = this.y(row);
-        g.globalAlpha = this.strength(op);
-        g.fillStyle = this.colour(c, op);
-        g.fillRect(x, y, width, height - pad);
-        if (height >= READABLE) this.paintName(g, c, op, lane, { x, y, width, cell, height });
-        g.globalAlpha = 1;
-        if (!focus?.ops.has(op)) continue;
-        g.strokeStyle = c.ink;
-        g.lineWidth = focus.ops.size < 60 ? 1.5 : 0.5;
-        g.strokeRect(x - 0.5, y - 0.5, width + 1, Math.max(2, height - pad + 1));
-        g.lineWidth = 1;
-      }
-    }
-  }
-  // The name of an op in its bar or beside it.
-  paintName(g, c, op, { right }, { x, y, width, cell, height }) {
-    const name = shortTarget(this.scene.targetOf(op));
-    const long = g.measureText(name).width;
-    const inside = long < width - 10;
-    if (!inside && long > cell - width - 8) return;
-    const dark = this.share(op) > 0.42 && this.store.metric !== 'kind';
-    const made = this.scene.writes(op);
-    const onKind = made.length ? c.onKind[this.scene.kindOf(made[0])] : c.panel;
-    g.fillStyle = !inside ? c.ink : this.store.metric === 'kind' ? onKind : dark ? c.panel : c.ink;
-    const middle = y + height / 2;
-    if (inside) g.fillText(name, right ? x + width - long - 5 : x + 5, middle);
-    else g.fillText(name, right ? x - long - 5 : x + width + 5, middle);
-  }
-
-  paintOver(g, c) {
-    const { hoverFocus } = this.store;
-    if (!hoverFocus || hoverFocus.ops.size > 400 || !this.rows) return;
-    const height = Math.max(3, this.rowHeight + 1);
-    g.save();
-    g.beginPath();
-    g.rect(0, TOP, this.plot.width, this.room);
-    g.clip();
-    g.strokeStyle = c.ink;
-    g.lineWidth = 1.5;
-    const lanes = this.lanes();
-    for (const op of hoverFocus.ops) {
-      const row = this.rows.rowOf[op];
-      const lane = lanes[this.scene.op_phase[op]];
-      if (row < 0 || !lane) continue;
-      const ops = lane.ops(row);
-      const cell = lane.w / ops.length;
-      g.strokeRect(lane.x + cell * ops.indexOf(op) - 1, this.y(row) - 1, cell + 2, height);
-    }
-    g.restore();
   }
 
   opAt(event) {
@@ -282,6 +43,7 @@ export class ScheduleView {
     const ops = lane ? lane.ops(row) : [];
     return ops.length ? ops[Math.floor((x - lane.x) / lane.w * ops.length)] : -1;
   }
+
   moved(event) {
     const op = this.rows ? this.opAt(event) : -1;
     if (op < 0) { this.left(); return; }
@@ -294,12 +56,14 @@ export class ScheduleView {
     rows.push(['makes', bytesText(measure.made[op])], ['working set', bytesText(scene.op_working_set[op])]);
     showTip(event, this.plot.host, scene.opName(op), rows);
   }
+
   left() {
     if (!this.pointing) return;
     this.pointing = false;
     this.store.point();
     hideTip(this.plot.host);
   }
+
   clicked(event) {
     const op = this.opAt(event);
     this.plot.mine = true;
@@ -310,13 +74,16 @@ export class ScheduleView {
   key(event) {
     const far = this.room * (event.shiftKey ? 0.5 : 0.12);
     const act = {
-      w: () => this.zoomBy(4 / 3), s: () => this.zoomBy(0.75), a: () => this.scrollBy(-far), d: () => this.scrollBy(far),
+      w: () => this.zoomBy(4 / 3), s: () => this.zoomBy(0.75),
+      a: () => this.scrollBy(-far), d: () => this.scrollBy(far),
       pageup: () => this.scrollBy(-this.room), pagedown: () => this.scrollBy(this.room),
-      0: () => { this.zoom = 1; this.scrollBy(-this.height); }, arrowup: () => this.step(-1), arrowdown: () => this.step(1),
+      arrowup: () => this.step(-1), arrowdown: () => this.step(1),
+      0: () => { this.zoom = 1; this.scrollBy(-this.height); },
     }[event.key.toLowerCase()];
     if (act) act();
     return Boolean(act);
   }
+
   // The forward op above or below the one selected.
   step(by) {
     const { focus } = this.store;
@@ -333,24 +100,28 @@ export class ScheduleView {
     if (!rows.length || rows.some(row => this.y(row) >= TOP && this.y(row + 1) <= this.plot.height)) return;
     this.scrollBy(this.y(rows[0]) - TOP - this.room / 2);
   }
+
   foundName() {
-    const op = this.plot.search.opList[this.plot.search.at];
+    const op = this.plot.search.opList[this.plot.search.opAt];
     return op === undefined ? 'no op' : `${this.scene.opName(op)} ${this.scene.shortTarget(op)}`;
   }
+
   found() { if (this.plot.search.any) this.stepFound(1); }
+
   stepFound(by) {
     const { search } = this.plot;
     const { opList } = search;
     if (!opList.length || !this.ready().count) return;
-    search.at = (search.at + by + opList.length) % opList.length;
-    this.follow({ ops: new Set([opList[search.at]]) });
+    search.opAt = (search.opAt + by + opList.length) % opList.length;
+    this.follow({ ops: new Set([opList[search.opAt]]) });
   }
 
   summary() {
     const { scene, rows } = this;
     const updates = scene.ops - scene.forwardOps - scene.backwardOps;
     const away = rows.kept.filter(kept => kept.away).length;
-    return `Schedule: ${plural(scene.forwardOps, 'forward op')}, ${plural(scene.backwardOps, 'backward op')}, `
-      + `${plural(updates, 'optimizer op')}. ${plural(rows.kept.length, 'activation')} kept for backward, ${away} of them swapped.`;
+    const phases = [[scene.forwardOps, 'forward op'], [scene.backwardOps, 'backward op'], [updates, 'optimizer op']];
+    return `Schedule: ${phases.map(([count, noun]) => plural(count, noun)).join(', ')}. `
+      + `${plural(rows.kept.length, 'activation')} kept for backward, ${away} of them swapped.`;
   }
 }

@@ -5,6 +5,7 @@ import { KIND_LABELS, kindVariable, PHASES } from './kinds.js';
 import { bytesText, countText, GiB, secondsText } from './units.js';
 import { awaySeconds, swapsOf, whyMoved } from './why_moved.js';
 
+const HINT = 'Click a tensor, an op or a module to follow it through every panel. ';
 const LASTING = 12000; // milliseconds that news are shown
 
 export function selectionPanel(section, bench) {
@@ -14,9 +15,10 @@ export function selectionPanel(section, bench) {
   const facts = make('span', { class: 'facts' });
   const why = make('span', { class: 'why' });
   const line = make('div', { class: 'line', role: 'status', 'aria-atomic': 'true' }, swatch, name, facts, why);
-  const hint = make('span', { class: 'why' }, 'Click a tensor, an op or a module to follow it through every panel. ', make('kbd', { text: '?' }), ' shows the keys.');
+  const hint = make('span', { class: 'why' }, HINT, make('kbd', { text: '?' }), ' shows the keys.');
   const news = make('div', { class: 'news', role: 'status' });
-  const button = (text, key, click) => make('button', { type: 'button', class: 'btn small', click }, text + ' ', make('kbd', { text: key }));
+  const button = (text, key, click) =>
+    make('button', { type: 'button', class: 'btn small', click }, text + ' ', make('kbd', { text: key }));
   const zoom = button('Zoom', 'F', () => goToSelection(bench));
   const clear = button('Clear', 'Esc', () => { store.set({ selection: null }); bench.root.focus(); });
   section.append(line, hint, news, make('span', { class: 'grow' }), zoom, clear);
@@ -27,7 +29,7 @@ export function selectionPanel(section, bench) {
     name.textContent = focus ? told.name : '';
     swatch.hidden = told.kind === undefined;
     if (told.kind !== undefined) swatch.style.background = kindVariable(told.kind);
-    facts.replaceChildren(...told.facts.map(([label, value]) => make('span', {}, label, value === '' ? null : ' ', make('em', { text: value }))));
+    facts.replaceChildren(...told.facts.map(fact));
     say(why, told.why || '');
     why.title = told.why || '';
     name.title = focus ? told.name : '';
@@ -52,12 +54,15 @@ export function selectionPanel(section, bench) {
   return () => { clearTimeout(timer); stops.forEach(stop => stop()); };
 }
 
+const fact = ([label, value]) => make('span', {}, label, value === '' ? null : ' ', make('em', { text: value }));
+
 const NOTHING = { facts: [['Nothing selected.', '']] };
 
 const SPOKEN = {
   storage({ id }, graph, plan) {
     const kind = graph.kindOf(id);
-    const facts = [[KIND_LABELS[kind].toLowerCase(), exactBytes(graph.bytesOf(id))], ['uses', countText(graph.uses(id).length)]];
+    const size = [KIND_LABELS[kind].toLowerCase(), exactBytes(graph.bytesOf(id))];
+    const facts = [size, ['uses', countText(graph.uses(id).length)]];
     const stays = plan ? plan.stays(id) : [];
     const swaps = plan ? swapsOf(plan)[id] : 0;
     if (swaps) facts.push(['away', secondsText(awaySeconds(graph, plan, id))], ['swaps', countText(swaps)]);
@@ -66,7 +71,8 @@ const SPOKEN = {
     return { kind, name: graph.storageName(id), facts, why: plan ? whyMoved(graph, plan, id) : '' };
   },
   op({ id }, graph, plan) {
-    const where = plan?.slots ? `op ${countText(plan.slotOf(id) + 1)} of ${countText(plan.slots)}` : `op ${countText(id + 1)}`;
+    const slot = plan?.slots ? plan.slotOf(id) : id;
+    const where = `op ${countText(slot + 1)} of ${countText(graph.ops)}`;
     const facts = [[graph.shortTarget(id), ''], [PHASES[graph.op_phase[id]], where]];
     if (plan?.slots) facts.push(['takes', secondsText(plan.secondsOf(id), 3)]);
     facts.push(['working set', exactBytes(graph.op_working_set[id])]);

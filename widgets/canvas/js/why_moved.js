@@ -40,8 +40,9 @@ function whyAway(graph, plan, storage, stays) {
   const slots = slotsOf(graph, plan, storage);
   const next = slots.findIndex(slot => plan.op_start[slot] >= plan.stay_start[stays[longest]] - 1e-9);
   if (next < 1) return '';
+  const when = (op, seconds) => `${graph.shortTarget(op)} at ${secondsText(seconds)}`;
   const [before, after] = [plan.order[slots[next - 1]], plan.order[slots[next]]];
-  return `not needed from ${graph.shortTarget(before)} at ${secondsText(plan.stopOf(before))} to ${graph.shortTarget(after)} at ${secondsText(plan.startOf(after))}`;
+  return `not needed from ${when(before, plan.stopOf(before))} to ${when(after, plan.startOf(after))}`;
 }
 
 function whyKept(graph, plan, storage, stay) {
@@ -50,16 +51,20 @@ function whyKept(graph, plan, storage, stay) {
   if (graph.touches(op).includes(storage)) return 'stays: the op at the peak uses it';
   const idle = longestIdle(graph, plan, storage);
   const trip = roundTrip(graph, plan, storage);
-  if (trip && idle < trip) return `stays: idle ${secondsText(idle)} at most, a copy out and back takes ${secondsText(trip)}`;
+  if (trip && idle < trip) {
+    return `stays: idle ${secondsText(idle)} at most, a copy out and back takes ${secondsText(trip)}`;
+  }
   return 'stays: it fits beside what is swapped';
 }
 
-const slotsOf = (graph, plan, storage) => [...graph.uses(storage)].map(op => plan.slotOf(op)).sort((a, b) => a - b);
+const slotsOf = (graph, plan, storage) => graph.uses(storage).map(op => plan.slotOf(op)).sort();
 
 function longestIdle(graph, plan, storage) {
   const slots = slotsOf(graph, plan, storage);
   let longest = 0;
-  for (let k = 1; k < slots.length; k++) longest = Math.max(longest, plan.op_start[slots[k]] - plan.op_stop[slots[k - 1]]);
+  for (let k = 1; k < slots.length; k++) {
+    longest = Math.max(longest, plan.op_start[slots[k]] - plan.op_stop[slots[k - 1]]);
+  }
   return longest;
 }
 
