@@ -29,7 +29,11 @@ export class Plot {
   resize() {
     const { width, height } = this.host.getBoundingClientRect();
     const density = window.devicePixelRatio || 1;
-    if (!width || !height || (width === this.width && height === this.height && density === this.density)) return;
+    if (!width || !height) return;
+    if (width === this.width && height === this.height && density === this.density) {
+      if (this.pending) this.ask(this.pending); // it was hidden when that was asked for
+      return;
+    }
     Object.assign(this, { width, height, density });
     for (const canvas of [this.data, this.overlay]) {
       canvas.width = Math.round(width * density);

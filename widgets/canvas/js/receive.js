@@ -21,7 +21,7 @@ for (const kind of PLAIN) RECEIVED[kind] = (store, message) => store.set({ [kind
 
 // Take a message as Python sent it.
 export function receive(store, content, buffers = []) {
-  if (store.offline) store.set({ offline: false });
+  if (store.offline === true) store.set({ offline: false });
   RECEIVED[content.kind]?.(store, content.kind === 'exported' ? content : unpack(content, buffers), buffers);
 }
 
@@ -37,6 +37,7 @@ export function asking(store, send) {
   const heard = which => {
     clearTimeout(waiting.get(which));
     waiting.delete(which);
+    if (store.offline === true) store.set({ offline: false });
   };
   const close = () => { for (const timer of waiting.values()) clearTimeout(timer); };
   return { ask, heard, close };
