@@ -52,13 +52,14 @@ def blended(shares: Sequence[tuple[Floats, str]], paper: str) -> NDArray[np.uint
     return (image + left[..., None] * _channels(paper) + 0.5).astype(np.uint8)
 
 
-def png(image: NDArray[np.uint8]) -> str:
+def png(image: NDArray[np.uint8], clear: str) -> str:
     """An image as a PNG in a data URI; with a palette where it has few colours.
 
     The format is that of https://www.w3.org/TR/png/.
 
     Args:
         image: `[height, width, 3]`, red, green and blue.
+        clear: the colour that lets through what is behind the image.
     """
     height, width, _ = image.shape
     packed = image.astype(np.uint32) @ np.array([65536, 256, 1], np.uint32)
@@ -69,6 +70,10 @@ def png(image: NDArray[np.uint8]) -> str:
     chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3 if indexed else 2, 0, 0, 0))]
     if indexed:
         chunks.append((b"PLTE", b"".join(int(colour).to_bytes(3, "big") for colour in palette)))
+        through = int(clear[1:], 16)
+        chunks.append((b"tRNS", bytes(0 if colour == through else 255 for colour in palette)))
+    else:
+        chunks.append((b"tRNS", bytes(byte for at in (1, 3, 5) for byte in (0, int(clear[at : at + 2], 16)))))
     chunks += [(b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b"")]
     body = b"".join(
         struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks

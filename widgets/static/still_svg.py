@@ -5,7 +5,7 @@ Addresses are an image whose pixels mix what they cover, so a plan of any size i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -23,7 +23,7 @@ from widgets.static.raster import blended, coverage, png
 
 WIDTH = 860
 _LEFT, _RIGHT, _TOP = 62, 12, 30
-_MAP, _GAP, _LANE, _LANE_GAP, _FOOT = 250, 26, 20, 8, 8
+_MAP, _GAP, _LANE, _LANE_GAP, _FOOT = 250, 54, 20, 8, 4
 _LANES = ("compute", "swap out", "swap in")
 HEIGHT = _TOP + _MAP + _GAP + len(_LANES) * (_LANE + _LANE_GAP) + _FOOT
 #: Pixels of the image of addresses for one of the drawing; boxes with a hairline around them; width of a letter.
@@ -112,7 +112,8 @@ def _addresses(canvas: _Canvas, plan: Mapping[str, Any], scene: Mapping[str, Any
     lines = zip(*(column.tolist() for column in (boxes[:, 0], boxes[:, 2], wide, tall)), strict=True)
     every = list(lines)
     canvas.rectangles([every[box] for box in parted], "none", f' stroke="{canvas.theme.paper}" stroke-width=".7"')
-    _key(canvas, kind)
+    present = [(group.value, canvas.theme.kinds[group]) for number, group in enumerate(STACK) if (kind == number).any()]
+    _key(canvas, _TOP - 12.5, "Addresses over time", present)
     _names(canvas, boxes[parted], kind[parted], [names[each] for each in storage[parted]])
 
 
@@ -127,19 +128,18 @@ def _image(canvas: _Canvas, boxes: Floats, kind: NDArray[np.int32]) -> None:
     ]
     canvas.add(
         f'<image x="{_LEFT}" y="{_TOP}" width="{WIDTH - _LEFT - _RIGHT}" height="{_MAP}" '
-        f'href="{png(blended(shares, canvas.theme.paper))}"/>'
+        f'href="{png(blended(shares, canvas.theme.paper), canvas.theme.paper)}"/>'
     )
 
 
-def _key(canvas: _Canvas, kind: NDArray[np.int32]) -> None:
+def _key(canvas: _Canvas, y: float, title: str, entries: Sequence[tuple[str, str]]) -> None:
+    """A title at the left and, at the right, what the colours mean."""
     x = float(WIDTH - _RIGHT)
-    for number, group in reversed(list(enumerate(STACK))):
-        if (kind == number).any():
-            x -= _LETTER * len(group.value) + 26
-            fill = canvas.theme.kinds[group]
-            canvas.add(f'<rect x="{x:.0f}" y="{_TOP - 21}" width="9" height="9" rx="1" fill="{fill}"/>')
-            canvas.text(x + 13, _TOP - 12.5, group.value, canvas.theme.second)
-    canvas.text(_LEFT, _TOP - 12, "Addresses over time", canvas.theme.ink, weight=600)
+    for label, fill in reversed(entries):
+        x -= _LETTER * len(label) + 26
+        canvas.add(f'<rect x="{x:.0f}" y="{y - 8.5:.1f}" width="9" height="9" rx="1" fill="{fill}"/>')
+        canvas.text(x + 13, y, label, canvas.theme.second)
+    canvas.text(_LEFT, y, title, canvas.theme.ink, weight=600)
 
 
 def _names(canvas: _Canvas, boxes: Floats, kinds: NDArray[np.int32], names: list[str]) -> None:
@@ -166,12 +166,13 @@ def _limit(canvas: _Canvas, budget: int, shown: bool) -> None:
 
 
 def _streams(canvas: _Canvas, plan: Mapping[str, Any], scene: Mapping[str, Any]) -> None:
-    theme, kinds = canvas.theme, scene["storage_kind"]
+    theme, kinds, phase = canvas.theme, scene["storage_kind"], scene["op_phase"][plan["order"]]
     tops = [_TOP + _MAP + _GAP + lane * (_LANE + _LANE_GAP) for lane in range(len(_LANES))]
+    key = [(each.value, theme.phases[each]) for at, each in enumerate(_PHASES) if (phase == at).any()]
+    _key(canvas, tops[0] - 11, "Streams", [*key, *([("waiting", theme.limit)] if len(plan["stall_op"]) else [])])
     for top, name in zip(tops, _LANES, strict=True):
         canvas.text(_LEFT - 8, top + 14, name, theme.second, "end")
         canvas.rectangles([(_LEFT, top, WIDTH - _LEFT - _RIGHT, _LANE)], theme.sunken)
-    phase = scene["op_phase"][plan["order"]]
     lanes = [
         *((tops[0], theme.phases[each], phase == at, "op") for at, each in enumerate(_PHASES)),
         *((tops[1], theme.kinds[each], kinds[plan["out_storage"]] == at, "out") for at, each in enumerate(STACK)),
