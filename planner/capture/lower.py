@@ -83,7 +83,8 @@ class _Lowering:
             tuple(self.calls), tuple(dict.fromkeys(state)), tuple(constants), tuple(batch), outputs[0], scalars,
             dict(self.unused), self.temporaries,
         )  # fmt: skip
-        return replace(self.builder.build(outputs), program=program)
+        # in the graph as well, so that a plan for whatever machine can be run by our kernels
+        return replace(self.builder.build(outputs).with_workspaces(self.temporaries), program=program)
 
     def _lower(self, event: Event) -> None:
         if _only_views(event):

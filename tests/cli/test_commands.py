@@ -33,7 +33,7 @@ def test_capture_counts(planner) -> None:
 
 def test_swap_then_run_its_plan(planner, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
-    words = ["--machine", "cpu", "--budget", "60%", "--seconds", 5, "--seed", 0, "--out", plan, "--json"]
+    words = ["--machine", "laptop", "--budget", "60%", "--seconds", 5, "--seed", 0, "--out", plan, "--json"]
     swapped = planner("swap", MODEL, *words).json
     assert set(swapped) >= {
         "budget_bytes", "peak_bytes", "host_bytes", "ideal_seconds", "step_seconds", "bound_seconds",

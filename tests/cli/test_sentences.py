@@ -61,7 +61,7 @@ def test_a_plan_has_its_own_op_times(planner, tmp_path: Path) -> None:
 def test_predictions_that_are_far_off_are_remarked_upon(planner, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     model = "mlp:layers=4,hidden=256,batch=64"
-    planner("swap", model, "--machine", "h200", "--budget", "64MB", "--out", plan)
+    planner("swap", model, "--machine", "h200", "--budget", "100%", "--out", plan)
     answer = planner("run", model, "--plan", plan)
     assert answer.status == 0
     assert "--remeasure" in answer.err
