@@ -40,9 +40,9 @@ function whyAway(graph, plan, storage, stays) {
   const slots = slotsOf(graph, plan, storage);
   const next = slots.findIndex(slot => plan.op_start[slot] >= plan.stay_start[stays[longest]] - 1e-9);
   if (next < 1) return '';
-  const when = (op, seconds) => `${graph.shortTarget(op)} at ${secondsText(seconds)}`;
   const [before, after] = [plan.order[slots[next - 1]], plan.order[slots[next]]];
-  return `not needed from ${when(before, plan.stopOf(before))} to ${when(after, plan.startOf(after))}`;
+  const [from, to] = [plan.stopOf(before), plan.startOf(after)].map(seconds => secondsText(seconds));
+  return `idle from ${from} to ${to}, until ${graph.shortTarget(after)}`;
 }
 
 function whyKept(graph, plan, storage, stay) {
