@@ -59,7 +59,7 @@ class Gate:
 
 def test_it_returns_before_anything_is_done_and_ends_with_the_result() -> None:
     gate = Gate("capturing")
-    running = run(gpt(), budget="60%", steps=2, check=True, progress=gate)
+    running = run(gpt(), budget="100%", steps=2, check=True, progress=gate)
     gate.reached.wait()
     assert (running.progress.state, running.progress.step, running.progress.steps) == ("running", 0, 2)
     assert (running.plan, running.result, running.losses, running.timeline) == (None, None, (), None)
@@ -257,11 +257,11 @@ def test_no_thread_of_the_system_stays_either() -> None:
     torch.set_num_threads(2)
     try:
         step = convolutions()
-        run(step, budget="60%", steps=2, check=True).wait()
+        run(step, budget="100%", steps=2, check=True).wait()
         step.eager()
         before = psutil.Process().num_threads()
         for _ in range(3):
-            run(step, budget="60%", steps=2, check=True).wait()
+            run(step, budget="100%", steps=2, check=True).wait()
         assert psutil.Process().num_threads() <= before
     finally:
         torch.set_num_threads(1)

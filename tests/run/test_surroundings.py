@@ -44,7 +44,7 @@ def test_a_run_has_the_bits_of_eager_on_the_main_thread(make: object, surroundin
         losses = [float(other.eager().detach()) for _ in range(3)]
         drawn = torch.get_rng_state()
         torch.manual_seed(11)
-        result = run(step, budget="70%", steps=3, check=True).wait()
+        result = run(step, budget="100%", steps=3, check=True).wait()
     assert result.mismatches == ()
     assert list(result.losses) == losses
     assert torch.equal(torch.get_rng_state(), drawn)
@@ -89,7 +89,7 @@ def test_who_draws_in_the_meantime_disturbs_nothing_and_is_not_disturbed() -> No
     losses = [float(other.eager().detach()) for _ in range(4)]
     gate = Gate("step 3 of")
     torch.manual_seed(3)
-    running = run(step, budget="70%", steps=4, progress=gate)
+    running = run(step, budget="100%", steps=4, progress=gate)
     gate.reached.wait()
     torch.manual_seed(8)
     drawn = torch.rand(5)

@@ -1,0 +1,123 @@
+"""What watching a run costs: steps with the monitor, the run's bookkeeping and a reader, against steps without.
+
+Both are made by one executor in turns, so that whatever else the machine does meets both; medians are compared. The
+reader asks ten times a second for the snapshots and for what the steps so far amount to, as a live chart does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from threading import Event, Thread
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from planner.capture import capture
+from planner.machine import machine, timed
+from planner.run import CpuDevice, Executor
+from planner.run.kept import Kept
+from planner.run.monitor import Monitor
+from planner.run.result import Done
+from planner.run.session import Session
+from planner.swap import plan_swaps
+from planner.zoo import load
+
+MODELS = ("wresnet:depth=50,image=64,batch=8", "gpt:layers=4,hidden=256,heads=4,sequence=128", "mlp")
+GOAL = 1.01
+
+
+def measure(text: str, budget: str, rounds: int) -> dict[str, object]:
+    step = load(text)
+    graph = capture(step)
+    ready = timed(graph, machine("cpu"))
+    plan = plan_swaps(ready.graph, machine("cpu"), budget, seconds=ready.seconds, time_limit=5)
+    generator, monitor, done = torch.Generator(), Monitor(time.perf_counter()), Done()
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    with closing(CpuDevice(plan.peak_bytes, plan.host_bytes)) as device:
+        executor = Executor(graph, plan, device, generator=generator)
+        executor.load(step.state())
+        kept = Kept(step, generator)
+        session = Session(executor, kept, None, generator, done)
+        batch = step.batch_leaves()
+
+        def plain() -> None:
+            executor.step(batch)
+            kept.keep(executor)
+
+        for number in range(rounds + 2):
+            # in either order, and a single step where it is long enough for the monitor to come round
+            for watched in (number % 2 == 0, number % 2 == 1):
+                if watched:
+                    with monitor.watching(executor.present, 0), reading(monitor, done, plan):
+                        took = repeated(lambda: session.step(batch))
+                else:
+                    took = repeated(plain)
+                if number >= 2:  # the first two warm up
+                    seconds[watched].append(took)
+    without, watching = statistics.median(seconds[False]), statistics.median(seconds[True])
+    return {
+        "model": text, "ops": len(graph.ops), "rounds": rounds, "seconds_without": without,
+        "seconds_with": watching, "ratio": watching / without, "goal": GOAL, "snapshots": len(monitor.snapshots),
+    }  # fmt: skip
+
+
+def repeated(make: object, least: float = 0.4) -> float:
+    """Seconds a step, over as many as take that long."""
+    assert callable(make)
+    start, count = time.perf_counter(), 0
+    while count == 0 or time.perf_counter() - start < least:
+        make()
+        count += 1
+    return (time.perf_counter() - start) / count
+
+
+@contextmanager
+def reading(monitor: Monitor, done: Done, plan: object) -> Iterator[None]:
+    over = Event()
+
+    def read() -> None:
+        while not over.wait(0.1):
+            _ = monitor.snapshots, done.result("", "cpu", plan)  # type: ignore[arg-type]
+
+    thread = Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="*", help="models to measure; without any, a CNN, a GPT and an MLP")
+    parser.add_argument("--budget", default="60%", help="of the step's own peak (default 60%%)")
+    parser.add_argument("--rounds", type=int, default=15, help="turns of each kind (default 15)")
+    parser.add_argument("--threads", type=int, help="PyTorch's threads (default: PyTorch's own choice)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    rows = [measure(text, arguments.budget, arguments.rounds) for text in arguments.models or MODELS]
+    if arguments.json:
+        print(json.dumps({"budget": arguments.budget, "threads": torch.get_num_threads(), "rows": rows}))
+        return
+    table = Table(title=f"a step with and without monitor and handle, {torch.get_num_threads()} threads")
+    for column in ("model", "ops", "without s", "with s", "ratio", "goal", "snapshots"):
+        table.add_column(column, justify="left" if column == "model" else "right")
+    for row in rows:
+        table.add_row(
+            str(row["model"]), str(row["ops"]), f"{row['seconds_without']:.4f}", f"{row['seconds_with']:.4f}",
+            f"{row['ratio']:.4f}", f"{row['goal']:.2f}", str(row["snapshots"]),
+        )  # fmt: skip
+    Console(width=130).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Snapshots say what was in the arena while steps were made: what the timeline says afterwards."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import FrozenInstanceError
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from planner.capture import capture
+from planner.machine import machine, timed
+from planner.memory import SwapPlan, Timeline
+from planner.run import monitor as monitor_module
+from planner.run import run
+from planner.run.monitor import Monitor
+from planner.swap import plan_swaps
+from tests.run.steps import ALL
+
+
+def slow(model: str, budget: str) -> tuple[SwapPlan, float]:
+    """A plan and a link that makes its step take a second or so."""
+    ready = timed(capture(ALL[model]()), machine("cpu"))
+    plan = plan_swaps(ready.graph, machine("cpu"), budget, seconds=ready.seconds, time_limit=1)
+    sizes = {storage.id: storage.bytes for storage in capture(ALL[model]()).storages}
+    moved = sum(sizes[copy.storage] for copy in (*plan.swap_outs, *plan.swap_ins))
+    return plan, moved / 1.5
+
+
+@pytest.mark.parametrize("model", ["mlp", "convolutions", "lstm"])
+def test_snapshots_say_what_the_timeline_says_and_never_more_than_the_plan(model: str) -> None:
+    plan, bandwidth = slow(model, "45%")
+    running = run(ALL[model](), plan, steps=2, link_bandwidth=bandwidth)
+    result = running.wait()
+    seen = running.snapshots
+    assert len(seen) > 10
+    for snapshot in seen:
+        assert 0 <= snapshot.slot <= len(plan.order)
+        assert 0 < snapshot.bytes <= plan.peak_bytes
+        assert snapshot.bytes in levels(result.timelines[snapshot.step], snapshot.slot)
+    for before, after in pairwise(seen):
+        assert before.seconds < after.seconds
+        assert (before.step, before.slot) <= (after.step, after.slot)
+    assert {snapshot.step for snapshot in seen} == {0, 1}
+    assert len({snapshot.bytes for snapshot in seen}) > 2
+    assert seen[-1].seconds <= running.progress.seconds
+
+
+def levels(timeline: Timeline, slot: int) -> set[int]:
+    """What was in use at some moment between the end of the op before a slot and the end of the op in it."""
+    n = len(timeline.compute)
+    start = timeline.compute[slot - 1, 1] if slot else 0.0
+    stop = timeline.compute[slot, 1] if slot < n else timeline.seconds
+    first = int(np.searchsorted(timeline.sample_seconds, start, "right")) - 1
+    last = int(np.searchsorted(timeline.sample_seconds, stop, "right"))
+    return set(timeline.sample_bytes[max(first - 1, 0) : last + 1].tolist())
+
+
+def test_a_snapshot_is_frozen_and_those_taken_stay() -> None:
+    plan, bandwidth = slow("lstm", "45%")
+    running = run(ALL["lstm"](), plan, steps=1, link_bandwidth=bandwidth)
+    while len(running.snapshots) < 3:
+        time.sleep(0.01)
+    some = running.snapshots
+    running.wait()
+    assert running.snapshots[: len(some)] == some
+    with pytest.raises(FrozenInstanceError):
+        some[0].bytes = 0  # type: ignore[misc]
+
+
+def test_however_long_a_run_is_its_snapshots_are_few_and_cover_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monitor_module, "_PERIOD", 0.0)
+    looks = 0
+
+    def look() -> tuple[int, int, int]:
+        nonlocal looks
+        looks += 1
+        return looks, 0, 1
+
+    watch = Monitor(time.perf_counter())
+    with watch.watching(look, 0):
+        while looks < 20_000:
+            time.sleep(0.001)
+    steps = [snapshot.step for snapshot in watch.snapshots]
+    assert 1000 < len(steps) <= 4096
+    assert steps == sorted(steps)
+    assert (steps[0], steps[-1]) == (1, looks)
