@@ -8,7 +8,8 @@ function element(host) {
     tip = root.appendChild(document.createElement('div'));
     tip.className = 'sw-tip';
     tip.setAttribute('role', 'tooltip');
-    tip.popover = 'manual'; // above all, and placed in the window even where a notebook moves its outputs by transforms
+    // above all, and placed in the window even where a notebook moves its outputs by transforms
+    tip.popover = 'manual';
     tip.hidden = true;
   }
   return tip;
