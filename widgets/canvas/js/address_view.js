@@ -3,10 +3,11 @@
 import { paintBridges } from './away_bridges.js';
 import { paintBoxLabels } from './box_labels.js';
 import { Coverage } from './coverage.js';
+import { KINDS } from './kinds.js';
 import { bytesMarks } from './marks.js';
-import { StayBoxes } from './stay_boxes.js';
 import { stayTip } from './memory_tips.js';
-import { surfaceOn } from './surface.js';
+import { StayBoxes } from './stay_boxes.js';
+import { surfaceOn, within } from './surface.js';
 
 const SEAM = 0.6; // pixels left free between boxes that are large enough to be told apart
 const LABEL = { width: 58, height: 13 };
@@ -34,7 +35,12 @@ export class AddressView {
   get range() { const { low, high } = this.map.addresses; return { low, high }; }
 
   // Pixels per byte, and the pixel where an address is.
-  get scale() { const { top, bottom } = this.map.area; const { low, high } = this.range; return (bottom - top) / (high - low); }
+  get scale() {
+    const { top, bottom } = this.map.area;
+    const { low, high } = this.range;
+    return (bottom - top) / (high - low);
+  }
+  get peakY() { return this.map.area.top; } // above all addresses
   y(address) { return this.map.area.bottom - (address - this.range.low) * this.scale; }
 
   paint(g, c) {
@@ -46,14 +52,11 @@ export class AddressView {
       columns: axis.marks().map(([x]) => x), rows: bytesMarks({ ...this.range, ...area }).map(([y]) => y),
       lines: c.grid, ground: c.panel,
     });
-    g.save();
-    g.beginPath();
-    g.rect(area.left, area.top, area.right - area.left, area.bottom - area.top);
-    g.clip();
-    if (focus) this.paintFocus(g, c, focus);
-    this.paintFlights(g, c, seen.flights);
-    paintBoxLabels(g, c, this, seen.labels);
-    g.restore();
+    within(g, area, () => {
+      if (focus) this.paintFocus(g, c, focus);
+      this.paintFlights(g, c, seen.flights);
+      paintBoxLabels(g, c, this, seen.labels);
+    });
   }
 
   // All boxes in view; returns those in which something more is drawn.
@@ -67,9 +70,9 @@ export class AddressView {
     const left = axis.from - dx / perPlace;
     const bottom = (area.bottom - area.top) * density + dy;
     const base = this.range.low;
+    const seam = SEAM * density;
     const flights = [];
     const labels = [];
-    const faint = c => c + 6;
     for (const i of boxes.between(axis.from, axis.to)) {
       const y0 = bottom - (high[i] - base) * perByte;
       const y1 = bottom - (low[i] - base) * perByte;
@@ -79,9 +82,8 @@ export class AddressView {
       const wide = (x1 - x0) / density;
       const tall = (y1 - y0) / density;
       const lit = !focus || focus.storages.has(storage[i]);
-      surface.boxes.box(
-        x0, tall > 2 ? y0 + SEAM * density : y0, wide > 3 ? x1 - SEAM * density : x1, y1, lit ? kind[i] : faint(kind[i]),
-      );
+      const top = tall > 2 ? y0 + seam : y0;
+      surface.boxes.box(x0, top, wide > 3 ? x1 - seam : x1, y1, lit ? kind[i] : kind[i] + KINDS.length);
       if (!lit) continue;
       if (wide > LABEL.width && tall > LABEL.height) labels.push(i);
       if (copied[i] && wide > FLIGHT.width && tall > FLIGHT.height) flights.push(i);
@@ -168,7 +170,8 @@ export class AddressView {
   boxAt(x, y) {
     const { axis, area } = this.map;
     if (x < area.left || y < area.top || y > area.bottom) return -1;
-    return this.boxes.at(axis.placeAt(x), this.range.low + (area.bottom - y) / this.scale, 1.5 / axis.scale, 1.2 / this.scale);
+    const address = this.range.low + (area.bottom - y) / this.scale;
+    return this.boxes.at(axis.placeAt(x), address, 1.5 / axis.scale, 1.2 / this.scale);
   }
 
   point(event, x, y) {

@@ -1,6 +1,6 @@
-// A picture of boxes that do not overlap, made pixel by pixel: a pixel takes of each box's colour the share that the box
-// covers, so boxes under a pixel still add up to what they are. Each row is kept as differences from one pixel to the
-// next, so a box costs what it is high, however long it is, and a hundred thousand of them cost milliseconds.
+// A picture of boxes that do not overlap, made pixel by pixel: a pixel takes of each box's colour the share that the
+// box covers, so boxes under a pixel still add up to what they are. Each row is kept as differences from one pixel to
+// the next, so a box costs what it is high, however long it is, and a hundred thousand of them cost milliseconds.
 import { channels } from './theme.js';
 
 // Red, green, blue and opacity, all multiplied by the share that is covered, lie in one float of 53 bits, 13 bits each.
@@ -64,7 +64,8 @@ export class Coverage {
     for (const y of rows) if (y >= 0) isLine.fill(1, y, y + thick);
     for (let row = 0; row < this.depth; row++) this.finishRow(row, stops, isLine[row] ? lined : plain, lined);
     const { pixels, width, depth } = this;
-    for (let at = depth * width; at < pixels.length; at += width) pixels.copyWithin(at, (depth - 1) * width, depth * width);
+    const last = (depth - 1) * width;
+    for (let at = last + width; at < pixels.length; at += width) pixels.copyWithin(at, last, last + width);
   }
 
   // Between every second pair of stops there is a line.

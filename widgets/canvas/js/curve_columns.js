@@ -20,7 +20,7 @@ export function highest(places, heights, from, to, count) {
   return best;
 }
 
-// The outline of a column chart from the left to the right: `y(column)` is a pixel. Columns of equal height are one line.
+// The outline of a column chart from the left to the right: `y(column)` is a pixel. Equal columns are one line.
 export function steps(g, left, width, count, y) {
   const step = width / count;
   let before = NaN;

@@ -3,6 +3,7 @@ import { highest, steps } from './curve_columns.js';
 import { KINDS } from './kinds.js';
 import { tag } from './marks.js';
 import { kindsTip } from './memory_tips.js';
+import { within } from './surface.js';
 import { bytesText } from './units.js';
 
 const SHADOW = 0.82; // opacity of what the selection holds
@@ -25,6 +26,8 @@ export class KindsView {
   }
   y(bytes) { const { top, bottom } = this.map.area; return bottom - bytes / this.range.high * (bottom - top); }
 
+  get peakY() { return this.y(this.map.plan.peak.bytes); }
+
   paint(g, c) {
     const { axis, area, density, plan, focus } = this.map;
     const width = area.right - area.left;
@@ -32,20 +35,17 @@ export class KindsView {
     const { byKind, total } = plan.curve;
     if (!total.length) return;
     const at = highest(this.places, total, axis.from, axis.to, count);
-    g.save();
-    g.beginPath();
-    g.rect(area.left, area.top, width, area.bottom - area.top);
-    g.clip();
     const perByte = (area.bottom - area.top) / this.range.high;
-    for (let kind = KINDS.length - 1; kind >= 0; kind--) {
-      const sums = byKind[kind];
-      const chart = column => area.bottom - sums[at[column]] * perByte;
-      // what is above is painted before, so where it is faint the ground is cleared first
-      this.fill(g, focus ? [c.panel, c.kindFaint[kind]] : [c.kind[kind]], count, chart);
-    }
-    if (focus) this.paintHeld(g, c, focus, count, perByte);
-    if (this.swapped) this.paintWithout(g, c, count, perByte);
-    g.restore();
+    within(g, area, () => {
+      for (let kind = KINDS.length - 1; kind >= 0; kind--) {
+        const sums = byKind[kind];
+        const chart = column => area.bottom - sums[at[column]] * perByte;
+        // what is above is painted before, so where it is faint the ground is cleared first
+        this.fill(g, focus ? [c.panel, c.kindFaint[kind]] : [c.kind[kind]], count, chart);
+      }
+      if (focus) this.paintHeld(g, c, focus, count, perByte);
+      if (this.swapped) this.paintWithout(g, c, count, perByte);
+    });
   }
 
   fill(g, colours, count, y) {
@@ -61,7 +61,8 @@ export class KindsView {
   paintHeld(g, c, focus, count, perByte) {
     const { axis, area, plan } = this.map;
     const change = new Float64Array(count + 1);
-    const column = seconds => Math.max(0, Math.min(count, (axis.place(seconds) - axis.from) / (axis.to - axis.from) * count));
+    const perPlace = count / (axis.to - axis.from);
+    const column = seconds => Math.max(0, Math.min(count, (axis.place(seconds) - axis.from) * perPlace));
     for (const storage of focus.storages) {
       const bytes = plan.scene.bytesOf(storage);
       for (const stay of plan.stays(storage)) {
@@ -89,9 +90,10 @@ export class KindsView {
     const text = 'without swapping, peak ' + bytesText(this.without);
     // where the line is lower, so that it does not run through the words
     const room = Math.ceil((g.measureText(text).width + 12) * count / (area.right - area.left));
-    const low = (from, to) => { let top = Infinity; for (let k = from; k < to; k++) top = Math.min(top, y(k)); return top; };
-    const left = low(0, Math.min(room, count)) > low(Math.max(0, count - room), count);
-    tag(g, c, text, left ? area.left + 6 : area.right - 6, area.top + 9, { ground: c.panel, ink: c.ink, align: left ? 'left' : 'right' });
+    const clear = from => Math.min(...Array.from({ length: Math.min(room, count) }, (_, k) => y(from + k)));
+    const left = clear(0) > clear(Math.max(0, count - room));
+    const [x, align] = left ? [area.left + 6, 'left'] : [area.right - 6, 'right'];
+    tag(g, c, text, x, area.top + 9, { ground: c.panel, ink: c.ink, align });
   }
 
   paintOver() {}

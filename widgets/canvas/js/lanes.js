@@ -1,5 +1,5 @@
-// The three lanes of a step, compute, copies out and copies in, as spans in places of the time axis. Spans of a lane never
-// overlap, so the one at a place is found by halving.
+// The three lanes of a step, compute, copies out and copies in, as spans in places of the time axis. Spans of a lane
+// never overlap, so the one at a place is found by halving.
 import { countUpTo } from './ascending.js';
 
 export const LANES = [
@@ -13,8 +13,8 @@ export const IN = 2;
 
 // `id`: the op or storage of each span; `shade`: which of the lane's colours it has.
 function lane(axis, start, stop, id, shade) {
-  const place = seconds => axis.place(seconds);
-  return { count: start.length, from: Float64Array.from(start, place), to: Float64Array.from(stop, place), start, stop, id, shade };
+  const places = column => Float64Array.from(column, seconds => axis.place(seconds));
+  return { count: start.length, from: places(start), to: places(stop), start, stop, id, shade };
 }
 
 export class Lanes {

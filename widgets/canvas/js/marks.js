@@ -2,7 +2,8 @@
 import { ticks, digitsFor } from './ticks.js';
 import { bytesUnit } from './units.js';
 
-// Where an axis of the bytes `low` to `high` between the pixels `bottom` and `top` has lines: pairs of a pixel and a text.
+// Where an axis of the bytes `low` to `high` between the pixels `bottom` and `top` has lines: pairs of a pixel and a
+// text.
 export function bytesMarks({ low, high, top, bottom }) {
   const { size } = bytesUnit(high);
   const { step, values } = ticks(low / size, high / size, (bottom - top) / 46);

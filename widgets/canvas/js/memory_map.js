@@ -1,13 +1,15 @@
-// Memory over the time of a step: a frame with the axes, the budget and the peak, around one of two views, the addresses
-// or the bytes by kind. The whole step lies below, and the time axis is shared with the streams.
+// Memory over the time of a step: a frame with the axes, the budget and the peak, around one of two views, the
+// addresses or the bytes by kind. The whole step lies below, and the time axis is shared with the streams.
 import { AddressView } from './address_view.js';
 import { AddressWindow } from './address_window.js';
+import { paintCursor } from './cursor_line.js';
 import { fitText } from './fit_text.js';
 import { KindsView } from './kinds_view.js';
-import { bytesAxis, tag } from './marks.js';
+import { bytesAxis } from './marks.js';
+import { paintBudget, paintPeak, paintStandIn } from './memory_marks.js';
 import { Minimap } from './minimap.js';
 import { Plot } from './plot.js';
-import { paintCursor } from './cursor_line.js';
+import { within } from './surface.js';
 import { attachTime } from './time_gestures.js';
 import { hideTip } from './tooltip.js';
 import { bytesText } from './units.js';
@@ -15,9 +17,8 @@ import { bytesText } from './units.js';
 const TOP = 20;
 const AXIS = 18;
 const ABOVE = 1.045; // addresses shown, over the highest that matters
-const FAR = 1.6; // a budget this many times the peak is not drawn where it is: the plan would be a strip at the ground
+const FAR = 1.6; // a budget this many times the peak is out of view: the plan would be a strip at the ground
 const LABEL = 'Memory over time. W and S zoom, A and D pan, plus and minus zoom addresses, arrows move the selection.';
-const NO_PLAN = 'no plan: the step as captured, nothing swapped';
 
 export class MemoryMap extends Plot {
   constructor(host, { root, store, axis }) {
@@ -34,7 +35,7 @@ export class MemoryMap extends Plot {
     ];
     attachTime(axis, this, {
       wheel: event => this.wheel(event), down: event => this.down(event), drag: (_, dy) => this.panAddresses(dy),
-      move: event => this.move(event), leave: () => this.leave(), click: event => { if (this.plan) this.view.click(...this.at(event)); },
+      move: event => this.move(event), leave: () => this.leave(), click: event => this.click(event),
     });
     host.addEventListener('keydown', event => this.key(event));
     if (axis.plan) this.rebuild();
@@ -60,8 +61,7 @@ export class MemoryMap extends Plot {
   fitAddresses() {
     if (!this.plan) return;
     const peak = Math.max(this.plan.peak_bytes, 1);
-    this.far = this.budget > FAR * peak;
-    this.addresses.setFull((this.far ? peak : Math.max(peak, this.budget)) * ABOVE);
+    this.addresses.setFull((this.budget > FAR * peak ? peak : Math.max(peak, this.budget)) * ABOVE);
   }
   // What gets selected elsewhere comes into view, if its addresses are not.
   reveal() {
@@ -69,8 +69,9 @@ export class MemoryMap extends Plot {
     if (!plan || focus?.type !== 'storage' || addresses.whole) return;
     const stays = plan.stays(focus.id);
     const bytes = plan.scene.bytesOf(focus.id);
-    const seen = [...stays].some(stay => plan.stay_offset[stay] < addresses.high && plan.stay_offset[stay] + bytes > addresses.low);
-    if (stays.length && !seen) addresses.reveal(plan.stay_offset[stays[0]], plan.stay_offset[stays[0]] + bytes);
+    const lows = [...stays].map(stay => plan.stay_offset[stay]);
+    if (!lows.length || lows.some(low => low < addresses.high && low + bytes > addresses.low)) return;
+    addresses.show(lows[0] + (bytes - addresses.span) / 2, lows[0] + (bytes + addresses.span) / 2);
   }
 
   paint(g, c) {
@@ -83,10 +84,10 @@ export class MemoryMap extends Plot {
     g.textAlign = 'right';
     g.fillText(unit, area.left - 6, 9);
     g.textAlign = 'left';
-    const taken = this.paintBudget(g, c);
-    if (this.plan.stand_in) tag(g, c, fitText(g, NO_PLAN, area.right - area.left - 24), area.left + 6, TOP + 12, { ground: c.panel, ink: c.ink, align: 'left' });
+    const budgetTag = paintBudget(g, c, this);
+    if (this.plan.stand_in) paintStandIn(g, c, this);
     if (!this.plan.stay_storage.length) this.write(g, c, 'this step holds no memory', (area.top + area.bottom) / 2);
-    this.paintPeak(g, c, taken);
+    paintPeak(g, c, this, view.peakY, budgetTag);
     this.minimap.paint(g, c);
     this.say(this.spoken());
   }
@@ -106,57 +107,11 @@ export class MemoryMap extends Plot {
     g.textAlign = 'left';
   }
 
-  // A red line and what lies above it; returns the pixels that its tag takes, from the left and from the top.
-  paintBudget(g, c) {
-    const { area, budget, plan, far } = this;
-    const { low, high } = this.view.range;
-    const y = far && this.view === this.views.kind ? -1 : area.bottom - (budget - low) / (high - low) * (area.bottom - area.top);
-    const text = 'budget ' + bytesText(budget);
-    if (y < area.top - 6 || y > area.bottom) {
-      // out of view: an arrow says on which side
-      const above = y < area.top;
-      return { left: tag(g, c, `${text} ${above ? '↑' : '↓'}`, area.right, above ? 10 : area.bottom - 9), y: above ? 10 : area.bottom };
-    }
-    if (plan.peak_bytes > budget * 1.0001) {
-      g.fillStyle = c.hatch(1, c.limit, 8);
-      g.globalAlpha = 0.35;
-      g.fillRect(area.left, area.top, area.right - area.left, Math.max(0, y - area.top));
-      g.globalAlpha = 1;
-    }
-    g.fillStyle = c.limit;
-    g.fillRect(area.left, Math.round(y) - 1, area.right - area.left, 1.5);
-    const at = Math.max(10, y - 9);
-    return { left: tag(g, c, text, area.right, at), y: at };
-  }
-
-  // Where the step holds the most; the words keep clear of the budget's tag.
-  paintPeak(g, c, taken) {
-    const { area, plan, axis } = this;
-    const { peak } = plan;
-    const x = axis.x(peak.seconds);
-    if (!plan.slots || x < area.left - 1 || x > area.right + 1) return;
-    const stacked = this.view === this.views.kind;
-    const y = stacked ? Math.max(area.top, this.view.y(peak.bytes)) : area.top;
-    const tip = stacked ? y : y + 1;
-    g.fillStyle = c.ink;
-    g.beginPath();
-    g.moveTo(x, tip);
-    g.lineTo(x - 4, tip - 7);
-    g.lineTo(x + 4, tip - 7);
-    g.fill();
-    const text = 'peak ' + bytesText(peak.bytes);
-    const width = g.measureText(text).width + 16;
-    const line = stacked ? Math.max(10, y - 12) : 10;
-    const clear = Math.abs(taken.y - line) > 16 ? area.right : taken.left;
-    const left = x + 6 + width > clear;
-    const right = Math.min(x - 6, clear - 4);
-    tag(g, c, text, left ? right : x + 6, line, { ground: stacked ? c.ink : c.panel, ink: stacked ? c.panel : c.ink, align: left ? 'right' : 'left' });
-  }
-
   // The picture in words.
   spoken() {
     const { plan } = this;
-    const peak = plan.slots ? ` The peak of ${bytesText(plan.peak.bytes)} is in ${plan.scene.opName(plan.peak.op)}.` : '';
+    const { op, bytes } = plan.peak;
+    const peak = plan.slots ? ` The peak of ${bytesText(bytes)} is in ${plan.scene.opName(op)}.` : '';
     return `${plan.stand_in ? plan.summary : plan.memory_summary}${peak} The budget is ${bytesText(this.budget)}.`;
   }
 
@@ -165,13 +120,7 @@ export class MemoryMap extends Plot {
     if (!plan || !this.axis.plan) return;
     const labelled = !this.root.querySelector('.sw-streams'); // the streams say the time below both
     paintCursor(g, c, this, { top: area.top, bottom: area.bottom, labelled });
-    if (!store.hoverFocus) return;
-    g.save();
-    g.beginPath();
-    g.rect(area.left, area.top, area.right - area.left, area.bottom - area.top);
-    g.clip();
-    this.view.paintOver(g, c, store.hoverFocus);
-    g.restore();
+    if (store.hoverFocus) within(g, area, () => this.view.paintOver(g, c, store.hoverFocus));
   }
 
   wheel(event) {
@@ -212,6 +161,7 @@ export class MemoryMap extends Plot {
     this.store.set({ cursor: this.axis.secondsAt(x) });
     this.view.point(event, x, y);
   }
+  click(event) { if (this.plan) this.view.click(...this.at(event)); }
   leave() {
     this.store.point(null);
     this.store.set({ cursor: null });

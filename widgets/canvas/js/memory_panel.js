@@ -14,11 +14,13 @@ export function memoryPanel(section, bench) {
   const legend = make('div', { class: 'legend' });
   const list = () => {
     const present = new Set(store.graph?.storage_kind);
-    const entry = kind => make('span', {}, make('i', { class: 'k', style: `background:${kindVariable(kind)}` }), KIND_SHORT[kind]);
+    const swatch = kind => make('i', { class: 'k', style: `background:${kindVariable(kind)}` });
+    const entry = kind => make('span', {}, swatch(kind), KIND_SHORT[kind]);
     legend.replaceChildren(...KIND_SHORT.map((_, kind) => kind).filter(kind => present.has(kind)).map(entry));
   };
   list();
-  section.append(make('div', { class: 'sw-title' }, make('h3', { text: 'Memory' }), views, legend, make('span', { class: 'grow' }), units));
+  const [name, space] = [make('h3', { text: 'Memory' }), make('span', { class: 'grow' })];
+  section.append(make('div', { class: 'sw-title' }, name, views, legend, space, units));
   const map = new MemoryMap(section.appendChild(make('div')), bench);
   const endLegend = store.on(['graph'], list);
   return () => { map.close(); endViews(); endUnits(); endLegend(); };

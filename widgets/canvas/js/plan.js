@@ -31,7 +31,9 @@ export class Plan {
   awaySeconds(storage) {
     const stays = this.stays(storage);
     let away = 0;
-    for (let k = 1; k < stays.length; k++) away += Math.max(0, this.stay_start[stays[k]] - this.stay_stop[stays[k - 1]]);
+    for (let k = 1; k < stays.length; k++) {
+      away += Math.max(0, this.stay_start[stays[k]] - this.stay_stop[stays[k - 1]]);
+    }
     return away;
   }
 

@@ -1,5 +1,5 @@
-// The stays of a plan as boxes: from one place on the time axis to another, from one address to another. They lie in the
-// order of their starts, and each block of them knows its last stop, so that those at some time are found without
+// The stays of a plan as boxes: from one place on the time axis to another, from one address to another. They lie in
+// the order of their starts, and each block of them knows its last stop, so that those at some time are found without
 // looking at all.
 import { ascending, countUpTo } from './ascending.js';
 
@@ -42,7 +42,7 @@ export class StayBoxes {
     return list.subarray(0, found);
   }
 
-  // The box at a place and an address, or if none is, the largest that is less than `slack` places and `room` bytes away.
+  // The box at a place and an address, or if none is, the largest less than `slack` places and `room` bytes away.
   at(place, address, slack, room) {
     let best = -1;
     let size = 0;

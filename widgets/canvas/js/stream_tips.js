@@ -30,7 +30,8 @@ export function copyTip(event, host, plan, out, at) {
     [out ? 'leaves' : 'arrives', span(start, stop)],
   ];
   if (stop > start) rows.push(['rate', `${(scene.bytesOf(storage) / (stop - start) / 1e9).toFixed(1)} GB/s`]);
-  rows.push(out ? ['last use', opOr(scene, lastUse(plan, storage, start))] : ['next use', opOr(scene, nextUse(plan, storage, stop))]);
+  if (out) rows.push(['last use', opOr(scene, lastUse(plan, storage, start))]);
+  else rows.push(['next use', opOr(scene, nextUse(plan, storage, stop))]);
   showTip(event, host, scene.storageName(storage), rows);
 }
 
@@ -41,7 +42,8 @@ export function stallTip(event, host, plan, at) {
   const [start, stop] = [plan.stall_start[at], plan.stall_stop[at]];
   const rows = [['from', span(start, stop)], ['before', op >= 0 ? opOr(scene, op) : 'the end of the step']];
   if (storage >= 0) {
-    rows.push(['waits for', `${scene.storageName(storage)} to ${arrives(plan, storage, start, stop) ? 'arrive' : 'leave'}`]);
+    const wanted = arrives(plan, storage, start, stop) ? 'arrive' : 'leave';
+    rows.push(['waits for', `${scene.storageName(storage)} to ${wanted}`]);
     rows.push(['size', bytesText(scene.bytesOf(storage))]);
   }
   showTip(event, host, `Stall ${secondsText(stop - start)}`, rows);

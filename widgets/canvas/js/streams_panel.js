@@ -12,7 +12,8 @@ export function streamsPanel(section, bench) {
   const { root, store, axis } = bench;
   const note = make('span', { class: 'note' });
   const legend = make('span', { class: 'legend' });
-  const title = make('div', { class: 'sw-title' }, make('h3', { text: 'Streams' }), note, make('span', { class: 'grow' }), legend);
+  const space = make('span', { class: 'grow' });
+  const title = make('div', { class: 'sw-title' }, make('h3', { text: 'Streams' }), note, space, legend);
   const endings = [];
   if (root.dataset.panels === 'one') { // elsewhere the memory map has this choice
     const [units, end] = choice(store, 'unit', UNITS, 'Unit of the time axis');
@@ -42,7 +43,8 @@ function noteOf(plan, lanes) {
 
 function entries({ graph, plan }) {
   const present = new Set(graph?.op_phase);
-  const entry = (colour, text) => make('span', {}, make('i', { class: 'k', style: `background:var(--sw-${colour})` }), text);
+  const swatch = colour => make('i', { class: 'k', style: `background:var(--sw-${colour})` });
+  const entry = (colour, text) => make('span', {}, swatch(colour), text);
   const phases = PHASES.filter((_, phase) => present.has(phase)).map(phase => entry('phase-' + phase, phase));
   return plan?.stall_start.length ? [...phases, entry('limit', 'stall')] : phases;
 }

@@ -2,8 +2,8 @@
 // Coordinates are in units of `scale` per pixel of the page, from the upper left corner of an area of the plot.
 
 // `area`: `{left, top, right, bottom}` in pixels of the page. `coverage`: the picture to paint in, kept from frame to
-// frame. `flat`: every box goes from 0 to `height`, as in a lane. `finish` gets where lines of the grid show through, in
-// pixels of the page, their colour and that of the ground.
+// frame. `flat`: every box goes from 0 to `height`, as in a lane. `finish` gets where lines of the grid show through,
+// in pixels of the page, their colour and that of the ground.
 export function surfaceOn(g, { coverage, density, area, colours, flat = false }) {
   if (!(g.canvas instanceof HTMLCanvasElement)) return shapes(g, area, colours);
   const left = Math.round(area.left * density);
@@ -24,6 +24,16 @@ export function surfaceOn(g, { coverage, density, area, colours, flat = false })
   };
 }
 
+// Paint so that nothing shows outside an area.
+export function within(g, area, paint) {
+  g.save();
+  g.beginPath();
+  g.rect(area.left, area.top, area.right - area.left, area.bottom - area.top);
+  g.clip();
+  paint();
+  g.restore();
+}
+
 const INVISIBLE = 0.02; // square pixels
 const NARROW = 2.5; // a box less wide than this grows by its neighbour of the same colour
 const TOUCHING = 0.6; // pixels between neighbours
@@ -41,15 +51,12 @@ function shapes(g, area, colours) {
     else list.push({ left, top, right, bottom });
   };
   const finish = () => {
-    g.save();
-    g.beginPath();
-    g.rect(area.left, area.top, area.right - area.left, area.bottom - area.top);
-    g.clip();
-    lists.forEach((list, colour) => {
+    within(g, area, () => lists.forEach((list, colour) => {
       g.fillStyle = colours[colour];
-      for (const { left, top, right, bottom } of list) g.fillRect(area.left + left, area.top + top, right - left, bottom - top);
-    });
-    g.restore();
+      for (const { left, top, right, bottom } of list) {
+        g.fillRect(area.left + left, area.top + top, right - left, bottom - top);
+      }
+    }));
   };
   return { scale: 1, dx: 0, dy: 0, height: area.bottom - area.top, boxes: { box }, finish };
 }

@@ -3,7 +3,8 @@ import { KINDS, PHASES } from './kinds.js';
 
 const NAMES = {
   ink: 'ink', second: 'ink2', third: 'ink3', panel: 'panel', sunken: 'sunken', line: 'line', strong: 'line-strong',
-  accent: 'accent', limit: 'limit', limitSoft: 'limit-soft', grid: 'grid', rampLow: 'ramp0', rampHigh: 'ramp1', font: 'font',
+  accent: 'accent', limit: 'limit', limitSoft: 'limit-soft', grid: 'grid',
+  rampLow: 'ramp0', rampHigh: 'ramp1', font: 'font',
 };
 const RAMP = 33;
 

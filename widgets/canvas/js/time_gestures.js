@@ -38,7 +38,10 @@ export function attachTime(axis, plot, on = {}) {
   host.addEventListener('keydown', event => {
     if (event.metaKey || event.ctrlKey || event.altKey || !axis.plan) return;
     const far = axis.inner * (event.shiftKey ? 0.5 : 0.12);
-    const act = { w: () => axis.zoom(0.75), s: () => axis.zoom(4 / 3), a: () => axis.pan(-far), d: () => axis.pan(far), 0: () => axis.fit() };
+    const act = {
+      w: () => axis.zoom(0.75), s: () => axis.zoom(4 / 3), a: () => axis.pan(-far), d: () => axis.pan(far),
+      0: () => axis.fit(),
+    };
     const done = act[event.key.toLowerCase()];
     if (!done) return;
     done();
