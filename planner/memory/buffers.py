@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from planner.errors import StowageError
 from planner.files import read_text, write_text
+from planner.graph import Graph
+from planner.memory.plan import SwapPlan
 
 _COLUMNS = ("id", "lower", "upper", "size")
 _LARGEST = 2**62
@@ -82,16 +84,34 @@ def _numbers(row: Mapping[str, str], where: str) -> dict[str, int]:
     return numbers
 
 
-def write_buffers(path: str | Path, buffers: Buffers, offsets: NDArray[np.int64] | None = None) -> None:
-    """Write buffers as CSV, whole or not at all.
+def plan_buffers(graph: Graph, plan: SwapPlan) -> Buffers:
+    """A plan's residencies as a packing problem in slots, with the plan's own offsets.
+
+    A storage that leaves and comes back is as many buffers, `name#1`, `name#2`; those of zero bytes are left out.
 
     Args:
-        path: the file to write.
+        graph: the step.
+        plan: its plan.
+    """
+    storages = graph.with_workspaces(dict(plan.workspaces)).storages
+    stays = [stay for stay in plan.residencies if storages[stay.storage].bytes]
+    count: dict[str, int] = {}
+    ids = []
+    for stay in stays:
+        name = storages[stay.storage].name
+        count[name] = count.get(name, 0) + 1
+        ids.append(f"{name}#{count[name]}")
+    table = np.array([(s.start, s.stop, storages[s.storage].bytes, s.offset) for s in stays], np.int64)
+    lower, upper, sizes, offsets = table.reshape(-1, 4).T
+    return Buffers(tuple(ids), lower, upper, sizes, offsets)
+
+
+def buffers_to_csv(buffers: Buffers, offsets: NDArray[np.int64] | None = None) -> str:
+    """Buffers as CSV text.
+
+    Args:
         buffers: the problem.
         offsets: `[buffers]`, bytes, for an `offset` column; without it, those of `buffers`, if any.
-
-    Raises:
-        StowageError: the file cannot be written.
     """
     offsets = buffers.offsets if offsets is None else offsets
     text = io.StringIO()
@@ -100,4 +120,17 @@ def write_buffers(path: str | Path, buffers: Buffers, offsets: NDArray[np.int64]
     columns += [] if offsets is None else [offsets.tolist()]
     writer.writerow((*_COLUMNS, "offset")[: 1 + len(columns)])
     writer.writerows(zip(buffers.ids, *columns, strict=True))
-    write_text(path, text.getvalue())
+    return text.getvalue()
+
+
+def write_buffers(path: str | Path, buffers: Buffers, offsets: NDArray[np.int64] | None = None) -> None:
+    """Write buffers to a CSV file, whole or not at all.
+
+    Args:
+        path: the file to write.
+        buffers, offsets: as in `buffers_to_csv`.
+
+    Raises:
+        StowageError: the file cannot be written.
+    """
+    write_text(path, buffers_to_csv(buffers, offsets))

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
-import numpy as np
 
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.memory import Buffers, SwapPlan, plan_to_json, write_buffers
+from planner.memory import SwapPlan, buffers_to_csv, plan_buffers, plan_to_json, trace_json
 from widgets.canvas.state_messages import export_message, notice_message
-from widgets.session.chrome_trace import chrome_trace
 from widgets.session.core import Core, sentence_of
 from widgets.session.jobs import Job
+from widgets.static import page_text
+
+#: A trace has this many steps of a run at most, the last ones.
+_STEPS = 10
 
 
 @dataclass(frozen=True)
@@ -73,45 +72,26 @@ def _plan(core: Core) -> str:
 
 
 def _buffers(core: Core) -> str:
-    """The plan's residencies as a packing problem with its solution, in MiniMalloc's format."""
-    graph, plan = _drawn(core)
-    stays = [stay for stay in plan.residencies if graph.storages[stay.storage].bytes]
-    count: dict[int, int] = {}
-    ids = []
-    for stay in stays:
-        count[stay.storage] = count.get(stay.storage, 0) + 1
-        ids.append(f"{graph.storages[stay.storage].name}#{count[stay.storage]}")
-    table = np.array([(s.start, s.stop, graph.storages[s.storage].bytes, s.offset) for s in stays], np.int64)
-    lower, upper, sizes, offsets = table.reshape(-1, 4).T
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "buffers.csv"
-        write_buffers(path, Buffers(_distinct(ids), lower, upper, sizes, offsets))
-        return path.read_text(encoding="utf-8")
-
-
-def _distinct(ids: list[str]) -> tuple[str, ...]:
-    """The same names, two of a name told apart by their places."""
-    seen: set[str] = set()
-    names = []
-    for place, name in enumerate(ids):
-        names.append(f"{name}@{place}" if name in seen else name)
-        seen.add(names[-1])
-    return tuple(names)
+    return buffers_to_csv(plan_buffers(*_drawn(core)))
 
 
 def _trace(core: Core) -> str:
-    graph, plan = _drawn(core)
-    return chrome_trace(graph, plan, [plan.predicted])
+    return trace_json(*_drawn(core))
 
 
 def _run_trace(core: Core) -> str:
     run = core.run
     if core.graph is None or run is None or run.plan is None or not run.timelines:
         raise StowageError("there is no run to export yet: run a step first")
-    return chrome_trace(core.graph.with_workspaces(dict(run.plan.workspaces)), run.plan, run.timelines)
+    return trace_json(core.graph, run.plan, run.timelines[-_STEPS:])
+
+
+def _page(core: Core) -> str:
+    return page_text(core.outbox.all())
 
 
 FORMATS: Mapping[str, Format] = {
+    "html": Format(".html", "text/html", _page),
     "plan": Format(".plan.json", "application/json", _plan),
     "csv": Format(".buffers.csv", "text/csv", _buffers),
     "trace": Format(".trace.json", "application/json", _trace),

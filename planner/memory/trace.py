@@ -1,0 +1,146 @@
+"""Steps in the Trace Event Format, which Perfetto (ui.perfetto.dev) and Chrome's tracing page open.
+
+The format is that of "Trace Event Format" by Nat Duca and Dan Sinclair (Google, 2016), its JSON object form. Times in
+it are microseconds; here they are whole nanoseconds, so that spans that follow each other never overlap by rounding.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from planner.errors import StowageError
+from planner.files import write_text
+from planner.graph import Graph
+from planner.memory.plan import SwapIn, SwapOut, SwapPlan
+from planner.memory.timeline import Seconds, Timeline
+from planner.memory.trace_memory import bytes_by_kind
+from planner.memory.trace_waits import waits
+
+Event = dict[str, Any]
+
+_COMPUTE, _OUT, _IN, _WAITS, _STEPS = range(5)
+#: From top to bottom.
+_THREADS = {
+    _STEPS: "steps", _COMPUTE: "compute", _WAITS: "compute waits", _OUT: "copies to the host",
+    _IN: "copies to the device",
+}  # fmt: skip
+
+
+def save_trace(path: str | Path, graph: Graph, plan: SwapPlan, timelines: Sequence[Timeline] | None = None) -> None:
+    """Write a trace to a file, whole or not at all.
+
+    Args:
+        path: the file to write.
+        graph, plan, timelines: as in `trace_json`.
+
+    Raises:
+        StowageError: the file cannot be written, or the three are not about one step.
+    """
+    write_text(path, trace_json(graph, plan, timelines))
+
+
+def trace_json(graph: Graph, plan: SwapPlan, timelines: Sequence[Timeline] | None = None) -> str:
+    """Steps one after another: ops, copies and waits on threads of their own, and device memory by kind.
+
+    Args:
+        graph: the step.
+        plan: its plan.
+        timelines: of steps by that plan, such as `Run.timelines`; without it, the one that the plan foresees.
+
+    Raises:
+        StowageError: the plan or a timeline is for another graph.
+    """
+    shown = [plan.predicted] if timelines is None else timelines
+    graph = graph.with_workspaces(dict(plan.workspaces))
+    for timeline in shown:
+        _require_same_step(graph, plan, timeline)
+    events: list[Event] = [{"ph": "M", "pid": 0, "name": "process_name", "args": {"name": graph.name}}]
+    for place, (thread, name) in enumerate(_THREADS.items()):
+        events += [
+            {"ph": "M", "pid": 0, "tid": thread, "name": "thread_name", "args": {"name": name}},
+            {"ph": "M", "pid": 0, "tid": thread, "name": "thread_sort_index", "args": {"sort_index": place}},
+        ]
+    begin = 0
+    for number, timeline in enumerate(shown):
+        events.append(_span(_STEPS, "step", f"step {number}", begin, 0.0, timeline.seconds, {}))
+        events += _compute(graph, plan, timeline, begin)
+        events += _copies(graph, plan, timeline, begin)
+        events += _returns(plan, timeline, begin, number)
+        for seconds, sizes in bytes_by_kind(graph, plan, timeline):
+            events.append(_event("C", _STEPS, "device memory", begin + _nanoseconds(seconds), {"args": sizes}))
+        begin += _nanoseconds(timeline.seconds)
+    facts = {
+        "machine": plan.machine, "method": plan.method, "budget_bytes": plan.budget_bytes,
+        "peak_bytes": plan.peak_bytes, "measured": timelines is not None,
+    }  # fmt: skip
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": facts}, separators=(",", ":"))
+
+
+def _compute(graph: Graph, plan: SwapPlan, timeline: Timeline, begin: int) -> Iterator[Event]:
+    for slot, (start, stop) in enumerate(timeline.compute.tolist()):
+        op = graph.ops[plan.order[slot]]
+        touched = {*graph.reads[op.id], *graph.writes[op.id], *([op.workspace] if op.workspace >= 0 else [])}
+        said = {
+            "op": op.id, "target": op.target, "module": op.module, "phase": op.phase.value,
+            "bytes": sum(graph.storages[storage].bytes for storage in touched),
+        }  # fmt: skip
+        yield _span(_COMPUTE, f"op,{op.phase.value}", op.name, begin, start, stop, said)
+    for start, stop, cause in waits(graph, plan, timeline).values():
+        yield _span(_WAITS, "wait", f"for {cause}", begin, start, stop, {}) | {"cname": "terrible"}
+
+
+def _copies(graph: Graph, plan: SwapPlan, timeline: Timeline, begin: int) -> Iterator[Event]:
+    moves = [(_OUT, "copy,out", *pair) for pair in _paired(plan.swap_outs, timeline.swap_out)]
+    moves += [(_IN, "copy,in", *pair) for pair in _paired(plan.swap_ins, timeline.swap_in)]
+    for thread, category, copy, (start, stop) in moves:
+        storage = graph.storages[copy.storage]
+        said: Event = {"storage": storage.id, "kind": storage.kind.value, "bytes": storage.bytes}
+        if stop > start:
+            said["GB/s"] = round(storage.bytes / (stop - start) / 1e9, 3)
+        yield _span(thread, category, storage.name, begin, start, stop, said)
+
+
+def _returns(plan: SwapPlan, timeline: Timeline, begin: int, step: int) -> Iterator[Event]:
+    """An arrow from every copy to the host to the next one of the same storage back in this step."""
+    last: dict[int, tuple[int, float]] = {}
+    moves = [(span[0], False, copy.storage) for copy, span in _paired(plan.swap_outs, timeline.swap_out)]
+    moves += [(span[0], True, copy.storage) for copy, span in _paired(plan.swap_ins, timeline.swap_in)]
+    for number, (start, comes_back, storage) in enumerate(sorted(moves)):
+        if not comes_back:
+            last[storage] = (number, start)
+        elif storage in last:
+            left, when = last.pop(storage)
+            tied = {"cat": "away", "id": f"{step}.{left}"}
+            yield _event("s", _OUT, "away", begin + _nanoseconds(when), tied)
+            yield _event("f", _IN, "away", begin + _nanoseconds(start), tied | {"bp": "e"})
+
+
+def _paired(queue: Sequence[SwapOut | SwapIn], spans: Seconds) -> Iterator[tuple[SwapOut | SwapIn, list[float]]]:
+    return zip(queue, spans.tolist(), strict=True)
+
+
+def _span(
+    thread: int, category: str, name: str, begin: int, start: float, stop: float, said: Mapping[str, Any]
+) -> Event:
+    first, last = begin + _nanoseconds(start), begin + _nanoseconds(stop)
+    return _event("X", thread, name, first, {"dur": (last - first) / 1000, "cat": category, "args": said})
+
+
+def _event(phase: str, thread: int, name: str, nanoseconds: int, more: Mapping[str, Any]) -> Event:
+    return {"ph": phase, "pid": 0, "tid": thread, "name": name, "ts": nanoseconds / 1000, **more}
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(1e9 * seconds)
+
+
+def _require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
+    storages = range(len(graph.storages))
+    if sorted(plan.order) != list(range(len(graph.ops))) or any(s.storage not in storages for s in plan.residencies):
+        raise StowageError(f"this plan is not for {graph.name}; give the plan's own graph")
+    spans = (len(timeline.compute), len(timeline.swap_out), len(timeline.swap_in))
+    if spans != (len(plan.order), len(plan.swap_outs), len(plan.swap_ins)):
+        raise StowageError("this timeline is not one of this plan; give the timelines of a run of the same plan")
