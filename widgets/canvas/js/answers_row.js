@@ -32,12 +32,13 @@ export function answersRow(bench) {
 function answer(question, store, go) {
   const head = make('span', { class: 'sw-head-text' });
   const unit = make('small');
-  const words = [make('span', { class: 'sw-question', text: question }), make('span', { class: 'sw-answer' }, head, unit)];
+  const asked = make('span', { class: 'sw-question', text: question });
+  const answered = make('span', { class: 'sw-answer' }, head, unit);
   const sentence = make('span', { class: 'sw-sentence' });
   const use = make('button', { type: 'button', class: 'btn sw-use', hidden: true });
   let bytes = null;
   use.addEventListener('click', () => { if (allowed(use)) moveBudget(store, bytes); });
-  const face = make(go ? 'button' : 'div', { class: 'sw-face', ...(go ? { type: 'button' } : {}) }, ...words, sentence);
+  const face = make(go ? 'button' : 'div', { class: 'sw-face', type: go ? 'button' : null }, asked, answered, sentence);
   if (go) face.addEventListener('click', () => { if (allowed(face)) go(); });
   const show = (now, reason = '', title = '') => {
     say(head, now?.head ?? '–');

@@ -6,7 +6,8 @@ export function bars(element, rows) {
   element.replaceChildren(...rows.map(([name, share, text, old]) => {
     const bar = make('i', old ? { class: 'old' } : {});
     bar.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
-    return make('div', { class: 'sw-bar' }, make('span', { text: name }), make('span', { class: 'sw-bar-track' }, bar),
+    const track = make('span', { class: 'sw-bar-track' }, bar);
+    return make('div', { class: 'sw-bar' }, make('span', { text: name, title: name }), track,
       make('span', { class: 'sw-bar-value', text }));
   }));
 }
@@ -17,7 +18,9 @@ export function sparkline(values, label) {
   const y = value => (high > low ? 22 - (value - low) / (high - low) * 20 : 12);
   const x = k => (values.length > 1 ? 1 + k / (values.length - 1) * 98 : 50);
   const points = values.map((value, k) => `${x(k).toFixed(2)},${y(value).toFixed(2)}`).join(' ');
-  const attributes = { viewBox: '0 0 100 24', preserveAspectRatio: 'none', role: 'img', 'aria-label': label, class: 'sw-spark' };
+  const attributes = {
+    viewBox: '0 0 100 24', preserveAspectRatio: 'none', role: 'img', 'aria-label': label, class: 'sw-spark',
+  };
   return drawing(attributes, [points], 1.5);
 }
 

@@ -14,7 +14,9 @@ export function budgetSlider(store) {
   const track = make('div', { class: 'sw-track-plot' });
   const range = make('input', { type: 'range', min: 0, max: 1, step: 'any', 'aria-label': 'Budget' });
   const amount = make('button', { type: 'button', class: 'sw-amount' });
-  const field = make('input', { type: 'text', class: 'sw-amount-field', 'aria-label': 'Budget', hidden: true, spellcheck: 'false' });
+  const field = make('input', {
+    type: 'text', class: 'sw-amount-field', 'aria-label': 'Budget', hidden: true, spellcheck: 'false',
+  });
   const hint = make('span', { class: 'sw-amount-hint', role: 'status' });
   const element = make('div', { class: 'sw-budget-box' },
     make('div', { class: 'sw-budget-row' }, make('b', { text: 'Budget' }), hint, amount, field),
@@ -77,7 +79,12 @@ function keyed(key, { machine, budget_bytes: bytes }) {
 
 // The amount becomes a field and back.
 function exactly(store, { amount, field, hint, move }) {
-  const open = shown => { field.hidden = !shown; amount.hidden = shown; say(hint, ''); field.removeAttribute('aria-invalid'); };
+  const forgive = () => { say(hint, ''); field.removeAttribute('aria-invalid'); };
+  const open = shown => {
+    field.hidden = !shown;
+    amount.hidden = shown;
+    forgive();
+  };
   amount.addEventListener('click', () => {
     if (!allowed(amount)) return;
     open(true);
@@ -85,7 +92,7 @@ function exactly(store, { amount, field, hint, move }) {
     field.focus();
     field.select();
   });
-  field.addEventListener('input', () => { say(hint, ''); field.removeAttribute('aria-invalid'); });
+  field.addEventListener('input', forgive);
   field.addEventListener('keydown', event => {
     event.stopPropagation();
     if (event.key === 'Escape') { open(false); amount.focus(); }

@@ -68,7 +68,9 @@ export class BudgetTrack extends Plot {
     });
     const needed = labels.reduce((sum, { width }) => sum + width + GAP, 0);
     if (needed > this.width) labels = labels.filter((_, k) => k === 0 || k === labels.length - 1);
-    labels.forEach((label, k) => { if (k) label.left = Math.max(label.left, labels[k - 1].left + labels[k - 1].width + GAP); });
+    for (let k = 1; k < labels.length; k++) {
+      labels[k].left = Math.max(labels[k].left, labels[k - 1].left + labels[k - 1].width + GAP);
+    }
     let end = this.width + GAP;
     g.fillStyle = c.third;
     for (const label of labels.reverse()) {

@@ -17,6 +17,7 @@ export function ownTitle(bench, title, button, status, keys) {
   const show = () => { note.textContent = status(bench.store); };
   const stop = bench.store.on(keys, show);
   show();
-  const bar = make('div', { class: 'sw-title' }, make('h3', { text: title }), note, make('span', { class: 'grow' }), element);
+  const space = make('span', { class: 'grow' });
+  const bar = make('div', { class: 'sw-title' }, make('h3', { text: title }), note, space, element);
   return { element: bar, close: () => { stop(); close(); } };
 }

@@ -5,19 +5,23 @@ import { noKernel } from './possible.js';
 import { save } from './receive.js';
 
 const FILES = [
-  ['plan', 'Plan', 'JSON'], ['trace', 'Trace of the plan, for Perfetto', 'JSON'], ['run_trace', 'Trace of the run, for Perfetto', 'JSON'],
-  ['csv', 'Buffers, for MiniMalloc', 'CSV'], ['html', 'This workbench, to send', 'HTML'],
+  ['plan', 'Plan', 'JSON'], ['trace', 'Trace of the plan, for Perfetto', 'JSON'],
+  ['run_trace', 'Trace of the run, for Perfetto', 'JSON'], ['csv', 'Buffers, for MiniMalloc', 'CSV'],
+  ['html', 'This workbench, to send', 'HTML'],
 ];
 const VIEWS = [
-  ['workbench', 'Everything shown here', '.sw-grid'], ['header', 'Budget and verdict', '.sw-header'], ['graph', 'Graph', '.sw-graph'],
-  ['memory', 'Memory', '.sw-memory'], ['holders', 'Who holds memory', '.sw-holders'], ['streams', 'Streams', '.sw-streams'],
+  ['workbench', 'Everything shown here', '.sw-grid'], ['header', 'Budget and verdict', '.sw-header'],
+  ['graph', 'Graph', '.sw-graph'], ['memory', 'Memory', '.sw-memory'], ['holders', 'Who holds memory', '.sw-holders'],
+  ['streams', 'Streams', '.sw-streams'],
   ['search', 'Search', '.sw-search-cols', 'search'], ['run', 'Run', '.sw-run-cols', 'run'],
 ];
 const EDGE = 8; // pixels to the window's
 
 export function exportMenu(bench) {
   const { store } = bench;
-  const button = make('button', { type: 'button', class: 'btn sw-do-export', text: 'Export', 'aria-haspopup': 'dialog' });
+  const button = make('button', {
+    type: 'button', class: 'btn sw-do-export', text: 'Export', 'aria-haspopup': 'dialog',
+  });
   const menu = make('div', { class: 'sw-export', role: 'dialog', 'aria-label': 'Export', popover: 'auto' });
   const element = make('div', {}, button, menu);
   if ('popoverTargetElement' in button) button.popoverTargetElement = menu;
@@ -41,7 +45,8 @@ export function exportMenu(bench) {
 }
 
 function fileRow(store, format, label, suffix) {
-  const element = make('button', { type: 'button', class: 'sw-export-file' }, make('span', { text: label }), make('span', { text: suffix }));
+  const element = make('button', { type: 'button', class: 'sw-export-file' },
+    make('span', { text: label }), make('span', { text: suffix }));
   element.addEventListener('click', () => { if (allowed(element)) store.ask({ do: 'export', format }); });
   const reason = () => {
     if (noKernel(store)) return noKernel(store);
@@ -55,12 +60,12 @@ function fileRow(store, format, label, suffix) {
 function pictureRows(bench) {
   const { root } = bench;
   return VIEWS.filter(([, , selector]) => root.querySelector(selector)).map(([name, label, selector, tab]) => {
-    const button = (format, make_) => make('button', {
-      type: 'button', class: 'btn small', text: format, 'aria-label': `${label}, ${format}`, click: () => make_(viewOf(bench, selector, tab), name),
+    const button = (format, write) => make('button', {
+      type: 'button', class: 'btn small', text: format, 'aria-label': `${label}, ${format}`,
+      click: () => write(viewOf(bench, selector, tab), fileName(bench, name, format.toLowerCase())),
     });
     return make('div', { class: 'sw-export-row' }, make('span', { text: label }),
-      button('PNG', (element, view) => savePng(element, fileName(bench, view, 'png'))),
-      button('SVG', (element, view) => saveSvg(element, fileName(bench, view, 'svg'), label)));
+      button('PNG', savePng), button('SVG', (element, filename) => saveSvg(element, filename, label)));
   });
 }
 
@@ -73,8 +78,8 @@ function viewOf({ root, store }, selector, tab) {
 }
 
 function fileName({ store }, view, suffix) {
-  const name = (store.graph?.name ?? 'stowage').replace(/[^\p{L}\p{N}._-]+/gu, '-').replace(/^[-.]+|-+$/g, '') || 'stowage';
-  return `${name}-${view}.${suffix}`;
+  const name = (store.graph?.name ?? '').replace(/[^\p{L}\p{N}._-]+/gu, '-').replace(/^[-.]+|-+$/g, '');
+  return `${name || 'stowage'}-${view}.${suffix}`;
 }
 
 function savePng(element, filename) {

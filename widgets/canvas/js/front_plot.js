@@ -12,7 +12,7 @@ const TOP = 12;
 const BOTTOM = 22;
 const NOTHING = 1e-9; // seconds that are a rounding error
 const REACH = 12; // pixels around a point
-const LABEL = 'Plans by memory and step time. Left and right move along the front, Enter takes the plan, Shift-Enter compares.';
+const LABEL = 'Plans by memory and step time. Left and right move along the front, Enter takes, Shift-Enter compares.';
 const WATCHED = ['front', 'plan', 'budget', 'budget_bytes', 'machine', 'compare', 'theme'];
 
 export class FrontPlot extends Plot {
@@ -140,7 +140,8 @@ export class FrontPlot extends Plot {
     const [budget, cost, out, moved, stalled, ideal, best] = near;
     showTip(event, this.host, best ? 'Plan on the front' : 'Plan that another beats', [
       ['budget', bytesText(budget)], ['step time', secondsText(cost, 3)], ['of ideal', percentText(ideal / 100)],
-      ['stalled', secondsText(stalled < NOTHING ? 0 : stalled)], ['swapped out', bytesText(out)], ['tensors moved', countText(moved)],
+      ['stalled', secondsText(stalled < NOTHING ? 0 : stalled)], ['swapped out', bytesText(out)],
+      ['tensors moved', countText(moved)],
     ], best ? 'click to take, Shift-click to compare' : 'click to compare');
   }
 
@@ -166,8 +167,9 @@ export class FrontPlot extends Plot {
   sentence() {
     const { front } = this;
     if (!front.length) return 'No plan is known yet.';
-    const ends = [front[0], front[front.length - 1]].map(([bytes, cost]) => `${bytesText(bytes)} at ${secondsText(cost)}`);
-    return `${front.length} plans on the front, from ${ends.join(' to ')} per step.`;
+    const words = ([bytes, cost]) => `${bytesText(bytes)} at ${secondsText(cost)}`;
+    const ends = `${words(front[0])} to ${words(front[front.length - 1])}`;
+    return `${front.length} plans on the front, from ${ends} per step.`;
   }
 
   close() { this.stop(); super.close(); }

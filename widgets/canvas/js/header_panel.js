@@ -10,18 +10,18 @@ import { bytesText, countText } from './units.js';
 
 export function headerPanel(section, bench) {
   const { store } = bench;
-  const parts = [facts(store), picker(store), searchButton(store), runButton(store), compareButton(store), exportMenu(bench)];
-  const [words, machine, search, run, compare, save] = parts;
+  const buttons = [searchButton(store), runButton(store), compareButton(store), exportMenu(bench)];
+  const [words, machine] = [facts(store), picker(store)];
   const help = make('button', {
-    type: 'button', class: 'btn sw-keys', 'aria-label': 'Keys', title: 'Keys (?)', text: '?', click: () => showHelp(bench),
+    type: 'button', class: 'btn sw-keys', 'aria-label': 'Keys', title: 'Keys (?)', text: '?',
+    click: () => showHelp(bench),
   });
   const slider = budgetSlider(store);
   const verdict = answersRow(bench);
   section.append(
-    make('div', { class: 'sw-head' }, words.element, machine.element, search.element, run.element, compare.element,
-      save.element, help),
+    make('div', { class: 'sw-head' }, words.element, machine.element, ...buttons.map(button => button.element), help),
     make('div', { class: 'sw-budget' }, slider.element, verdict.element));
-  return () => [...parts, slider, verdict].forEach(part => part.close());
+  return () => [words, machine, ...buttons, slider, verdict].forEach(part => part.close());
 }
 
 function facts(store) {
@@ -40,8 +40,9 @@ function facts(store) {
     ].map(([before, between, after]) => make('span', { class: 'sw-fact' },
       before === null ? null : make('b', { text: before }), between, after ? make('b', { text: after }) : null));
     const phrase = graph.facts.join(', ');
-    const phrases = graph.facts.length ? [make('span', { class: 'sw-fact sw-phrases medium-hide', text: phrase, title: phrase })] : [];
-    const dot = classes => make('span', { class: `sw-dot ${classes}`, 'aria-hidden': 'true', text: '·' });
+    const classes = 'sw-fact sw-phrases medium-hide';
+    const phrases = phrase ? [make('span', { class: classes, text: phrase, title: phrase })] : [];
+    const dot = also => make('span', { class: `sw-dot ${also}`, 'aria-hidden': 'true', text: '·' });
     const before = k => (k ? [dot('')] : phrases.length ? [dot('medium-hide')] : []);
     list.replaceChildren(...phrases, ...entries.flatMap((entry, k) => [...before(k), entry]));
   };

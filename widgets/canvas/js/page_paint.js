@@ -47,7 +47,8 @@ function paintBox(g, style, x, y, w, h) {
     g.fill();
   }
   const sides = ['Top', 'Right', 'Bottom', 'Left'].map(side => ({
-    width: style[`border${side}Style`] === 'none' ? 0 : parseFloat(style[`border${side}Width`]), colour: style[`border${side}Color`],
+    width: style[`border${side}Style`] === 'none' ? 0 : parseFloat(style[`border${side}Width`]),
+    colour: style[`border${side}Color`],
     dashed: style[`border${side}Style`] === 'dashed',
   }));
   const [top, right, bottom, left] = sides;
@@ -77,8 +78,8 @@ function paintText(node, style, { g, origin, right }) {
   if (!node.data.trim()) return;
   ink(g, style);
   for (const { text, box } of lines(node)) {
-    const room = right - box.left;
-    g.fillText(fitted(g, text, box.width > room + 0.5 ? room : Infinity), box.left - origin.left, (box.top + box.bottom) / 2 - origin.top);
+    const room = box.width > right - box.left + 0.5 ? right - box.left : Infinity;
+    g.fillText(fitted(g, text, room), box.left - origin.left, (box.top + box.bottom) / 2 - origin.top);
   }
 }
 

@@ -25,7 +25,7 @@ export function receive(store, content, buffers = []) {
   RECEIVED[content.kind]?.(store, content.kind === 'exported' ? content : unpack(content, buffers), buffers);
 }
 
-// A function that sends requests by `send(content)`; `heard(number)` is to be called when Python says that it heard one.
+// A function that sends requests by `send(content)`; `heard(number)` is to be called when Python says it heard one.
 export function asking(store, send) {
   const waiting = new Map();
   let number = 0;

@@ -33,7 +33,8 @@ export class RunChart extends Plot {
     const bottom = this.height - BOTTOM - STRIP - SPACE;
     const columns = runColumns(run, right - left);
     const limit = run.budget_bytes ?? 0;
-    const high = 1.1 * Math.max(limit, run.peak_bytes ?? 0, run.predicted_peak_bytes ?? 0, greatest(columns.measured), 1);
+    const peaks = [run.peak_bytes ?? 0, run.predicted_peak_bytes ?? 0, greatest(columns.measured)];
+    const high = 1.1 * Math.max(limit, ...peaks, 1);
     const y = bytes => bottom - bytes / high * (bottom - top);
     this.shown = { ...columns, left, right, top, bottom, y };
     g.fillStyle = c.third;
@@ -178,7 +179,7 @@ function round(bytes) {
 }
 
 function summary({ state, peak_bytes: peak, predicted_peak_bytes: predicted, budget_bytes: budget }) {
-  const words = [peak === null ? null : `measured peak ${bytesText(peak)}`,
-    predicted === null ? null : `predicted ${bytesText(predicted)}`, budget === null ? null : `budget ${bytesText(budget)}`];
-  return `The run is ${state}: ${words.filter(Boolean).join(', ')}.`;
+  const amounts = [['measured peak', peak], ['predicted', predicted], ['budget', budget]];
+  const words = amounts.filter(([, bytes]) => bytes !== null).map(([name, bytes]) => `${name} ${bytesText(bytes)}`);
+  return `The run is ${state}: ${words.join(', ')}.`;
 }

@@ -51,6 +51,9 @@ function fill(into, times, values, { from, length, first, last, until = Infinity
 function lastBefore(times, time) {
   let low = 0;
   let high = times.length;
-  while (low < high) { const middle = (low + high) >> 1; if (times[middle] <= time) low = middle + 1; else high = middle; }
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle] <= time) low = middle + 1; else high = middle;
+  }
   return low - 1;
 }

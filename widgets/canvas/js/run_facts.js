@@ -19,8 +19,8 @@ export function stepTimes(store) {
     const predicted = run?.predicted_step_seconds ?? standing(store).plan?.step_seconds ?? null;
     const done = run?.step_seconds ?? [];
     const all = timeRows(run, predicted, done);
-    const longest = Math.max(...all.map(([, seconds]) => seconds ?? 0), 1e-12) * 1.06;
-    bars(rows, all.map(([name, seconds, text, old]) => [name, (seconds ?? 0) / longest, text ?? secondsText(seconds), old]));
+    const longest = Math.max(...all.map(([, seconds]) => seconds), 1e-12) * 1.06;
+    bars(rows, all.map(([name, seconds, text, old]) => [name, seconds / longest, text ?? secondsText(seconds), old]));
     const last = done[done.length - 1];
     say(times.note, last && predicted ? `${changeText(last / predicted - 1)} on prediction` : '');
     showLosses(losses, run?.losses ?? []);
@@ -39,7 +39,8 @@ function timeRows(run, predicted, done) {
   if (first) rows.push([first === 1 ? 'step 1' : `1–${first}, mean`, mean(done.slice(0, first))]);
   for (let step = first; step < done.length; step++) rows.push([`step ${step + 1}`, done[step]]);
   if (run?.state === 'running' && done.length < run.steps) {
-    const passed = run.seconds?.length ? run.seconds[run.seconds.length - 1] - (run.step_start[done.length] ?? Infinity) : 0;
+    const now = run.seconds?.length ? run.seconds[run.seconds.length - 1] : 0;
+    const passed = now - (run.step_start?.[done.length] ?? Infinity);
     rows.push([`step ${done.length + 1}`, Math.max(0, passed), 'running']);
   }
   return rows;
@@ -62,7 +63,7 @@ function showLosses(element, losses) {
 
 export function comparison(store) {
   const badge = make('div', { class: 'sw-badge' });
-  const rows = make('div', { class: 'sw-bars' });
+  const rows = make('div', { class: 'sw-bars sw-bars-tall' });
   const equal = column('Compared with eager PyTorch', badge);
   const peak = column('At the peak', rows);
   const element = make('div', { class: 'sw-col sw-facts-col' }, ...equal.element.children, ...peak.element.children);
@@ -101,8 +102,9 @@ function showBadge(badge, run) {
   if (badge.dataset.key === key) return;
   badge.dataset.key = key;
   badge.dataset.kind = kind;
+  badge.title = text;
   badge.replaceChildren(...(kind === 'open' ? [] : [icon(kind === 'same' ? CHECK : CROSS)]),
-    make('span', {}, head ? make('b', { text: head }) : null, head && text ? make('br') : null, text));
+    make('span', {}, head ? make('b', { text: head }) : null, make('span', { text })));
 }
 
 function verdict(run) {
@@ -111,7 +113,7 @@ function verdict(run) {
     return ['open', '', waits ? 'Nothing compared yet' : 'A run compares every loss and parameter, bit by bit'];
   }
   const tensors = plural(run.compared, 'tensor');
-  if (run.mismatched) return ['differs', `${countText(run.mismatched)} of ${tensors} differ`, 'the plan did not train as eager PyTorch does'];
+  if (run.mismatched) return ['differs', `${countText(run.mismatched)} of ${tensors} differ`, run.sentence];
   if (run.state === 'done') return ['same', 'Identical to eager', `${tensors}, 0 bits differ`];
   return ['open', '', `${tensors} equal so far`];
 }

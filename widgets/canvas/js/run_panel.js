@@ -9,6 +9,9 @@ import { runStatus } from './status.js';
 import { bytesText, plural } from './units.js';
 import { standing } from './verdict.js';
 
+const FIRST = 'Run executes this plan for 3 steps on this computer, draws measured memory over the prediction,'
+  + ' and compares every parameter with eager PyTorch.';
+
 export function runPanel(section, bench) {
   const { store } = bench;
   const title = ownTitle(bench, 'Run', runButton, runStatus, ['run']);
@@ -27,9 +30,9 @@ export function runPanel(section, bench) {
     host.hidden = !drawn;
     empty.hidden = drawn;
     say(memory.note, drawn ? 'dashed predicted, solid measured' : '');
-    const ended = drawn && (run.state === 'failed' || run.state === 'cancelled');
-    stopped.hidden = !ended;
-    say(stopped, ended ? run.sentence || runStatus(store) : '');
+    const told = drawn && run.state !== 'done' ? run.sentence : ''; // what is done, the badge tells
+    stopped.hidden = !told;
+    say(stopped, told);
     if (!drawn) words();
   };
   const stop = store.on(['run', 'budget', 'budget_bytes', 'plan', 'machine', 'offline'], show);
@@ -62,14 +65,17 @@ function emptyState(store) {
   const { verdict } = standing(store);
   const state = run?.state ?? 'empty';
   if (state === 'failed') return [`The run stopped in step ${run.step + 1}.`, run.sentence, 'Run again'];
-  if (state === 'planning') return ['Getting ready to run.', run.doing || 'The plan is being made for this machine.', null];
-  if (state === 'running') return ['Running.', run.doing || 'The first measurements come when the first step begins.', null];
+  if (state === 'planning') return ['Getting ready to run.', spoken(run.doing) || 'The plan is being made.'];
+  if (state === 'running') return ['Running.', spoken(run.doing) || 'The first step comes with the first measurements.'];
   if (state === 'cancelled') {
     const kept = `${plural(run.step_seconds.length, 'step')} of ${run.steps} done; what the last of them left is kept.`;
     return ['The run was stopped.', run.sentence || kept, 'Run again'];
   }
-  if (verdict === 'impossible') return ['No plan to run.', `Raise the budget to ${bytesText(machine.least_bytes)} or more, then run.`, null];
-  if (run?.sentence) return ['This cannot run here.', run.sentence, null];
-  return ['Nothing has run yet.', 'Run executes this plan for 3 steps on this computer, draws measured memory over the prediction,'
-    + ' and compares every parameter with eager PyTorch.', 'Run 3 steps'];
+  if (verdict === 'impossible') {
+    return ['No plan to run.', `Raise the budget to ${bytesText(machine.least_bytes)} or more, then run.`];
+  }
+  if (run?.sentence) return ['This cannot run here.', run.sentence];
+  return ['Nothing has run yet.', FIRST, 'Run 3 steps'];
 }
+
+const spoken = phrase => phrase && `${phrase[0].toUpperCase()}${phrase.slice(1)}.`;

@@ -176,7 +176,8 @@ export class SearchCurve extends Plot {
 function paintLabels(g, c, { right, bottom }, labels) {
   labels.sort((a, b) => a.y - b.y);
   for (let k = 1; k < labels.length; k++) labels[k].y = Math.max(labels[k].y, labels[k - 1].y + LINE);
-  for (let k = labels.length - 1, most = bottom - 3; k >= 0; k--, most -= LINE) labels[k].y = Math.min(labels[k].y, most);
+  let most = bottom - 3;
+  for (let k = labels.length - 1; k >= 0; k--, most -= LINE) labels[k].y = Math.min(labels[k].y, most);
   const font = g.font;
   for (const { y, text, colour, weight = '' } of labels) {
     g.font = weight + font;

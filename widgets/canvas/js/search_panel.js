@@ -10,6 +10,8 @@ import { searchStatus } from './status.js';
 import { bytesText, countText, percentText } from './units.js';
 import { standing } from './verdict.js';
 
+const NO_FRONT = ['No plan is known yet.', 'They appear here while the kernel is idle.'];
+
 export function searchPanel(section, bench) {
   const { store } = bench;
   const title = ownTitle(bench, 'Search', searchButton, searchStatus, ['search', 'budget', 'budget_bytes']);
@@ -30,13 +32,14 @@ export function searchPanel(section, bench) {
   });
   const showSearch = () => {
     say(best.note, rate(store));
+    best.note.title = store.search?.sentence ?? '';
     swap(curveHost, noCurve, emptySearch(store));
   };
   const showFront = () => {
     const { points, doing, share } = store.front;
     const working = share === null || share === undefined ? '' : `${doing || 'sampling'}, ${percentText(share, 0)}`;
     say(front.note, working || (points.length ? 'each point is a plan' : ''));
-    swap(frontHost, noFront, points.length ? null : ['No plan is known yet.', 'They appear here while the kernel is idle.']);
+    swap(frontHost, noFront, points.length ? null : NO_FRONT);
   };
   const stops = [
     store.on(['search', 'budget', 'budget_bytes', 'machine'], showSearch), store.on(['front'], showFront),
@@ -68,13 +71,17 @@ function emptySearch(store) {
   const { search, machine } = store;
   const { verdict } = standing(store);
   if (verdict === 'fits') return ['Nothing to search.', 'The whole step fits the budget, so no tensor is moved.'];
-  if (verdict === 'impossible') return ['No plan can exist here.', `Raise the budget to ${bytesText(machine.least_bytes)} or more.`];
+  if (verdict === 'impossible') {
+    return ['No plan can exist here.', `Raise the budget to ${bytesText(machine.least_bytes)} or more.`];
+  }
   if (search?.state === 'failed') return ['The search failed.', search.sentence];
   if (search && (search.history.length || search.baselines.some(([, cost]) => cost !== null))) return null;
   if (search?.state === 'running') return ['Searching.', search.doing];
   if (search?.state === 'done' || search?.state === 'paused') {
     return ['No valid plan was found.', search.sentence || 'Raise the budget, or search on.'];
   }
-  if (search?.state === 'cancelled') return ['Cancelled before the first plan.', search.sentence || 'Resume goes on where it stopped.'];
+  if (search?.state === 'cancelled') {
+    return ['Cancelled before the first plan.', search.sentence || 'Resume goes on where it stopped.'];
+  }
   return ['Not searched yet.', search?.sentence || 'Search looks for the fastest plan within the budget.'];
 }

@@ -7,7 +7,8 @@ import { skeleton } from './skeleton.js';
 import { bytesText, countText } from './units.js';
 import { answers } from './verdict.js';
 
-const AWAY = 'The kernel has not answered for 4 s: it is busy with another cell or was restarted; then run this cell again.';
+const AWAY = 'The kernel has not answered for 4 s: it is busy with another cell or was restarted; then run this cell'
+  + ' again.';
 
 export function attachStates({ root, store }) {
   const parts = [progress(store), away(store), instead(root, store), tooSmall(root, store)];
@@ -20,8 +21,8 @@ function progress(store) {
   const element = make('div', { class: 'sw-progress', 'aria-hidden': 'true' });
   const show = () => {
     const { search, run, loading, graph } = store;
-    const share = !graph ? loading?.share : search?.state === 'running' ? searched(search) : run?.state === 'running' ? run.share : 0;
-    element.style.width = `${Math.min(1, share ?? 0) * 100}%`;
+    const working = search?.state === 'running' ? searched(search) : run?.state === 'running' ? run.share : 0;
+    element.style.width = `${Math.min(1, (graph ? working : loading?.share) ?? 0) * 100}%`;
   };
   const close = store.on(['search', 'run', 'loading', 'graph'], show);
   return { element, close };
@@ -44,7 +45,11 @@ function instead(root, store) {
   const title = make('h2', { class: 'sw-model' });
   const sentence = make('p', { role: 'status' });
   const cancel = make('button', { type: 'button', class: 'btn', text: 'Cancel' });
-  cancel.addEventListener('click', () => { if (allowed(cancel)) { allow(cancel, 'The capture is being stopped'); store.ask({ do: 'cancel_loading' }); } });
+  cancel.addEventListener('click', () => {
+    if (!allowed(cancel)) return;
+    allow(cancel, 'The capture is being stopped');
+    store.ask({ do: 'cancel_loading' });
+  });
   const head = make('div', { class: 'sw-instead-head' }, title, sentence, cancel);
   const grey = skeleton(root);
   const element = make('div', { class: 'sw-instead' }, head, grey);
@@ -71,7 +76,8 @@ function redraw(root) {
 function loadingText({ doing, ops, seconds }) {
   const phrase = doing || 'capturing the step';
   const counted = ops === null ? '' : `, ${countText(ops)} ops so far`;
-  return `${phrase[0].toUpperCase()}${phrase.slice(1)}${counted}, ${(seconds ?? 0).toFixed(1)} s. Nothing is allocated.`;
+  const begun = `${phrase[0].toUpperCase()}${phrase.slice(1)}${counted}`;
+  return `${begun}, ${(seconds ?? 0).toFixed(1)} s. Nothing is allocated.`;
 }
 
 // Panels without the header say themselves that the budget is too small, and offer the least one.

@@ -31,5 +31,6 @@ export function runStatus({ run }) {
     const last = run.step_seconds[run.step_seconds.length - 1];
     return `done, ${run.steps} step${run.steps === 1 ? '' : 's'}${last ? `, the last took ${secondsText(last)}` : ''}`;
   }
-  return run.state === 'cancelled' ? `stopped after ${run.step_seconds.length} of ${run.steps} steps` : 'the run failed';
+  if (run.state === 'failed') return 'the run failed';
+  return `stopped after ${run.step_seconds.length} of ${run.steps} steps`;
 }

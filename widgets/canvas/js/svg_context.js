@@ -1,12 +1,14 @@
 // A drawing context that writes SVG instead of pixels, so that the code that paints a plot also makes its drawing: the
-// part of CanvasRenderingContext2D that the plots use. Text stays text, hatches become patterns, and of what is drawn in
-// one colour after another one element.
+// part of CanvasRenderingContext2D that the plots use. Text stays text, hatches become patterns, and rectangles of one
+// colour that follow each other become one element.
 import { escape } from './units.js';
 
 const FONT = /^(?:(\d+|bold|normal)\s+)?([\d.]+)px(?:\/\S+)?\s+(.+)$/;
 const ANCHORS = { left: null, start: null, center: 'middle', right: 'end', end: 'end' };
 const MIDDLE = 0.35; // of the font's size from the middle of a line of text to its baseline
-const KEPT = ['fillStyle', 'strokeStyle', 'lineWidth', 'globalAlpha', 'font', 'textAlign', 'textBaseline', 'lineCap', 'lineJoin'];
+const KEPT = [
+  'fillStyle', 'strokeStyle', 'lineWidth', 'globalAlpha', 'font', 'textAlign', 'textBaseline', 'lineCap', 'lineJoin',
+];
 
 const number = value => String(Math.round(value * 100) / 100);
 
@@ -60,7 +62,8 @@ export class SvgContext {
     const point = angle => this.place(x + r * Math.cos(angle), y + r * Math.sin(angle));
     const large = !full && Math.abs(to - from) > Math.PI ? 1 : 0;
     this.path.push((this.path.length && !full ? 'L' : 'M') + point(ends[0]));
-    for (const end of ends.slice(1)) this.path.push(`A${number(r)} ${number(r)} 0 ${large} ${backwards ? 0 : 1} ${point(end)}`);
+    const how = `A${number(r)} ${number(r)} 0 ${large} ${backwards ? 0 : 1} `;
+    for (const end of ends.slice(1)) this.path.push(how + point(end));
   }
 
   fill() { this.write(`<path d="${this.path.join('')}"${this.paint('fill', this.fillStyle)}/>`); }
@@ -99,8 +102,10 @@ export class SvgContext {
   text(ground, title) {
     this.flush();
     const [width, height] = [Math.ceil(this.width), Math.ceil(this.height)];
-    return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`
-      + ` style="font-variant-numeric:tabular-nums;white-space:pre"><title>${escape(title)}</title><defs>${this.defs.join('')}</defs>`
+    const size = `width="${width}" height="${height}"`;
+    return `<svg xmlns="http://www.w3.org/2000/svg" ${size} viewBox="0 0 ${width} ${height}"`
+      + ' style="font-variant-numeric:tabular-nums;white-space:pre">'
+      + `<title>${escape(title)}</title><defs>${this.defs.join('')}</defs>`
       + `<rect width="100%" height="100%" fill="${ground}"/>${this.parts.join('\n')}</svg>`;
   }
 
@@ -142,8 +147,9 @@ export class SvgContext {
       this.hatches.set(key, id);
       const lines = [-size, 0, size].map(shift => `M${shift - 1} ${size + 1}L${shift + size + 1} -1`).join('');
       const { colour: ink, opacity } = this.solid(colour);
-      this.defs.push(`<pattern id="${id}" width="${size}" height="${size}" patternUnits="userSpaceOnUse"><path d="${lines}"`
-        + ` stroke="${ink}"${opacity < 1 ? ` stroke-opacity="${number(opacity)}"` : ''} stroke-width="${width}"/></pattern>`);
+      const faint = opacity < 1 ? ` stroke-opacity="${number(opacity)}"` : '';
+      this.defs.push(`<pattern id="${id}" width="${size}" height="${size}" patternUnits="userSpaceOnUse">`
+        + `<path d="${lines}" stroke="${ink}"${faint} stroke-width="${width}"/></pattern>`);
     }
     return this.hatches.get(key);
   }

@@ -5,7 +5,10 @@ import { runPanel } from './run_panel.js';
 import { searchPanel } from './search_panel.js';
 import { runStatus, searchStatus } from './status.js';
 
-const TABS = [['search', 'Search', searchPanel, searchStatus, searchButton], ['run', 'Run', runPanel, runStatus, runButton]];
+const TABS = [
+  ['search', 'Search', searchPanel, searchStatus, searchButton],
+  ['run', 'Run', runPanel, runStatus, runButton],
+];
 const WATCHED = ['tab', 'search', 'run', 'budget', 'budget_bytes'];
 let groups = 0;
 
@@ -20,7 +23,9 @@ export function tabsPanel(section, bench) {
   const tabs = TABS.map(([name, label, fill, , button]) => {
     const id = `${group}-${name}`;
     const tab = make('button', { type: 'button', role: 'tab', id, 'aria-controls': `${id}-panel`, text: label });
-    const panel = make('div', { class: `sw-tab-panel sw-${name}-tab`, role: 'tabpanel', id: `${id}-panel`, 'aria-labelledby': id });
+    const panel = make('div', {
+      class: `sw-tab-panel sw-${name}-tab`, role: 'tabpanel', id: `${id}-panel`, 'aria-labelledby': id,
+    });
     list.append(tab);
     section.append(panel);
     closing.push(fill(panel, bench));
@@ -54,9 +59,8 @@ export function tabsPanel(section, bench) {
 
 function move(event, tabs, store) {
   const now = tabs.findIndex(({ name }) => name === store.tab);
-  const to = {
-    ArrowRight: (now + 1) % tabs.length, ArrowLeft: (now + tabs.length - 1) % tabs.length, Home: 0, End: tabs.length - 1,
-  }[event.key];
+  const last = tabs.length - 1;
+  const to = { ArrowRight: now < last ? now + 1 : 0, ArrowLeft: now ? now - 1 : last, Home: 0, End: last }[event.key];
   if (to === undefined) return;
   event.preventDefault();
   event.stopPropagation();

@@ -30,5 +30,6 @@ function find(scene) {
     if (bytes > peak.bytes) peak = { op, bytes, held: held.slice() };
   }
   const kind = peak.held.indexOf(Math.max(...peak.held));
-  return { op: peak.op, bytes: Math.max(0, peak.bytes), kind, share: peak.bytes > 0 ? peak.held[kind] / peak.bytes : 0 };
+  const share = peak.bytes > 0 ? peak.held[kind] / peak.bytes : 0;
+  return { op: peak.op, bytes: Math.max(0, peak.bytes), kind, share };
 }

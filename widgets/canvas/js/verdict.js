@@ -3,7 +3,9 @@ import { PHASES } from './kinds.js';
 import { bytesText, changeText, countText, percentText, secondsText } from './units.js';
 import { unswappedPeak } from './unswapped_peak.js';
 
-const HOLDING = ['Parameters hold', 'Optimizer holds', 'Inputs hold', 'Activations hold', 'Gradients hold', 'Workspaces hold'];
+const HOLDING = [
+  'Parameters hold', 'Optimizer holds', 'Inputs hold', 'Activations hold', 'Gradients hold', 'Workspaces hold',
+];
 const WORTH_A_SEARCH = 0.985; // of the cost now
 
 // The budget that is shown, its verdict, whether Python has answered for it, and the plan for it if there is one.
@@ -48,10 +50,13 @@ export function answers(store) {
 
 function fit({ machine }, { bytes, verdict, plan }) {
   const { device_bytes: device, least_bytes: least, step_peak_bytes: peak } = machine;
-  if (verdict === 'impossible') return { head: 'Cannot fit', parts: ['needs at least ', [bytesText(least)]], use: least };
+  if (verdict === 'impossible') {
+    return { head: 'Cannot fit', parts: ['needs at least ', [bytesText(least)]], use: least };
+  }
   const head = verdict === 'fits' ? 'Fits' : 'Needs swap';
   if (device && bytes > device) {
-    return { head: verdict === 'fits' ? 'Fits the budget' : head, parts: ['budget is above the device\'s ', [bytesText(device)]] };
+    const parts = ['budget is above the device\'s ', [bytesText(device)]];
+    return { head: verdict === 'fits' ? 'Fits the budget' : head, parts };
   }
   if (verdict === 'fits') return { head, parts: [[bytesText(bytes - peak)], ' to spare, nothing moves'] };
   const swapped = plan ? `, ${bytesText(plan.bytes_out)} swapped` : '';
@@ -68,7 +73,8 @@ function cost(store, { bytes, verdict, state, plan }) {
   const seconds = plan ? plan.step_seconds : guessed;
   if (seconds === null || seconds === undefined) return { head: '–', parts: [budget?.doing || 'a plan is being made'] };
   const ideal = plan?.ideal_seconds ?? machine.ideal_seconds;
-  const parts = seconds <= ideal * 1.00005 ? ['ideal, no op waits'] : [[changeText(seconds / ideal - 1)], ' over ideal'];
+  const met = seconds <= ideal * 1.00005;
+  const parts = met ? ['ideal, no op waits'] : [[changeText(seconds / ideal - 1)], ' over ideal'];
   parts.push(...rest(store, { seconds, guessed, plan, verdict }));
   return { head: (plan ? '' : '≈ ') + secondsText(seconds), unit: 'per step', parts };
 }
@@ -96,7 +102,8 @@ function why({ graph, machine }, { verdict }) {
   }
   const peak = unswappedPeak(graph);
   if (!peak.bytes) return { head: '–', parts: ['the step holds no memory'] };
-  return { head: `${HOLDING[peak.kind]} ${percentText(peak.share, 0)}`, parts: [`of the ${verdict === 'swap' ? 'unswapped ' : ''}peak, in `, [graph.opName(peak.op)]] };
+  const parts = [`of the ${verdict === 'swap' ? 'unswapped ' : ''}peak, in `, [graph.opName(peak.op)]];
+  return { head: `${HOLDING[peak.kind]} ${percentText(peak.share, 0)}`, parts };
 }
 
 // One sentence for those who do not see the three answers.
