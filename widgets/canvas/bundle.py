@@ -1,8 +1,9 @@
-"""The script and the style of all views, each joined from its small files to the one text that a browser is given.
+"""The script and the style of all views, each joined from its small files to the one short text a browser is given.
 
 A notebook gives every widget one script, from which nothing else can be imported. So each ES module becomes a function
 that returns what it exports, called once, in the order of the imports. Modules keep to a small part of the language:
 `import { a, b } from './x.js';` at the top and `export` before a declaration, `export default` in the first one only.
+A notebook also keeps a copy with every widget it saves; so comments, spaces and long local names are left out.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+
+import minify
 
 from planner.errors import StowageError
 
@@ -31,13 +34,15 @@ def script(entry: str = "index") -> str:
     """
     order: list[str] = []
     _visit(entry, order, ())
-    return "\n".join([*(_wrapped(name) for name in order[:-1]), _without_imports(entry)])
+    text = "\n".join([*(_wrapped(name) for name in order[:-1]), _without_imports(entry)])
+    return str(minify.string("application/javascript", text))
 
 
 @cache
 def style() -> str:
     """The style sheets, joined in the order of their names."""
-    return "\n".join(path.read_text() for path in sorted((_HERE / "css").glob("*.css")))
+    text = "\n".join(path.read_text() for path in sorted((_HERE / "css").glob("*.css")))
+    return str(minify.string("text/css", text))
 
 
 def _visit(name: str, order: list[str], above: tuple[str, ...]) -> None:

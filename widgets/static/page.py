@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 EVERY_PANEL = ("header", "graph", "memory", "holders", "streams", "selection", "search", "run")
 
 _HERE = Path(__file__).parent
-_ENTRY = "export default { render };"
 #: Nothing may be fetched, whatever a model's names may hold; pictures that the page itself makes may be shown.
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 _PAGE = """<!doctype html>
@@ -107,12 +106,8 @@ def _packed(messages: Sequence[Message], panels: Sequence[str]) -> str:
 
 @cache
 def _script() -> str:
-    """The script of all views with the page's own in place of what a notebook calls."""
-    text = script()
-    if text.count(_ENTRY) != 1:
-        raise AssertionError(f"the script of the views has no line {_ENTRY!r}")
-    # what would end or open a script element, in strings of the script, says the same with a backslash
-    return re.sub(r"<(?=/script|!--)", r"<\\", text.replace(_ENTRY, _part("page.js")))
+    """The script of the page; what would end or open a script element, in strings of it, is said with a backslash."""
+    return re.sub(r"<(?=/script|!--)", r"<\\", script("page"))
 
 
 def _part(name: str) -> str:

@@ -1,5 +1,8 @@
 // What runs in a saved page: its messages are unpacked into a store that no kernel stands behind, and the panels draw it.
-// This is joined to the script of all views and uses its names.
+import { receive } from './receive.js';
+import { Store } from './store.js';
+import { mount } from './workbench.js';
+
 const PAGE_DARK = 'sw-page-dark';
 
 async function openPage() {
