@@ -1,7 +1,8 @@
 """What watching a run costs: steps with the monitor, the run's bookkeeping and a reader, against steps without.
 
-Both are made by one executor in turns, so that whatever else the machine does meets both; medians are compared. The
-reader asks ten times a second for the snapshots and for what the steps so far amount to, as a live chart does.
+Both are made by one executor in turns, so that whatever else the machine does meets both; medians are compared, of the
+time that passed and of the processor time of all threads, which other programs disturb less. The reader asks ten times
+a second for the snapshots and for what the steps so far amount to, as a live chart does.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def measure(text: str, budget: str, rounds: int) -> dict[str, object]:
     ready = timed(graph, machine("cpu"))
     plan = plan_swaps(ready.graph, machine("cpu"), budget, seconds=ready.seconds, time_limit=5)
     generator, monitor, done = torch.Generator(), Monitor(time.perf_counter()), Done()
-    seconds: dict[bool, list[float]] = {False: [], True: []}
+    seconds: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
     with closing(CpuDevice(plan.peak_bytes, plan.host_bytes)) as device:
         executor = Executor(graph, plan, device, generator=generator)
         executor.load(step.state())
@@ -60,21 +61,24 @@ def measure(text: str, budget: str, rounds: int) -> dict[str, object]:
                     took = repeated(plain)
                 if number >= 2:  # the first two warm up
                     seconds[watched].append(took)
-    without, watching = statistics.median(seconds[False]), statistics.median(seconds[True])
+    (without, work_without), (watching, work_with) = (
+        [statistics.median(each) for each in zip(*seconds[watched], strict=True)] for watched in (False, True)
+    )
     return {
         "model": text, "ops": len(graph.ops), "rounds": rounds, "seconds_without": without,
-        "seconds_with": watching, "ratio": watching / without, "goal": GOAL, "snapshots": len(monitor.snapshots),
+        "seconds_with": watching, "ratio": watching / without, "processor_ratio": work_with / work_without,
+        "goal": GOAL, "snapshots": len(monitor.snapshots),
     }  # fmt: skip
 
 
-def repeated(make: object, least: float = 0.4) -> float:
-    """Seconds a step, over as many as take that long."""
+def repeated(make: object, least: float = 0.4) -> tuple[float, float]:
+    """Seconds a step and processor seconds a step, over as many steps as take that long."""
     assert callable(make)
-    start, count = time.perf_counter(), 0
+    start, work, count = time.perf_counter(), time.process_time(), 0
     while count == 0 or time.perf_counter() - start < least:
         make()
         count += 1
-    return (time.perf_counter() - start) / count
+    return (time.perf_counter() - start) / count, (time.process_time() - work) / count
 
 
 @contextmanager
@@ -109,12 +113,12 @@ def main() -> None:
         print(json.dumps({"budget": arguments.budget, "threads": torch.get_num_threads(), "rows": rows}))
         return
     table = Table(title=f"a step with and without monitor and handle, {torch.get_num_threads()} threads")
-    for column in ("model", "ops", "without s", "with s", "ratio", "goal", "snapshots"):
+    for column in ("model", "ops", "without s", "with s", "ratio", "processor ratio", "goal", "snapshots"):
         table.add_column(column, justify="left" if column == "model" else "right")
     for row in rows:
         table.add_row(
             str(row["model"]), str(row["ops"]), f"{row['seconds_without']:.4f}", f"{row['seconds_with']:.4f}",
-            f"{row['ratio']:.4f}", f"{row['goal']:.2f}", str(row["snapshots"]),
+            f"{row['ratio']:.4f}", f"{row['processor_ratio']:.4f}", f"{row['goal']:.2f}", str(row["snapshots"]),
         )  # fmt: skip
     Console(width=130).print(table)
 
