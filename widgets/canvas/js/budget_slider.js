@@ -40,6 +40,7 @@ export function budgetSlider(store) {
   const show = () => {
     const { machine, budget_bytes: bytes } = store;
     const reason = noKernel(store) || (machine ? '' : 'The machine is not known yet');
+    range.hidden = !machine;
     range.disabled = !!reason;
     range.title = reason;
     allow(amount, reason, 'Type an exact budget');
