@@ -100,7 +100,8 @@ def change_machine(core: Core, name: str | Machine) -> None:
         planning.drop_search(core)
         core.planned.clear()
         core.outbox.tell(core.budget_words("planning", f"looking at {machines.name_of(name)}"))
-        core.jobs.start("machine", lambda job: _change(core, job, name))
+        if core.jobs.start("machine", lambda job: _change(core, job, name)) is None:
+            core.planned.set()  # all is closed
 
 
 def _begin(core: Core, job: Job) -> None:

@@ -58,10 +58,15 @@ def begin(core: Core, plan: SwapPlan | None = None) -> None:
     assert ground is not None
     core.planned.clear()
     core.plan, core.bound_seconds, core.baselines = None, None, {}
-    verdict = ground.verdict(core.budget_bytes)
-    doing = {"fits": "drawing the step", "swap": "trying trivial policies", "impossible": ""}[verdict]
-    core.outbox.tell(core.budget_words("impossible" if verdict == "impossible" else "planning", doing), idle(core))
-    core.jobs.start("plan", lambda job: _plan(core, job, plan))
+    budget = core.budget_bytes
+    verdict = ground.verdict(budget)
+    if verdict == "impossible":
+        words = core.budget_words("impossible", "", ground.why_impossible(budget))
+    else:
+        words = core.budget_words("planning", "drawing the step" if verdict == "fits" else "trying trivial policies")
+    core.outbox.tell(words, idle(core))
+    if core.jobs.start("plan", lambda job: _plan(core, job, plan)) is None:
+        core.planned.set()  # all is closed
 
 
 def idle(core: Core) -> Message:

@@ -1,0 +1,63 @@
+"""Listening to a session: all messages in order, and waiting for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Condition
+from typing import Any
+
+from widgets.canvas.columns import Message, unpack
+from widgets.session import Session
+
+#: Nothing here takes long; on a busy machine it may.
+PATIENCE = 60.0
+
+
+class Ear:
+    """Everything a session says from now on, and what it said before."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session  # which ends when nobody holds it
+        self.heard: list[Message] = []
+        self._new = Condition()
+        session.replay(self._hear)
+        session.listen(self._hear)
+
+    def _hear(self, message: Message) -> None:
+        with self._new:
+            self.heard.append(message)
+            self._new.notify_all()
+
+    def kinds(self) -> list[str]:
+        return [message.kind for message in self.heard]
+
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        return [message.content for message in self.heard if message.kind == kind]
+
+    def last(self, kind: str) -> dict[str, Any]:
+        return self.all(kind)[-1]
+
+    def columns(self, kind: str) -> dict[str, Any]:
+        return unpack([message for message in self.heard if message.kind == kind][-1])
+
+    def mark(self) -> int:
+        """Now, for `wait`."""
+        return len(self.heard)
+
+    def wait(
+        self, kind: str, when: Callable[[dict[str, Any]], bool] = lambda _: True, since: int = 0
+    ) -> dict[str, Any]:
+        """The first message of a kind since a mark for which something holds."""
+
+        def found() -> Message | None:
+            return next((one for one in self.heard[since:] if one.kind == kind and when(one.content)), None)
+
+        with self._new:
+            heard = self._new.wait_for(found, PATIENCE)
+        assert heard is not None, (
+            f"no such {kind}; heard {[m.content for m in self.heard[since:] if m.kind == kind][-3:]}"
+        )
+        return heard.content
+
+    def planned(self, since: int = 0) -> dict[str, Any]:
+        return self.wait("budget", lambda budget: budget["state"] != "planning", since)

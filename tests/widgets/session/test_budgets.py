@@ -1,0 +1,157 @@
+"""Does it fit, what does it cost, why: moving the budget and the machine."""
+
+import time
+
+import pytest
+
+from planner import zoo
+from planner.capture import capture
+from planner.graph import Graph
+from planner.memory import validate
+from tests.widgets.session.hearing import Ear
+from widgets.session import Session
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return capture(zoo.load("mlp:layers=6,optimizer=adam"))
+
+
+def at(session: Session, ear: Ear, size: int) -> dict:
+    mark = ear.mark()
+    session.request({"do": "budget", "bytes": size})
+    return ear.planned(mark)
+
+
+def test_where_the_step_fits_nothing_is_moved(graph: Graph) -> None:
+    session = Session(graph, budget="100%")
+    ear = Ear(session)
+    budget = ear.planned()
+    assert (budget["verdict"], budget["state"]) == ("fits", "planned")
+    plan = ear.last("plan")
+    assert (plan["moved"], plan["stall_seconds"], plan["stand_in"]) == (0, 0, False)
+    assert plan["step_seconds"] == pytest.approx(plan["ideal_seconds"])
+    assert ear.last("search")["state"] == "nothing"
+    assert "fits the budget" in ear.last("search")["sentence"]
+
+
+def test_where_it_does_not_fit_a_valid_plan_is_drawn_without_a_search(graph: Graph) -> None:
+    session = Session(graph, budget="50%")
+    ear = Ear(session)
+    budget = ear.planned()
+    assert (budget["verdict"], budget["state"]) == ("swap", "planned")
+    plan = session.plan
+    assert plan is not None
+    assert validate(plan, graph) == []
+    assert plan.peak_bytes <= session.budget
+    search = ear.last("search")
+    assert search["state"] == "idle"
+    seconds = dict(search["baselines"])
+    assert plan.predicted.seconds == min(value for value in seconds.values() if value is not None)
+    assert search["bound_seconds"] <= plan.predicted.seconds
+
+
+def test_an_impossible_budget_names_the_op_and_the_least_that_is_enough(graph: Graph) -> None:
+    session = Session(graph, budget="50%")
+    ear = Ear(session)
+    ear.planned()
+    machine = ear.last("machine")
+    budget = at(session, ear, machine["least_bytes"] - 1)
+    assert (budget["verdict"], budget["state"]) == ("impossible", "impossible")
+    assert graph.ops[machine["least_op"]].name in budget["sentence"]
+    assert f"at least {machine['least_bytes']} bytes" in budget["sentence"]
+    assert session.plan is None
+    plan = ear.last("plan")
+    assert (plan["stand_in"], plan["moved"], plan["peak_bytes"]) == (True, 0, machine["step_peak_bytes"])
+    assert at(session, ear, machine["least_bytes"])["state"] == "planned"
+    assert session.plan is not None
+
+
+def test_the_verdict_comes_before_the_request_returns(graph: Graph) -> None:
+    session = Session(graph, budget="50%")
+    ear = Ear(session)
+    ear.planned()
+    mark = ear.mark()
+    session.request({"do": "budget", "bytes": 1})
+    assert [message.content["verdict"] for message in ear.heard[mark:] if message.kind == "budget"][:1] == [
+        "impossible"
+    ]
+
+
+def test_however_fast_the_budget_moves_the_last_one_stays(graph: Graph) -> None:
+    session = Session(graph, budget="50%")
+    ear = Ear(session)
+    peak = ear.wait("machine")["step_peak_bytes"]
+    for share in (0.4, 0.9, 0.3, 2.0, 0.0001, 0.6, 0.45, 0.7):
+        session.request({"do": "budget", "bytes": round(share * peak)})
+    plan = session.plan
+    assert plan is not None
+    assert plan.budget_bytes == round(0.7 * peak) == session.budget
+    time.sleep(0.5)  # nothing of an earlier budget comes late
+    assert ear.last("plan")["budget_bytes"] == round(0.7 * peak)
+    assert (ear.last("budget")["budget_bytes"], ear.last("budget")["state"]) == (round(0.7 * peak), "planned")
+    numbers = [message["plan"] for message in ear.all("plan")]
+    assert numbers == sorted(set(numbers))
+
+
+def test_another_machine_has_other_times_and_the_same_budget(graph: Graph) -> None:
+    session = Session(graph, budget="50%")
+    ear = Ear(session)
+    ear.planned()
+    before, size, mark = ear.last("machine"), session.budget, ear.mark()
+    session.request({"do": "machine", "name": "k80x8"})
+    ear.wait("machine", since=mark)
+    ear.planned(mark)
+    after = ear.last("machine")
+    assert after["name"] == "k80x8"
+    assert after["ideal_seconds"] > before["ideal_seconds"]
+    assert session.budget == size == ear.last("plan")["budget_bytes"]
+    assert "k80x8" in {name for name, _, _ in after["machines"]}
+
+
+def test_a_machine_that_is_none_is_told_in_one_line_and_nothing_changes(graph: Graph) -> None:
+    session = Session(graph, budget="50%")
+    ear = Ear(session)
+    ear.planned()
+    session.request({"do": "machine", "name": "v10"})
+    assert "unknown machine 'v10'" in ear.last("notice")["sentence"]
+    assert session.plan is not None
+
+
+def test_other_budgets_are_looked_at_once_somebody_looks_on(graph: Graph) -> None:
+    session = Session(graph, budget="50%")
+    ear = Ear(session)
+    ear.planned()
+    time.sleep(0.3)
+    assert len(ear.last("samples")["points"]) <= 2
+    session.request({"do": "ready"})
+    ear.wait("front", lambda front: front["share"] is None and len(front["points"]) > 8)
+    sizes, seconds = zip(*ear.last("samples")["points"], strict=True)
+    assert list(sizes) == sorted(set(sizes))
+    assert list(seconds) == sorted(seconds, reverse=True)
+    machine = ear.last("machine")
+    assert (sizes[0], sizes[-1]) == (machine["least_bytes"], machine["step_peak_bytes"])
+    assert seconds[-1] == pytest.approx(machine["ideal_seconds"])
+    front = [(size, step) for size, step, *_, on in ear.last("front")["points"] if on]
+    assert all(step < earlier for (_, earlier), (_, step) in zip(front, front[1:], strict=False))
+
+
+def test_a_point_of_the_front_becomes_the_plan_or_what_it_is_compared_with(graph: Graph) -> None:
+    session = Session(graph, budget="50%")
+    ear = Ear(session)
+    session.request({"do": "ready"})
+    ear.wait("front", lambda front: front["share"] is None and len(front["points"]) > 8)
+    size, seconds, *_ = ear.last("front")["points"][3]
+    session.request({"do": "compare", "bytes": size})
+    compared = ear.last("compare")["plan"]
+    assert (compared["budget_bytes"], compared["step_seconds"]) <= (size, seconds)
+    mark = ear.mark()
+    session.request({"do": "take", "bytes": size})
+    ear.planned(mark)
+    plan = session.plan
+    assert plan is not None
+    assert (plan.budget_bytes, plan.predicted.seconds) <= (size, seconds)
+    session.request({"do": "compare", "bytes": None})
+    assert ear.last("compare")["plan"] is None
+    session.request({"do": "compare", "bytes": size + 1})
+    assert "choose a point of the front" in ear.last("notice")["sentence"]

@@ -1,0 +1,129 @@
+"""A run as one watches it: measured beside predicted, bits, a cancel, and a step that fails."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from planner import zoo
+from planner.capture import TrainStep, capture
+from tests.widgets.session.hearing import Ear
+from widgets.session import Session
+
+OVER = {"done", "failed", "cancelled"}
+
+
+def over(run: dict[str, Any]) -> bool:
+    return run["state"] in OVER
+
+
+def test_a_run_shows_what_was_predicted_and_what_is_measured_and_whether_the_bits_agree() -> None:
+    session = Session(zoo.load("mlp:layers=6,optimizer=adam"), machine="cpu", budget="150%")
+    plan = session.plan
+    assert plan is not None
+    ear = Ear(session)
+    session.request({"do": "run", "steps": 2, "check": True})
+    assert ear.last("run")["state"] in {"planning", "running"}
+    run = ear.wait("run", over)
+    assert (run["state"], run["step"], run["steps"]) == ("done", 2, 2)
+    assert len(run["losses"]) == len(run["step_seconds"]) == len(run["eager_step_seconds"]) == 2
+    assert run["losses"][1] < run["losses"][0]
+    assert (run["mismatched"], run["predicted_step_seconds"]) == (0, plan.predicted.seconds)
+    assert run["compared"] > 50
+    assert run["sentence"].endswith("compared with eager PyTorch, 0 bits differ.")
+    assert run["peak_bytes"] <= run["budget_bytes"]
+    assert run["peak_bytes"] - run["predicted_peak_bytes"] == sum(size for _, size in run["differences"])
+    columns = ear.columns("run")
+    assert columns["predicted_bytes"].tolist() == plan.predicted.sample_bytes.tolist()
+    assert columns["step_start"].tolist() == pytest.approx([0, run["step_seconds"][0]], rel=1e-5)
+    assert (np.diff(columns["seconds"]) >= 0).all()
+    assert columns["seconds"][-1] <= sum(run["step_seconds"]) * (1 + 1e-5)
+    assert session.run is not None
+    assert columns["bytes"].max() == max(timeline.peak_bytes for timeline in session.run.timelines)
+
+
+def test_a_plan_for_a_gpu_that_does_not_hold_here_is_made_again_in_the_same_budget() -> None:
+    class Convolutions(nn.Module):
+        """Convolutions take temporary memory on this computer, which a plan for a GPU does not count."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.Sequential(*(nn.Conv2d(8, 8, 3, padding=1) for _ in range(4)))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layers(x).square().mean()
+
+    step = TrainStep(Convolutions(), torch.ones(4, 8, 24, 24), loss=lambda model, x: model(x))
+    session = Session(step, machine="v100-16gb", budget="100%")
+    ear = Ear(session)
+    assert session.plan is not None
+    session.start_run(1)
+    run = ear.wait("run", over)
+    assert session.run is not None
+    assert session.run.plan is not session.plan
+    assert "The plan for v100-16gb does not hold here" in run["sentence"]
+    assert run["budget_bytes"] == session.budget
+    assert (run["state"], run["mismatched"]) == ("done", 0)
+
+
+def test_a_run_that_fails_in_a_later_step_says_where_and_that_the_steps_before_it_are_kept() -> None:
+    words = torch.arange(6)
+    step = TrainStep(nn.Embedding(12, 8), words, loss=lambda model, batch: model(batch).square().sum())
+    session = Session(step, machine="cpu", budget="200%")
+    assert session.plan is not None
+    ear = Ear(session)
+    session.start_run(10**6, check=False)
+    ear.wait("run", lambda run: run["step"] > 0)
+    step.batch_leaves()[0][4] = 12  # no such word
+    run = ear.wait("run", over)
+    assert (run["state"], len(run["losses"]) > 0) == ("failed", True)
+    assert "embedding" in run["sentence"]
+    assert f"step {run['step'] + 1}" in run["sentence"]
+    assert run["sentence"].endswith(" finished steps.")
+    step.batch_leaves()[0][4], mark = 4, ear.mark()
+    session.start_run(1, check=False)
+    assert ear.wait("run", over, mark)["state"] == "done"
+
+
+def test_a_cancelled_run_keeps_the_steps_that_were_made() -> None:
+    session = Session(zoo.load("mlp:layers=6"), machine="cpu", budget="150%")
+    assert session.plan is not None
+    ear = Ear(session)
+    session.request({"do": "run", "steps": 100000, "check": False})
+    ear.wait("run", lambda run: run["step"] > 0)
+    session.request({"do": "cancel_run"})
+    assert ear.last("run")["doing"] == "stopping"
+    run = ear.wait("run", over)
+    assert run["state"] == "cancelled"
+    assert f"{run['step']:,}".replace(",", "\N{NARROW NO-BREAK SPACE}") in run["sentence"]
+    assert "The model holds the" in run["sentence"]
+
+
+def test_a_second_run_takes_the_place_of_the_first() -> None:
+    session = Session(zoo.load("mlp:layers=6"), machine="cpu", budget="150%")
+    assert session.plan is not None
+    ear = Ear(session)
+    session.start_run(100000, check=False)
+    first = session.run
+    ear.wait("run", lambda run: run["step"] > 0)
+    mark = ear.mark()
+    session.start_run(2, check=False)
+    run = ear.wait("run", over, mark)
+    assert (run["state"], run["step"]) == ("done", 2)
+    assert first is not None
+    assert first.progress.state == "cancelled"
+
+
+def test_what_cannot_be_run_says_why() -> None:
+    session = Session(capture(zoo.load("mlp:layers=2")))
+    ear = Ear(session)
+    ear.planned()
+    session.request({"do": "run"})
+    assert "a graph alone cannot be run" in ear.last("notice")["sentence"]
+    session = Session(zoo.load("mlp:layers=2"), budget=1)
+    ear = Ear(session)
+    ear.planned()
+    session.request({"do": "run"})
+    assert "no plan to run yet" in ear.last("notice")["sentence"]

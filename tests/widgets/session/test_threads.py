@@ -1,0 +1,99 @@
+"""Nothing stays behind: threads end with the session, whatever was going on."""
+
+import gc
+import threading
+import time
+from weakref import ref
+
+import pytest
+
+from planner import zoo
+from planner.capture import capture
+from planner.errors import StowageError
+from tests.widgets.session.hearing import Ear
+from widgets.session import Session
+
+MODEL = "gpt:layers=2,hidden=64,sequence=32,optimizer=adam"
+
+
+def ours() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("stowage")]
+
+
+def assert_all_ended(before: list[str]) -> None:
+    until = time.monotonic() + 20
+    while len(ours()) > len(before) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert len(ours()) <= len(before), ours()
+
+
+def busy(do: str) -> Session:
+    """A session in the middle of something that goes on for long."""
+    session = Session(zoo.load(MODEL), machine="cpu", budget="60%")
+    ear = Ear(session)
+    assert session.plan is not None
+    if do == "sweep":
+        session.request({"do": "ready"})
+        ear.wait("front", lambda front: front["share"] is not None)
+    elif do == "search":
+        session.start_search(None)
+        ear.wait("search", lambda search: search["evaluations"] > 0)
+    else:
+        session.budget = "200%"
+        assert session.plan is not None
+        session.start_run(10**6, check=False)
+        ear.wait("run", lambda run: run["step"] > 0)
+    return session
+
+
+@pytest.mark.parametrize("do", ["sweep", "search", "run"])
+def test_closing_ends_what_goes_on(do: str) -> None:
+    before = ours()
+    session = busy(do)
+    assert len(ours()) > len(before)
+    session.close()
+    assert_all_ended(before)
+    session.close()
+
+
+@pytest.mark.parametrize("do", ["sweep", "search", "run"])
+def test_dropping_the_session_ends_what_goes_on(do: str) -> None:
+    before = ours()
+    session = busy(do)
+    gone = ref(session)
+    del session
+    gc.collect()
+    assert gone() is None
+    assert_all_ended(before)
+
+
+def test_after_closing_nothing_begins_and_nobody_waits_for_ever() -> None:
+    session = Session(capture(zoo.load(MODEL)), budget="60%")
+    graph = session.graph
+    session.close()
+    assert session.graph is graph
+    _ = session.plan
+    session.request({"do": "search"})
+    session.budget = "70%"
+    _ = session.plan
+    assert_all_ended([])
+
+
+def test_closed_before_the_capture_is_done_it_says_so_to_whoever_waits() -> None:
+    session = Session(zoo.load(MODEL))
+    session.close()
+    with pytest.raises(StowageError, match="closed before the step was captured"):
+        _ = session.graph
+
+
+def test_an_interrupted_wait_for_a_search_leaves_the_session_usable() -> None:
+    session = busy("search")
+    search = session.search
+    assert search is not None
+    search.cancel()
+    search.wait()
+    ear = Ear(session)
+    ear.wait("search", lambda said: said["state"] in {"cancelled", "done"})
+    mark = ear.mark()
+    session.request({"do": "resume"})
+    ear.wait("search", lambda said: said["state"] == "running", mark)
