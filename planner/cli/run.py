@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 Examples:
   python -m planner run gpt --budget 50% --check
-  python -m planner run wresnet:depth=50,batch=16 --plan plan.json --steps 5 --json"""
+  python -m planner run wresnet:depth=50,batch=16 --plan plan.json --steps 5 --json
+  python -m planner run mlp --budget 60% --steps 5 --trace steps.json"""
 
 #: Measured and predicted step times further apart than this are worth a word.
 _APART = 1.5
@@ -34,6 +35,7 @@ _NAMED = 20
 @click.option("--check", is_flag=True, help="Run eager PyTorch beside it and compare every bit.")
 @click.option("--stress", is_flag=True, help="Delay the streams at random and poison freed memory, to find races.")
 @click.option("--remeasure", is_flag=True, help="Measure op times anew (see `planner machines`).")
+@click.option("--trace", type=click.Path(), default=None, help="Write what was measured here, for ui.perfetto.dev.")
 @json_option
 def command(
     model: str,
@@ -44,6 +46,7 @@ def command(
     check: bool,
     stress: bool,
     remeasure: bool,
+    trace: str | None,
     as_json: bool,
 ) -> None:
     """Make steps of MODEL inside a memory budget, by a plan made here or before.
@@ -57,7 +60,7 @@ def command(
         raise StowageError("say how much memory the steps may take: give either --budget or --plan")
     from planner import zoo
     from planner.capture import capture
-    from planner.memory import load_plan
+    from planner.memory import load_plan, save_trace
     from planner.run import Stopped, run
 
     plan = None if plan_file is None else load_plan(plan_file)
@@ -71,6 +74,8 @@ def command(
             ).wait()  # fmt: skip
         except Stopped as stop:
             result, stopped = stop.result, stop
+    if trace is not None:
+        save_trace(trace, capture(step), result.plan, result.timelines)
     _show(result, capture(step), check, as_json)
     if stopped is not None:
         click.echo(str(stopped), err=True)

@@ -12,7 +12,7 @@ import click
 from planner.cli.output import json_option, show
 from planner.cli.progress import Report, progress
 from planner.errors import StowageError
-from planner.memory import format_bytes, save_plan
+from planner.memory import format_bytes, save_plan, save_trace
 
 if TYPE_CHECKING:
     from planner.machine import Machine
@@ -25,7 +25,8 @@ Examples:
   python -m planner swap gpt --budget 50% --out plan.json
   python -m planner swap wresnet:depth=152,widen=10,batch=32,image=224 --machine v100-16gb --budget 16GB --json
   python -m planner swap wresnet:depth=152,batch=16,image=224,mode=inference --machine v100-16gb --budget 192MB
-  python -m planner swap inception:batch=64 --machine v100-16gb --budget 10GB --host-budget 32GB --explain"""
+  python -m planner swap inception:batch=64 --machine v100-16gb --budget 10GB --host-budget 32GB --explain
+  python -m planner swap gpt --machine v100-16gb --budget 50% --trace step.json"""
 
 _LOOK_AGAIN = 0.05
 #: For a bound that holds for the plan's order; the finer it is, the longer it takes.
@@ -63,6 +64,9 @@ _BOUND_SECONDS = 3.0
 )
 @click.option("--remeasure", is_flag=True, help="Measure op times anew (see `planner machines`); for cpu and auto.")
 @click.option("--out", type=click.Path(), default=None, help="Write the plan as JSON here.")
+@click.option(
+    "--trace", type=click.Path(), default=None, help="Write the step that the plan foresees here, for ui.perfetto.dev."
+)
 @json_option
 def command(
     model: str,
@@ -75,6 +79,7 @@ def command(
     explained: bool,
     remeasure: bool,
     out: str | None,
+    trace: str | None,
     as_json: bool,
 ) -> None:
     """Plan the step of MODEL inside a memory budget; nothing is allocated and no GPU is needed.
@@ -110,6 +115,11 @@ def command(
     if isnan(seconds):
         raise StowageError("--seconds nan is no time to stop looking; give a number of at least 0")
     device = machine(machine_name)
+    if remeasure and device.device.kind != "cpu":
+        raise StowageError(
+            f"--remeasure is for op times that are measured here, and those of {device.name} come from a roofline; "
+            "drop it, or plan for --machine cpu"
+        )
     step = zoo.load(model)
     with progress() as report:
         ready = timed(capture(step, progress=report), device, progress=report, remeasure=remeasure)
@@ -121,6 +131,8 @@ def command(
         plan, stopped = _watch(search, seconds, report)
         if out is not None:
             save_plan(plan, out)
+        if trace is not None:
+            save_trace(trace, ready.graph, plan)
         report(1.0, "proving a bound for the plan's order")
         facts = _facts(search, plan, ready, device, stopped)
     explanation = None
