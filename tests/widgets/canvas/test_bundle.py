@@ -34,7 +34,7 @@ def test_script_and_style_together_are_small() -> None:
 def test_nothing_is_loaded_from_a_network() -> None:
     text = bundle.script() + bundle.style()
     found = re.findall(
-        r"""https?://[^\s'"`)]+|@import|\burl\((?!['"]?data:)|\bfetch\(|XMLHttpRequest|WebSocket""", text
+        r"""https?://[^\s'"`)]+|@import|\burl\((?!['"]?data:|#)|\bfetch\(|XMLHttpRequest|WebSocket""", text
     )
     assert set(found) <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}  # names, not addresses
 

@@ -66,7 +66,7 @@ function emptyState(store) {
   const state = run?.state ?? 'empty';
   if (state === 'failed') return [`The run stopped in step ${run.step + 1}.`, run.sentence, 'Run again'];
   if (state === 'planning') return ['Getting ready to run.', spoken(run.doing) || 'The plan is being made.'];
-  if (state === 'running') return ['Running.', spoken(run.doing) || 'The first step comes with the first measurements.'];
+  if (state === 'running') return ['Running.', spoken(run.doing) || 'Measurements come with the first step.'];
   if (state === 'cancelled') {
     const kept = `${plural(run.step_seconds.length, 'step')} of ${run.steps} done; what the last of them left is kept.`;
     return ['The run was stopped.', run.sentence || kept, 'Run again'];
