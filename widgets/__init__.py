@@ -10,11 +10,12 @@ _FIGURES = (
     "search_history", "streams",
 )  # fmt: skip
 _ROOMS = ("figures", "info")
+_STATIC = ("save_html",)
 _LIVE = ("watch",)
 _PANELS = ("GraphView", "MemoryMap", "RunPanel", "SearchPanel", "StreamView")
 _WORKBENCH = ("Workbench",)
 
-__all__ = [*_WORKBENCH, *_PANELS, *_FIGURES, *_LIVE, *_ROOMS]  # noqa: PLE0604
+__all__ = [*_WORKBENCH, *_PANELS, *_FIGURES, *_LIVE, *_STATIC, *_ROOMS]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
@@ -22,6 +23,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"widgets.{name}")
     if name in _FIGURES:
         return getattr(import_module("widgets.figures"), name)
+    if name in _STATIC:
+        return getattr(import_module("widgets.static"), name)
     if name in _WORKBENCH:
         return getattr(import_module("widgets.workbench"), name)
     if name in _PANELS:

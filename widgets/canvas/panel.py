@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, ClassVar
 from weakref import ref
 
@@ -18,6 +17,7 @@ from widgets.canvas.bundle import script, style
 from widgets.canvas.columns import Message
 from widgets.canvas.links import link_of
 from widgets.session import Session
+from widgets.static import picture, save_html
 
 
 class Panel(anywidget.AnyWidget):
@@ -76,6 +76,14 @@ class Panel(anywidget.AnyWidget):
         if getattr(self, "_owner", self) is None:
             self.session.close()
 
+    def save(self, path: str | Path) -> None:
+        """Save this view as one HTML file that needs no kernel and no network; waits for the first plan.
+
+        Raises:
+            StowageError: the step cannot be captured, or the file cannot be written.
+        """
+        save_html(self, path)
+
     def heed(self, wanted: Mapping[str, Any]) -> None:
         """Answer the page."""
         if "number" in wanted:
@@ -108,7 +116,7 @@ class Panel(anywidget.AnyWidget):
             return None
         cells.shown(self, _retiring(self))
         data, metadata = bundle
-        return {**_still(self.session), **data}, metadata
+        return {**data, **picture(self.session)}, metadata
 
 
 def _heed(panel: Panel, content: Mapping[str, Any], _: Any) -> None:
@@ -136,13 +144,6 @@ def _retiring(panel: Panel) -> Callable[[], None]:
             panel.retire()
 
     return retire
-
-
-def _still(session: Session) -> dict[str, Any]:
-    """What is shown where no widget can be, by MIME type."""
-    if find_spec("widgets.static") is None:
-        return {}
-    return dict(import_module("widgets.static").picture(session))
 
 
 class GraphView(Panel):
