@@ -21,12 +21,17 @@ class Ear:
         self.heard: list[Message] = []
         self._new = Condition()
         session.replay(self._hear)
-        session.listen(self._hear)
+        self._stop = session.listen(self._hear)
 
     def _hear(self, message: Message) -> None:
         with self._new:
             self.heard.append(message)
             self._new.notify_all()
+
+    def leave(self) -> None:
+        """Hear nothing more, and let the session go."""
+        self._stop()
+        del self.session
 
     def kinds(self) -> list[str]:
         return [message.kind for message in self.heard]

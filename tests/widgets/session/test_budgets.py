@@ -1,6 +1,7 @@
 """Does it fit, what does it cost, why: moving the budget and the machine."""
 
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -133,7 +134,7 @@ def test_other_budgets_are_looked_at_once_somebody_looks_on(graph: Graph) -> Non
     assert (sizes[0], sizes[-1]) == (machine["least_bytes"], machine["step_peak_bytes"])
     assert seconds[-1] == pytest.approx(machine["ideal_seconds"])
     front = [(size, step) for size, step, *_, on in ear.last("front")["points"] if on]
-    assert all(step < earlier for (_, earlier), (_, step) in zip(front, front[1:], strict=False))
+    assert all(step < earlier for (_, earlier), (_, step) in pairwise(front))
 
 
 def test_a_point_of_the_front_becomes_the_plan_or_what_it_is_compared_with(graph: Graph) -> None:

@@ -29,7 +29,7 @@ def assert_all_ended(before: list[str]) -> None:
 
 def busy(do: str) -> Session:
     """A session in the middle of something that goes on for long."""
-    session = Session(zoo.load(MODEL), machine="cpu", budget="60%")
+    session = Session(zoo.load(MODEL), machine="cpu", budget="30%")
     ear = Ear(session)
     assert session.plan is not None
     if do == "sweep":
@@ -43,6 +43,7 @@ def busy(do: str) -> Session:
         assert session.plan is not None
         session.start_run(10**6, check=False)
         ear.wait("run", lambda run: run["step"] > 0)
+    ear.leave()
     return session
 
 
