@@ -29,7 +29,10 @@ export function goToSelection({ store, axis }) {
   if (!focus || !plan) return;
   let from = Infinity;
   let to = 0;
-  const cover = (a, b) => { from = Math.min(from, a); to = Math.max(to, b); };
+  const cover = (a, b) => {
+    from = Math.min(from, a);
+    to = Math.max(to, b);
+  };
   if (focus.type !== 'op') {
     for (const storage of focus.storages) {
       for (const stay of plan.stays(storage)) cover(plan.stay_start[stay], plan.stay_stop[stay]);

@@ -32,7 +32,10 @@ export class AddressView {
     this.boxes = new StayBoxes(plan, axis);
   }
 
-  get range() { const { low, high } = this.map.addresses; return { low, high }; }
+  get range() {
+    const { low, high } = this.map.addresses;
+    return { low, high };
+  }
 
   // Pixels per byte, and the pixel where an address is.
   get scale() {
@@ -40,8 +43,12 @@ export class AddressView {
     const { low, high } = this.range;
     return (bottom - top) / (high - low);
   }
-  get peakY() { return this.map.area.top; } // above all addresses
-  y(address) { return this.map.area.bottom - (address - this.range.low) * this.scale; }
+  get peakY() {
+    return this.map.area.top;
+  } // above all addresses
+  y(address) {
+    return this.map.area.bottom - (address - this.range.low) * this.scale;
+  }
 
   paint(g, c) {
     const { axis, area, density, focus } = this.map;
@@ -49,8 +56,10 @@ export class AddressView {
     const surface = surfaceOn(g, { coverage: this.coverage, density, area, colours });
     const seen = this.paintBoxes(surface, focus);
     surface.finish({
-      columns: axis.marks().map(([x]) => x), rows: bytesMarks({ ...this.range, ...area }).map(([y]) => y),
-      lines: c.grid, ground: c.panel,
+      columns: axis.marks().map(([x]) => x),
+      rows: bytesMarks({ ...this.range, ...area }).map(([y]) => y),
+      lines: c.grid,
+      ground: c.panel,
     });
     within(g, area, () => {
       if (focus) this.paintFocus(g, c, focus);
@@ -160,7 +169,10 @@ export class AddressView {
   }
 
   outline(g, c, x, y, width, height) {
-    for (const [colour, line] of [[c.panel, 3], [c.ink, 1.5]]) {
+    for (const [colour, line] of [
+      [c.panel, 3],
+      [c.ink, 1.5],
+    ]) {
       g.strokeStyle = colour;
       g.lineWidth = line;
       g.strokeRect(x - 1, y - 1, Math.max(2, width + 2), Math.max(2, height + 2));

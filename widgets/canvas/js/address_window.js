@@ -2,18 +2,28 @@
 const DEEPEST = 20000; // times that all addresses can be enlarged
 
 export class AddressWindow {
-  constructor() { Object.assign(this, { full: 1, low: 0, high: 1 }); }
+  constructor() {
+    Object.assign(this, { full: 1, low: 0, high: 1 });
+  }
 
-  get span() { return this.high - this.low; }
-  get whole() { return this.span >= this.full * 0.9999; }
+  get span() {
+    return this.high - this.low;
+  }
+  get whole() {
+    return this.span >= this.full * 0.9999;
+  }
 
   // There are so many bytes of addresses; what was shown whole still is.
   setFull(full) {
     const { whole, low, high } = this;
     this.full = Math.max(1, full);
-    if (whole) this.reset(); else this.show(low, high);
+    if (whole) this.reset();
+    else this.show(low, high);
   }
-  reset() { this.low = 0; this.high = this.full; }
+  reset() {
+    this.low = 0;
+    this.high = this.full;
+  }
 
   show(low, high) {
     const span = Math.min(this.full, Math.max(this.full / DEEPEST, high - low));

@@ -37,9 +37,14 @@ function answer(question, store, go) {
   const sentence = make('span', { class: 'sw-sentence' });
   const use = make('button', { type: 'button', class: 'btn sw-use', hidden: true });
   let bytes = null;
-  use.addEventListener('click', () => { if (allowed(use)) moveBudget(store, bytes); });
+  use.addEventListener('click', () => {
+    if (allowed(use)) moveBudget(store, bytes);
+  });
   const face = make(go ? 'button' : 'div', { class: 'sw-face', type: go ? 'button' : null }, asked, answered, sentence);
-  if (go) face.addEventListener('click', () => { if (allowed(face)) go(); });
+  if (go)
+    face.addEventListener('click', () => {
+      if (allowed(face)) go();
+    });
   const show = (now, reason = '', title = '') => {
     say(head, now?.head ?? '–');
     say(unit, now?.unit ? ` ${now.unit}` : '');
@@ -47,7 +52,10 @@ function answer(question, store, go) {
     sentence.title = sentence.textContent;
     bytes = now?.use ?? null;
     use.hidden = bytes === null;
-    if (bytes !== null) { say(use, `Use ${bytesText(bytes)}`); allow(use, noKernel(store)); }
+    if (bytes !== null) {
+      say(use, `Use ${bytesText(bytes)}`);
+      allow(use, noKernel(store));
+    }
     if (go) allow(face, reason, title);
   };
   return { element: make('div', { class: 'sw-answer-box' }, face, use), show };

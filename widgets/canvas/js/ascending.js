@@ -19,7 +19,8 @@ export function countUpTo(numbers, value) {
   let high = numbers.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (numbers[middle] <= value) low = middle + 1; else high = middle;
+    if (numbers[middle] <= value) low = middle + 1;
+    else high = middle;
   }
   return low;
 }

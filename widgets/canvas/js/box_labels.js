@@ -20,7 +20,8 @@ export function paintBoxLabels(g, c, view, found) {
     const line = top + Math.min(tall / 2, 12);
     const kind = boxes.kind[i];
     const size = tall > 30 ? bytesText(scene.bytesOf(boxes.storage[i])) : '';
-    if (boxes.copied[i]) { // on a ground of its own, so that the hatch does not run through it
+    if (boxes.copied[i]) {
+      // on a ground of its own, so that the hatch does not run through it
       g.fillStyle = c.kind[kind];
       g.fillRect(left - 3, line - 7, Math.max(widthOf(g, text), widthOf(g, size)) + 6, size ? 27 : 14);
     }
@@ -49,7 +50,7 @@ function widthOf(g, text) {
   let width = widths.get(key);
   if (width === undefined) {
     if (widths.size > KEPT) widths.clear();
-    widths.set(key, width = g.measureText(text).width);
+    widths.set(key, (width = g.measureText(text).width));
   }
   return width;
 }

@@ -15,15 +15,24 @@ export function budgetSlider(store) {
   const range = make('input', { type: 'range', min: 0, max: 1, step: 'any', 'aria-label': 'Budget' });
   const amount = make('button', { type: 'button', class: 'sw-amount' });
   const field = make('input', {
-    type: 'text', class: 'sw-amount-field', 'aria-label': 'Budget', hidden: true, spellcheck: 'false',
+    type: 'text',
+    class: 'sw-amount-field',
+    'aria-label': 'Budget',
+    hidden: true,
+    spellcheck: 'false',
   });
   const hint = make('span', { class: 'sw-amount-hint', role: 'status' });
-  const element = make('div', { class: 'sw-budget-box' },
+  const element = make(
+    'div',
+    { class: 'sw-budget-box' },
     make('div', { class: 'sw-budget-row' }, make('b', { text: 'Budget' }), hint, amount, field),
-    make('div', { class: 'sw-track' }, track, range));
+    make('div', { class: 'sw-track' }, track, range),
+  );
   const plot = new BudgetTrack(track, { store });
 
-  const move = bytes => { if (bytes !== store.budget_bytes) moveBudget(store, bytes); };
+  const move = bytes => {
+    if (bytes !== store.budget_bytes) moveBudget(store, bytes);
+  };
   range.addEventListener('input', () => {
     move(resting(Number(range.value), store.machine));
     range.value = store.budget_bytes;
@@ -44,7 +53,10 @@ export function budgetSlider(store) {
     range.disabled = !!reason;
     range.title = reason;
     allow(amount, reason, 'Type an exact budget');
-    if (!machine || bytes === null) { say(amount, '–'); return; }
+    if (!machine || bytes === null) {
+      say(amount, '–');
+      return;
+    }
     range.max = machine.slider_bytes;
     range.value = bytes;
     const text = budgetText(bytes, machine.slider_bytes);
@@ -54,7 +66,13 @@ export function budgetSlider(store) {
   };
   const stop = store.on(['machine', 'budget', 'budget_bytes', 'plan', 'samples', 'offline', 'graph'], show);
   show();
-  return { element, close: () => { stop(); plot.close(); } };
+  return {
+    element,
+    close: () => {
+      stop();
+      plot.close();
+    },
+  };
 }
 
 // The nearest round amount or mark.
@@ -71,16 +89,24 @@ function keyed(key, { machine, budget_bytes: bytes }) {
   const up = by => (Math.floor(bytes / step) + by) * step;
   const down = by => (Math.ceil(bytes / step) - by) * step;
   const moves = {
-    ArrowRight: () => up(1), ArrowUp: () => up(1), PageUp: () => up(LEAP),
-    ArrowLeft: () => down(1), ArrowDown: () => down(1), PageDown: () => down(LEAP),
-    Home: () => machine.least_bytes, End: () => machine.slider_bytes,
+    ArrowRight: () => up(1),
+    ArrowUp: () => up(1),
+    PageUp: () => up(LEAP),
+    ArrowLeft: () => down(1),
+    ArrowDown: () => down(1),
+    PageDown: () => down(LEAP),
+    Home: () => machine.least_bytes,
+    End: () => machine.slider_bytes,
   };
   return moves[key] ? Math.max(step, Math.min(machine.slider_bytes, moves[key]())) : null;
 }
 
 // The amount becomes a field and back.
 function exactly(store, { amount, field, hint, move }) {
-  const forgive = () => { say(hint, ''); field.removeAttribute('aria-invalid'); };
+  const forgive = () => {
+    say(hint, '');
+    field.removeAttribute('aria-invalid');
+  };
   const open = shown => {
     field.hidden = !shown;
     amount.hidden = shown;
@@ -96,11 +122,18 @@ function exactly(store, { amount, field, hint, move }) {
   field.addEventListener('input', forgive);
   field.addEventListener('keydown', event => {
     event.stopPropagation();
-    if (event.key === 'Escape') { open(false); amount.focus(); }
+    if (event.key === 'Escape') {
+      open(false);
+      amount.focus();
+    }
     if (event.key !== 'Enter') return;
     event.preventDefault(); // or it would press the button that takes the focus
     const bytes = parseBudget(field.value, store.machine.step_peak_bytes);
-    if (bytes === null) { say(hint, EXAMPLES); field.setAttribute('aria-invalid', 'true'); return; }
+    if (bytes === null) {
+      say(hint, EXAMPLES);
+      field.setAttribute('aria-invalid', 'true');
+      return;
+    }
     move(bytes);
     open(false);
     amount.focus();

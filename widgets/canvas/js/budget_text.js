@@ -2,7 +2,16 @@
 import { bytesUnit, GiB, KiB, MiB } from './units.js';
 
 const UNITS = {
-  '': 1, b: 1, kib: KiB, mib: MiB, gib: GiB, tib: 1024 * GiB, kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12,
+  '': 1,
+  b: 1,
+  kib: KiB,
+  mib: MiB,
+  gib: GiB,
+  tib: 1024 * GiB,
+  kb: 1e3,
+  mb: 1e6,
+  gb: 1e9,
+  tb: 1e12,
 };
 const STEPS = 128; // at least so many from one end of the slider to the other
 

@@ -18,7 +18,9 @@ export class BudgetTrack extends Plot {
     this.stop = store.on(['machine', 'samples', 'budget_bytes', 'theme'], () => this.draw());
   }
 
-  x(bytes) { return Math.max(0, Math.min(1, bytes / this.store.machine.slider_bytes)) * this.width; }
+  x(bytes) {
+    return Math.max(0, Math.min(1, bytes / this.store.machine.slider_bytes)) * this.width;
+  }
 
   paint(g, c) {
     const { machine, budget_bytes: budget } = this.store;
@@ -43,7 +45,7 @@ export class BudgetTrack extends Plot {
     if (points.length < 2) return;
     const low = this.store.machine.ideal_seconds;
     const high = Math.max(low * 1.3, ...points.map(([, seconds]) => seconds));
-    const y = seconds => CURVE.bottom - (seconds - low) / (high - low) * (CURVE.bottom - CURVE.top);
+    const y = seconds => CURVE.bottom - ((seconds - low) / (high - low)) * (CURVE.bottom - CURVE.top);
     const trace = () => points.forEach(([budget, seconds]) => g.lineTo(this.x(budget), y(seconds)));
     g.beginPath();
     g.moveTo(this.x(points[0][0]), CURVE.bottom + 2);
@@ -86,10 +88,16 @@ export class BudgetTrack extends Plot {
     const digits = bytes => (unit.size === 1 ? 0 : bytes < unit.size ? 2 : 1);
     const inUnit = bytes => `${(bytes / unit.size).toFixed(digits(bytes))} ${unit.name}`;
     const text = bytes => (bytes < 0.1 * unit.size ? bytesText(bytes) : inUnit(bytes));
-    const marks = [[least, 'least ' + text(least)], [peak, 'peak ' + text(peak)]];
+    const marks = [
+      [least, 'least ' + text(least)],
+      [peak, 'peak ' + text(peak)],
+    ];
     if (device && device <= end) marks.push([device, 'device ' + text(device)]);
     return marks.sort((a, b) => a[0] - b[0]);
   }
 
-  close() { this.stop(); super.close(); }
+  close() {
+    this.stop();
+    super.close();
+  }
 }

@@ -4,7 +4,8 @@ import { make } from './dom.js';
 // `options`: pairs of a value and its label; returns the element and what ends it.
 export function choice(store, key, options, label) {
   const buttons = options.map(([value, text]) =>
-    make('button', { type: 'button', text, 'data-value': value, click: () => store.set({ [key]: value }) }));
+    make('button', { type: 'button', text, 'data-value': value, click: () => store.set({ [key]: value }) }),
+  );
   const show = () => {
     for (const button of buttons) button.setAttribute('aria-pressed', String(button.dataset.value === store[key]));
   };

@@ -14,10 +14,18 @@ export function ownTitle(bench, title, button, status, keys) {
   const { element, close } = button(bench.store, true);
   element.classList.add('small');
   const note = make('span', { class: 'note' });
-  const show = () => { note.textContent = status(bench.store); };
+  const show = () => {
+    note.textContent = status(bench.store);
+  };
   const stop = bench.store.on(keys, show);
   show();
   const space = make('span', { class: 'grow' });
   const bar = make('div', { class: 'sw-title' }, make('h3', { text: title }), note, space, element);
-  return { element: bar, close: () => { stop(); close(); } };
+  return {
+    element: bar,
+    close: () => {
+      stop();
+      close();
+    },
+  };
 }

@@ -11,7 +11,9 @@ const PAIR = 2 ** 26;
 const MASK = PART - 1;
 
 export class Coverage {
-  constructor() { Object.assign(this, { width: 0, height: 0 }); }
+  constructor() {
+    Object.assign(this, { width: 0, height: 0 });
+  }
 
   // Begin an empty picture of so many device pixels. `colours`: what `box` names by position; `depth`: how many rows
   // there are to paint; all rows below are as the last of them.
@@ -43,7 +45,10 @@ export class Coverage {
       const share = ((row + 1 < bottom ? row + 1 : bottom) - (row > top ? row : top)) * UNITS + 0.5;
       const a = table[(share * begin) | 0];
       changes[at + first] += a;
-      if (first === last) { changes[at + first + 1] -= a; continue; }
+      if (first === last) {
+        changes[at + first + 1] -= a;
+        continue;
+      }
       const b = table[share | 0];
       const c = table[(share * end) | 0];
       changes[at + first + 1] += b - a;
@@ -80,13 +85,18 @@ export class Coverage {
       let pixel = mixed(sum, ground);
       for (; i < end; i++) {
         const change = changes[i + shift];
-        if (change !== 0) { sum += change; pixel = mixed(sum, ground); }
+        if (change !== 0) {
+          sum += change;
+          pixel = mixed(sum, ground);
+        }
         pixels[i] = pixel;
       }
     }
   }
 
-  put(g, left, top) { g.putImageData(this.image, left, top); }
+  put(g, left, top) {
+    g.putImageData(this.image, left, top);
+  }
 }
 
 // A sum of shares of colours on a ground, as a pixel.
@@ -94,8 +104,10 @@ function mixed(sum, ground) {
   const upper = Math.floor(sum / PAIR);
   const lower = sum - upper * PAIR;
   const opacity = level(upper >> 13, 255);
-  return ground[255 - opacity] + (level(upper & MASK, opacity) * 65536 + level((lower >> 13) & MASK, opacity) * 256
-    + level(lower & MASK, opacity));
+  return (
+    ground[255 - opacity] +
+    (level(upper & MASK, opacity) * 65536 + level((lower >> 13) & MASK, opacity) * 256 + level(lower & MASK, opacity))
+  );
 }
 
 // No colour is more than its opacity, so the sum with the ground stays within a byte.
@@ -110,7 +122,7 @@ function groundOf(ground, upon = 'transparent') {
   const above = channels(upon);
   const [red, green, blue] = [0, 1, 2].map(k => below[k] + (above[k] - below[k]) * above[3]);
   return Uint32Array.from({ length: 256 }, (_, room) => {
-    const part = colour => Math.floor(colour * room / 255);
+    const part = colour => Math.floor((colour * room) / 255);
     return 255 * 2 ** 24 + part(blue) * 65536 + part(green) * 256 + part(red);
   });
 }
@@ -121,11 +133,14 @@ const tables = new Map();
 function tableOf(colour) {
   if (!tables.has(colour)) {
     const [red, green, blue, opacity] = channels(colour);
-    const part = (units, of) => Math.round(units * of / 255);
-    tables.set(colour, Float64Array.from({ length: UNITS + 1 }, (_, step) => {
-      const units = Math.round(step * opacity);
-      return part(units, red) + part(units, green) * PART + (part(units, blue) + units * PART) * PAIR;
-    }));
+    const part = (units, of) => Math.round((units * of) / 255);
+    tables.set(
+      colour,
+      Float64Array.from({ length: UNITS + 1 }, (_, step) => {
+        const units = Math.round(step * opacity);
+        return part(units, red) + part(units, green) * PART + (part(units, blue) + units * PART) * PAIR;
+      }),
+    );
   }
   return tables.get(colour);
 }

@@ -24,17 +24,31 @@ export function differenceTable(store, note) {
   });
   const heads = ['A', 'B', 'A − B'].map(text => make('th', { scope: 'col', text }));
   const corner = make('td', {}, make('span', { class: 'sr', text: 'Measure' }));
-  const table = make('table', { class: 'sw-difference' },
-    make('thead', {}, make('tr', {}, corner, ...heads)), make('tbody', {}, ...cells.map(cell => cell.row)));
+  const table = make(
+    'table',
+    { class: 'sw-difference' },
+    make('thead', {}, make('tr', {}, corner, ...heads)),
+    make('tbody', {}, ...cells.map(cell => cell.row)),
+  );
   const empty = make('p', { class: 'sw-empty-line' });
   const element = make('div', { class: 'sw-difference-box' }, table, empty);
   const show = () => {
     const { plan, verdict, bytes } = standing(store);
-    const a = plan && { ...plan, budget_bytes: bytes, percent_of_ideal: 100 * plan.ideal_seconds / plan.step_seconds };
+    const a = plan && {
+      ...plan,
+      budget_bytes: bytes,
+      percent_of_ideal: (100 * plan.ideal_seconds) / plan.step_seconds,
+    };
     const b = store.compare?.plan ?? null;
     table.hidden = !a && !b;
-    say(empty, a || b ? '' : verdict === 'impossible' ? 'No plan exists at this budget, so there is nothing to compare.'
-      : 'There is no plan at this budget yet.');
+    say(
+      empty,
+      a || b
+        ? ''
+        : verdict === 'impossible'
+          ? 'No plan exists at this budget, so there is nothing to compare.'
+          : 'There is no plan at this budget yet.',
+    );
     say(note, b ? `B is ${store.compare.name}` : a ? 'Shift-click a point for B' : '');
     ROWS.forEach(([, field, text, differs], k) => {
       say(cells[k].a, a ? text(a[field]) : '');

@@ -5,22 +5,31 @@ import { noKernel } from './possible.js';
 import { save } from './receive.js';
 
 const FILES = [
-  ['plan', 'Plan', 'JSON'], ['trace', 'Trace of the plan, for Perfetto', 'JSON'],
-  ['run_trace', 'Trace of the run, for Perfetto', 'JSON'], ['csv', 'Buffers, for MiniMalloc', 'CSV'],
+  ['plan', 'Plan', 'JSON'],
+  ['trace', 'Trace of the plan, for Perfetto', 'JSON'],
+  ['run_trace', 'Trace of the run, for Perfetto', 'JSON'],
+  ['csv', 'Buffers, for MiniMalloc', 'CSV'],
   ['html', 'This workbench, to send', 'HTML'],
 ];
 const VIEWS = [
-  ['workbench', 'Everything shown here', '.sw-grid'], ['header', 'Budget and verdict', '.sw-header'],
-  ['graph', 'Graph', '.sw-graph'], ['memory', 'Memory', '.sw-memory'], ['holders', 'Who holds memory', '.sw-holders'],
+  ['workbench', 'Everything shown here', '.sw-grid'],
+  ['header', 'Budget and verdict', '.sw-header'],
+  ['graph', 'Graph', '.sw-graph'],
+  ['memory', 'Memory', '.sw-memory'],
+  ['holders', 'Who holds memory', '.sw-holders'],
   ['streams', 'Streams', '.sw-streams'],
-  ['search', 'Search', '.sw-search-cols', 'search'], ['run', 'Run', '.sw-run-cols', 'run'],
+  ['search', 'Search', '.sw-search-cols', 'search'],
+  ['run', 'Run', '.sw-run-cols', 'run'],
 ];
 const EDGE = 8; // pixels to the window's
 
 export function exportMenu(bench) {
   const { store } = bench;
   const button = make('button', {
-    type: 'button', class: 'btn sw-do-export', text: 'Export', 'aria-haspopup': 'dialog',
+    type: 'button',
+    class: 'btn sw-do-export',
+    text: 'Export',
+    'aria-haspopup': 'dialog',
   });
   const menu = make('div', { class: 'sw-export', role: 'dialog', 'aria-label': 'Export', popover: 'auto' });
   const element = make('div', {}, button, menu);
@@ -28,8 +37,12 @@ export function exportMenu(bench) {
   const files = FILES.map(([format, label, suffix]) => fileRow(store, format, label, suffix));
   menu.addEventListener('beforetoggle', event => {
     if (event.newState !== 'open') return;
-    menu.replaceChildren(make('h3', { text: 'Files' }), ...files.map(file => file.element),
-      make('h3', { text: 'Pictures' }), ...pictureRows(bench));
+    menu.replaceChildren(
+      make('h3', { text: 'Files' }),
+      ...files.map(file => file.element),
+      make('h3', { text: 'Pictures' }),
+      ...pictureRows(bench),
+    );
     for (const file of files) file.show();
     place(menu, button);
   });
@@ -45,9 +58,15 @@ export function exportMenu(bench) {
 }
 
 function fileRow(store, format, label, suffix) {
-  const element = make('button', { type: 'button', class: 'sw-export-file' },
-    make('span', { text: label }), make('span', { text: suffix }));
-  element.addEventListener('click', () => { if (allowed(element)) store.ask({ do: 'export', format }); });
+  const element = make(
+    'button',
+    { type: 'button', class: 'sw-export-file' },
+    make('span', { text: label }),
+    make('span', { text: suffix }),
+  );
+  element.addEventListener('click', () => {
+    if (allowed(element)) store.ask({ do: 'export', format });
+  });
   const reason = () => {
     if (noKernel(store)) return noKernel(store);
     if (format === 'run_trace') return store.run?.step_seconds.length ? '' : 'Nothing has run yet';
@@ -60,12 +79,21 @@ function fileRow(store, format, label, suffix) {
 function pictureRows(bench) {
   const { root } = bench;
   return VIEWS.filter(([, , selector]) => root.querySelector(selector)).map(([name, label, selector, tab]) => {
-    const button = (format, write) => make('button', {
-      type: 'button', class: 'btn small', text: format, 'aria-label': `${label}, ${format}`,
-      click: () => write(viewOf(bench, selector, tab), fileName(bench, name, format.toLowerCase())),
-    });
-    return make('div', { class: 'sw-export-row' }, make('span', { text: label }),
-      button('PNG', savePng), button('SVG', (element, filename) => saveSvg(element, filename, label)));
+    const button = (format, write) =>
+      make('button', {
+        type: 'button',
+        class: 'btn small',
+        text: format,
+        'aria-label': `${label}, ${format}`,
+        click: () => write(viewOf(bench, selector, tab), fileName(bench, name, format.toLowerCase())),
+      });
+    return make(
+      'div',
+      { class: 'sw-export-row' },
+      make('span', { text: label }),
+      button('PNG', savePng),
+      button('SVG', (element, filename) => saveSvg(element, filename, label)),
+    );
   });
 }
 

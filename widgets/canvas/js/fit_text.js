@@ -6,7 +6,8 @@ export function fitText(g, text, room) {
   let high = text.length;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (g.measureText(text.slice(0, middle) + '…').width <= room) low = middle; else high = middle - 1;
+    if (g.measureText(text.slice(0, middle) + '…').width <= room) low = middle;
+    else high = middle - 1;
   }
   return low ? text.slice(0, low).trimEnd() + '…' : '';
 }

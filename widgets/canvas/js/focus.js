@@ -20,21 +20,27 @@ const SPELLED = {
   storage({ id }, scene) {
     if (!(id < scene.storages)) return null;
     return {
-      label: scene.storageName(id), storages: new Set([id]), ops: new Set(scene.uses(id)),
+      label: scene.storageName(id),
+      storages: new Set([id]),
+      ops: new Set(scene.uses(id)),
       modules: new Set([scene.storage_module[id]]),
     };
   },
   op({ id }, scene) {
     if (!(id < scene.ops)) return null;
     return {
-      label: scene.opName(id), storages: new Set(scene.touches(id)), ops: new Set([id]),
+      label: scene.opName(id),
+      storages: new Set(scene.touches(id)),
+      ops: new Set([id]),
       modules: new Set([scene.op_module[id]]),
     };
   },
   module({ id }, scene) {
     if (!(id < scene.modules)) return null;
     return {
-      label: scene.path(id), storages: new Set(scene.moduleStorages(id)), ops: new Set(scene.moduleOps(id)),
+      label: scene.path(id),
+      storages: new Set(scene.moduleStorages(id)),
+      ops: new Set(scene.moduleOps(id)),
       modules: new Set([id]),
     };
   },

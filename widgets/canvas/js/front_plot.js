@@ -28,8 +28,12 @@ export class FrontPlot extends Plot {
     host.addEventListener('keydown', event => this.key(event));
   }
 
-  get points() { return this.store.front.points; }
-  get front() { return this.points.filter(point => point[6]); }
+  get points() {
+    return this.store.front.points;
+  }
+  get front() {
+    return this.points.filter(point => point[6]);
+  }
 
   scale() {
     const { machine } = this.store;
@@ -42,16 +46,22 @@ export class FrontPlot extends Plot {
     const right = this.width - RIGHT;
     const bottom = this.height - BOTTOM;
     return {
-      low, high, end, left: LEFT, right, top: TOP, bottom,
-      x: bytes => LEFT + bytes / end * (right - LEFT),
-      y: cost => bottom - (cost - low) / (high - low) * (bottom - TOP),
+      low,
+      high,
+      end,
+      left: LEFT,
+      right,
+      top: TOP,
+      bottom,
+      x: bytes => LEFT + (bytes / end) * (right - LEFT),
+      y: cost => bottom - ((cost - low) / (high - low)) * (bottom - TOP),
     };
   }
 
   paint(g, c) {
     this.scaled = null;
     if (!this.store.machine || !this.points.length) return;
-    const scaled = this.scaled = this.scale();
+    const scaled = (this.scaled = this.scale());
     secondsAxis(g, c, scaled);
     this.paintBudgets(g, c, scaled);
     this.paintPoints(g, c, scaled);
@@ -85,7 +95,8 @@ export class FrontPlot extends Plot {
     g.strokeStyle = c.second;
     g.beginPath();
     front.forEach(([bytes, cost], k) => {
-      if (k) g.lineTo(x(bytes), y(front[k - 1][1])); else g.moveTo(x(bytes), y(cost));
+      if (k) g.lineTo(x(bytes), y(front[k - 1][1]));
+      else g.moveTo(x(bytes), y(cost));
       g.lineTo(x(bytes), y(cost));
     });
     g.stroke();
@@ -128,21 +139,39 @@ export class FrontPlot extends Plot {
     let least = REACH ** 2;
     for (const point of this.points) {
       const distance = (x(point[0]) - px) ** 2 + (y(point[1]) - py) ** 2 - (point[6] ? 20 : 0);
-      if (distance < least) { least = distance; best = point; }
+      if (distance < least) {
+        least = distance;
+        best = point;
+      }
     }
     return best;
   }
 
   point(near, event) {
-    if (near !== this.near) { this.near = near; this.drawOver(); }
+    if (near !== this.near) {
+      this.near = near;
+      this.drawOver();
+    }
     this.host.style.cursor = near ? 'pointer' : '';
-    if (!near) { hideTip(this.host); return; }
+    if (!near) {
+      hideTip(this.host);
+      return;
+    }
     const [budget, cost, out, moved, stalled, ideal, best] = near;
-    showTip(event, this.host, best ? 'Plan on the front' : 'Plan that another beats', [
-      ['budget', bytesText(budget)], ['step time', secondsText(cost, 3)], ['of ideal', percentText(ideal / 100)],
-      ['stalled', secondsText(stalled < NOTHING ? 0 : stalled)], ['swapped out', bytesText(out)],
-      ['tensors moved', countText(moved)],
-    ], best ? 'click to take, Shift-click to compare' : 'click to compare');
+    showTip(
+      event,
+      this.host,
+      best ? 'Plan on the front' : 'Plan that another beats',
+      [
+        ['budget', bytesText(budget)],
+        ['step time', secondsText(cost, 3)],
+        ['of ideal', percentText(ideal / 100)],
+        ['stalled', secondsText(stalled < NOTHING ? 0 : stalled)],
+        ['swapped out', bytesText(out)],
+        ['tensors moved', countText(moved)],
+      ],
+      best ? 'click to take, Shift-click to compare' : 'click to compare',
+    );
   }
 
   choose(point, compare) {
@@ -155,7 +184,10 @@ export class FrontPlot extends Plot {
     if (by === undefined || !front.length || !this.scaled) return;
     event.preventDefault();
     event.stopPropagation();
-    if (!by) { this.choose(this.near, event.shiftKey); return; }
+    if (!by) {
+      this.choose(this.near, event.shiftKey);
+      return;
+    }
     const { bytes } = standing(this.store);
     const now = this.near ? front.indexOf(this.near) : front.findIndex(point => point[0] >= bytes) - (by > 0 ? 1 : 0);
     const near = front[Math.max(0, Math.min(front.length - 1, now + by))];
@@ -172,7 +204,10 @@ export class FrontPlot extends Plot {
     return `${front.length} plans on the front, from ${ends} per step.`;
   }
 
-  close() { this.stop(); super.close(); }
+  close() {
+    this.stop();
+    super.close();
+  }
 }
 
 function disc(g, x, y, radius) {

@@ -2,8 +2,15 @@
 import { make, say } from './dom.js';
 import { GraphPlot } from './graph_plot.js';
 
-const MODES = [['modules', 'Modules'], ['schedule', 'Schedule']];
-const METRICS = [['memory', 'by memory'], ['time', 'by time'], ['kind', 'by kind']];
+const MODES = [
+  ['modules', 'Modules'],
+  ['schedule', 'Schedule'],
+];
+const METRICS = [
+  ['memory', 'by memory'],
+  ['time', 'by time'],
+  ['kind', 'by kind'],
+];
 
 export function graphPanel(section, { store }) {
   const modes = make('div', { class: 'seg', role: 'group', 'aria-label': 'Show' });
@@ -12,8 +19,12 @@ export function graphPanel(section, { store }) {
     modes.append(make('button', { type: 'button', 'data-mode': mode, text: label, click: choose }));
   }
   const field = make('input', {
-    type: 'search', class: 'find', placeholder: 'Search  /', 'aria-label': 'Search modules and ops',
-    spellcheck: 'false', autocomplete: 'off',
+    type: 'search',
+    class: 'find',
+    placeholder: 'Search  /',
+    'aria-label': 'Search modules and ops',
+    spellcheck: 'false',
+    autocomplete: 'off',
   });
   const count = make('span', { class: 'note found', 'aria-hidden': 'true' });
   const spoken = make('span', { class: 'sr', role: 'status' });

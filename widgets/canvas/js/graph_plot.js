@@ -19,7 +19,9 @@ export class GraphPlot extends Plot {
     this.listen();
   }
 
-  colours() { return colours(this.host); }
+  colours() {
+    return colours(this.host);
+  }
 
   // Another graph, or another plan of it.
   setScene() {
@@ -52,23 +54,31 @@ export class GraphPlot extends Plot {
     this.view.found();
   }
 
-  layout() { this.view?.scrollBy(0); }
+  layout() {
+    this.view?.scrollBy(0);
+  }
   paint(g, c) {
     if (!this.view) return;
     this.view.paint(g, c);
     this.say(this.view.summary());
   }
-  paintOver(g, c) { this.view?.paintOver(g, c); }
+  paintOver(g, c) {
+    this.view?.paintOver(g, c);
+  }
 
   listen() {
     const { host } = this;
     let drag = null;
-    host.addEventListener('wheel', event => {
-      const focused = document.activeElement === host || event.ctrlKey || event.metaKey;
-      if (!focused || !this.view) return; // the page scrolls
-      event.preventDefault();
-      if (!this.view.wheel?.(event)) this.view.scrollBy(event.deltaY);
-    }, { passive: false });
+    host.addEventListener(
+      'wheel',
+      event => {
+        const focused = document.activeElement === host || event.ctrlKey || event.metaKey;
+        if (!focused || !this.view) return; // the page scrolls
+        event.preventDefault();
+        if (!this.view.wheel?.(event)) this.view.scrollBy(event.deltaY);
+      },
+      { passive: false },
+    );
     host.addEventListener('pointerdown', event => {
       if (event.button || !this.view) return;
       drag = { y: event.clientY, moved: false };
@@ -76,7 +86,10 @@ export class GraphPlot extends Plot {
     });
     host.addEventListener('pointermove', event => {
       if (!this.view) return;
-      if (!drag) { this.view.moved(event); return; }
+      if (!drag) {
+        this.view.moved(event);
+        return;
+      }
       const by = drag.y - event.clientY;
       if (!drag.moved && Math.abs(by) <= CLICK) return;
       drag = { y: event.clientY, moved: true };
@@ -86,7 +99,9 @@ export class GraphPlot extends Plot {
       if (drag && !drag.moved) this.view.clicked(event);
       drag = null;
     });
-    host.addEventListener('pointercancel', () => { drag = null; });
+    host.addEventListener('pointercancel', () => {
+      drag = null;
+    });
     host.addEventListener('pointerleave', () => this.view?.left());
     host.addEventListener('focus', () => this.drawOver());
     host.addEventListener('blur', () => this.drawOver());

@@ -25,7 +25,9 @@ export class GraphSearch {
     Object.assign(this, { trail: [], at: -1, seen: new Set(), next: 0, opAt: -1 });
     if (!words) return;
     const targets = this.targets.map(target => target.includes(words));
-    this.names.forEach((name, module) => { if (name.includes(words)) this.modules[module] = 1; });
+    this.names.forEach((name, module) => {
+      if (name.includes(words)) this.modules[module] = 1;
+    });
     for (let op = 0; op < scene.ops; op++) {
       if (!targets[scene.op_target[op]]) continue;
       this.ops[op] = this.runs[scene.op_module[op]] = 1;
@@ -41,10 +43,13 @@ export class GraphSearch {
     }
   }
 
-  get any() { return this.query !== ''; }
+  get any() {
+    return this.query !== '';
+  }
   // Whether a part is found itself, and whether something in it is.
   hits({ modules, ops }) {
-    return ops ? ops.some(op => this.ops[op]) || modules.some(module => this.modules[module])
+    return ops
+      ? ops.some(op => this.ops[op]) || modules.some(module => this.modules[module])
       : modules.some(module => this.modules[module]);
   }
   holds({ modules, ops }) {
@@ -57,10 +62,17 @@ export class GraphSearch {
     return !this.any ? '' : found ? `${countText(found)} found` : 'none';
   }
   get words() {
-    const found = [[this.moduleCount, 'module'], [this.opList.length, 'op']].filter(([count]) => count);
+    const found = [
+      [this.moduleCount, 'module'],
+      [this.opList.length, 'op'],
+    ].filter(([count]) => count);
     const list = found.map(([count, noun]) => plural(count, noun)).join(', ');
     return this.any ? `${list || 'nothing'} found` : '';
   }
-  get moduleCount() { return this.modules.reduce((n, hit) => n + hit, 0); }
-  get total() { return this.moduleCount + this.opList.length; }
+  get moduleCount() {
+    return this.modules.reduce((n, hit) => n + hit, 0);
+  }
+  get total() {
+    return this.moduleCount + this.opList.length;
+  }
 }

@@ -13,14 +13,19 @@ export function headerPanel(section, bench) {
   const buttons = [searchButton(store), runButton(store), compareButton(store), exportMenu(bench)];
   const [words, machine] = [facts(store), picker(store)];
   const help = make('button', {
-    type: 'button', class: 'btn sw-keys', 'aria-label': 'Keys', title: 'Keys (?)', text: '?',
+    type: 'button',
+    class: 'btn sw-keys',
+    'aria-label': 'Keys',
+    title: 'Keys (?)',
+    text: '?',
     click: () => showHelp(bench),
   });
   const slider = budgetSlider(store);
   const verdict = answersRow(bench);
   section.append(
     make('div', { class: 'sw-head' }, words.element, machine.element, ...buttons.map(button => button.element), help),
-    make('div', { class: 'sw-budget' }, slider.element, verdict.element));
+    make('div', { class: 'sw-budget' }, slider.element, verdict.element),
+  );
   return () => [words, machine, ...buttons, slider, verdict].forEach(part => part.close());
 }
 
@@ -32,13 +37,24 @@ function facts(store) {
     const { graph, machine } = store;
     say(name, graph?.name ?? '');
     name.title = graph?.name ?? '';
-    if (!graph) { list.replaceChildren(); return; }
+    if (!graph) {
+      list.replaceChildren();
+      return;
+    }
     const peak = machine?.step_peak_bytes ?? graph.step_peak_bytes;
     const entries = [
-      [countText(graph.ops), graph.ops === 1 ? ' op' : ' ops'], [short(graph.parameters), ' parameters'],
+      [countText(graph.ops), graph.ops === 1 ? ' op' : ' ops'],
+      [short(graph.parameters), ' parameters'],
       [null, 'step peak ', bytesText(peak)],
-    ].map(([before, between, after]) => make('span', { class: 'sw-fact' },
-      before === null ? null : make('b', { text: before }), between, after ? make('b', { text: after }) : null));
+    ].map(([before, between, after]) =>
+      make(
+        'span',
+        { class: 'sw-fact' },
+        before === null ? null : make('b', { text: before }),
+        between,
+        after ? make('b', { text: after }) : null,
+      ),
+    );
     const phrase = graph.facts.join(', ');
     const classes = 'sw-fact sw-phrases medium-hide';
     const phrases = phrase ? [make('span', { class: classes, text: phrase, title: phrase })] : [];
@@ -53,7 +69,12 @@ function facts(store) {
 
 // 937 M for 937 million; three figures are enough for a header.
 function short(count) {
-  const size = [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e4, ' k', 1e3]].find(([least]) => count >= least);
+  const size = [
+    [1e12, ' T'],
+    [1e9, ' G'],
+    [1e6, ' M'],
+    [1e4, ' k', 1e3],
+  ].find(([least]) => count >= least);
   if (!size) return countText(count);
   const value = count / (size[2] ?? size[0]);
   return (value >= 100 ? value.toFixed(0) : value.toPrecision(3)) + size[1];

@@ -23,8 +23,9 @@ export function showHelp({ root }) {
   const row = ([keys, does]) => `<dt>${keys.map(key => `<kbd>${key}</kbd>`).join(' ')}</dt><dd>${does}</dd>`;
   dialog.className = 'sw-help';
   dialog.setAttribute('aria-labelledby', title);
-  dialog.innerHTML = `<h2 id="${title}">Keys</h2><dl>${KEYS.map(row).join('')}</dl>`
-    + '<button type="button" class="btn">Close</button>';
+  dialog.innerHTML =
+    `<h2 id="${title}">Keys</h2><dl>${KEYS.map(row).join('')}</dl>` +
+    '<button type="button" class="btn">Close</button>';
   dialog.addEventListener('close', () => dialog.remove());
   dialog.addEventListener('click', event => {
     if (event.target === dialog || event.target.closest('button')) dialog.close();

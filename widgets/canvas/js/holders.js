@@ -40,7 +40,7 @@ export function holdersOf(scene, plan, stays, stage) {
     const [owner, kind] = [stage[scene.storage_module[storage]], scene.kindOf(storage)];
     const key = owner * 8 + kind;
     let group = groups.get(key);
-    if (!group) groups.set(key, group = { id: `held ${key}`, stage: owner, kind, bytes: 0, storages: [] });
+    if (!group) groups.set(key, (group = { id: `held ${key}`, stage: owner, kind, bytes: 0, storages: [] }));
     group.bytes += scene.bytesOf(storage);
     group.storages.push(storage);
   }

@@ -48,7 +48,9 @@ export function holdersPanel(section, { store }) {
     const stop = rows.slice(0, shown.length).some(({ button }) => button.tabIndex === 0);
     if (!stop && shown.length) rows[0].button.tabIndex = 0;
   };
-  const ask = () => { frame ||= requestAnimationFrame(show); };
+  const ask = () => {
+    frame ||= requestAnimationFrame(show);
+  };
 
   list.addEventListener('click', event => {
     const k = rows.findIndex(row => row.button === event.target.closest('button'));
@@ -80,7 +82,11 @@ export function holdersPanel(section, { store }) {
   const observer = new ResizeObserver(ask);
   observer.observe(section);
   show();
-  return () => { stop(); observer.disconnect(); cancelAnimationFrame(frame); };
+  return () => {
+    stop();
+    observer.disconnect();
+    cancelAnimationFrame(frame);
+  };
 }
 
 // The parts of the model are the same wherever the cursor is: those that tell most of the peak.
@@ -116,6 +122,6 @@ function fillRow(row, group, most, graph, store) {
   say(row.value, bytesText(group.bytes));
   const colour = kindVariable(group.kind);
   row.swatch.style.background = row.bar.style.background = colour;
-  row.bar.style.width = `${group.bytes / most * 100}%`;
+  row.bar.style.width = `${(group.bytes / most) * 100}%`;
   row.button.setAttribute('aria-pressed', store.selection?.type === 'group' && store.selection.id === group.id);
 }

@@ -10,7 +10,9 @@ export function attachKeys(bench) {
   const { root } = bench;
   root.tabIndex = -1; // a click beside everything that takes the focus still lets keys work
   root.setAttribute(QUIET, 'true');
-  const first = event => { if (root.contains(event.target)) root.toggleAttribute(QUIET, !modified(event)); };
+  const first = event => {
+    if (root.contains(event.target)) root.toggleAttribute(QUIET, !modified(event));
+  };
   const last = event => {
     if (modified(event)) return;
     if (act(event, bench)) event.preventDefault();
@@ -34,12 +36,21 @@ function act(event, bench) {
   if (event.key === 'Escape') return clear(store);
   if (takesLetters(event.target)) return false;
   const pan = axis.inner * (event.shiftKey ? 0.5 : FAR);
-  const onAxis = axis.plan && {
-    w: () => axis.zoom(0.75), s: () => axis.zoom(4 / 3), a: () => axis.pan(-pan), d: () => axis.pan(pan),
-    0: () => axis.fit(), f: () => goToSelection(bench), p: () => goToPeak(bench),
-    arrowleft: () => stepOp(bench, -1), arrowright: () => stepOp(bench, 1),
-    arrowup: () => stepTensor(bench, -1), arrowdown: () => stepTensor(bench, 1),
-  }[event.key.toLowerCase()];
+  const onAxis =
+    axis.plan &&
+    {
+      w: () => axis.zoom(0.75),
+      s: () => axis.zoom(4 / 3),
+      a: () => axis.pan(-pan),
+      d: () => axis.pan(pan),
+      0: () => axis.fit(),
+      f: () => goToSelection(bench),
+      p: () => goToPeak(bench),
+      arrowleft: () => stepOp(bench, -1),
+      arrowright: () => stepOp(bench, 1),
+      arrowup: () => stepTensor(bench, -1),
+      arrowdown: () => stepTensor(bench, 1),
+    }[event.key.toLowerCase()];
   if (onAxis) onAxis();
   else if (event.key === '?') showHelp(bench);
   else if (event.key === '/') return focusSearch(root);

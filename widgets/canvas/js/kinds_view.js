@@ -9,7 +9,9 @@ import { bytesText } from './units.js';
 const SHADOW = 0.82; // opacity of what the selection holds
 
 export class KindsView {
-  constructor(map) { this.map = map; }
+  constructor(map) {
+    this.map = map;
+  }
 
   rebuild() {
     const { plan, axis } = this.map;
@@ -19,14 +21,21 @@ export class KindsView {
   }
 
   // Whether more is alive in this order than the plan ever holds.
-  get swapped() { return this.map.plan.moved > 0 && this.without > this.map.plan.peak.bytes * 1.001; }
+  get swapped() {
+    return this.map.plan.moved > 0 && this.without > this.map.plan.peak.bytes * 1.001;
+  }
   get range() {
     const { full } = this.map.addresses;
     return { low: 0, high: this.swapped ? Math.max(full, this.without * 1.06) : full };
   }
-  y(bytes) { const { top, bottom } = this.map.area; return bottom - bytes / this.range.high * (bottom - top); }
+  y(bytes) {
+    const { top, bottom } = this.map.area;
+    return bottom - (bytes / this.range.high) * (bottom - top);
+  }
 
-  get peakY() { return this.y(this.map.plan.peak.bytes); }
+  get peakY() {
+    return this.y(this.map.plan.peak.bytes);
+  }
 
   paint(g, c) {
     const { axis, area, density, plan, focus } = this.map;
@@ -54,7 +63,10 @@ export class KindsView {
     g.moveTo(left, bottom);
     steps(g, left, right - left, count, y);
     g.lineTo(right, bottom);
-    for (const colour of colours) { g.fillStyle = colour; g.fill(); }
+    for (const colour of colours) {
+      g.fillStyle = colour;
+      g.fill();
+    }
   }
 
   // What the selection alone holds, on the ground.
@@ -67,7 +79,10 @@ export class KindsView {
       const bytes = plan.scene.bytesOf(storage);
       for (const stay of plan.stays(storage)) {
         const [from, to] = [Math.floor(column(plan.stay_start[stay])), Math.ceil(column(plan.stay_stop[stay]))];
-        if (to > from) { change[from] += bytes; change[to] -= bytes; }
+        if (to > from) {
+          change[from] += bytes;
+          change[to] -= bytes;
+        }
       }
     }
     let held = 0;
@@ -89,7 +104,7 @@ export class KindsView {
     g.setLineDash([]);
     const text = 'without swapping, peak ' + bytesText(this.without);
     // where the line is lower, so that it does not run through the words
-    const room = Math.ceil((g.measureText(text).width + 12) * count / (area.right - area.left));
+    const room = Math.ceil(((g.measureText(text).width + 12) * count) / (area.right - area.left));
     const clear = from => Math.min(...Array.from({ length: Math.min(room, count) }, (_, k) => y(from + k)));
     const left = clear(0) > clear(Math.max(0, count - room));
     const [x, align] = left ? [area.left + 6, 'left'] : [area.right - 6, 'right'];

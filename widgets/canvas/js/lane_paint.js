@@ -95,7 +95,10 @@ export function paintNames(g, c, view, which) {
     const room = Math.min(x + width, right) - at - 4;
     const id = spans.id[i];
     const lines = compute ? [scene.shortTarget(id), scene.opName(id)] : [scene.storageName(id)];
-    const texts = lines.map(line => ending(g, line, room)).filter(Boolean).slice(0, most);
+    const texts = lines
+      .map(line => ending(g, line, room))
+      .filter(Boolean)
+      .slice(0, most);
     g.fillStyle = (compute ? c.onPhase : c.onKind)[spans.shade[i]];
     texts.forEach((text, k) => g.fillText(text, at, (top + bottom) / 2 + (k - (texts.length - 1) / 2) * 13));
   }

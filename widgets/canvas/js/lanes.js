@@ -22,7 +22,13 @@ export class Lanes {
     const { scene } = plan;
     const kinds = storages => Uint8Array.from(storages, storage => scene.storage_kind[storage]);
     this.list = [
-      lane(axis, plan.op_start, plan.op_stop, plan.order, Uint8Array.from(plan.order, op => scene.op_phase[op])),
+      lane(
+        axis,
+        plan.op_start,
+        plan.op_stop,
+        plan.order,
+        Uint8Array.from(plan.order, op => scene.op_phase[op]),
+      ),
       lane(axis, plan.out_start, plan.out_stop, plan.out_storage, kinds(plan.out_storage)),
       lane(axis, plan.in_start, plan.in_stop, plan.in_storage, kinds(plan.in_storage)),
     ];
@@ -54,7 +60,10 @@ export function spanAt(spans, place, slack) {
   for (let i = first; i < end; i++) {
     const inside = spans.from[i] <= place && spans.to[i] >= place;
     const length = spans.to[i] - spans.from[i] + (inside ? 1e9 : 0);
-    if (length > worth) { worth = length; best = i; }
+    if (length > worth) {
+      worth = length;
+      best = i;
+    }
   }
   return best;
 }

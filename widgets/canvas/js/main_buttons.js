@@ -47,12 +47,16 @@ export function runButton(store, alone = false) {
 
 function button(store, name, alone, { label, stopping, busy, reason, press }) {
   let pressed = false; // between asking for the end and its coming
-  const element = make('button', { type: 'button', class: `btn sw-do-${name}`, click: () => {
-    if (!allowed(element)) return;
-    pressed = busy(store);
-    press();
-    show();
-  } });
+  const element = make('button', {
+    type: 'button',
+    class: `btn sw-do-${name}`,
+    click: () => {
+      if (!allowed(element)) return;
+      pressed = busy(store);
+      press();
+      show();
+    },
+  });
   const show = () => {
     pressed = pressed && busy(store);
     say(element, pressed ? stopping : label());

@@ -7,8 +7,9 @@ import { bytesUnit } from './units.js';
 export function bytesMarks({ low, high, top, bottom }) {
   const { size } = bytesUnit(high);
   const { step, values } = ticks(low / size, high / size, (bottom - top) / 46);
-  const yOf = value => bottom - (value * size - low) / (high - low) * (bottom - top);
-  return values.map(value => [Math.round(yOf(value)), value.toFixed(digitsFor(step))])
+  const yOf = value => bottom - ((value * size - low) / (high - low)) * (bottom - top);
+  return values
+    .map(value => [Math.round(yOf(value)), value.toFixed(digitsFor(step))])
     .filter(([y]) => y >= top - 1 && y <= bottom + 1);
 }
 

@@ -26,32 +26,54 @@ export class MemoryMap extends Plot {
     Object.assign(this, { root, store, axis, addresses: new AddressWindow(), minimap: new Minimap(this) });
     this.views = { address: new AddressView(this), kind: new KindsView(this) };
     this.stops = [
-      axis.on(remapped => { if (remapped) this.rebuild(); this.draw(); }),
-      store.on(['graph'], () => { this.addresses.reset(); this.draw(); }),
+      axis.on(remapped => {
+        if (remapped) this.rebuild();
+        this.draw();
+      }),
+      store.on(['graph'], () => {
+        this.addresses.reset();
+        this.draw();
+      }),
       store.on(['budget_bytes'], () => this.fitAddresses()),
       store.on(['focus'], () => this.reveal()),
       store.on(['plan', 'budget', 'budget_bytes', 'memoryView', 'focus', 'theme'], () => this.draw()),
       store.on(['hoverFocus', 'cursor'], () => this.drawOver()),
     ];
     attachTime(axis, this, {
-      wheel: event => this.wheel(event), down: event => this.down(event), drag: (_, dy) => this.panAddresses(dy),
-      move: event => this.move(event), leave: () => this.leave(), click: event => this.click(event),
+      wheel: event => this.wheel(event),
+      down: event => this.down(event),
+      drag: (_, dy) => this.panAddresses(dy),
+      move: event => this.move(event),
+      leave: () => this.leave(),
+      click: event => this.click(event),
     });
     host.addEventListener('keydown', event => this.key(event));
     if (axis.plan) this.rebuild();
   }
 
-  get plan() { return this.store.plan; }
-  get focus() { return this.store.focus; }
-  get view() { return this.views[this.store.memoryView]; }
+  get plan() {
+    return this.store.plan;
+  }
+  get focus() {
+    return this.store.focus;
+  }
+  get view() {
+    return this.views[this.store.memoryView];
+  }
   get area() {
     const { gutter, right } = this.axis;
     return { left: gutter, right: this.width - right, top: TOP, bottom: this.height - Minimap.height - AXIS };
   }
-  get budget() { return this.store.budget_bytes ?? this.plan.budget_bytes; }
-  hideTip() { hideTip(this.host); }
+  get budget() {
+    return this.store.budget_bytes ?? this.plan.budget_bytes;
+  }
+  hideTip() {
+    hideTip(this.host);
+  }
 
-  layout() { this.axis.setWidth(this.width); }
+  layout() {
+    this.axis.setWidth(this.width);
+  }
 
   rebuild() {
     if (!this.plan) return;
@@ -75,7 +97,10 @@ export class MemoryMap extends Plot {
   }
 
   paint(g, c) {
-    if (!this.plan || !this.axis.plan) { this.paintNothing(g, c); return; }
+    if (!this.plan || !this.axis.plan) {
+      this.paintNothing(g, c);
+      return;
+    }
     const { area, view } = this;
     this.axis.paint(g, c, area.top, area.bottom);
     const unit = bytesAxis(g, c, { ...view.range, ...area });
@@ -138,7 +163,11 @@ export class MemoryMap extends Plot {
   }
   key(event) {
     if (event.metaKey || event.ctrlKey || event.altKey) return;
-    if (event.key === '0') { this.addresses.reset(); this.draw(); return; }
+    if (event.key === '0') {
+      this.addresses.reset();
+      this.draw();
+      return;
+    }
     const factor = { '+': 0.75, '=': 0.75, '-': 4 / 3, '−': 4 / 3 }[event.key];
     if (!factor || this.store.memoryView !== 'address') return;
     this.addresses.zoom(factor);
@@ -146,7 +175,9 @@ export class MemoryMap extends Plot {
     event.preventDefault();
   }
 
-  inMinimap(y) { return y >= this.height - Minimap.height + 2; }
+  inMinimap(y) {
+    return y >= this.height - Minimap.height + 2;
+  }
   down(event) {
     const [x, y] = this.at(event);
     if (!this.inMinimap(y)) return false;
@@ -157,11 +188,16 @@ export class MemoryMap extends Plot {
     if (!this.plan) return;
     const [x, y] = this.at(event);
     this.host.style.cursor = this.inMinimap(y) && x >= this.area.left - 6 ? this.minimap.cursor(x) : '';
-    if (y > this.area.bottom + AXIS || x < this.area.left) { this.leave(); return; }
+    if (y > this.area.bottom + AXIS || x < this.area.left) {
+      this.leave();
+      return;
+    }
     this.store.set({ cursor: this.axis.secondsAt(x) });
     this.view.point(event, x, y);
   }
-  click(event) { if (this.plan) this.view.click(...this.at(event)); }
+  click(event) {
+    if (this.plan) this.view.click(...this.at(event));
+  }
   leave() {
     this.store.point(null);
     this.store.set({ cursor: null });

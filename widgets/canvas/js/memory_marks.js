@@ -12,7 +12,7 @@ export function paintBudget(g, c, map) {
   const { area, budget, plan } = map;
   const { low, high } = map.view.range;
   const text = 'budget ' + bytesText(budget);
-  const y = area.bottom - (budget - low) / (high - low) * (area.bottom - area.top);
+  const y = area.bottom - ((budget - low) / (high - low)) * (area.bottom - area.top);
   if (y < area.top - 6) return { left: tag(g, c, text + ' ↑', area.right, LINE), y: LINE };
   if (y > area.bottom) return { left: tag(g, c, text + ' ↓', area.right, area.bottom - 9), y: area.bottom - 9 };
   if (plan.peak_bytes > budget * 1.0001) {

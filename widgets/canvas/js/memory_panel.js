@@ -4,8 +4,14 @@ import { make } from './dom.js';
 import { KIND_SHORT, kindVariable } from './kinds.js';
 import { MemoryMap } from './memory_map.js';
 
-const VIEWS = [['address', 'Address'], ['kind', 'By kind']];
-const UNITS = [['time', 'Time'], ['op', 'Ops']];
+const VIEWS = [
+  ['address', 'Address'],
+  ['kind', 'By kind'],
+];
+const UNITS = [
+  ['time', 'Time'],
+  ['op', 'Ops'],
+];
 
 export function memoryPanel(section, bench) {
   const { store } = bench;
@@ -16,12 +22,21 @@ export function memoryPanel(section, bench) {
     const present = new Set(store.graph?.storage_kind);
     const swatch = kind => make('i', { class: 'k', style: `background:${kindVariable(kind)}` });
     const entry = kind => make('span', {}, swatch(kind), KIND_SHORT[kind]);
-    legend.replaceChildren(...KIND_SHORT.map((_, kind) => kind).filter(kind => present.has(kind)).map(entry));
+    legend.replaceChildren(
+      ...KIND_SHORT.map((_, kind) => kind)
+        .filter(kind => present.has(kind))
+        .map(entry),
+    );
   };
   list();
   const [name, space] = [make('h3', { text: 'Memory' }), make('span', { class: 'grow' })];
   section.append(make('div', { class: 'sw-title' }, name, views, legend, space, units));
   const map = new MemoryMap(section.appendChild(make('div')), bench);
   const endLegend = store.on(['graph'], list);
-  return () => { map.close(); endViews(); endUnits(); endLegend(); };
+  return () => {
+    map.close();
+    endViews();
+    endUnits();
+    endLegend();
+  };
 }

@@ -11,7 +11,10 @@ function exactBytes(bytes) {
 
 // A stay, by its position in the plan's columns; -1: there is none.
 export function stayTip(event, host, plan, stay) {
-  if (stay < 0) { hideTip(host); return; }
+  if (stay < 0) {
+    hideTip(host);
+    return;
+  }
   const { scene } = plan;
   const storage = plan.stay_storage[stay];
   const kind = scene.kindOf(storage);
@@ -38,13 +41,17 @@ export function stayTip(event, host, plan, stay) {
 
 // All kinds at a time.
 export function kindsTip(event, host, plan, seconds) {
-  if (!plan.slots) { hideTip(host); return; }
+  if (!plan.slots) {
+    hideTip(host);
+    return;
+  }
   const { scene } = plan;
   const op = plan.opAt(seconds);
   const held = plan.bytesAt(seconds);
   const total = held.reduce((sum, bytes) => sum + bytes, 0);
   const rows = KINDS.map((_, kind) => [KIND_LABELS[kind], exactBytes(held[kind]), kindVariable(kind)])
-    .filter((_, kind) => held[kind] > 0).reverse();
+    .filter((_, kind) => held[kind] > 0)
+    .reverse();
   rows.unshift(['time', secondsText(seconds, 3)]);
   rows.push(['total', exactBytes(total)]);
   rows.push(['without swapping', exactBytes(plan.unswapped[plan.slotAt(seconds)])]);

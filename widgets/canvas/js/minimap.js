@@ -6,9 +6,13 @@ const HEIGHT = 34;
 const CURSORS = { from: 'ew-resize', to: 'ew-resize', pan: 'grab', new: 'crosshair' };
 
 export class Minimap {
-  constructor(map) { this.map = map; }
+  constructor(map) {
+    this.map = map;
+  }
 
-  static get height() { return HEIGHT; }
+  static get height() {
+    return HEIGHT;
+  }
 
   rebuild() {
     const { plan, axis } = this.map;
@@ -20,7 +24,10 @@ export class Minimap {
     const { left, right } = this.map.area;
     return { left, right, top: this.map.height - HEIGHT + 4, bottom: this.map.height - 5 };
   }
-  xOf(place) { const { left, right } = this.area; return left + place / this.map.axis.end * (right - left); }
+  xOf(place) {
+    const { left, right } = this.area;
+    return left + (place / this.map.axis.end) * (right - left);
+  }
   placeAt(x) {
     const { left, right } = this.area;
     return Math.max(0, Math.min(1, (x - left) / (right - left))) * this.map.axis.end;
@@ -73,7 +80,9 @@ export class Minimap {
     if (Math.abs(x - to) < EDGE) return 'to';
     return x > from && x < to && to - from < axis.inner - 4 ? 'pan' : 'new';
   }
-  cursor(x) { return CURSORS[this.grip(x)]; }
+  cursor(x) {
+    return CURSORS[this.grip(x)];
+  }
 
   // Follow the pointer from where it went down until it goes up.
   drag(event, x) {
@@ -87,7 +96,9 @@ export class Minimap {
       pan: place => axis.view(from + place - start, to + place - start),
       from: place => axis.view(Math.min(place, to), to),
       to: place => axis.view(from, Math.max(place, from)),
-      new: place => { if (Math.abs(place - start) > least) axis.view(Math.min(start, place), Math.max(start, place)); },
+      new: place => {
+        if (Math.abs(place - start) > least) axis.view(Math.min(start, place), Math.max(start, place));
+      },
     };
     const move = moved => moves[grip](this.placeAt(this.map.at(moved)[0]));
     const end = () => {

@@ -70,8 +70,15 @@ function paintBar(g, c, { share, kinds }, x, y, w) {
 function paintArrow(g, c, open, x, y) {
   g.fillStyle = c.second;
   g.beginPath();
-  if (open) { g.moveTo(x - 4, y - 2); g.lineTo(x + 4, y - 2); g.lineTo(x, y + 3); }
-  else { g.moveTo(x - 2, y - 4); g.lineTo(x + 3, y); g.lineTo(x - 2, y + 4); }
+  if (open) {
+    g.moveTo(x - 4, y - 2);
+    g.lineTo(x + 4, y - 2);
+    g.lineTo(x, y + 3);
+  } else {
+    g.moveTo(x - 2, y - 4);
+    g.lineTo(x + 3, y);
+    g.lineTo(x - 2, y + 4);
+  }
   g.closePath();
   g.fill();
 }
@@ -104,7 +111,7 @@ function paintName(g, c, row, x, y, end, ops) {
     x += g.measureText(kind).width + 8;
   }
   const count = ops ? plural(ops, 'op') : '';
-  if (count && (kind === part.kind) && g.measureText(count).width <= end - x) g.fillText(count, x, middle);
+  if (count && kind === part.kind && g.measureText(count).width <= end - x) g.fillText(count, x, middle);
   return place;
 }
 

@@ -30,12 +30,14 @@ export class Measure {
     this.total = this.ofModules([0]);
   }
 
-  secondsOf(op) { return this.plan?.slots ? this.plan.secondsOf(op) : 0; }
+  secondsOf(op) {
+    return this.plan?.slots ? this.plan.secondsOf(op) : 0;
+  }
 
   // Of one part as `runsOf` has them: bytes by kind, all bytes, seconds and ops.
   of(part) {
     let found = this.parts.get(part);
-    if (!found) this.parts.set(part, found = part.ops ? this.ofLists(part) : this.ofModules(part.modules));
+    if (!found) this.parts.set(part, (found = part.ops ? this.ofLists(part) : this.ofModules(part.modules)));
     return found;
   }
 
@@ -47,7 +49,11 @@ export class Measure {
   ofLists({ ops, storages }) {
     const kinds = KINDS.map(() => 0);
     for (const storage of storages) kinds[this.scene.kindOf(storage)] += this.present[storage];
-    return measured(kinds, ops.reduce((total, op) => total + this.secondsOf(op), 0), ops.length);
+    return measured(
+      kinds,
+      ops.reduce((total, op) => total + this.secondsOf(op), 0),
+      ops.length,
+    );
   }
 }
 

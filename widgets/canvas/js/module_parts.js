@@ -23,8 +23,12 @@ export function runsOf(scene, modules) {
 export function folded(run) {
   const [first, last] = [run[0], run.at(-1)];
   return {
-    ...first, key: 'f' + first.modules[0], modules: run.flatMap(part => part.modules), count: run.length,
-    label: `${first.label} … ${last.label}`, path: `${first.path} … ${last.label}`,
+    ...first,
+    key: 'f' + first.modules[0],
+    modules: run.flatMap(part => part.modules),
+    count: run.length,
+    label: `${first.label} … ${last.label}`,
+    path: `${first.path} … ${last.label}`,
   };
 }
 
@@ -81,7 +85,10 @@ function callsOf(scene, module) {
   for (const op of scene.moduleOps(module)) {
     if (scene.op_phase[op] !== FORWARD) continue;
     const child = scene.childAbove(scene.op_module[op], module);
-    if (order.at(-1)?.[0] === child) { order.at(-1)[1].push(op); continue; }
+    if (order.at(-1)?.[0] === child) {
+      order.at(-1)[1].push(op);
+      continue;
+    }
     const ops = [op];
     order.push([child, ops]);
     if (!of.has(child)) of.set(child, []);
@@ -117,8 +124,8 @@ function divide(scene, module, child, places) {
   }
 }
 
-const isPlain = (scene, module) => !scene.children(module).length
-  && !scene.ownStorages.of(module).some(storage => scene.kindOf(storage) === PARAMETER);
+const isPlain = (scene, module) =>
+  !scene.children(module).length && !scene.ownStorages.of(module).some(storage => scene.kindOf(storage) === PARAMETER);
 
 // The same place of several alike modules as one part.
 function joined(scene, { child, call, ops }, places) {
@@ -128,8 +135,12 @@ function joined(scene, { child, call, ops }, places) {
   const part = { count: 1, own, modules, ops: lists('ops'), storages: lists('storages'), alike: -1, kind: '' };
   if (own) return { ...part, key: `o${ops[0] ?? 's' + part.storages[0]}`, ...ownName(scene, part) };
   return {
-    ...part, key: `m${child}${call > 0 ? '.' + call : ''}`, alike: call >= 0 ? -1 : scene.module_alike[child],
-    label: scene.module_labels[child], path: scene.path(child), kind: scene.module_kinds[child],
+    ...part,
+    key: `m${child}${call > 0 ? '.' + call : ''}`,
+    alike: call >= 0 ? -1 : scene.module_alike[child],
+    label: scene.module_labels[child],
+    path: scene.path(child),
+    kind: scene.module_kinds[child],
   };
 }
 

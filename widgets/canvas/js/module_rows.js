@@ -22,8 +22,12 @@ export class ModuleRows {
     }
     return this.runs.get(key);
   }
-  top() { return this.runsIn('', [0]); }
-  canOpen(part) { return !part.own && !part.ops && this.scene.children(part.modules[0]).length > 0; }
+  top() {
+    return this.runsIn('', [0]);
+  }
+  canOpen(part) {
+    return !part.own && !part.ops && this.scene.children(part.modules[0]).length > 0;
+  }
 
   // Parts of one level as they are shown: a fold, or its members one by one with the key of their fold.
   shown(runs) {
@@ -77,8 +81,12 @@ export class ModuleRows {
       if (this.moduleRow[module] < 0) this.moduleRow[module] = this.moduleRow[this.scene.parentOf(module)];
     }
   }
-  rowOfOp(op) { return this.opRow.get(op) ?? this.moduleRow[this.scene.op_module[op]]; }
-  rowOfStorage(storage) { return this.storageRow.get(storage) ?? this.moduleRow[this.scene.storage_module[storage]]; }
+  rowOfOp(op) {
+    return this.opRow.get(op) ?? this.moduleRow[this.scene.op_module[op]];
+  }
+  rowOfStorage(storage) {
+    return this.storageRow.get(storage) ?? this.moduleRow[this.scene.storage_module[storage]];
+  }
 
   // The boxes of what is selected or pointed at.
   rowsOf(focus) {
@@ -99,19 +107,22 @@ export class ModuleRows {
     let high = this.rows.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.rows[middle].y <= y) low = middle + 1; else high = middle;
+      if (this.rows[middle].y <= y) low = middle + 1;
+      else high = middle;
     }
     return low && y < this.rows[low - 1].y + ROW ? low - 1 : -1;
   }
 
   toggle(row) {
     const { key } = row.part;
-    if (this.open.has(key)) this.open.delete(key); else this.open.add(key);
+    if (this.open.has(key)) this.open.delete(key);
+    else this.open.add(key);
     this.build();
   }
   // Fold the members of a fold, or unfold it.
   refold(row) {
-    if (row.part.count > 1) this.unfolded.add(row.part.key); else this.unfolded.delete(row.foldKey);
+    if (row.part.count > 1) this.unfolded.add(row.part.key);
+    else this.unfolded.delete(row.foldKey);
     this.build();
   }
 
@@ -124,7 +135,10 @@ export class ModuleRows {
     for (const step of path) {
       const found = this.shown(runs).find(({ part }) => !part.own && part.modules.includes(step));
       if (!found || !this.canOpen(found.part) || (step === module && !own)) break;
-      if (!this.open.has(found.part.key)) { this.open.add(found.part.key); opened = true; }
+      if (!this.open.has(found.part.key)) {
+        this.open.add(found.part.key);
+        opened = true;
+      }
       runs = this.runsIn(found.part.key, found.part.modules);
     }
     if (opened) this.build();
@@ -137,7 +151,9 @@ export class ModuleRows {
     let around = measure.total.bytes;
     const [bytes, ops] = [part => measure.of(part).bytes, part => measure.of(part).ops];
     for (let [level, told] = [0, 0]; level < DEEPEST && told < TOLD; level++) {
-      const parts = this.shown(runs).map(({ part }) => part).filter(part => this.canOpen(part));
+      const parts = this.shown(runs)
+        .map(({ part }) => part)
+        .filter(part => this.canOpen(part));
       const largest = parts.sort((a, b) => bytes(b) - bytes(a) || ops(b) - ops(a))[0];
       if (!largest) break;
       this.open.add(largest.key);
@@ -153,8 +169,12 @@ export class ModuleRows {
     const { part } = row;
     if (!part.own && !part.ops && part.modules.length === 1) return { type: 'module', id: part.modules[0] };
     part.target ||= {
-      type: 'group', id: part.key, row: part.key, label: part.path + (part.count > 1 ? ` ×${part.count}` : ''),
-      storages: storagesOf(this.scene, part), ops: opsOf(this.scene, part),
+      type: 'group',
+      id: part.key,
+      row: part.key,
+      label: part.path + (part.count > 1 ? ` ×${part.count}` : ''),
+      storages: storagesOf(this.scene, part),
+      ops: opsOf(this.scene, part),
       modules: part.own ? [] : part.modules,
     };
     return part.target;

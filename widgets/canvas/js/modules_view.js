@@ -1,5 +1,6 @@
 // The modules of the model as boxes in boxes, in the order in which they run.
 import { KIND_LABELS } from './kinds.js';
+import { FoundModules } from './found_modules.js';
 import { amount, paintBox } from './module_box.js';
 import { ModuleRows, PAD, ROW } from './module_rows.js';
 import { paintScrollbar } from './scrollbar.js';
@@ -15,13 +16,17 @@ export class ModulesView {
   constructor(plot, scene) {
     Object.assign(this, { plot, store: plot.store, scene, scroll: 0, at: 0, touched: false, pointing: false });
     this.tree = new ModuleRows(scene).build();
+    this.finds = new FoundModules(this);
     this.items = new TreeItems(plot.host, row => this.describe(row));
   }
 
   // A measure by another plan; until the reader opens or closes something, what holds the most stays open.
   measured(measure) {
     this.measure = measure;
-    if (!this.touched) { this.tree.open.clear(); this.tree.openLargest(measure); }
+    if (!this.touched) {
+      this.tree.open.clear();
+      this.tree.openLargest(measure);
+    }
   }
 
   enter() {
@@ -37,7 +42,9 @@ export class ModulesView {
     const x = PAD + row.depth * INDENT;
     return { x, y: row.y - this.scroll, w: this.plot.width - x - PAD - row.depth * EDGE, h: row.h };
   }
-  get room() { return Math.max(0, this.tree.height - this.plot.height + 6); }
+  get room() {
+    return Math.max(0, this.tree.height - this.plot.height + 6);
+  }
   scrollBy(pixels) {
     const before = this.scroll;
     this.scroll = Math.max(0, Math.min(this.room, this.scroll + pixels));
@@ -50,8 +57,12 @@ export class ModulesView {
     if (!row) return;
     const low = row.y + ROW + margin - this.plot.height;
     const high = row.y - margin;
-    const to = this.scroll > high ? high
-      : this.scroll < low ? Math.min(high, low + Math.max(0, this.plot.height / 2 - ROW)) : this.scroll;
+    const to =
+      this.scroll > high
+        ? high
+        : this.scroll < low
+          ? Math.min(high, low + Math.max(0, this.plot.height / 2 - ROW))
+          : this.scroll;
     this.scrollBy(to - this.scroll);
   }
 
@@ -94,20 +105,30 @@ export class ModulesView {
     g.strokeRect(x - 1, y - 1, w + 2, ROW + 2);
   }
 
-  rowAt(event) { return this.tree.at(this.plot.at(event)[1] + this.scroll); }
+  rowAt(event) {
+    return this.tree.at(this.plot.at(event)[1] + this.scroll);
+  }
 
   moved(event) {
     const row = this.tree.rows[this.rowAt(event)];
-    if (!row) { this.left(); return; }
+    if (!row) {
+      this.left();
+      return;
+    }
     this.pointing = true;
     const target = this.tree.target(row);
     if (this.store.hover?.type !== target.type || this.store.hover?.id !== target.id) this.store.set({ hover: target });
     const { part } = row;
     const { ops, bytes, seconds, kinds } = this.measure.of(part);
-    const rows = [['ops', countText(ops)], [this.store.plan ? 'holds at the peak' : 'owns', bytesText(bytes)]];
+    const rows = [
+      ['ops', countText(ops)],
+      [this.store.plan ? 'holds at the peak' : 'owns', bytesText(bytes)],
+    ];
     if (seconds) rows.push(['time in the step', secondsText(seconds, 3)]);
     const c = this.plot.colours();
-    kinds.forEach((size, kind) => { if (size) rows.push([KIND_LABELS[kind], bytesText(size), c.kind[kind]]); });
+    kinds.forEach((size, kind) => {
+      if (size) rows.push([KIND_LABELS[kind], bytesText(size), c.kind[kind]]);
+    });
     showTip(event, this.plot.host, part.path + (part.count > 1 ? ` ×${part.count}` : ''), rows, hint(row));
   }
   // What is under the pointer is no longer what was pointed at.
@@ -122,7 +143,10 @@ export class ModulesView {
     const [x] = this.plot.at(event);
     const k = this.rowAt(event);
     const row = this.tree.rows[k];
-    if (!row) { this.store.set({ selection: null }); return; }
+    if (!row) {
+      this.store.set({ selection: null });
+      return;
+    }
     this.at = k;
     if (row.badge && x >= row.badge[0] && x <= row.badge[1]) this.change(() => this.tree.refold(row));
     else if (row.canOpen && x < this.box(row).x + ARROW) this.change(() => this.tree.toggle(row));
@@ -156,10 +180,16 @@ export class ModulesView {
     const { rows } = this.tree;
     const row = rows[this.at];
     const page = Math.max(1, Math.floor(this.plot.height / (ROW + 5)) - 1);
-    const move = by => { this.at = Math.max(0, Math.min(rows.length - 1, this.at + by)); };
+    const move = by => {
+      this.at = Math.max(0, Math.min(rows.length - 1, this.at + by));
+    };
     const act = {
-      ArrowDown: () => move(1), ArrowUp: () => move(-1), PageDown: () => move(page), PageUp: () => move(-page),
-      Home: () => move(-rows.length), End: () => move(rows.length),
+      ArrowDown: () => move(1),
+      ArrowUp: () => move(-1),
+      PageDown: () => move(page),
+      PageUp: () => move(-page),
+      Home: () => move(-rows.length),
+      End: () => move(rows.length),
       ArrowRight: () => {
         if (row?.canOpen && !row.open) this.change(() => this.tree.toggle(row));
         else if (row?.open) move(1);
@@ -168,8 +198,12 @@ export class ModulesView {
         if (row?.open) this.change(() => this.tree.toggle(row));
         else if (row?.above >= 0) this.at = row.above;
       },
-      Enter: () => { if (row) this.pick(row); },
-      ' ': () => { if (row && (row.part.count > 1 || row.foldKey)) this.change(() => this.tree.refold(row)); },
+      Enter: () => {
+        if (row) this.pick(row);
+      },
+      ' ': () => {
+        if (row && (row.part.count > 1 || row.foldKey)) this.change(() => this.tree.refold(row));
+      },
     }[event.key];
     if (!act) return false;
     this.left();
@@ -190,54 +224,25 @@ export class ModulesView {
     }
     const first = Math.min(...this.tree.rowsOf(focus));
     if (!Number.isFinite(first)) return;
-    this.at = first;
-    this.show(first);
-    this.tell();
+    this.goTo(first);
   }
 
-  // Another query: open what its first find lies in, and close again what earlier letters of it have opened.
+  // Another query.
   found() {
-    const { search } = this.plot;
-    if (!search.any) { this.before = null; return; }
-    this.before ||= new Set(this.tree.open);
-    this.tree.open = new Set(this.before);
-    this.tree.build();
-    this.stepFound(1);
+    this.finds.renew();
   }
-  // The next box (1) or the one before (-1) in which something was found; a fold is one box for all its members.
   stepFound(by) {
-    const { search } = this.plot;
-    const { trail } = search;
-    if (by > 0 && search.at + 1 === trail.length && this.findNext()) search.at += 1;
-    else if (trail.length) search.at = (search.at + by + trail.length) % trail.length;
-    else return;
-    this.at = this.reveal(trail[search.at]);
-    this.show(this.at);
-    this.tell();
-  }
-  // Add to the trail the next module that is found in a box where none was found before.
-  findNext() {
-    const { search } = this.plot;
-    while (search.next < search.places.length) {
-      const module = search.places[search.next++];
-      const { part } = this.tree.rows[this.reveal(module)];
-      if (search.seen.has(part.key)) continue;
-      search.seen.add(part.key);
-      search.trail.push(module);
-      return true;
-    }
-    return false;
+    this.finds.step(by);
   }
   // Where the reader is among what was found, in words.
-  foundName() { return this.tree.rows[this.at]?.part.path || ''; }
-  // The row of a module that is found, or of the first of its own ops that is.
-  reveal(module) {
-    const { search } = this.plot;
-    this.touched = true;
-    const shown = this.tree.rows[this.tree.moduleRow[module]]?.part;
-    if (!shown?.modules.includes(module) || !search.modules[module]) this.tree.openTo(module, !search.modules[module]);
-    const op = search.modules[module] ? -1 : this.scene.ownOps.of(module).find(each => search.ops[each]);
-    return Math.max(0, op < 0 ? this.tree.moduleRow[module] : this.tree.rowOfOp(op));
+  foundName() {
+    return this.tree.rows[this.at]?.part.path || '';
+  }
+  // Make a row the one that keys act on, and bring it into view.
+  goTo(k) {
+    this.at = k;
+    this.show(k);
+    this.tell();
   }
 
   describe(row) {

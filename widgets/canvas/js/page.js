@@ -1,4 +1,4 @@
-// What runs in a saved page: its messages are unpacked into a store that no kernel stands behind, and the panels draw it.
+// What runs in a saved page: its messages are unpacked into a store that no kernel stands behind; the panels draw it.
 import { receive } from './receive.js';
 import { Store } from './store.js';
 import { mount } from './workbench.js';

@@ -18,9 +18,18 @@ function visit(element, to) {
   const { g, origin } = to;
   const [x, y] = [box.left - origin.left, box.top - origin.top];
   paintBox(g, style, x, y, box.width, box.height);
-  if (element.plot) { to.plot(element.plot, x, y); return; }
-  if (element.matches('svg')) { paintLines(element, style, to); return; }
-  if (element.matches('input, select')) { paintControl(element, style, x, y, to); return; }
+  if (element.plot) {
+    to.plot(element.plot, x, y);
+    return;
+  }
+  if (element.matches('svg')) {
+    paintLines(element, style, to);
+    return;
+  }
+  if (element.matches('input, select')) {
+    paintControl(element, style, x, y, to);
+    return;
+  }
   const clips = style.overflowX !== 'visible';
   if (clips) {
     g.save();
@@ -131,7 +140,7 @@ function paintControl(control, style, x, y, { g }) {
   }
   ink(g, style);
   const list = control.matches('select');
-  const text = list ? control.selectedOptions[0]?.textContent ?? '' : control.value || control.placeholder;
+  const text = list ? (control.selectedOptions[0]?.textContent ?? '') : control.value || control.placeholder;
   const left = x + parseFloat(style.paddingLeft) + 2;
   g.fillText(fitted(g, text, x + width - left - (list ? 20 : 4)), left, y + height / 2);
   if (list) g.fillText('▾', x + width - 16, y + height / 2);

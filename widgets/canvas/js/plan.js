@@ -10,22 +10,39 @@ export class Plan {
     this.scene = scene;
     this.slots = this.order.length;
     this.slot_ = new Int32Array(scene.ops);
-    this.order.forEach((op, slot) => { this.slot_[op] = slot; });
+    this.order.forEach((op, slot) => {
+      this.slot_[op] = slot;
+    });
     this.stays_ = grouped(scene.storages, this.stay_storage.length, stay => [this.stay_storage[stay]]);
     this.curve = byteCurve(this, scene);
     this.peak = this.findPeak();
   }
 
-  slotOf(op) { return this.slot_[op]; }
-  startOf(op) { return this.op_start[this.slot_[op]]; }
-  stopOf(op) { return this.op_stop[this.slot_[op]]; }
-  secondsOf(op) { const slot = this.slot_[op]; return this.op_stop[slot] - this.op_start[slot]; }
+  slotOf(op) {
+    return this.slot_[op];
+  }
+  startOf(op) {
+    return this.op_start[this.slot_[op]];
+  }
+  stopOf(op) {
+    return this.op_stop[this.slot_[op]];
+  }
+  secondsOf(op) {
+    const slot = this.slot_[op];
+    return this.op_stop[slot] - this.op_start[slot];
+  }
   // Positions in the stay columns, ascending in time.
-  stays(storage) { return this.stays_.of(storage); }
+  stays(storage) {
+    return this.stays_.of(storage);
+  }
 
   // The slot that runs at a time, or was the last to run.
-  slotAt(seconds) { return Math.max(0, countUpTo(this.op_start, seconds) - 1); }
-  opAt(seconds) { return this.order[this.slotAt(seconds)]; }
+  slotAt(seconds) {
+    return Math.max(0, countUpTo(this.op_start, seconds) - 1);
+  }
+  opAt(seconds) {
+    return this.order[this.slotAt(seconds)];
+  }
 
   // Time that a storage spends off the device between its stays.
   awaySeconds(storage) {
@@ -66,7 +83,10 @@ export class Plan {
 function byteCurve(plan, scene) {
   const count = plan.stay_start.length;
   const marks = new Float32Array(2 * count);
-  for (let k = 0; k < count; k++) { marks[2 * k] = plan.stay_start[k]; marks[2 * k + 1] = plan.stay_stop[k]; }
+  for (let k = 0; k < count; k++) {
+    marks[2 * k] = plan.stay_start[k];
+    marks[2 * k + 1] = plan.stay_stop[k];
+  }
   const order = ascending(marks);
   const times = new Float64Array(2 * count);
   const sums = KINDS.map(() => new Float64Array(2 * count));
@@ -80,7 +100,10 @@ function byteCurve(plan, scene) {
     }
     times[at] = time;
     let sum = 0;
-    for (let kind = 0; kind < KINDS.length; kind++) { sum += held[kind]; sums[kind][at] = sum; }
+    for (let kind = 0; kind < KINDS.length; kind++) {
+      sum += held[kind];
+      sums[kind][at] = sum;
+    }
   }
   const byKind = sums.map(list => list.subarray(0, at));
   return { times: times.subarray(0, at), byKind, total: byKind[KINDS.length - 1] };

@@ -45,8 +45,12 @@ export class Plot {
     this.flush();
   }
 
-  draw() { this.ask(DATA); }
-  drawOver() { this.ask(OVERLAY); }
+  draw() {
+    this.ask(DATA);
+  }
+  drawOver() {
+    this.ask(OVERLAY);
+  }
   ask(level) {
     this.pending = Math.max(this.pending, level);
     this.frame ||= requestAnimationFrame(() => this.flush());
@@ -77,7 +81,9 @@ export class Plot {
   }
 
   // What the picture shows, in a sentence for those who do not see it.
-  say(text) { if (this.summary.textContent !== text) this.summary.textContent = text; }
+  say(text) {
+    if (this.summary.textContent !== text) this.summary.textContent = text;
+  }
 
   close() {
     this.observer.disconnect();

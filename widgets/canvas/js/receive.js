@@ -31,15 +31,24 @@ export function asking(store, send) {
   let number = 0;
   const ask = request => {
     number += 1;
-    waiting.set(number, setTimeout(() => store.set({ offline: true }), PATIENCE));
-    try { send({ ...request, number }); } catch { store.set({ offline: true }); }
+    waiting.set(
+      number,
+      setTimeout(() => store.set({ offline: true }), PATIENCE),
+    );
+    try {
+      send({ ...request, number });
+    } catch {
+      store.set({ offline: true });
+    }
   };
   const heard = which => {
     clearTimeout(waiting.get(which));
     waiting.delete(which);
     if (store.offline === true) store.set({ offline: false });
   };
-  const close = () => { for (const timer of waiting.values()) clearTimeout(timer); };
+  const close = () => {
+    for (const timer of waiting.values()) clearTimeout(timer);
+  };
   return { ask, heard, close };
 }
 

@@ -35,7 +35,7 @@ export class RunChart extends Plot {
     const limit = run.budget_bytes ?? 0;
     const peaks = [run.peak_bytes ?? 0, run.predicted_peak_bytes ?? 0, greatest(columns.measured)];
     const high = 1.1 * Math.max(limit, ...peaks, 1);
-    const y = bytes => bottom - bytes / high * (bottom - top);
+    const y = bytes => bottom - (bytes / high) * (bottom - top);
     this.shown = { ...columns, left, right, top, bottom, y };
     g.fillStyle = c.third;
     g.textAlign = 'right';
@@ -58,7 +58,7 @@ export class RunChart extends Plot {
 
   // A line where each step begins; where steps are narrow, some of them are named.
   paintSteps(g, c, { steps, edge }) {
-    const every = Math.max(1, Math.ceil(steps * 62 / (this.width - LEFT - RIGHT)));
+    const every = Math.max(1, Math.ceil((steps * 62) / (this.width - LEFT - RIGHT)));
     const end = this.height - BOTTOM;
     for (let step = 0; step < steps; step += every) {
       const x = LEFT + edge(step);
@@ -88,7 +88,7 @@ export class RunChart extends Plot {
     g.textAlign = 'left';
     g.fillStyle = c.accent;
     residual.forEach((bytes, k) => {
-      const length = bytes / range * STRIP / 2;
+      const length = ((bytes / range) * STRIP) / 2;
       if (Math.abs(length) > 0.2) g.fillRect(left + k, Math.min(middle, middle - length), 1, Math.abs(length));
     });
     g.fillStyle = c.third;
@@ -116,23 +116,32 @@ export class RunChart extends Plot {
   point(column, event) {
     const inside = this.shown && column >= 0 && column < this.shown.predicted.length;
     const mark = inside ? column : -1;
-    if (mark !== this.mark) { this.mark = mark; this.drawOver(); }
-    if (mark < 0) { hideTip(this.host); return; }
+    if (mark !== this.mark) {
+      this.mark = mark;
+      this.drawOver();
+    }
+    if (mark < 0) {
+      hideTip(this.host);
+      return;
+    }
     const [title, rows] = this.words(mark);
     showTip(event, this.host, title, rows);
   }
 
   words(column) {
     const { predicted, measured, steps, edge } = this.shown;
-    const step = Math.min(steps - 1, Math.floor((column + 0.5) / predicted.length * steps));
+    const step = Math.min(steps - 1, Math.floor(((column + 0.5) / predicted.length) * steps));
     const share = (column - edge(step)) / Math.max(1, edge(step + 1) - edge(step));
     const [expected, had] = [predicted[column], measured[column]];
     const by = had - expected;
-    return [`step ${step + 1}, ${secondsText(share * this.store.run.predicted_step_seconds)} of the plan`, [
-      ['predicted', Number.isNaN(expected) ? '–' : bytesText(expected)],
-      ['measured', Number.isNaN(had) ? 'not yet' : bytesText(had)],
-      ['difference', Number.isNaN(by) ? '–' : (by < 0 ? '−' : '+') + bytesText(Math.abs(by))],
-    ]];
+    return [
+      `step ${step + 1}, ${secondsText(share * this.store.run.predicted_step_seconds)} of the plan`,
+      [
+        ['predicted', Number.isNaN(expected) ? '–' : bytesText(expected)],
+        ['measured', Number.isNaN(had) ? 'not yet' : bytesText(had)],
+        ['difference', Number.isNaN(by) ? '–' : (by < 0 ? '−' : '+') + bytesText(Math.abs(by))],
+      ],
+    ];
   }
 
   key(event) {
@@ -148,7 +157,10 @@ export class RunChart extends Plot {
     this.say(`${title}: ${rows.map(row => row.join(' ')).join(', ')}.`);
   }
 
-  close() { this.stop(); super.close(); }
+  close() {
+    this.stop();
+    super.close();
+  }
 }
 
 function trace(g, values, left, y, colour, width, dash) {
@@ -158,8 +170,12 @@ function trace(g, values, left, y, colour, width, dash) {
   g.beginPath();
   let broken = true;
   values.forEach((bytes, k) => {
-    if (Number.isNaN(bytes)) { broken = true; return; }
-    if (broken) g.moveTo(left + k, y(bytes)); else g.lineTo(left + k, y(bytes));
+    if (Number.isNaN(bytes)) {
+      broken = true;
+      return;
+    }
+    if (broken) g.moveTo(left + k, y(bytes));
+    else g.lineTo(left + k, y(bytes));
     broken = false;
   });
   g.stroke();
@@ -179,7 +195,11 @@ function round(bytes) {
 }
 
 function summary({ state, peak_bytes: peak, predicted_peak_bytes: predicted, budget_bytes: budget }) {
-  const amounts = [['measured peak', peak], ['predicted', predicted], ['budget', budget]];
+  const amounts = [
+    ['measured peak', peak],
+    ['predicted', predicted],
+    ['budget', budget],
+  ];
   const words = amounts.filter(([, bytes]) => bytes !== null).map(([name, bytes]) => `${name} ${bytesText(bytes)}`);
   return `The run is ${state}: ${words.join(', ')}.`;
 }

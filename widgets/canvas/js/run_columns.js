@@ -7,16 +7,23 @@ export function runColumns(run, width) {
   const predicted = new Float64Array(count).fill(NaN);
   const measured = new Float64Array(count).fill(NaN);
   const steps = Math.max(1, run.steps);
-  const edge = step => Math.round(step / steps * count);
+  const edge = step => Math.round((step / steps) * count);
   for (let step = 0; step < steps; step++) {
     fill(predicted, run.predicted_seconds, run.predicted_bytes, {
-      from: 0, length: run.predicted_step_seconds, first: edge(step), last: edge(step + 1),
+      from: 0,
+      length: run.predicted_step_seconds,
+      first: edge(step),
+      last: edge(step + 1),
     });
   }
   for (let step = 0; step < Math.min(steps, run.step_start.length); step++) {
     const until = run.step_seconds.length > step ? Infinity : run.seconds[run.seconds.length - 1];
     fill(measured, run.seconds, run.bytes, {
-      from: run.step_start[step], length: lengthOf(run, step), first: edge(step), last: edge(step + 1), until,
+      from: run.step_start[step],
+      length: lengthOf(run, step),
+      first: edge(step),
+      last: edge(step + 1),
+      until,
     });
   }
   return { predicted, measured, steps, edge };
@@ -36,8 +43,8 @@ function fill(into, times, values, { from, length, first, last, until = Infinity
   if (!(length > 0) || !times.length) return;
   let k = lastBefore(times, from);
   for (let column = first; column < last; column++) {
-    const start = from + (column - first) / (last - first) * length;
-    const stop = from + (column + 1 - first) / (last - first) * length;
+    const start = from + ((column - first) / (last - first)) * length;
+    const stop = from + ((column + 1 - first) / (last - first)) * length;
     if (start > until) return;
     let most = k >= 0 ? values[k] : NaN;
     while (k + 1 < times.length && times[k + 1] < stop) {
@@ -53,7 +60,8 @@ function lastBefore(times, time) {
   let high = times.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (times[middle] <= time) low = middle + 1; else high = middle;
+    if (times[middle] <= time) low = middle + 1;
+    else high = middle;
   }
   return low - 1;
 }

@@ -20,7 +20,10 @@ export function stepTimes(store) {
     const done = run?.step_seconds ?? [];
     const all = timeRows(run, predicted, done);
     const longest = Math.max(...all.map(([, seconds]) => seconds), 1e-12) * 1.06;
-    bars(rows, all.map(([name, seconds, text, old]) => [name, seconds / longest, text ?? secondsText(seconds), old]));
+    bars(
+      rows,
+      all.map(([name, seconds, text, old]) => [name, seconds / longest, text ?? secondsText(seconds), old]),
+    );
     const last = done[done.length - 1];
     say(times.note, last && predicted ? `${changeText(last / predicted - 1)} on prediction` : '');
     showLosses(losses, run?.losses ?? []);
@@ -79,7 +82,10 @@ export function comparison(store) {
     for (const part of peakParts) part.hidden = !differences.length && !peakText(run);
     say(peak.note, peakText(run));
     const largest = Math.max(...differences.map(([, bytes]) => Math.abs(bytes)), 1);
-    bars(rows, differences.map(([name, bytes]) => [name, Math.abs(bytes) / largest, signed(bytes)]));
+    bars(
+      rows,
+      differences.map(([name, bytes]) => [name, Math.abs(bytes) / largest, signed(bytes)]),
+    );
   };
   const close = store.on(['run'], show);
   show();
@@ -103,8 +109,10 @@ function showBadge(badge, run) {
   badge.dataset.key = key;
   badge.dataset.kind = kind;
   badge.title = text;
-  badge.replaceChildren(...(kind === 'open' ? [] : [icon(kind === 'same' ? CHECK : CROSS)]),
-    make('span', {}, head ? make('b', { text: head }) : null, make('span', { text })));
+  badge.replaceChildren(
+    ...(kind === 'open' ? [] : [icon(kind === 'same' ? CHECK : CROSS)]),
+    make('span', {}, head ? make('b', { text: head }) : null, make('span', { text })),
+  );
 }
 
 function verdict(run) {

@@ -9,8 +9,9 @@ import { runStatus } from './status.js';
 import { bytesText, plural } from './units.js';
 import { standing } from './verdict.js';
 
-const FIRST = 'Run executes this plan for 3 steps on this computer, draws measured memory over the prediction,'
-  + ' and compares every parameter with eager PyTorch.';
+const FIRST =
+  'Run executes this plan for 3 steps on this computer, draws measured memory over the prediction,' +
+  ' and compares every parameter with eager PyTorch.';
 
 export function runPanel(section, bench) {
   const { store } = bench;
@@ -48,7 +49,9 @@ function emptyWords(store, element) {
   const head = make('b');
   const text = make('p');
   const go = make('button', { type: 'button', class: 'btn' });
-  go.addEventListener('click', () => { if (allowed(go)) store.ask({ do: 'run', steps: 3, check: true }); });
+  go.addEventListener('click', () => {
+    if (allowed(go)) store.ask({ do: 'run', steps: 3, check: true });
+  });
   element.append(head, text, go);
   return () => {
     const [title, sentence, label] = emptyState(store);

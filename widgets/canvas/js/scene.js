@@ -20,25 +20,54 @@ export class Scene {
   }
 
   // Storages that an op reads, writes or works in; those that it reads come first.
-  touches(op) { return this.op_touch.subarray(this.op_touch_start[op], this.op_touch_start[op + 1]); }
-  reads(op) { const a = this.op_touch_start[op]; return this.op_touch.subarray(a, a + this.op_read_count[op]); }
+  touches(op) {
+    return this.op_touch.subarray(this.op_touch_start[op], this.op_touch_start[op + 1]);
+  }
+  reads(op) {
+    const a = this.op_touch_start[op];
+    return this.op_touch.subarray(a, a + this.op_read_count[op]);
+  }
   writes(op) {
     return this.op_touch.subarray(this.op_touch_start[op] + this.op_read_count[op], this.op_touch_start[op + 1]);
   }
   // Ops that touch a storage, in captured order.
-  uses(storage) { return this.uses_.of(storage); }
-  children(module) { return this.children_.of(module); }
+  uses(storage) {
+    return this.uses_.of(storage);
+  }
+  children(module) {
+    return this.children_.of(module);
+  }
 
-  targetOf(op) { return this.targets[this.op_target[op]]; }
+  targetOf(op) {
+    return this.targets[this.op_target[op]];
+  }
   // `aten.convolution.default` as `convolution`.
-  shortTarget(op) { return this.targetOf(op).replace(/^(aten|planner)\./, '').replace(/\.default$/, ''); }
-  opName(op) { return this.module_paths[this.op_module[op]] || this.shortTarget(op); }
-  storageName(storage) { return this.storage_names[storage]; }
-  kindOf(storage) { return this.storage_kind[storage]; }
-  kindName(storage) { return KINDS[this.storage_kind[storage]]; }
-  bytesOf(storage) { return this.storage_bytes[storage]; }
-  path(module) { return this.module_paths[module] || this.name; }
-  parentOf(module) { return this.module_parent[module]; }
+  shortTarget(op) {
+    return this.targetOf(op)
+      .replace(/^(aten|planner)\./, '')
+      .replace(/\.default$/, '');
+  }
+  opName(op) {
+    return this.module_paths[this.op_module[op]] || this.shortTarget(op);
+  }
+  storageName(storage) {
+    return this.storage_names[storage];
+  }
+  kindOf(storage) {
+    return this.storage_kind[storage];
+  }
+  kindName(storage) {
+    return KINDS[this.storage_kind[storage]];
+  }
+  bytesOf(storage) {
+    return this.storage_bytes[storage];
+  }
+  path(module) {
+    return this.module_paths[module] || this.name;
+  }
+  parentOf(module) {
+    return this.module_parent[module];
+  }
 
   // Modules come parents first, so what lies below a module follows it: is `module` inside `above`, or the same?
   inside(module, above) {
@@ -54,8 +83,12 @@ export class Scene {
   }
 
   // Ops of a module and of everything below it, ascending.
-  moduleOps(module) { return this.gathered(module, this.ownOps); }
-  moduleStorages(module) { return this.gathered(module, this.ownStorages); }
+  moduleOps(module) {
+    return this.gathered(module, this.ownOps);
+  }
+  moduleStorages(module) {
+    return this.gathered(module, this.ownStorages);
+  }
   gathered(module, lists) {
     const found = [];
     const pending = [module];

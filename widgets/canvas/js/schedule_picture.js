@@ -18,17 +18,30 @@ export class SchedulePicture {
     Object.assign(this, { plot, store: plot.store, scene, zoom: 1, scroll: 0, rows: null, pointing: false });
   }
 
-  ready() { this.rows ||= new ScheduleRows(this.scene, this.store.plan); return this.rows; }
+  ready() {
+    this.rows ||= new ScheduleRows(this.scene, this.store.plan);
+    return this.rows;
+  }
 
-  get room() { return Math.max(1, this.plot.height - TOP); }
+  get room() {
+    return Math.max(1, this.plot.height - TOP);
+  }
 
-  get rowHeight() { return Math.min(TALLEST, this.room / Math.max(1, this.rows.count)) * this.zoom; }
+  get rowHeight() {
+    return Math.min(TALLEST, this.room / Math.max(1, this.rows.count)) * this.zoom;
+  }
 
-  get height() { return Math.max(this.room, this.rows.count * this.rowHeight); }
+  get height() {
+    return Math.max(this.room, this.rows.count * this.rowHeight);
+  }
 
-  get deepest() { return Math.max(1, TALLEST / Math.min(TALLEST, this.room / Math.max(1, this.rows.count))); }
+  get deepest() {
+    return Math.max(1, TALLEST / Math.min(TALLEST, this.room / Math.max(1, this.rows.count)));
+  }
 
-  y(row) { return TOP - this.scroll + row * this.rowHeight; }
+  y(row) {
+    return TOP - this.scroll + row * this.rowHeight;
+  }
 
   // Lanes as `{name, x, w, ops(row), right}`; a step without a backward pass is one lane.
   lanes() {
@@ -44,7 +57,9 @@ export class SchedulePicture {
     ];
   }
 
-  updateName() { return this.scene.facts.find(fact => /^(sgd|adamw?)$/i.test(fact)) || 'update'; }
+  updateName() {
+    return this.scene.facts.find(fact => /^(sgd|adamw?)$/i.test(fact)) || 'update';
+  }
 
   between(lanes) {
     const left = lanes[0].x + lanes[0].w + 3;
@@ -94,7 +109,9 @@ export class SchedulePicture {
     this.paintStages(g, c);
     if (between) this.paintKept(g, c, between);
     const thin = this.rowHeight < 1.5;
-    for (const lane of lanes) if (thin) this.paintThin(g, c, lane); else this.paintLane(g, c, lane);
+    for (const lane of lanes)
+      if (thin) this.paintThin(g, c, lane);
+      else this.paintLane(g, c, lane);
     g.restore();
     paintScrollbar(g, c, plot, this.scroll, this.zoom > 1 ? this.height : 0, TOP);
   }

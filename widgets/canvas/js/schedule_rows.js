@@ -10,19 +10,23 @@ export class ScheduleRows {
     this.ops = order.filter(op => scene.op_phase[op] === FORWARD);
     this.count = this.ops.length;
     this.rowOf = new Int32Array(scene.ops).fill(-1);
-    this.ops.forEach((op, row) => { this.rowOf[op] = row; });
+    this.ops.forEach((op, row) => {
+      this.rowOf[op] = row;
+    });
     let last = 0;
-    for (const op of order) { // an op that belongs to none lies beside the one before it
+    for (const op of order) {
+      // an op that belongs to none lies beside the one before it
       if (scene.op_phase[op] === FORWARD) continue;
       const twin = scene.op_twin[op];
       last = twin >= 0 ? this.rowOf[twin] : last;
       this.rowOf[op] = this.count ? Math.max(0, last) : -1;
     }
-    const side = phase => grouped(this.count, order.length, k => {
-      const op = order[k];
-      const there = (phase === BACKWARD) === (scene.op_phase[op] === BACKWARD) && scene.op_phase[op] !== FORWARD;
-      return there && this.rowOf[op] >= 0 ? [this.rowOf[op]] : [];
-    });
+    const side = phase =>
+      grouped(this.count, order.length, k => {
+        const op = order[k];
+        const there = (phase === BACKWARD) === (scene.op_phase[op] === BACKWARD) && scene.op_phase[op] !== FORWARD;
+        return there && this.rowOf[op] >= 0 ? [this.rowOf[op]] : [];
+      });
     const backward = side(BACKWARD);
     const update = side();
     const opsIn = lists => row => lists.of(row).map(k => order[k]);

@@ -10,7 +10,9 @@ export class ScheduleView extends SchedulePicture {
     this.rows = null; // made when it is first shown
   }
 
-  enter() { this.plot.host.setAttribute('role', 'group'); }
+  enter() {
+    this.plot.host.setAttribute('role', 'group');
+  }
 
   leave() {}
 
@@ -41,16 +43,22 @@ export class ScheduleView extends SchedulePicture {
     if (y < TOP || row < 0 || row >= this.rows.count) return -1;
     const lane = this.lanes().find(each => x >= each.x && x < each.x + each.w);
     const ops = lane ? lane.ops(row) : [];
-    return ops.length ? ops[Math.floor((x - lane.x) / lane.w * ops.length)] : -1;
+    return ops.length ? ops[Math.floor(((x - lane.x) / lane.w) * ops.length)] : -1;
   }
 
   moved(event) {
     const op = this.rows ? this.opAt(event) : -1;
-    if (op < 0) { this.left(); return; }
+    if (op < 0) {
+      this.left();
+      return;
+    }
     this.pointing = true;
     this.store.point('op', op);
     const { scene, measure } = this;
-    const rows = [['op', scene.shortTarget(op)], ['phase', PHASES[scene.op_phase[op]]]];
+    const rows = [
+      ['op', scene.shortTarget(op)],
+      ['phase', PHASES[scene.op_phase[op]]],
+    ];
     const seconds = measure.secondsOf(op);
     if (seconds) rows.push(['takes', secondsText(seconds, 3)]);
     rows.push(['makes', bytesText(measure.made[op])], ['working set', bytesText(scene.op_working_set[op])]);
@@ -67,18 +75,26 @@ export class ScheduleView extends SchedulePicture {
   clicked(event) {
     const op = this.opAt(event);
     this.plot.mine = true;
-    if (op < 0) this.store.set({ selection: null }); else this.store.select('op', op);
+    if (op < 0) this.store.set({ selection: null });
+    else this.store.select('op', op);
     this.plot.mine = false;
   }
 
   key(event) {
     const far = this.room * (event.shiftKey ? 0.5 : 0.12);
     const act = {
-      w: () => this.zoomBy(4 / 3), s: () => this.zoomBy(0.75),
-      a: () => this.scrollBy(-far), d: () => this.scrollBy(far),
-      pageup: () => this.scrollBy(-this.room), pagedown: () => this.scrollBy(this.room),
-      arrowup: () => this.step(-1), arrowdown: () => this.step(1),
-      0: () => { this.zoom = 1; this.scrollBy(-this.height); },
+      w: () => this.zoomBy(4 / 3),
+      s: () => this.zoomBy(0.75),
+      a: () => this.scrollBy(-far),
+      d: () => this.scrollBy(far),
+      pageup: () => this.scrollBy(-this.room),
+      pagedown: () => this.scrollBy(this.room),
+      arrowup: () => this.step(-1),
+      arrowdown: () => this.step(1),
+      0: () => {
+        this.zoom = 1;
+        this.scrollBy(-this.height);
+      },
     }[event.key.toLowerCase()];
     if (act) act();
     return Boolean(act);
@@ -106,7 +122,9 @@ export class ScheduleView extends SchedulePicture {
     return op === undefined ? 'no op' : `${this.scene.opName(op)} ${this.scene.shortTarget(op)}`;
   }
 
-  found() { if (this.plot.search.any) this.stepFound(1); }
+  found() {
+    if (this.plot.search.any) this.stepFound(1);
+  }
 
   stepFound(by) {
     const { search } = this.plot;
@@ -120,8 +138,14 @@ export class ScheduleView extends SchedulePicture {
     const { scene, rows } = this;
     const updates = scene.ops - scene.forwardOps - scene.backwardOps;
     const away = rows.kept.filter(kept => kept.away).length;
-    const phases = [[scene.forwardOps, 'forward op'], [scene.backwardOps, 'backward op'], [updates, 'optimizer op']];
-    return `Schedule: ${phases.map(([count, noun]) => plural(count, noun)).join(', ')}. `
-      + `${plural(rows.kept.length, 'activation')} kept for backward, ${away} of them swapped.`;
+    const phases = [
+      [scene.forwardOps, 'forward op'],
+      [scene.backwardOps, 'backward op'],
+      [updates, 'optimizer op'],
+    ];
+    return (
+      `Schedule: ${phases.map(([count, noun]) => plural(count, noun)).join(', ')}. ` +
+      `${plural(rows.kept.length, 'activation')} kept for backward, ${away} of them swapped.`
+    );
   }
 }

@@ -30,7 +30,9 @@ export class SearchCurve extends Plot {
     });
   }
 
-  get finds() { return this.store.search?.history ?? []; }
+  get finds() {
+    return this.store.search?.history ?? [];
+  }
 
   // Where times and costs lie, from what there is to show.
   scale() {
@@ -50,9 +52,18 @@ export class SearchCurve extends Plot {
     const right = this.width - RIGHT;
     const bottom = this.height - BOTTOM;
     return {
-      low, high, from, to, left: LEFT, right, top: TOP, bottom, known, bound,
-      x: at => LEFT + Math.log(Math.max(from, at) / from) / Math.log(to / from) * (right - LEFT),
-      y: cost => bottom - (cost - low) / (high - low) * (bottom - TOP),
+      low,
+      high,
+      from,
+      to,
+      left: LEFT,
+      right,
+      top: TOP,
+      bottom,
+      known,
+      bound,
+      x: at => LEFT + (Math.log(Math.max(from, at) / from) / Math.log(to / from)) * (right - LEFT),
+      y: cost => bottom - ((cost - low) / (high - low)) * (bottom - TOP),
     };
   }
 
@@ -60,7 +71,7 @@ export class SearchCurve extends Plot {
     const { search } = this.store;
     this.scaled = null;
     if (!search || (!search.baselines.length && !this.finds.length)) return;
-    const scaled = this.scaled = this.scale();
+    const scaled = (this.scaled = this.scale());
     secondsAxis(g, c, scaled);
     this.paintTimes(g, c, scaled);
     const labels = [];
@@ -100,7 +111,10 @@ export class SearchCurve extends Plot {
     };
     for (const [name, cost] of known) {
       const text = `${name} ${secondsText(cost)}`;
-      if (cost > high) { labels.push({ y: top - 2, text: `↑ ${text}`, colour: c.third }); continue; }
+      if (cost > high) {
+        labels.push({ y: top - 2, text: `↑ ${text}`, colour: c.third });
+        continue;
+      }
       level(cost, [2, 3], c.third);
       labels.push({ y: y(cost), text, colour: c.third });
     }
@@ -117,7 +131,8 @@ export class SearchCurve extends Plot {
     g.lineWidth = 2;
     g.beginPath();
     finds.forEach(([at, , cost], k) => {
-      if (k) g.lineTo(x(at), y(finds[k - 1][2])); else g.moveTo(x(at), y(cost));
+      if (k) g.lineTo(x(at), y(finds[k - 1][2]));
+      else g.moveTo(x(at), y(cost));
       g.lineTo(x(at), y(cost));
     });
     g.lineTo(end, y(best));
@@ -153,11 +168,21 @@ export class SearchCurve extends Plot {
   }
 
   point(mark, event) {
-    if (mark !== this.mark) { this.mark = mark; this.drawOver(); }
-    if (mark < 0) { hideTip(this.host); return; }
+    if (mark !== this.mark) {
+      this.mark = mark;
+      this.drawOver();
+    }
+    if (mark < 0) {
+      hideTip(this.host);
+      return;
+    }
     const { bound_seconds: bound } = this.store.search;
     const [seconds, evaluations, cost, method] = this.finds[mark];
-    const rows = [['step time', secondsText(cost, 3)], ['found by', method], ['evaluations', countText(evaluations)]];
+    const rows = [
+      ['step time', secondsText(cost, 3)],
+      ['found by', method],
+      ['evaluations', countText(evaluations)],
+    ];
     if (bound) rows.push(['over bound', percentText(Math.max(0, cost / bound - 1))]);
     showTip(event, this.host, `best after ${secondsText(seconds)}`, rows);
   }
@@ -169,7 +194,10 @@ export class SearchCurve extends Plot {
     this.say(`After ${secondsText(seconds)} ${method} found ${secondsText(cost)} per step.`);
   }
 
-  close() { this.stop(); super.close(); }
+  close() {
+    this.stop();
+    super.close();
+  }
 }
 
 // Labels beside their lines, moved apart where they would touch and kept within the plot.

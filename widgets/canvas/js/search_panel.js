@@ -25,7 +25,9 @@ export function searchPanel(section, bench) {
   if (title) section.append(title.element);
   section.append(make('div', { class: 'sw-cols sw-search-cols' }, best.element, front.element, two.element));
   const curve = new SearchCurve(curveHost, bench);
-  const asking = (request, bytes) => { if (!noKernel(store)) store.ask({ do: request, bytes }); };
+  const asking = (request, bytes) => {
+    if (!noKernel(store)) store.ask({ do: request, bytes });
+  };
   const plans = new FrontPlot(frontHost, bench, {
     take: bytes => asking('take', bytes),
     compare: bytes => asking('compare', bytes),
@@ -41,9 +43,7 @@ export function searchPanel(section, bench) {
     say(front.note, working || (points.length ? 'each point is a plan' : ''));
     swap(frontHost, noFront, points.length ? null : NO_FRONT);
   };
-  const stops = [
-    store.on(['search', 'budget', 'budget_bytes', 'machine'], showSearch), store.on(['front'], showFront),
-  ];
+  const stops = [store.on(['search', 'budget', 'budget_bytes', 'machine'], showSearch), store.on(['front'], showFront)];
   showSearch();
   showFront();
   return () => {

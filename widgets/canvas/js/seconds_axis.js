@@ -1,7 +1,11 @@
 // An axis of seconds: lines and numbers, all in one unit.
 import { digitsFor, ticks } from './ticks.js';
 
-const UNITS = [[0.4, 1, 's'], [4e-4, 1e-3, 'ms'], [0, 1e-6, 'µs']];
+const UNITS = [
+  [0.4, 1, 's'],
+  [4e-4, 1e-3, 'ms'],
+  [0, 1e-6, 'µs'],
+];
 
 export function secondsUnit(largest) {
   const [, size, name] = UNITS.find(([least]) => largest >= least);
@@ -14,7 +18,7 @@ export function secondsAxis(g, c, { low, high, top, bottom, left, right }) {
   const { step, values } = ticks(low / size, high / size, (bottom - top) / 40);
   g.textAlign = 'right';
   for (const value of values) {
-    const y = bottom - (value * size - low) / (high - low) * (bottom - top);
+    const y = bottom - ((value * size - low) / (high - low)) * (bottom - top);
     if (y < top - 1 || y > bottom + 1) continue;
     g.fillStyle = c.grid;
     g.fillRect(left, Math.round(y), right - left, 1);

@@ -20,7 +20,10 @@ export function selectionPanel(section, bench) {
   const button = (text, key, click) =>
     make('button', { type: 'button', class: 'btn small', click }, text + ' ', make('kbd', { text: key }));
   const zoom = button('Zoom', 'F', () => goToSelection(bench));
-  const clear = button('Clear', 'Esc', () => { store.set({ selection: null }); bench.root.focus(); });
+  const clear = button('Clear', 'Esc', () => {
+    store.set({ selection: null });
+    bench.root.focus();
+  });
   section.append(line, hint, news, make('span', { class: 'grow' }), zoom, clear);
 
   const show = () => {
@@ -47,11 +50,16 @@ export function selectionPanel(section, bench) {
   const stops = [
     store.on(['focus', 'plan'], show),
     store.on(['notice'], showNews),
-    store.on(['selection'], () => { if (store.notice) store.set({ notice: null }); }),
+    store.on(['selection'], () => {
+      if (store.notice) store.set({ notice: null });
+    }),
   ];
   show();
   showNews();
-  return () => { clearTimeout(timer); stops.forEach(stop => stop()); };
+  return () => {
+    clearTimeout(timer);
+    stops.forEach(stop => stop());
+  };
 }
 
 const fact = ([label, value]) => make('span', {}, label, value === '' ? null : ' ', make('em', { text: value }));
@@ -73,7 +81,10 @@ const SPOKEN = {
   op({ id }, graph, plan) {
     const slot = plan?.slots ? plan.slotOf(id) : id;
     const where = `op ${countText(slot + 1)} of ${countText(graph.ops)}`;
-    const facts = [[graph.shortTarget(id), ''], [PHASES[graph.op_phase[id]], where]];
+    const facts = [
+      [graph.shortTarget(id), ''],
+      [PHASES[graph.op_phase[id]], where],
+    ];
     if (plan?.slots) facts.push(['takes', secondsText(plan.secondsOf(id), 3)]);
     facts.push(['working set', exactBytes(graph.op_working_set[id])]);
     return { name: graph.opName(id), facts, why: plan?.slots ? whyLate(graph, plan, id) : '' };
@@ -85,7 +96,11 @@ const SPOKEN = {
 function several({ type, id, label, storages, ops }, graph, plan) {
   const all = [...storages];
   const bytes = all.reduce((sum, storage) => sum + graph.bytesOf(storage), 0);
-  const facts = [['storages', countText(all.length)], ['ops', countText(ops.size)], ['bytes', exactBytes(bytes)]];
+  const facts = [
+    ['storages', countText(all.length)],
+    ['ops', countText(ops.size)],
+    ['bytes', exactBytes(bytes)],
+  ];
   if (plan) {
     const swaps = swapsOf(plan);
     const swapped = all.filter(storage => swaps[storage]).length;

@@ -7,8 +7,8 @@ import { skeleton } from './skeleton.js';
 import { bytesText, countText } from './units.js';
 import { answers } from './verdict.js';
 
-const AWAY = 'The kernel has not answered for 4 s: it is busy with another cell or was restarted; then run this cell'
-  + ' again.';
+const AWAY =
+  'The kernel has not answered for 4 s: it is busy with another cell or was restarted; then run this cell' + ' again.';
 
 export function attachStates({ root, store }) {
   const parts = [progress(store), away(store), instead(root, store), tooSmall(root, store)];
@@ -57,7 +57,10 @@ function instead(root, store) {
     const { graph, refused, loading } = store;
     root.dataset.state = refused && !graph ? 'refused' : graph ? 'ready' : 'loading';
     element.hidden = !!graph;
-    if (graph) { if (changed?.has('graph')) redraw(root); return; }
+    if (graph) {
+      if (changed?.has('graph')) redraw(root);
+      return;
+    }
     say(title, refused?.title ?? loading?.name ?? '');
     say(sentence, refused?.sentence ?? (loading ? loadingText(loading) : 'Waiting for the kernel to send the step.'));
     grey.hidden = !!refused;
@@ -84,7 +87,9 @@ function loadingText({ doing, ops, seconds }) {
 function tooSmall(root, store) {
   const words = make('span');
   const use = make('button', { type: 'button', class: 'btn small' });
-  use.addEventListener('click', () => { if (allowed(use)) moveBudget(store, store.machine.least_bytes); });
+  use.addEventListener('click', () => {
+    if (allowed(use)) moveBudget(store, store.machine.least_bytes);
+  });
   const element = make('div', { class: 'sw-banner sw-banner-limit', role: 'status', hidden: true }, words, use);
   const show = () => {
     const now = answers(store);

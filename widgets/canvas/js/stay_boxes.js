@@ -50,7 +50,10 @@ export class StayBoxes {
       if (this.low[i] > address + room || this.high[i] < address - room) continue;
       const inside = this.from[i] <= place && this.to[i] >= place && this.low[i] <= address && this.high[i] >= address;
       const worth = this.high[i] - this.low[i] + (inside ? 1e15 : 0);
-      if (worth > size) { size = worth; best = i; }
+      if (worth > size) {
+        size = worth;
+        best = i;
+      }
     }
     return best;
   }

@@ -10,10 +10,32 @@ export class Store {
     this.ask = ask;
     this.listeners = new Set();
     Object.assign(this, {
-      graph: null, machine: null, samples: { points: [] }, budget: null, plan: null, search: null, front: { points: [] },
-      compare: null, run: null, loading: null, refused: null, notice: null, offline: false, selection: null, focus: null,
-      hover: null, hoverFocus: null, cursor: null, budget_bytes: null, graphMode: 'modules', memoryView: 'address',
-      unit: 'time', metric: 'memory', query: '', tab: 'search', theme: 0,
+      graph: null,
+      machine: null,
+      samples: { points: [] },
+      budget: null,
+      plan: null,
+      search: null,
+      front: { points: [] },
+      compare: null,
+      run: null,
+      loading: null,
+      refused: null,
+      notice: null,
+      offline: false,
+      selection: null,
+      focus: null,
+      hover: null,
+      hoverFocus: null,
+      cursor: null,
+      budget_bytes: null,
+      graphMode: 'modules',
+      memoryView: 'address',
+      unit: 'time',
+      metric: 'memory',
+      query: '',
+      tab: 'search',
+      theme: 0,
     });
     this.peers = link ? peersOf(link) : new Set();
     this.peers.add(this);
@@ -23,10 +45,19 @@ export class Store {
   set(patch, told = false) {
     const changed = new Set();
     for (const key of Object.keys(patch)) {
-      if (this[key] !== patch[key]) { this[key] = patch[key]; changed.add(key); }
+      if (this[key] !== patch[key]) {
+        this[key] = patch[key];
+        changed.add(key);
+      }
     }
-    if (changed.has('selection') || changed.has('graph')) { this.focus = focusOf(this.selection, this.graph); changed.add('focus'); }
-    if (changed.has('hover')) { this.hoverFocus = focusOf(this.hover, this.graph); changed.add('hoverFocus'); }
+    if (changed.has('selection') || changed.has('graph')) {
+      this.focus = focusOf(this.selection, this.graph);
+      changed.add('focus');
+    }
+    if (changed.has('hover')) {
+      this.hoverFocus = focusOf(this.hover, this.graph);
+      changed.add('hoverFocus');
+    }
     if (!changed.size) return;
     for (const listener of [...this.listeners]) listener(changed);
     const shared = SHARED.filter(key => changed.has(key));
@@ -38,7 +69,9 @@ export class Store {
 
   // Call `listener(changed)` whenever one of the keys changes; returns what ends that.
   on(keys, listener) {
-    const wrapped = changed => { if (keys.some(key => changed.has(key))) listener(changed); };
+    const wrapped = changed => {
+      if (keys.some(key => changed.has(key))) listener(changed);
+    };
     this.listeners.add(wrapped);
     return () => this.listeners.delete(wrapped);
   }

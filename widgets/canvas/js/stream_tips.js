@@ -40,7 +40,10 @@ export function stallTip(event, host, plan, at) {
   const op = plan.stall_op[at];
   const storage = plan.stall_storage[at];
   const [start, stop] = [plan.stall_start[at], plan.stall_stop[at]];
-  const rows = [['from', span(start, stop)], ['before', op >= 0 ? opOr(scene, op) : 'the end of the step']];
+  const rows = [
+    ['from', span(start, stop)],
+    ['before', op >= 0 ? opOr(scene, op) : 'the end of the step'],
+  ];
   if (storage >= 0) {
     const wanted = arrives(plan, storage, start, stop) ? 'arrive' : 'leave';
     rows.push(['waits for', `${scene.storageName(storage)} to ${wanted}`]);

@@ -6,7 +6,10 @@ import { IN, OUT } from './lanes.js';
 import { StreamsView } from './streams_view.js';
 import { plural, secondsText } from './units.js';
 
-const UNITS = [['time', 'Time'], ['op', 'Ops']];
+const UNITS = [
+  ['time', 'Time'],
+  ['op', 'Ops'],
+];
 
 export function streamsPanel(section, bench) {
   const { root, store, axis } = bench;
@@ -15,7 +18,8 @@ export function streamsPanel(section, bench) {
   const space = make('span', { class: 'grow' });
   const title = make('div', { class: 'sw-title' }, make('h3', { text: 'Streams' }), note, space, legend);
   const endings = [];
-  if (root.dataset.panels === 'one') { // elsewhere the memory map has this choice
+  if (root.dataset.panels === 'one') {
+    // elsewhere the memory map has this choice
     const [units, end] = choice(store, 'unit', UNITS, 'Unit of the time axis');
     title.append(units);
     endings.push(end);
@@ -27,9 +31,17 @@ export function streamsPanel(section, bench) {
     legend.replaceChildren(...entries(store));
   };
   // after the axis has the plan, for the lanes follow the axis
-  endings.push(axis.on(remapped => { if (remapped) show(); }), store.on(['graph', 'plan'], show));
+  endings.push(
+    axis.on(remapped => {
+      if (remapped) show();
+    }),
+    store.on(['graph', 'plan'], show),
+  );
   show();
-  return () => { view.close(); for (const end of endings) end(); };
+  return () => {
+    view.close();
+    for (const end of endings) end();
+  };
 }
 
 function noteOf(plan, lanes) {

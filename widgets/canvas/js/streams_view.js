@@ -19,24 +19,41 @@ export class StreamsView extends Plot {
     super(host, 'streams', LABEL);
     Object.assign(this, { store, axis, coverage: LANES.map(() => new Coverage()), lanes: null });
     this.stops = [
-      axis.on(remapped => { if (remapped) this.rebuild(); this.draw(); }),
+      axis.on(remapped => {
+        if (remapped) this.rebuild();
+        this.draw();
+      }),
       store.on(['plan', 'budget', 'focus', 'theme'], () => this.draw()),
       store.on(['hoverFocus', 'cursor'], () => this.drawOver()),
     ];
     attachTime(axis, this, {
-      move: event => this.move(event), leave: () => this.leave(), click: event => this.click(event),
+      move: event => this.move(event),
+      leave: () => this.leave(),
+      click: event => this.click(event),
     });
     if (axis.plan) this.rebuild();
   }
 
-  get plan() { return this.store.plan; }
-  get focus() { return this.store.focus; }
-  get bottom() { return this.height - AXIS; }
+  get plan() {
+    return this.store.plan;
+  }
+  get focus() {
+    return this.store.focus;
+  }
+  get bottom() {
+    return this.height - AXIS;
+  }
 
-  layout() { this.axis.setWidth(this.width); }
-  rebuild() { if (this.plan) this.lanes = new Lanes(this.plan, this.axis); }
+  layout() {
+    this.axis.setWidth(this.width);
+  }
+  rebuild() {
+    if (this.plan) this.lanes = new Lanes(this.plan, this.axis);
+  }
 
-  get inside() { return { left: this.axis.gutter, right: this.width - this.axis.right, top: 0, bottom: this.bottom }; }
+  get inside() {
+    return { left: this.axis.gutter, right: this.width - this.axis.right, top: 0, bottom: this.bottom };
+  }
   // Where a lane lies; in a low panel all are a little lower.
   area(which) {
     const room = this.bottom - TOP;
@@ -50,7 +67,10 @@ export class StreamsView extends Plot {
   }
 
   paint(g, c) {
-    if (!this.plan || !this.axis.plan) { this.say(''); return; }
+    if (!this.plan || !this.axis.plan) {
+      this.say('');
+      return;
+    }
     const { plan } = this;
     const lanes = LANES.map((_, which) => which);
     this.axis.paint(g, c, 2, this.bottom);
@@ -73,7 +93,10 @@ export class StreamsView extends Plot {
   }
 
   // The pixels of a span.
-  extent(spans, i) { const x = this.axis.xOf(spans.from[i]); return [x, this.axis.xOf(spans.to[i]) - x]; }
+  extent(spans, i) {
+    const x = this.axis.xOf(spans.from[i]);
+    return [x, this.axis.xOf(spans.to[i]) - x];
+  }
 
   // Spans in view of a lane that belong to what is selected or pointed at; none if there are more than `most`.
   spansOf(which, what, most) {
@@ -125,10 +148,17 @@ export class StreamsView extends Plot {
     const { plan, store, axis, host } = this;
     if (!plan) return;
     const [x, y] = this.at(event);
-    if (x < axis.gutter) { this.leave(); return; }
+    if (x < axis.gutter) {
+      this.leave();
+      return;
+    }
     store.set({ cursor: axis.secondsAt(x) });
     const hit = this.hit(x, y);
-    if (!hit) { store.point(null); hideTip(host); return; }
+    if (!hit) {
+      store.point(null);
+      hideTip(host);
+      return;
+    }
     store.point(...this.meant(hit));
     if (hit.stall !== undefined) stallTip(event, host, plan, hit.stall);
     else if (hit.lane === COMPUTE) opTip(event, host, plan, plan.order[hit.span]);

@@ -13,11 +13,18 @@ export function surfaceOn(g, { coverage, density, area, colours, flat = false })
   const depth = flat ? 1 : height;
   coverage.begin(width, height, colours, depth);
   return {
-    scale: density, dx: area.left * density - left, dy: area.top * density - top, height: depth, boxes: coverage,
+    scale: density,
+    dx: area.left * density - left,
+    dy: area.top * density - top,
+    height: depth,
+    boxes: coverage,
     finish({ columns = [], rows = [], lines, ground }) {
       coverage.finish({
-        columns: columns.map(x => Math.round(x * density) - left), rows: rows.map(y => Math.round(y * density) - top),
-        thick: Math.max(1, Math.round(density)), lines, ground,
+        columns: columns.map(x => Math.round(x * density) - left),
+        rows: rows.map(y => Math.round(y * density) - top),
+        thick: Math.max(1, Math.round(density)),
+        lines,
+        ground,
       });
       coverage.put(g, left, top);
     },
@@ -45,18 +52,25 @@ function shapes(g, area, colours) {
     if ((right - left) * (bottom - top) < INVISIBLE) return;
     const list = lists[colour];
     const last = list[list.length - 1];
-    const joins = last && last.top === top && last.bottom === bottom && last.right - last.left < NARROW
-      && left - last.right < TOUCHING && left >= last.left;
+    const joins =
+      last &&
+      last.top === top &&
+      last.bottom === bottom &&
+      last.right - last.left < NARROW &&
+      left - last.right < TOUCHING &&
+      left >= last.left;
     if (joins) last.right = Math.max(last.right, right);
     else list.push({ left, top, right, bottom });
   };
   const finish = () => {
-    within(g, area, () => lists.forEach((list, colour) => {
-      g.fillStyle = colours[colour];
-      for (const { left, top, right, bottom } of list) {
-        g.fillRect(area.left + left, area.top + top, right - left, bottom - top);
-      }
-    }));
+    within(g, area, () =>
+      lists.forEach((list, colour) => {
+        g.fillStyle = colours[colour];
+        for (const { left, top, right, bottom } of list) {
+          g.fillRect(area.left + left, area.top + top, right - left, bottom - top);
+        }
+      }),
+    );
   };
   return { scale: 1, dx: 0, dy: 0, height: area.bottom - area.top, boxes: { box }, finish };
 }

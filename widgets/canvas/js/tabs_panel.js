@@ -24,7 +24,10 @@ export function tabsPanel(section, bench) {
     const id = `${group}-${name}`;
     const tab = make('button', { type: 'button', role: 'tab', id, 'aria-controls': `${id}-panel`, text: label });
     const panel = make('div', {
-      class: `sw-tab-panel sw-${name}-tab`, role: 'tabpanel', id: `${id}-panel`, 'aria-labelledby': id,
+      class: `sw-tab-panel sw-${name}-tab`,
+      role: 'tabpanel',
+      id: `${id}-panel`,
+      'aria-labelledby': id,
     });
     list.append(tab);
     section.append(panel);

@@ -2,9 +2,20 @@
 import { KINDS, PHASES } from './kinds.js';
 
 const NAMES = {
-  ink: 'ink', second: 'ink2', third: 'ink3', panel: 'panel', sunken: 'sunken', line: 'line', strong: 'line-strong',
-  accent: 'accent', limit: 'limit', limitSoft: 'limit-soft', grid: 'grid',
-  rampLow: 'ramp0', rampHigh: 'ramp1', font: 'font',
+  ink: 'ink',
+  second: 'ink2',
+  third: 'ink3',
+  panel: 'panel',
+  sunken: 'sunken',
+  line: 'line',
+  strong: 'line-strong',
+  accent: 'accent',
+  limit: 'limit',
+  limitSoft: 'limit-soft',
+  grid: 'grid',
+  rampLow: 'ramp0',
+  rampHigh: 'ramp1',
+  font: 'font',
 };
 const RAMP = 33;
 
@@ -14,11 +25,13 @@ const known = new WeakMap();
 export function colours(element) {
   const root = element.closest('.sw') || element;
   let found = known.get(root);
-  if (!found) known.set(root, found = read(root));
+  if (!found) known.set(root, (found = read(root)));
   return found;
 }
 
-export function forgetColours(element) { known.delete(element.closest('.sw') || element); }
+export function forgetColours(element) {
+  known.delete(element.closest('.sw') || element);
+}
 
 // A colour of the ramp from little (0) to much (1).
 export const shade = (c, share) => c.ramp[Math.max(0, Math.min(RAMP - 1, Math.round(share * (RAMP - 1))))];
@@ -34,8 +47,14 @@ function read(root) {
   c.onPhase = c.phase.map(colour => readable(colour, [c.ink, c.panel]));
   c.phaseFaint = c.phase.map(colour => faint(colour));
   const [low, high] = [channels(c.rampLow), channels(c.rampHigh)];
-  c.ramp = Array.from({ length: RAMP }, (_, i) =>
-    `rgb(${low.slice(0, 3).map((x, k) => Math.round(x + (high[k] - x) * i / (RAMP - 1))).join()})`);
+  c.ramp = Array.from(
+    { length: RAMP },
+    (_, i) =>
+      `rgb(${low
+        .slice(0, 3)
+        .map((x, k) => Math.round(x + ((high[k] - x) * i) / (RAMP - 1)))
+        .join()})`,
+  );
   const hatches = new Map();
   c.hatch = (width, colour, size = 6) => {
     const key = [width, colour, size].join();
@@ -83,7 +102,10 @@ function hatch(width, colour, size) {
   g.strokeStyle = colour;
   g.lineWidth = width;
   g.beginPath();
-  for (const shift of [-size, 0, size]) { g.moveTo(shift - 1, size + 1); g.lineTo(shift + size + 1, -1); }
+  for (const shift of [-size, 0, size]) {
+    g.moveTo(shift - 1, size + 1);
+    g.lineTo(shift + size + 1, -1);
+  }
   g.stroke();
   const pattern = g.createPattern(tile, 'repeat');
   Object.assign(pattern, { hatch: { width, colour, size } }); // what a drawing to SVG needs to know

@@ -13,8 +13,13 @@ export class TimeAxis {
   }
 
   // Call `listener(remapped)` when the view changes; `remapped` when places on the axis do, as with another plan.
-  on(listener) { this.listeners.add(listener); return () => this.listeners.delete(listener); }
-  changed(remapped) { for (const listener of this.listeners) listener(remapped); }
+  on(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+  changed(remapped) {
+    for (const listener of this.listeners) listener(remapped);
+  }
 
   // The same share of the step stays in view.
   setPlan(plan) {
@@ -26,7 +31,10 @@ export class TimeAxis {
   }
 
   setUnit(unit) {
-    if (unit === this.unit || !this.plan) { this.unit = unit; return; }
+    if (unit === this.unit || !this.plan) {
+      this.unit = unit;
+      return;
+    }
     const [a, b] = [this.seconds(this.from), this.seconds(this.to)];
     this.unit = unit;
     this.end = this.length();
@@ -35,7 +43,9 @@ export class TimeAxis {
     this.changed(true);
   }
 
-  length() { return Math.max(this.unit === 'time' ? this.plan.step_seconds : this.plan.slots, 1e-9); }
+  length() {
+    return Math.max(this.unit === 'time' ? this.plan.step_seconds : this.plan.slots, 1e-9);
+  }
 
   // From seconds to places on the axis and back; in slots, time passes evenly within an op and the wait after it.
   place(seconds) {
@@ -54,12 +64,24 @@ export class TimeAxis {
     return start + (place - slot) * (next - start);
   }
 
-  get inner() { return Math.max(10, this.width - this.gutter - this.right); }
-  get scale() { return this.inner / (this.to - this.from); } // pixels per unit
-  xOf(place) { return this.gutter + (place - this.from) * this.scale; }
-  x(seconds) { return this.xOf(this.place(seconds)); }
-  placeAt(x) { return Math.max(0, Math.min(this.end, this.from + (x - this.gutter) / this.scale)); }
-  secondsAt(x) { return this.seconds(this.placeAt(x)); }
+  get inner() {
+    return Math.max(10, this.width - this.gutter - this.right);
+  }
+  get scale() {
+    return this.inner / (this.to - this.from);
+  } // pixels per unit
+  xOf(place) {
+    return this.gutter + (place - this.from) * this.scale;
+  }
+  x(seconds) {
+    return this.xOf(this.place(seconds));
+  }
+  placeAt(x) {
+    return Math.max(0, Math.min(this.end, this.from + (x - this.gutter) / this.scale));
+  }
+  secondsAt(x) {
+    return this.seconds(this.placeAt(x));
+  }
 
   // What a plot with this axis is wide; all of them are equally wide.
   setWidth(width) {
@@ -80,7 +102,10 @@ export class TimeAxis {
     const centre = this.from + (x - this.gutter) / this.scale;
     this.view(centre - share * span, centre + (1 - share) * span);
   }
-  pan(pixels) { const by = pixels / this.scale; this.view(this.from + by, this.to + by); }
+  pan(pixels) {
+    const by = pixels / this.scale;
+    this.view(this.from + by, this.to + by);
+  }
   // Show the time from `a` to `b` seconds, with a share of it on both sides.
   fit(a = 0, b = this.plan.step_seconds, margin = 0) {
     const [from, to] = [this.place(a), this.place(b)];
@@ -93,7 +118,8 @@ export class TimeAxis {
     const span = this.to - this.from;
     const whole = this.unit === 'time' ? values : values.filter(value => value % 1 === 0); // there is no half of an op
     const text = value => (this.unit === 'time' ? timeLabel(value, step, span) : 'op ' + countText(value));
-    return whole.map(value => [Math.round(this.xOf(value)), text(value)])
+    return whole
+      .map(value => [Math.round(this.xOf(value)), text(value)])
       .filter(([x]) => x >= this.gutter - 1 && x <= this.width - this.right + 1);
   }
 

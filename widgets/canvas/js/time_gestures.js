@@ -6,14 +6,18 @@ const CLICK = 3; // pixels of movement that still count as a click
 export function attachTime(axis, plot, on = {}) {
   const host = plot.host;
   let drag = null;
-  host.addEventListener('wheel', event => {
-    const focused = document.activeElement === host || event.ctrlKey || event.metaKey;
-    if (!focused || !axis.plan) return; // the page scrolls
-    event.preventDefault();
-    if (on.wheel?.(event)) return;
-    if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) axis.pan(event.deltaX);
-    else axis.zoom(Math.exp(event.deltaY * 0.0022), plot.at(event)[0]);
-  }, { passive: false });
+  host.addEventListener(
+    'wheel',
+    event => {
+      const focused = document.activeElement === host || event.ctrlKey || event.metaKey;
+      if (!focused || !axis.plan) return; // the page scrolls
+      event.preventDefault();
+      if (on.wheel?.(event)) return;
+      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) axis.pan(event.deltaX);
+      else axis.zoom(Math.exp(event.deltaY * 0.0022), plot.at(event)[0]);
+    },
+    { passive: false },
+  );
   host.addEventListener('pointerdown', event => {
     if (event.button || !axis.plan || on.down?.(event)) return;
     drag = { x: event.clientX, y: event.clientY, moved: false };
@@ -21,7 +25,10 @@ export function attachTime(axis, plot, on = {}) {
   });
   host.addEventListener('pointermove', event => {
     if (!axis.plan) return;
-    if (!drag) { on.move?.(event); return; }
+    if (!drag) {
+      on.move?.(event);
+      return;
+    }
     const by = [drag.x - event.clientX, drag.y - event.clientY];
     if (!drag.moved && Math.hypot(...by) <= CLICK) return;
     drag = { x: event.clientX, y: event.clientY, moved: true };
@@ -32,14 +39,21 @@ export function attachTime(axis, plot, on = {}) {
     if (drag && !drag.moved) on.click?.(event);
     drag = null;
   });
-  host.addEventListener('pointercancel', () => { drag = null; });
+  host.addEventListener('pointercancel', () => {
+    drag = null;
+  });
   host.addEventListener('pointerleave', event => on.leave?.(event));
-  host.addEventListener('dblclick', () => { if (axis.plan) axis.fit(); });
+  host.addEventListener('dblclick', () => {
+    if (axis.plan) axis.fit();
+  });
   host.addEventListener('keydown', event => {
     if (event.metaKey || event.ctrlKey || event.altKey || !axis.plan) return;
     const far = axis.inner * (event.shiftKey ? 0.5 : 0.12);
     const act = {
-      w: () => axis.zoom(0.75), s: () => axis.zoom(4 / 3), a: () => axis.pan(-far), d: () => axis.pan(far),
+      w: () => axis.zoom(0.75),
+      s: () => axis.zoom(4 / 3),
+      a: () => axis.pan(-far),
+      d: () => axis.pan(far),
       0: () => axis.fit(),
     };
     const done = act[event.key.toLowerCase()];

@@ -18,8 +18,8 @@ function element(host) {
 // `rows`: pairs of text; a third entry is a colour that is shown before the first.
 export function showTip(event, host, title, rows, foot = '') {
   const tip = element(host);
-  const row = ([name, value, swatch]) =>
-    `<dt>${swatch ? `<i class="k" style="background:${swatch}"></i> ` : ''}${escape(name)}</dt><dd>${escape(value)}</dd>`;
+  const ground = swatch => (swatch ? `<i class="k" style="background:${swatch}"></i> ` : '');
+  const row = ([name, value, swatch]) => `<dt>${ground(swatch)}${escape(name)}</dt><dd>${escape(value)}</dd>`;
   tip.innerHTML = `<b>${escape(title)}</b><dl>${rows.map(row).join('')}</dl>${foot ? `<p>${escape(foot)}</p>` : ''}`;
   tip.hidden = false;
   if (!tip.matches(':popover-open')) tip.showPopover();

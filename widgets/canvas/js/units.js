@@ -48,5 +48,8 @@ export const plural = (n, noun) => `${countText(n)} ${noun}${n === 1 ? '' : 's'}
 
 // Text from a model may hold anything; it is shown, never read as HTML.
 export function escape(text) {
-  return String(text).replace(/[&<>"']/g, c => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[c]);
+  return String(text).replace(
+    /[&<>"']/g,
+    c => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' })[c],
+  );
 }

@@ -17,7 +17,10 @@ function find(scene) {
   for (let storage = 0; storage < scene.storages; storage++) {
     const kind = scene.storage_kind[storage];
     const bytes = scene.storage_bytes[storage];
-    if (ALWAYS.has(KINDS[kind])) { held[kind] += bytes; continue; }
+    if (ALWAYS.has(KINDS[kind])) {
+      held[kind] += bytes;
+      continue;
+    }
     const uses = scene.uses(storage);
     if (!uses.length) continue;
     changes[kind][uses[0]] += bytes;

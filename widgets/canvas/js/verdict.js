@@ -4,7 +4,12 @@ import { bytesText, changeText, countText, percentText, secondsText } from './un
 import { unswappedPeak } from './unswapped_peak.js';
 
 const HOLDING = [
-  'Parameters hold', 'Optimizer holds', 'Inputs hold', 'Activations hold', 'Gradients hold', 'Workspaces hold',
+  'Parameters hold',
+  'Optimizer holds',
+  'Inputs hold',
+  'Activations hold',
+  'Gradients hold',
+  'Workspaces hold',
 ];
 const WORTH_A_SEARCH = 0.985; // of the cost now
 
@@ -31,7 +36,7 @@ export function estimate(points, bytes) {
   if (budget === bytes) return seconds;
   if (!after) return null;
   const [budgetBefore, secondsBefore] = points[after - 1];
-  return secondsBefore + (bytes - budgetBefore) / (budget - budgetBefore) * (seconds - secondsBefore);
+  return secondsBefore + ((bytes - budgetBefore) / (budget - budgetBefore)) * (seconds - secondsBefore);
 }
 
 // The least budget above this one for which a plan is known.
@@ -55,7 +60,7 @@ function fit({ machine }, { bytes, verdict, plan }) {
   }
   const head = verdict === 'fits' ? 'Fits' : 'Needs swap';
   if (device && bytes > device) {
-    const parts = ['budget is above the device\'s ', [bytesText(device)]];
+    const parts = ["budget is above the device's ", [bytesText(device)]];
     return { head: verdict === 'fits' ? 'Fits the budget' : head, parts };
   }
   if (verdict === 'fits') return { head, parts: [[bytesText(bytes - peak)], ' to spare, nothing moves'] };

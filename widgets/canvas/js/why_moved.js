@@ -11,7 +11,10 @@ export function swapsOf(plan) {
       for (const storage of storages) counts[storage] += 1;
       return counts;
     });
-    known.set(plan, out.map((count, storage) => Math.max(count, back[storage])));
+    known.set(
+      plan,
+      out.map((count, storage) => Math.max(count, back[storage])),
+    );
   }
   return known.get(plan);
 }
@@ -57,7 +60,11 @@ function whyKept(graph, plan, storage, stay) {
   return 'stays: it fits beside what is swapped';
 }
 
-const slotsOf = (graph, plan, storage) => graph.uses(storage).map(op => plan.slotOf(op)).sort();
+const slotsOf = (graph, plan, storage) =>
+  graph
+    .uses(storage)
+    .map(op => plan.slotOf(op))
+    .sort();
 
 function longestIdle(graph, plan, storage) {
   const slots = slotsOf(graph, plan, storage);
@@ -72,7 +79,10 @@ function longestIdle(graph, plan, storage) {
 function roundTrip(graph, plan, storage) {
   const rate = (storages, starts, stops) => {
     let [bytes, seconds] = [0, 0];
-    storages.forEach((each, k) => { bytes += graph.bytesOf(each); seconds += stops[k] - starts[k]; });
+    storages.forEach((each, k) => {
+      bytes += graph.bytesOf(each);
+      seconds += stops[k] - starts[k];
+    });
     return seconds > 0 ? bytes / seconds : 0;
   };
   const out = rate(plan.out_storage, plan.out_start, plan.out_stop);

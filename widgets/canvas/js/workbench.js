@@ -14,7 +14,7 @@ import { tabsPanel } from './tabs_panel.js';
 import { forgetColours } from './theme.js';
 import { TimeAxis } from './time_axis.js';
 
-// Panel by name, in reading order: its label and what fills its section. Search and run share a section when both are there.
+// Panel by name, in reading order: its label and what fills its section. Search and run share one when both are there.
 const PANELS = {
   header: ['Step, budget and verdict', headerPanel],
   graph: ['Graph', graphPanel],
@@ -61,7 +61,9 @@ function sections(panels) {
 // The axis follows the plan and the unit; the panels follow the axis.
 function followPlan({ store, axis }) {
   const stops = [
-    store.on(['plan'], () => { if (store.plan) axis.setPlan(store.plan); }),
+    store.on(['plan'], () => {
+      if (store.plan) axis.setPlan(store.plan);
+    }),
     store.on(['unit'], () => axis.setUnit(store.unit)),
   ];
   return () => stops.forEach(stop => stop());
@@ -69,12 +71,18 @@ function followPlan({ store, axis }) {
 
 // A notebook says by attributes of its body, other places by those of the document, that its colours have changed.
 function watchTheme({ root, store }) {
-  const renew = () => { forgetColours(root); store.set({ theme: store.theme + 1 }); };
+  const renew = () => {
+    forgetColours(root);
+    store.set({ theme: store.theme + 1 });
+  };
   const observer = new MutationObserver(renew);
   for (const element of [document.body, document.documentElement]) {
     observer.observe(element, { attributes: true, attributeFilter: THEMED });
   }
   const scheme = window.matchMedia('(prefers-color-scheme: dark)');
   scheme.addEventListener('change', renew);
-  return () => { observer.disconnect(); scheme.removeEventListener('change', renew); };
+  return () => {
+    observer.disconnect();
+    scheme.removeEventListener('change', renew);
+  };
 }
