@@ -78,7 +78,7 @@ export class FrontPlot extends Plot {
       g.fillStyle = c.grid;
       g.fillRect(Math.round(at), top, 1, bottom - top);
       g.fillStyle = c.third;
-      const text = value.toFixed(digitsFor(step)) + (k ? '' : ' ' + unit.name);
+      const text = k ? value.toFixed(digitsFor(step)) : `0 ${unit.name}`;
       g.fillText(text, Math.min(at + (k ? 0 : 6), right - 4), bottom + 11);
     });
     g.textAlign = 'left';
