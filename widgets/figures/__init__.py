@@ -31,8 +31,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def module_graph(graph: Graph, most_boxes: int = 20, theme: ThemeName = "light") -> Digraph | Svg:
+def module_graph(
+    graph: Graph, most_boxes: int = 20, theme: ThemeName = "light", *, plan: SwapPlan | None = None
+) -> Digraph | Svg:
     """The model as nested boxes with the bytes each holds at the step's peak, identical neighbours folded.
+
+    With a plan, also what it moves: dashed arrows from the boxes whose tensors leave for the host, and to the boxes
+    that need them back.
 
     Laid out by Graphviz; drawn by ourselves, as rows, where its program `dot` is missing.
 
@@ -40,15 +45,16 @@ def module_graph(graph: Graph, most_boxes: int = 20, theme: ThemeName = "light")
         graph: the step.
         most_boxes: how much detail there is room for; 60 is about what can be read.
         theme: `"light"` or `"dark"`.
+        plan: its plan, if its copies are to be drawn.
 
     Raises:
-        StowageError: the theme is unknown.
+        StowageError: the theme is unknown, or the plan is for another graph.
     """
     from widgets.figures import _module_graph, _module_rows
     from widgets.info.module_graph import get_module_graph
 
     draw = _module_graph.draw if shutil.which("dot") and find_spec("graphviz") else _module_rows.draw
-    return draw(get_module_graph(graph, most_boxes), get_theme(theme))
+    return draw(get_module_graph(graph, most_boxes, plan), get_theme(theme))
 
 
 def memory_by_kind(

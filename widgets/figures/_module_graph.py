@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from widgets.figures._swap_graph import draw_host
 from widgets.figures.frame import SQUARE, TIMES
 from widgets.figures.theme import Theme, escape, mixed, shorten, wrapped
 from widgets.info.groups import STACK
@@ -48,6 +49,8 @@ def draw(info: ModuleGraph, theme: Theme) -> Digraph:
         if edge.back:  # recurrence: drawn, but not what the layout follows
             told |= {"style": "dashed", "constraint": "false"}
         graph.edge(f"b{edge.source}", f"b{edge.target}", **told)
+    if info.swaps:
+        draw_host(graph, info, theme)
     return graph
 
 

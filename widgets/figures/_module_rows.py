@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
+from widgets.figures._swap_graph import DOWN, UP, move_text, moved
 from widgets.figures.frame import SQUARE, TIMES
 from widgets.figures.theme import FONT, Theme, mixed, shorten, wrapped
 from widgets.info.groups import STACK
@@ -75,8 +76,14 @@ def draw(info: ModuleGraph, theme: Theme) -> Svg:
     for group in info.groups:
         _span(legend, f"{SQUARE} ", theme.kinds[group])
         _span(legend, f"{group.value}\N{NO-BREAK SPACE}\N{NO-BREAK SPACE} ", theme.second)
+    if info.swaps:
+        _span(legend, f"{UP} to the host, {DOWN} back", theme.second)
+    moves = moved(info)
     for number, place in places.items():  # opened boxes come before what lies in them
         _draw_box(svg, info.boxes[number], place, edge, _depth(info, number), info.largest_bytes, theme)
+        if number in moves and not info.boxes[number].opened:
+            text = _text(svg, edge - _ARROW - 8, place.top + 17, move_text(*moves[number]), theme.second)
+            text.set("text-anchor", "end")
     for link in info.edges:
         _draw_edge(svg, info, link, places, edge, lanes.get((link.source, link.target), -1), theme)
     return Svg(Xml.tostring(svg, encoding="unicode"))

@@ -11,10 +11,11 @@ from widgets.info.predicted_and_measured import PredictedAndMeasured, get_predic
 from widgets.info.schedule_and_pool import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.search_history import Found, SearchHistory, get_search_history
 from widgets.info.streams import Copy, Stall, Streams, get_streams
+from widgets.info.swap_edges import Swap
 
 __all__ = [
     "AddressMap", "Box", "Copy", "Edge", "Found", "Group", "Holder", "MemoryByKind", "ModuleGraph", "Pareto",
-    "PredictedAndMeasured", "ScheduleAndPool", "SearchHistory", "Stall", "Streams", "get_address_map", "get_holders",
-    "get_memory_by_kind", "get_module_graph", "get_pareto", "get_predicted_and_measured", "get_schedule_and_pool",
-    "get_search_history", "get_streams",
+    "PredictedAndMeasured", "ScheduleAndPool", "SearchHistory", "Stall", "Streams", "Swap", "get_address_map",
+    "get_holders", "get_memory_by_kind", "get_module_graph", "get_pareto", "get_predicted_and_measured",
+    "get_schedule_and_pool", "get_search_history", "get_streams",
 ]  # fmt: skip

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.graph import Graph, Kind, module_tree
+from planner.memory import SwapPlan
 from widgets.info.groups import GROUP_OF, STACK, Group
 from widgets.info.memory_by_kind import get_memory_by_kind
 from widgets.info.module_edges import Edge, find_edges
 from widgets.info.module_parts import Part, open_part, whole
-from widgets.info.stays import captured_stays
+from widgets.info.stays import captured_stays, require_same_step
+from widgets.info.swap_edges import Swap, find_swaps
 from widgets.info.units import bytes_text, count_text, percent_text
 
 #: As many boxes as a drawing may have to be read.
@@ -62,6 +64,7 @@ class ModuleGraph:
         name: what was captured.
         boxes: parents before their parts, parts in the order in which they run.
         edges: between boxes that are not opened.
+        swaps: what a plan moves to the host and back, if there is a plan.
         peak_bytes: the most bytes alive at once when nothing is swapped.
         elsewhere_bytes: the part of it that is in no box, because no module computed it.
     """
@@ -71,6 +74,17 @@ class ModuleGraph:
     edges: tuple[Edge, ...]
     peak_bytes: int
     elsewhere_bytes: int
+    swaps: tuple[Swap, ...] = ()
+
+    @property
+    def out_bytes(self) -> int:
+        """Copied to the host in a step."""
+        return sum(swap.out_bytes for swap in self.swaps)
+
+    @property
+    def in_bytes(self) -> int:
+        """Copied back from the host in a step."""
+        return sum(swap.in_bytes for swap in self.swaps)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -92,13 +106,16 @@ class ModuleGraph:
         name = largest.paths[0] if largest.paths else largest.label
         if len(largest.paths) > 1:
             name += f" to {largest.paths[-1]}"
-        return (
+        text = (
             f"With nothing swapped the step peaks at {bytes_text(self.peak_bytes)}; "
             f"of {len(closed)} boxes the largest, {name}, holds {percent_text(largest.total_bytes / self.peak_bytes)}."
         )
+        if self.swaps:
+            text += f" The plan copies {bytes_text(self.out_bytes)} to the host and {bytes_text(self.in_bytes)} back."
+        return text
 
 
-def get_module_graph(graph: Graph, most_boxes: int = 20) -> ModuleGraph:
+def get_module_graph(graph: Graph, most_boxes: int = 20, plan: SwapPlan | None = None) -> ModuleGraph:
     """Fold a graph into boxes.
 
     Modules are opened a whole level at a time while there is room, then the largest ones. A model that is one module
@@ -108,7 +125,13 @@ def get_module_graph(graph: Graph, most_boxes: int = 20) -> ModuleGraph:
         graph: the step.
         most_boxes: how many boxes may be closed, that is, drawn as boxes; the top level is drawn whole, and so is what
             a single module is around, as long as it can be read.
+        plan: whose copies are followed, if any.
+
+    Raises:
+        StowageError: the plan is for another graph.
     """
+    if plan is not None:
+        require_same_step(graph.with_workspaces(dict(plan.workspaces)), plan, plan.predicted)
     stays = captured_stays(graph)
     peak = get_memory_by_kind(graph)
     at_peak = {int(stays.storage[stay]): int(stays.bytes[stay]) for stay in stays.present(peak.peak_at)}
@@ -121,7 +144,7 @@ def get_module_graph(graph: Graph, most_boxes: int = 20) -> ModuleGraph:
     inside = sum(box.total_bytes for box in boxes if box.parent < 0)
     return ModuleGraph(
         graph.name, tuple(boxes), find_edges(graph, parts, parents, opened, batch), peak.peak_bytes,
-        peak.peak_bytes - inside,
+        peak.peak_bytes - inside, () if plan is None else find_swaps(graph, plan, parts, opened, batch),
     )  # fmt: skip
 
 

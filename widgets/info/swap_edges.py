@@ -1,0 +1,105 @@
+"""What a plan sends from the boxes of a model to the host, and which boxes it comes back to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.graph import Graph, Phase
+from planner.memory import SwapPlan
+from widgets.info.module_parts import Part
+
+#: By the boxes of a swap, its storages, and bytes out and in.
+_Found = dict[tuple[int, int], tuple[set[int], list[int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Tensors of one box that leave for the host, and the box that first needs them back.
+
+    Args:
+        source: position of the box that they belong to, or -1 where they belong to none.
+        target: of the box of the op that waits for them, or -1 where none does: what leaves for good, and what only
+            has to be back by the end of the step.
+        storages: how many.
+        out_bytes, in_bytes: copied to the host and back in a step; what the host has already leaves without a copy.
+    """
+
+    source: int
+    target: int
+    storages: int
+    out_bytes: int
+    in_bytes: int
+
+
+def find_swaps(
+    graph: Graph, plan: SwapPlan, parts: Sequence[Part], opened: set[int], batch: set[int]
+) -> tuple[Swap, ...]:
+    """Follow every copy of a plan from the box that owns the storage to the box that needs it next.
+
+    Args:
+        graph: the step.
+        plan: its plan.
+        parts: what the boxes stand for; the batch has the box after the last.
+        opened: boxes whose parts are boxes of their own.
+        batch: storages of the batch.
+    """
+    owner = _owners(parts, opened) | dict.fromkeys(batch, len(parts))
+    box_of = _boxes_of_ops(graph, parts, opened)
+    moves: dict[int, list[tuple[int, bool, int]]] = defaultdict(list)  # slot, whether it comes back, first use
+    for out in plan.swap_outs:
+        moves[out.storage].append((out.release, False, -1))
+    for back in plan.swap_ins:
+        use = box_of.get(plan.order[back.use], -1) if back.use < len(plan.order) else -1
+        moves[back.storage].append((back.start, True, use))
+    found: _Found = {}
+    for storage, each in moves.items():
+        size = graph.storages[storage].bytes
+        left = 0  # bytes copied out since it was last back
+        for _, comes_back, target in sorted(each):
+            if comes_back:
+                _add(found, owner.get(storage, -1), target, storage, left, size)
+                left = 0
+            else:
+                left += size
+        if left:
+            _add(found, owner.get(storage, -1), -1, storage, left, 0)
+    return tuple(
+        Swap(source, target, len(storages), *sums) for (source, target), (storages, sums) in sorted(found.items())
+    )
+
+
+def _add(
+    found: dict[tuple[int, int], tuple[set[int], list[int]]],
+    source: int,
+    target: int,
+    storage: int,
+    out: int,
+    into: int,
+) -> None:
+    storages, sums = found.setdefault((source, target), (set(), [0, 0]))
+    storages.add(storage)
+    sums[0] += out
+    sums[1] += into
+
+
+def _owners(parts: Sequence[Part], opened: set[int]) -> dict[int, int]:
+    """The innermost box that a storage belongs to; parts come after what they are parts of."""
+    owner: dict[int, int] = {}
+    for boxes in (sorted(opened), [box for box in range(len(parts)) if box not in opened]):
+        for box in boxes:
+            owner |= dict.fromkeys(parts[box].storages, box)
+    return owner
+
+
+def _boxes_of_ops(graph: Graph, parts: Sequence[Part], opened: set[int]) -> dict[int, int]:
+    """The closed box of every op; what a module does backwards or to update itself is with the module."""
+    closed = [box for box in range(len(parts)) if box not in opened]
+    box_of = {op: box for box in closed for op in parts[box].forward}
+    for box in closed:
+        for module in parts[box].modules:
+            for op in module.ops if parts[box].own else module.all_ops:
+                if graph.ops[op].phase is not Phase.FORWARD:
+                    box_of.setdefault(op, box)
+    return box_of
