@@ -262,7 +262,7 @@ def test_no_thread_of_the_system_stays_either() -> None:
         before = psutil.Process().num_threads()
         for _ in range(3):
             run(step, budget="100%", steps=2, check=True).wait()
-        assert psutil.Process().num_threads() <= before
+        until(lambda: psutil.Process().num_threads() <= before)  # those of OpenMP end when they next get to run
     finally:
         torch.set_num_threads(1)
 
