@@ -16,7 +16,7 @@ from widgets.canvas import cells
 from widgets.canvas.bundle import script, style
 from widgets.canvas.columns import Message
 from widgets.canvas.links import link_of
-from widgets.session import Session
+from widgets.session import Session, interrupts
 from widgets.static import picture, save_html
 
 
@@ -120,6 +120,7 @@ class Panel(anywidget.AnyWidget):
 
 
 def _heed(panel: Panel, content: Mapping[str, Any], _: Any) -> None:
+    interrupts.in_message()
     panel.heed(content)
 
 

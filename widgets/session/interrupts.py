@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 from weakref import WeakSet
@@ -25,6 +26,12 @@ def heed(core: Core) -> None:
         shell.events.register("post_run_cell", _after_cell)
     _cores.add(core)
     kernel.io_loop.add_callback(_listen, kernel)
+
+
+def in_message() -> None:
+    """Take interrupts for the rest of a message from the page too: there is no cell in it that they could stop."""
+    if getattr(_shell(), "kernel", None) is not None and current_thread() is main_thread():
+        signal.signal(signal.SIGINT, _interrupted)  # the kernel puts back what was there between cells
 
 
 def cancel_all() -> None:
