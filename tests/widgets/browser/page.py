@@ -1,19 +1,28 @@
-"""A page with a widget in it and no kernel behind it: what Python would send is given, what it would be asked is kept."""
+"""A page with widgets and no kernel behind it: what Python would send is given, what it would be asked is kept."""
 
 from __future__ import annotations
 
 import base64
 import json
+import os
+import re
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from widgets.canvas.bundle import script, style
 from widgets.canvas.columns import Message
 
+#: Pixels between a plot's edges and its time axis.
+GUTTER, RIGHT = 58, 12
+
 EVERY_PANEL = ("header", "graph", "memory", "holders", "streams", "selection", "search", "run")
+
+#: Where pictures go as well, to be looked at after the tests.
+PICTURES = os.environ.get("STOWAGE_PICTURES")
 
 #: What a notebook provides around its cells.
 _AROUND = """
@@ -24,41 +33,55 @@ body[data-jp-theme-light="false"] { --jp-layout-color0: #111; --jp-layout-color1
 main { padding: 12px; }
 """
 
-#: A stand-in for the notebook's end of the wire.
+#: A stand-in for the notebook's end of the wire; `ask`, where a page has it, is the kernel's.
 _WIRE = """
-const listeners = new Set();
-const requests = [];
-const tell = (content, buffers = []) => { for (const listener of [...listeners]) listener(content, buffers); };
 const { default: { render } } = await import(URL.createObjectURL(new Blob([script], { type: 'text/javascript' })));
 const bytes = text => new DataView(Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer);
+function widget(traits) {
+  const listeners = new Set();
+  const tell = (content, buffers = []) => { for (const listener of [...listeners]) listener(content, buffers); };
+  const model = {
+    get: name => traits[name],
+    on: (_, listener) => listeners.add(listener),
+    off: (_, listener) => listeners.delete(listener),
+    send: request => {
+      wire.requests.push(request);
+      if (wire.deaf) return;
+      queueMicrotask(() => tell({ kind: 'heard', number: request.number }));
+      window.ask?.(request);
+    },
+  };
+  const el = document.querySelector('main').appendChild(document.createElement('div'));
+  return { tell, close: render({ model, el }) };
+}
 window.wire = {
-  requests, deaf: false,
-  tell: messages => { for (const [content, buffers] of messages) tell(content, buffers.map(bytes)); },
-};
-const model = {
-  get: name => wire.traits[name],
-  on: (_, listener) => listeners.add(listener),
-  off: (_, listener) => listeners.delete(listener),
-  send: request => {
-    requests.push(request);
-    if (!wire.deaf) queueMicrotask(() => tell({ kind: 'heard', number: request.number }));
+  requests: [], deaf: DEAF,
+  tell: (messages, which) => {
+    const told = which === null ? wire.widgets : [wire.widgets[which]];
+    for (const [content, buffers] of messages) for (const one of told) one.tell(content, buffers.map(bytes));
   },
 };
+wire.widgets = TRAITS.map(widget);
 """
 
 _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A widget</title>
 <link rel="icon" href="data:,"><style>{around}{style}</style></head>
-<body data-jp-theme-light="{light}"><main><h1 class="sr">A notebook</h1><div id="at"></div></main>
+<body data-jp-theme-light="{light}"><main><h1 class="sr">A notebook</h1></main>
 <script type="module">{script}</script></body></html>"""
 
 
-def page_text(panels: Sequence[str], theme: str) -> str:
-    """The page's HTML; `wire.close()` in it takes the widget away."""
-    traits = json.dumps({"panels": list(panels), "link": "page"})
-    text = (
-        f"const script = {json.dumps(script())};\n{_WIRE}\nwire.traits = {traits};\n"
-        "wire.close = render({ model, el: document.getElementById('at') });"
-    ).replace("</", "<\\/")
+def page_text(widgets: Sequence[Sequence[str]], links: Sequence[str], theme: str, deaf: bool) -> str:
+    """The page's HTML.
+
+    Args:
+        widgets: the panels of each.
+        links: of each widget.
+        theme: `"light"` or `"dark"`.
+        deaf: whether nobody hears what the widgets ask.
+    """
+    traits = [{"panels": list(panels), "link": link} for panels, link in zip(widgets, links, strict=True)]
+    wire = _WIRE.replace("DEAF", json.dumps(deaf)).replace("TRAITS", json.dumps(traits))
+    text = f"const script = {json.dumps(script())};\n{wire}".replace("</", "<\\/")
     return _PAGE.format(around=_AROUND, style=style(), light="false" if theme == "dark" else "true", script=text)
 
 
@@ -68,46 +91,135 @@ def wired(messages: Iterable[Message]) -> list[Any]:
 
 
 class Shown:
-    """A widget in a page.
+    """One or more widgets in a page.
 
     Args:
-        browser: that shows it.
+        browser: that shows them.
         at: folder for the page and its pictures.
-        panels, theme, width, height, scale: of the widget, the notebook and the screen.
+        panels: of the one widget.
+        widgets: panels of each, where there are several.
+        links: of each widget; without them, one for all.
+        theme, width, height, scale: of the notebook and the screen.
+        deaf: whether nobody hears what the widgets ask.
     """
 
     def __init__(
-        self, browser: Browser, at: Path, panels: Sequence[str] = EVERY_PANEL, *, theme: str = "light",
-        width: int = 1240, height: int = 1100, scale: float = 1.0,
+        self, browser: Browser, at: Path, panels: Sequence[str] = EVERY_PANEL, *,
+        widgets: Sequence[Sequence[str]] | None = None, links: Sequence[str] | None = None, theme: str = "light",
+        width: int = 1240, height: int = 1100, scale: float = 1.0, deaf: bool = False,
     ) -> None:  # fmt: skip
         self.at = at
         self.errors: list[str] = []
         self.page: Page = browser.new_page(viewport={"width": width, "height": height}, device_scale_factor=scale)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
+        shown = [panels] if widgets is None else widgets
         path = at / "page.html"
-        path.write_text(page_text(panels, theme))
+        path.write_text(page_text(shown, links or ["page"] * len(shown), theme, deaf), encoding="utf-8")
         self.page.goto(path.as_uri())
-        self.page.wait_for_function("window.wire && wire.close")
+        self.page.wait_for_function("window.wire && wire.widgets")
 
-    def tell(self, messages: Iterable[Message]) -> None:
-        """What Python sends; returns when it is drawn."""
-        self.page.evaluate("messages => wire.tell(messages)", wired(messages))
+    def tell(self, messages: Iterable[Message], widget: int | None = None) -> None:
+        """What Python sends, to one widget or to all; returns when it is drawn."""
+        self.page.evaluate("([messages, which]) => wire.tell(messages, which)", [wired(messages), widget])
         self.settle()
 
     def settle(self) -> None:
         """Wait until what has changed is drawn."""
         self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
+    def take_away(self, widget: int = 0) -> None:
+        """Do what a notebook does when the cell's output is cleared."""
+        self.page.evaluate("which => wire.widgets[which].close()", widget)
+
     def requests(self, do: str) -> list[dict[str, Any]]:
         """What Python was asked to do so far, of one sort."""
         asked: list[dict[str, Any]] = self.page.evaluate("() => wire.requests")
         return [request for request in asked if request["do"] == do]
 
+    def wait_for_request(self, do: str, count: int = 1) -> dict[str, Any]:
+        """The last request of a sort, once there are so many."""
+        enough = "([name, least]) => wire.requests.filter(request => request.do === name).length >= least"
+        self.page.wait_for_function(enough, arg=[do, count])
+        return self.requests(do)[-1]
+
+    def find(self, selector: str) -> Locator:
+        """Elements of the page."""
+        return self.page.locator(selector)
+
+    def text(self, selector: str) -> str:
+        """What an element says, with single spaces."""
+        return re.sub(r"[^\S\u202f]+", " ", self.find(selector).first.inner_text()).strip()
+
+    def plot(self, panel: str) -> Locator:
+        """The plot of a panel."""
+        return self.find(f".sw-{panel} .plot").first
+
+    def summary(self, panel: str) -> str:
+        """What the plot of a panel is described as to those who do not see it."""
+        return self.text(f".sw-{panel} .plot > p.sr")
+
+    def selected(self) -> str:
+        """What the line below the panels says."""
+        return self.text(".sw-selection .line")
+
+    def x_of(self, panel: str, share: float) -> float:
+        """The pixel of a panel's plot at which a share of the whole step has passed."""
+        box = self.plot(panel).bounding_box()
+        assert box is not None
+        return GUTTER + float(share) * (box["width"] - GUTTER - RIGHT)
+
+    def lane(self, which: int) -> float:
+        """The pixel in the middle of a lane of the streams: 0 compute, 1 out, 2 in."""
+        area = self.plot("streams").evaluate("(host, which) => host.plot.area(which)", which)
+        return float(area["top"] + area["bottom"]) / 2
+
+    def move(self, panel: str, x: float, y: float) -> None:
+        """Move the pointer to a pixel of a panel's plot."""
+        box = self.plot(panel).bounding_box()
+        assert box is not None
+        self.page.mouse.move(box["x"] + x, box["y"] + y)
+        self.settle()
+
+    def click(self, panel: str, x: float, y: float) -> None:
+        """Click on a pixel of a panel's plot."""
+        self.plot(panel).click(position={"x": x, "y": y})
+        self.settle()
+
+    def press(self, *keys: str) -> None:
+        """Press keys, one after the other."""
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.settle()
+
+    def tip(self) -> dict[str, str]:
+        """The tooltip: its rows by name, and its title under `""`; nothing where there is none."""
+        found = self.find(".sw-tip:popover-open")
+        if not found.count():
+            return {}
+        title = found.locator("b").first.text_content() or ""
+        names, values = found.locator("dt").all_text_contents(), found.locator("dd").all_text_contents()
+        return {"": title, **{name.strip(): value for name, value in zip(names, values, strict=True)}}
+
+    def pixels(self, panel: str, over: bool = False) -> str:
+        """What is drawn in a panel's plot, or over it, to be compared with what is drawn later."""
+        canvas = self.plot(panel).locator("canvas").nth(1 if over else 0)
+        return str(canvas.evaluate("canvas => canvas.toDataURL()"))
+
+    def inked(self, panel: str, over: bool = False) -> bool:
+        """Whether anything is drawn in a panel's plot, or over it."""
+        canvas = self.plot(panel).locator("canvas").nth(1 if over else 0)
+        some = """canvas => canvas.width > 0 && canvas.getContext('2d')
+          .getImageData(0, 0, canvas.width, canvas.height).data.some((value, k) => k % 4 === 3 && value)"""
+        return bool(canvas.evaluate(some))
+
     def picture(self, name: str) -> Path:
         """Take a picture of the whole page; kept with what this run of the tests leaves behind."""
         path = self.at / f"{name}.png"
         self.page.screenshot(path=path, full_page=True)
+        if PICTURES:
+            Path(PICTURES).mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, Path(PICTURES) / path.name)
         return path
 
     def close(self) -> None:

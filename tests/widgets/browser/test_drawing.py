@@ -1,0 +1,190 @@
+"""Every panel draws, and its numbers are Python's."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.widgets.browser.page import EVERY_PANEL, Shown
+from tests.widgets.browser.told import Told, planned, says, trained
+
+Show = Callable[..., Shown]
+
+
+def shown(show: Show, told: Told, *args: object, **options: object) -> Shown:
+    page = show(*args, **options)
+    page.tell(told.messages)
+    return page
+
+
+def test_a_widget_asks_for_what_there_is_as_soon_as_it_is_shown(show: Show) -> None:
+    assert [request["do"] for request in show().page.evaluate("() => wire.requests")] == ["ready"]
+
+
+def test_the_header_names_the_step_and_answers_the_three_questions(show: Show) -> None:
+    told = planned()
+    page = shown(show, told)
+    page.picture("planned")
+    graph, machine, plan = told["graph"], told["machine"], told["plan"]
+    assert page.text(".sw-header h2") == graph["name"]
+    facts = page.text(".sw-facts")
+    assert says(facts, len(told.columns("graph")["op_target"]))
+    assert says(facts, machine["step_peak_bytes"])
+    fit, cost, why = (page.text(f".sw-answer-box:nth-child({k})") for k in (1, 2, 3))
+    assert "Needs swap" in fit
+    assert says(fit, machine["step_peak_bytes"] - told["budget"]["budget_bytes"])
+    assert says(fit, plan["bytes_out"])
+    assert says(cost, plan["step_seconds"])
+    assert says(cost, plan["step_seconds"] / plan["ideal_seconds"] - 1)
+    assert "unswapped peak" in why
+
+
+def test_every_plot_has_a_name_and_a_sentence_and_something_in_it(show: Show) -> None:
+    page = shown(show, trained())
+    page.picture("trained")
+    for tab in ("Search", "Run"):
+        page.find(f"[role=tab]:text-is('{tab}')").click()
+        page.settle()
+        for host in page.find(".plot:not([aria-hidden])").all():
+            if not host.is_visible():
+                continue
+            name = host.get_attribute("aria-label") or ""
+            assert len(name) > 10
+            described = host.get_attribute("aria-describedby")
+            sentence = page.text(f"#{described}")
+            assert sentence.endswith("."), (name, sentence)
+            assert host.locator("canvas").first.evaluate(
+                "canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(v => v)"
+            ), name
+    said = page.page.evaluate("() => document.querySelector('main').textContent")
+    assert not [odd for odd in ("NaN", "undefined", "Infinity", "null", "[object") if odd in said]
+
+
+@pytest.mark.parametrize("panel", EVERY_PANEL)
+def test_a_panel_draws_alone(show: Show, panel: str) -> None:
+    page = shown(show, trained(), [panel])
+    page.picture(f"alone-{panel}")
+    assert page.find("section.sw-panel").count() == 1
+    assert page.find("section.sw-panel").is_visible()
+
+
+def test_the_graph_and_the_memory_and_the_streams_in_words(show: Show) -> None:
+    told = planned()
+    page = shown(show, told)
+    graph, plan = told["graph"], told["plan"]
+    words = page.summary("graph")
+    assert says(words, len(told.columns("graph")["op_target"]))
+    assert says(words, len(graph["module_paths"]))
+    times, held = told.curve()
+    words = page.summary("memory")
+    assert words.startswith(plan["memory_summary"])
+    assert says(words.removeprefix(plan["memory_summary"]), held.sum(axis=1).max())
+    assert says(words, told["budget"]["budget_bytes"])
+    assert page.summary("streams") == plan["streams_summary"]
+    assert len(times) > 100
+
+
+def test_under_the_pointer_the_map_has_what_the_plan_has_there(show: Show) -> None:
+    told = planned()
+    page = shown(show, told)
+    graph, plan = told.columns("graph"), told.columns("plan")
+    size, name = graph["storage_bytes"], told["graph"]["storage_names"]
+    step, full = told["plan"]["step_seconds"], told["budget"]["budget_bytes"] * 1.045
+    area = page.plot("memory").evaluate("host => host.plot.area")
+    hits = 0
+    for share in (0.11, 0.37, 0.58, 0.83):
+        for address in (0.02, 0.15, 0.31, 0.5, 0.64, 0.82, 0.93):
+            page.move("memory", page.x_of("memory", share),
+                      area["bottom"] - address * (area["bottom"] - area["top"]))  # fmt: skip
+            there = [
+                stay for stay, storage in enumerate(plan["stay_storage"])
+                if plan["stay_start"][stay] < share * step < plan["stay_stop"][stay]
+                and plan["stay_offset"][stay] < address * full < plan["stay_offset"][stay] + size[storage]
+            ]  # fmt: skip
+            tip = page.tip()
+            if not there:
+                continue  # a gap: what lies within a few pixels may be named
+            storage = plan["stay_storage"][there[0]]
+            assert tip[""] == name[storage]
+            assert says(tip["size"], size[storage])
+            assert says(tip["here"], plan["stay_start"][there[0]])
+            assert says(tip["slots"], plan["stay_slot"][there[0]])
+            hits += 1
+    assert hits > 8
+
+
+def test_by_kind_the_bytes_of_a_moment_are_those_of_the_stays(show: Show) -> None:
+    told = planned()
+    page = shown(show, told)
+    page.find(".sw-memory button:text-is('By kind')").click()
+    page.settle()
+    page.picture("by-kind")
+    times, held = told.curve()
+    step = told["plan"]["step_seconds"]
+    for share in (0.1, 0.5, 0.9):
+        page.move("memory", page.x_of("memory", share), 80)
+        cursor = page.plot("memory").evaluate("host => host.plot.store.cursor")
+        assert cursor == pytest.approx(share * step, abs=step / 500)
+        at = held[np.searchsorted(times, cursor, side="right") - 1]
+        tip = page.tip()
+        assert says(tip["total"], at.sum())
+        assert says(tip["Parameter"], at[0])
+        assert ("Gradient" in tip) == (at[4] > 0)
+
+
+def test_a_lane_names_the_op_that_runs_and_the_copies_that_go_on(show: Show) -> None:
+    told = planned()
+    page = shown(show, told)
+    graph, plan = told.columns("graph"), told.columns("plan")
+    step = told["plan"]["step_seconds"]
+    longest = int(np.argmax(plan["op_stop"] - plan["op_start"]))
+    middle = (plan["op_start"][longest] + plan["op_stop"][longest]) / 2
+    page.move("streams", page.x_of("streams", middle / step), page.lane(0))
+    tip = page.tip()
+    assert tip["op"] == told["graph"]["targets"][graph["op_target"][plan["order"][longest]]]
+    assert says(tip["phase"].split(", op ")[1].split(" of ")[0], longest)
+    for lane, way in ((1, "out"), (2, "in")):
+        copy = int(np.argmax(plan[f"{way}_stop"] - plan[f"{way}_start"]))
+        middle = (plan[f"{way}_start"][copy] + plan[f"{way}_stop"][copy]) / 2
+        page.move("streams", page.x_of("streams", middle / step), page.lane(lane))
+        tip = page.tip()
+        assert tip[""] == told["graph"]["storage_names"][plan[f"{way}_storage"][copy]]
+        assert says(tip["size"], graph["storage_bytes"][plan[f"{way}_storage"][copy]])
+    stalls = len(plan["stall_start"])
+    assert stalls
+    assert says(page.text(".sw-streams .note"), stalls)
+    assert says(page.text(".sw-streams .note"), told["plan"]["stall_seconds"])
+
+
+def test_who_holds_the_peak_holds_all_of_it(show: Show) -> None:
+    told = planned()
+    page = shown(show, told)
+    _, held = told.curve()
+    note = page.text(".sw-holders .note")
+    assert says(note, held.sum(axis=1).max())
+    bars = page.find(".sw-holders li .v").all_text_contents()
+    assert len(bars) >= 2
+    assert page.text(".sw-holders h3") == "Who holds the peak"
+
+
+def test_by_ops_the_same_op_lies_in_its_place_in_the_order(show: Show) -> None:
+    told = planned()
+    page = shown(show, told)
+    plan, ops = told.columns("plan"), len(told.columns("graph")["op_target"])
+    page.find(".sw-memory button:text-is('Ops')").click()
+    page.settle()
+    slot = ops // 3
+    page.move("streams", page.x_of("streams", (slot + 0.5) / ops), page.lane(0))
+    hovered = page.plot("streams").evaluate("host => host.plot.store.hover")
+    assert hovered == {"type": "op", "id": int(plan["order"][slot])}
+
+
+def test_the_schedule_counts_the_ops_of_each_phase(show: Show) -> None:
+    told = planned()
+    page = shown(show, told)
+    page.find(".sw-graph button:text-is('Schedule')").click()
+    page.settle()
+    page.picture("schedule")
+    words = page.summary("graph")
+    for phase in (0, 1, 2):
+        assert says(words, int((told.columns("graph")["op_phase"] == phase).sum()))
