@@ -64,8 +64,12 @@ def _cost(
         return _NONE, budget["sentence"] or budget["doing"] or "no valid plan found yet"
     seconds, ideal = plan["step_seconds"], plan["ideal_seconds"]
     over = f"+{percent_text(seconds / ideal - 1)} over ideal" if seconds > ideal * 1.00005 else "ideal, no op waits"
-    rate = f", {samples / seconds:.3g} samples/s" if samples and seconds else ""
+    rate = f", {_rate_text(samples / seconds)} samples/s" if samples and seconds else ""
     return f"{seconds_text(seconds)} per step", over + rate
+
+
+def _rate_text(rate: float) -> str:
+    return f"{rate:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}") if rate >= 100 else f"{rate:.3g}"
 
 
 def _why(verdict: str, graph: Message, machine: Mapping[str, Any]) -> tuple[str, str]:

@@ -51,7 +51,8 @@ class _Canvas:
 
     def text(self, x: float, y: float, text: str, fill: str, anchor: str = "start", weight: int = 400) -> None:
         heavy = f' font-weight="{weight}"' if weight != 400 else ""
-        self.add(f'<text x="{x:.1f}" y="{y:.1f}" fill="{fill}" text-anchor="{anchor}"{heavy}>{escape(text)}</text>')
+        shown = escape("".join(letter for letter in text if letter.isprintable()))  # XML has no control characters
+        self.add(f'<text x="{x:.1f}" y="{y:.1f}" fill="{fill}" text-anchor="{anchor}"{heavy}>{shown}</text>')
 
     def rectangles(self, boxes: Iterable[tuple[float, float, float, float]], fill: str, more: str = "") -> None:
         """Rectangles of one colour as one path; each is left, top, width and height."""
@@ -79,10 +80,9 @@ def draw(graph: Message, plan: Message, theme: Theme = LIGHT) -> str:
     _addresses(canvas, columns, scene, graph.content["storage_names"])
     _limit(canvas, budget, shown)
     _streams(canvas, columns, scene)
-    words = escape(f"{content['memory_summary']} {content['streams_summary']}", quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-        f'role="img" aria-label="{words}" font-family="{escape(FONT)}" font-size="11">{"".join(canvas.shapes)}</svg>'
+        f'font-family="{escape(FONT)}" font-size="11">{"".join(canvas.shapes)}</svg>'
     )
 
 
