@@ -1,0 +1,173 @@
+"""The budget moves, the verdict follows at once, and Python is asked when it rests."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.widgets.browser.page import Shown
+from tests.widgets.browser.told import Told, planned, says, trained
+
+Show = Callable[..., Shown]
+MIB = 2**20
+
+
+def open_at(show: Show, told: Told) -> Shown:
+    page = show()
+    page.tell(told.messages)
+    return page
+
+
+def answer(page: Shown, which: int = 1) -> str:
+    return page.text(f".sw-answer-box:nth-child({which})")
+
+
+def test_a_key_on_the_slider_changes_the_verdict_at_once_and_asks_once_when_it_rests(show: Show) -> None:
+    page = open_at(show, trained())
+    machine = trained()["machine"]
+    slider = page.find("input[type=range]")
+    slider.focus()
+    for _ in range(5):
+        page.page.keyboard.press("PageDown")
+    shown = page.plot("memory").evaluate("host => host.plot.store.budget_bytes")
+    assert shown < trained()["budget"]["budget_bytes"]
+    page.page.keyboard.press("Home")
+    assert "Needs swap" in answer(page)
+    assert says(answer(page), machine["step_peak_bytes"] - machine["least_bytes"])
+    page.page.keyboard.press("End")
+    assert "Fits" in answer(page)
+    assert says(answer(page, 2), machine["ideal_seconds"])
+    assert "fits" in (slider.get_attribute("aria-valuetext") or "")
+    assert page.requests("budget") == []
+    assert page.wait_for_request("budget")["bytes"] == machine["slider_bytes"]
+    page.settle()
+    assert len(page.requests("budget")) == 1
+
+
+def test_dragging_the_slider_is_one_request_too_and_rests_on_round_amounts(show: Show) -> None:
+    page = open_at(show, trained())
+    slider = page.find("input[type=range]")
+    box = slider.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    share = trained()["budget"]["budget_bytes"] / trained()["machine"]["slider_bytes"]
+    page.page.mouse.move(box["x"] + 8 + share * (box["width"] - 16), middle)
+    page.page.mouse.down()
+    for step in range(6):
+        page.page.mouse.move(box["x"] + (0.5 + 0.03 * step) * box["width"], middle)
+    page.page.mouse.up()
+    asked = page.wait_for_request("budget")["bytes"]
+    assert len(page.requests("budget")) == 1
+    assert asked % 2**15 == 0
+    assert asked / trained()["machine"]["slider_bytes"] == pytest.approx(0.65, abs=0.04)
+
+
+@pytest.mark.parametrize(("typed", "share"), [("50%", 0.5), ("25 %", 0.25), ("3MiB", None), ("4000000", None)])
+def test_an_exact_amount_can_be_typed(show: Show, typed: str, share: float | None) -> None:
+    page = open_at(show, trained())
+    page.find(".sw-amount").click()
+    page.find(".sw-amount-field").fill(typed)
+    page.press("Enter")
+    exact = {"3MiB": 3 * MIB, "4000000": 4_000_000}.get(typed)
+    if share is not None:
+        exact = int(share * trained()["machine"]["step_peak_bytes"])
+    assert page.wait_for_request("budget")["bytes"] == exact
+    assert page.find(".sw-amount").evaluate("button => button === document.activeElement")
+
+
+@pytest.mark.parametrize("typed", ["", "much", "-3MiB", "0", "3 XB"])
+def test_what_is_no_amount_is_said_to_be_none_and_nothing_is_asked(show: Show, typed: str) -> None:
+    page = open_at(show, trained())
+    page.find(".sw-amount").click()
+    field = page.find(".sw-amount-field")
+    field.fill(typed)
+    page.press("Enter")
+    assert field.get_attribute("aria-invalid") == "true"
+    assert "8GiB" in page.text(".sw-amount-hint")
+    page.press("Escape")
+    assert not field.is_visible()
+    assert page.requests("budget") == []
+
+
+def test_an_answer_to_an_earlier_budget_does_not_move_the_slider_back(show: Show) -> None:
+    page = open_at(show, trained())
+    page.find("input[type=range]").focus()
+    page.page.keyboard.press("End")
+    page.tell([message for message in trained().messages if message.kind == "budget"])
+    assert page.plot("memory").evaluate("host => host.plot.store.budget_bytes") == trained()["machine"]["slider_bytes"]
+    page.wait_for_request("budget")
+
+
+def test_a_budget_that_is_too_small_names_the_op_and_offers_the_least(show: Show) -> None:
+    told = planned(budget=1000)
+    page = open_at(show, told)
+    page.picture("impossible")
+    machine, graph = told["machine"], told["graph"]
+    assert "Cannot fit" in answer(page)
+    assert says(answer(page), machine["least_bytes"])
+    module = graph["module_paths"][told.columns("graph")["op_module"][machine["least_op"]]]
+    assert module in answer(page, 3)
+    assert says(answer(page, 3), told.columns("graph")["op_working_set"][machine["least_op"]])
+    assert "\N{EN DASH}" in answer(page, 2)
+    for button in (".sw-do-search", ".sw-do-run"):
+        assert page.find(button).get_attribute("aria-disabled") == "true"
+        assert "least" in (page.find(button).get_attribute("aria-description") or "")
+    page.find(".sw-do-run").click(force=True)
+    assert page.requests("run") == []
+    page.find(".sw-answer-box:nth-child(1) .sw-use").click()
+    assert page.wait_for_request("budget")["bytes"] == machine["least_bytes"]
+
+
+def test_without_the_header_a_panel_says_itself_that_the_budget_is_too_small(show: Show) -> None:
+    page = show(["memory"])
+    page.tell(planned(budget=1000).messages)
+    assert says(page.text(".sw-banner-limit"), 1000)
+    page.find(".sw-banner-limit button").click()
+    assert page.wait_for_request("budget")["bytes"] == planned(budget=1000)["machine"]["least_bytes"]
+
+
+def test_where_everything_fits_nothing_moves_and_to_run_is_the_thing_to_do(show: Show) -> None:
+    told = planned(budget="100%")
+    page = open_at(show, told)
+    page.picture("fits")
+    assert "Fits" in answer(page)
+    assert "ideal" in answer(page, 2)
+    assert page.find(".btn.primary").all_text_contents() == ["Run"]
+    assert "Nothing to search." in page.text(".sw-bottom")
+
+
+def test_without_a_valid_plan_it_says_so_and_offers_a_budget_that_has_one(show: Show) -> None:
+    told = planned()
+    budget, peak = told["budget"]["budget_bytes"], told["machine"]["step_peak_bytes"]
+    sentence = "No valid plan is known for this budget: search, or raise it."
+    none = told.having("budget", state="none", sentence=sentence)
+    none = none.having("samples", points=[[peak, 1e-3]]).having("search", state="idle", history=[], baselines=[])
+    page = open_at(show, none)
+    page.picture("no-valid-plan")
+    assert sentence in answer(page, 2)
+    assert page.find(".sw-do-run").get_attribute("aria-disabled") == "true"
+    page.find(".sw-answer-box:nth-child(2) .sw-use").click()
+    assert page.wait_for_request("budget")["bytes"] == peak > budget
+
+
+def test_cost_goes_to_the_longest_stall_and_why_to_the_peak(show: Show) -> None:
+    told = planned()
+    page = open_at(show, told)
+    plan = told.columns("plan")
+    worst = (plan["stall_stop"] - plan["stall_start"]).argmax()
+    page.find("button.sw-face").nth(0).click()
+    page.settle()
+    low, high = page.plot("streams").evaluate("({ plot: { axis } }) => [axis.from, axis.to]")
+    assert low <= plan["stall_start"][worst] <= plan["stall_stop"][worst] <= high
+    page.find("button.sw-face").nth(1).click()
+    page.settle()
+    times, held = told.curve()
+    low, high = page.plot("streams").evaluate("({ plot: { axis } }) => [axis.from, axis.to]")
+    assert low <= times[held.sum(axis=1).argmax()] <= high
+
+
+def test_another_machine_is_asked_for_by_name(show: Show) -> None:
+    page = open_at(show, planned())
+    names = [name for name, _, _ in planned()["machine"]["machines"]]
+    assert page.find(".sw-machine").input_value() == planned()["machine"]["name"]
+    page.find(".sw-machine").select_option(names[-1])
+    assert page.requests("machine")[-1]["name"] == names[-1]

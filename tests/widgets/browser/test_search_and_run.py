@@ -1,0 +1,262 @@
+"""Search and run: what they ask, how they stand, and two plans side by side."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from planner import zoo
+from planner.capture import TrainStep
+from tests.widgets.browser.live import Live
+from tests.widgets.browser.page import Shown
+from tests.widgets.browser.told import DEEP, Told, planned, says, trained
+from widgets.canvas.state_messages import compare_message
+from widgets.session import Session
+
+Show = Callable[..., Shown]
+
+
+@pytest.fixture
+def live(show: Show) -> Iterator[Callable[[Session], Live]]:
+    sessions: list[Session] = []
+
+    def one(session: Session) -> Live:
+        sessions.append(session)
+        return Live(show(), session)
+
+    yield one
+    for session in sessions:
+        session.close()
+
+
+def open_at(show: Show, told: Told) -> Shown:
+    page = show()
+    page.tell(told.messages)
+    return page
+
+
+def test_a_search_goes_on_is_cancelled_and_resumed_while_the_curve_and_the_plan_follow(
+    live: Callable[[Session], Live],
+) -> None:
+    here = live(Session(zoo.load(DEEP), budget="30%", machine="v100-16gb"))
+    page, button = here.shown, here.shown.find(".sw-do-search")
+    here.until("() => document.querySelector('.sw-do-search')?.textContent === 'Search'")
+    here.until("() => !document.querySelector('.sw-do-search').hasAttribute('aria-disabled')")
+    button.click()
+    here.until("() => document.querySelector('.sw-do-search').textContent === 'Cancel'")
+    assert page.find(".btn.primary").all_text_contents() == ["Cancel"]
+    here.until("() => document.querySelector('.sw-bottom').textContent.includes('evaluation')")
+    page.picture("searching")
+    button.click()
+    assert page.requests("cancel")
+    here.until("() => document.querySelector('.sw-do-search').textContent === 'Resume'")
+    search, plan = here.session.search, here.session.plan
+    assert search is not None
+    assert plan is not None
+    search.wait()
+    here.until("cost => document.querySelector('.sw-search-tab .plot > p.sr').textContent.includes('Best')", 0)
+    assert says(page.text(".sw-answer-box:nth-child(2)"), plan.predicted.seconds)
+    before = search.progress.evaluations
+    button.click()
+    here.until("() => document.querySelector('.sw-do-search').textContent === 'Cancel'")
+    here.until("least => document.querySelector('.sw-memory .plot').plot.store.search.evaluations > least", before)
+    page.press("Escape")
+    here.until("() => document.querySelector('.sw-do-search').textContent === 'Resume'")
+    assert [request["do"] for request in page.page.evaluate("() => wire.requests")] == [
+        "ready", "search", "cancel", "resume", "cancel",
+    ]  # fmt: skip
+
+
+def test_cancelled_before_its_first_plan_it_says_how_to_go_on(show: Show) -> None:
+    sentence = "The search was stopped before it had any plan: resume it, or let it run a little longer."
+    told = planned().having("search", state="cancelled", history=[], baselines=[], sentence=sentence)
+    page = open_at(show, told)
+    assert sentence in page.text(".sw-search-tab")
+    assert page.text(".sw-do-search") == "Resume"
+
+
+def test_the_curve_tells_the_best_the_bound_and_each_find(show: Show) -> None:
+    page = open_at(show, trained())
+    search = trained()["search"]
+    words = page.summary("search-tab")
+    assert says(words, search["history"][-1][2])
+    assert says(words, search["bound_seconds"])
+    page.plot("search-tab").focus()
+    page.press("ArrowRight")
+    seconds, evaluations, cost, method = search["history"][-1]
+    tip = page.tip()
+    assert says(tip["step time"], cost)
+    assert (tip["found by"], says(tip["evaluations"], evaluations)) == (method, True)
+    assert seconds <= search["seconds"]
+
+
+def front(told: Told) -> list[list[float]]:
+    return [point for point in told["front"]["points"] if point[6]]
+
+
+def place(page: Shown, point: list[float]) -> tuple[float, float]:
+    x, y = page.plot("search-tab .sw-col:nth-child(2)").evaluate(
+        "({ plot: { scaled } }, point) => [scaled.x(point[0]), scaled.y(point[1])]", point
+    )
+    return x, y
+
+
+FRONT = "search-tab .sw-col:nth-child(2)"
+
+
+def test_a_point_of_the_front_is_taken_by_a_click_and_compared_by_a_shift_click(show: Show) -> None:
+    page = open_at(show, trained())
+    point = front(trained())[1]
+    x, y = place(page, point)
+    page.move(FRONT, x, y)
+    tip = page.tip()
+    assert says(tip["budget"], point[0])
+    assert says(tip["step time"], point[1])
+    assert says(tip["tensors moved"], point[3])
+    page.picture("front")
+    page.click(FRONT, x, y)
+    assert page.requests("take")[-1]["bytes"] == point[0]
+    page.plot(FRONT).click(position={"x": x, "y": y}, modifiers=["Shift"])
+    assert page.requests("compare")[-1]["bytes"] == point[0]
+
+
+def test_keys_go_along_the_front_take_and_compare(show: Show) -> None:
+    page = open_at(show, trained())
+    points = front(trained())
+    page.plot(FRONT).focus()
+    page.press("ArrowRight", *["ArrowLeft"] * len(points), "Enter")
+    assert page.requests("take")[-1]["bytes"] == points[0][0]
+    page.press("ArrowRight", "Shift+Enter")
+    assert page.requests("compare")[-1]["bytes"] == points[1][0]
+    assert says(page.summary(FRONT), points[1][0])
+
+
+def test_two_plans_side_by_side_differ_by_what_python_says(show: Show) -> None:
+    plan, points = trained()["plan"], front(trained())
+    budget, seconds, out, moved, stalled, ideal, _ = points[0]
+    other = {
+        "budget_bytes": budget, "step_seconds": seconds, "stall_seconds": stalled, "bytes_out": out, "moved": moved,
+        "percent_of_ideal": ideal, "valid": True,
+    }  # fmt: skip
+    page = open_at(show, trained().but(compare_message("3.00 MiB", other)))
+    rows = {
+        row.locator("th").inner_text(): row.locator("td").all_inner_texts()
+        for row in page.find(".sw-difference tbody tr").all()
+    }
+    page.picture("compared")
+    assert page.find(".sw-do-compare").get_attribute("aria-pressed") == "true"
+    for name, field in (
+        ("Budget", "budget_bytes"), ("Step time", "step_seconds"), ("Swapped out", "bytes_out"),
+        ("Tensors moved", "moved"),
+    ):  # fmt: skip
+        a, b, between = rows[name]
+        assert says(a, plan[field]), name
+        assert says(b, other[field]), name
+        assert between[0] == (
+            "+" if plan[field] > other[field] else "\N{MINUS SIGN}" if plan[field] < other[field] else "="
+        )
+        assert between == "=" or says(between, abs(plan[field] - other[field])), name
+    page.find(".sw-do-compare").click()
+    assert page.requests("compare")[-1]["bytes"] is None
+
+
+def test_compare_takes_the_next_plan_that_is_not_this_one(show: Show) -> None:
+    page = open_at(show, trained())
+    page.find(".sw-do-compare").click()
+    here = trained()["budget"]["budget_bytes"]
+    asked = page.requests("compare")[-1]["bytes"]
+    assert asked in [point[0] for point in front(trained())]
+    assert abs(asked / here - 1) > 0.01
+
+
+def test_tabs_are_one_stop_with_arrows_between_them(show: Show) -> None:
+    page = open_at(show, trained())
+    tabs = page.find("[role=tab]")
+    assert tabs.all_text_contents() == ["Search", "Run"]
+    tabs.nth(0).focus()
+    for key, chosen in (("ArrowRight", 1), ("ArrowRight", 0), ("ArrowLeft", 1), ("Home", 0), ("End", 1)):
+        page.press(key)
+        assert [tab.get_attribute("aria-selected") for tab in tabs.all()].index("true") == chosen
+        assert [tab.get_attribute("tabindex") for tab in tabs.all()] == ["-1" if k != chosen else "0" for k in (0, 1)]
+        assert [panel.is_visible() for panel in page.find("[role=tabpanel]").all()] == [chosen == 0, chosen == 1]
+        assert tabs.nth(chosen).evaluate("tab => tab === document.activeElement")
+
+
+def run_tab(page: Shown) -> str:
+    page.find("[role=tab]:text-is('Run')").click()
+    page.settle()
+    return page.text(".sw-run-tab")
+
+
+def test_before_a_run_it_says_what_running_does_and_asks_for_three_steps(show: Show) -> None:
+    page = open_at(show, planned())
+    assert "Nothing has run yet." in run_tab(page)
+    page.find(".sw-run-tab button:text-is('Run 3 steps')").click()
+    assert {**page.requests("run")[-1], "number": 0} == {"do": "run", "steps": 3, "check": True, "number": 0}
+
+
+def test_what_was_run_shows_measured_beside_predicted_losses_and_that_the_bits_agree(show: Show) -> None:
+    told = trained()
+    page = open_at(show, told)
+    words, run = run_tab(page), told["run"]
+    page.picture("run-done")
+    assert (run["state"], run["mismatched"]) == ("done", 0)
+    assert "Identical to eager" in page.text(".sw-badge")
+    assert says(page.text(".sw-badge"), run["compared"])
+    for exact in (run["step_seconds"][0], run["step_seconds"][1], run["predicted_step_seconds"], run["losses"][1]):
+        assert says(words, exact)
+    assert says(words, float(np.mean(run["eager_step_seconds"])))
+    spoken = page.summary("run-tab")
+    assert says(spoken, run["peak_bytes"])
+    assert says(spoken, run["predicted_peak_bytes"])
+    page.plot("run-tab").focus()
+    page.press("ArrowRight", "ArrowRight")
+    assert {"predicted", "measured", "difference"} <= set(page.tip())
+
+
+def test_a_run_goes_on_and_is_stopped_between_steps(live: Callable[[Session], Live]) -> None:
+    here = live(Session(zoo.load("mlp:layers=6"), machine="cpu", budget="150%"))
+    here.until("() => !document.querySelector('.sw-do-run')?.hasAttribute('aria-disabled')")
+    here.session.start_run(10**5, check=False)
+    here.shown.find("[role=tab]:text-is('Run')").click()
+    here.until("() => document.querySelector('.sw-memory .plot').plot.store.run.step_seconds.length > 2")
+    assert here.shown.text(".sw-do-run") == "Stop"
+    here.shown.picture("running")
+    here.shown.find(".sw-do-run").click()
+    here.until("() => document.querySelector('.sw-do-run').textContent === 'Run'")
+    made = len(here.session.run.losses) if here.session.run is not None else 0
+    assert says(here.shown.text(".sw-status"), made)
+    assert here.shown.requests("cancel_run")
+
+
+def test_a_run_that_fails_in_step_2_says_where_and_what_is_kept(live: Callable[[Session], Live]) -> None:
+    class Fragile(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = nn.Embedding(12, 8)
+
+        def forward(self, words: torch.Tensor) -> torch.Tensor:
+            return self.words(words).square().sum()
+
+    step = TrainStep(Fragile(), torch.arange(6), loss=lambda model, batch: model(batch))
+    here = live(Session(step, machine="cpu", budget="200%"))
+    here.until("() => !document.querySelector('.sw-do-run')?.hasAttribute('aria-disabled')")
+    here.session.start_run(10**5, check=False)
+    here.until("() => document.querySelector('.sw-memory .plot').plot.store.run?.step_seconds.length > 0")
+    step.batch_leaves()[0][4] = 12  # no such word
+    here.until("() => document.querySelector('.sw-memory .plot').plot.store.run.state === 'failed'")
+    words = run_tab(here.shown)
+    here.shown.picture("run-failed")
+    assert "embedding" in words
+    assert "finished steps" in words
+    assert "the run failed" in here.shown.text(".sw-status")
+
+
+def test_bits_that_differ_are_counted_and_not_called_identical(show: Show) -> None:
+    page = open_at(show, trained().having("run", mismatched=2, sentence="2 tensors differ: a, b."))
+    run_tab(page)
+    assert says(page.text(".sw-badge"), 2)
+    assert "differ" in page.text(".sw-badge")
+    assert "Identical" not in page.text(".sw-badge")
