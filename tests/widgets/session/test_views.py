@@ -95,7 +95,7 @@ class Notebook:
         self.client.shell_channel.send(self.client.session.msg("comm_msg", {"comm_id": comm, "data": data}))
 
     def hear(self, kind: str, state: str | None = None, evaluations: int = 0) -> dict:
-        """The next message of a kind that a widget sends to the page, of that state and so many evaluations at least."""
+        """The next message of a kind that a widget sends to the page, of that state, with so many evaluations."""
         until = time.monotonic() + 60
         while time.monotonic() < until:
             try:
@@ -113,7 +113,8 @@ def test_in_a_kernel_the_cell_returns_the_page_asks_and_an_interrupt_or_the_next
     book = Notebook()
     try:
         book.run("import threading, widgets; from planner import zoo", "a")
-        cell = "bench = widgets.Workbench(zoo.load('gpt:layers=2,hidden=64,sequence=32,optimizer=adam'), budget='30%')\nbench"
+        model = "zoo.load('gpt:layers=2,hidden=64,sequence=32,optimizer=adam')"
+        cell = f"bench = widgets.Workbench({model}, budget='30%')\nbench"
         book.run(cell, "b")
         comm = book.run("print(bench.model_id, bench.plan.method)", "c").split()[0]
         book.ask(comm, {"do": "ready", "number": 7})
