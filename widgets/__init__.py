@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import Any
 
 _FIGURES = (
-    "address_map", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured", "schedule_and_pool",
-    "search_history", "streams",
+    "address_map", "live_memory", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured",
+    "schedule_and_pool", "search_history", "streams",
 )  # fmt: skip
 _ROOMS = ("figures", "info")
 _STATIC = ("save_html",)
-_LIVE = ("watch",)
+_LIVE = ("watch", "watch_run")
 _PANELS = ("GraphView", "MemoryMap", "RunPanel", "SearchPanel", "StreamView")
 _WORKBENCH = ("Workbench",)
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Thread
 from time import sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
 from planner.errors import StowageError
 from planner.graph import Graph
+from planner.run import Run
 from planner.swap import SwapSearch
-from widgets.figures import search_history
+from widgets.figures import live_memory, search_history
 from widgets.figures.theme import ThemeName
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, FigureWidget
 
 _REFRESH = 0.5
+
+Watched = TypeVar("Watched", SwapSearch, Run)
 
 
 def watch(graph: Graph, search: SwapSearch, *, theme: ThemeName = "light") -> FigureWidget:
@@ -33,14 +37,35 @@ def watch(graph: Graph, search: SwapSearch, *, theme: ThemeName = "light") -> Fi
     Raises:
         StowageError: the theme is unknown, or plotly or anywidget is missing.
     """
-    shown = _live(search_history(graph, search, theme=theme))
-    watched = ref(search)
+    return _followed(search, lambda now: search_history(graph, now, theme=theme))
+
+
+def watch_run(run: Run, *, theme: ThemeName = "light") -> FigureWidget:
+    """`live_memory` as a plot that changes until the run ends; returns at once.
+
+    Whoever wants to stop the run calls `run.cancel()` in another cell. A run that nobody else holds on to ends by
+    itself.
+
+    Args:
+        run: what `planner.run` returned.
+        theme: `"light"` or `"dark"`.
+
+    Raises:
+        StowageError: the theme is unknown, or plotly or anywidget is missing.
+    """
+    return _followed(run, lambda now: live_memory(now, theme=theme))
+
+
+def _followed(watched: Watched, draw: Callable[[Watched], Figure]) -> FigureWidget:
+    """A plot that is drawn anew in a thread as long as what it shows is running and somebody holds on to it."""
+    shown = _live(draw(watched))
+    there = ref(watched)
 
     def follow() -> None:
-        while (now := watched()) is not None:
+        while (now := there()) is not None:
             running = now.progress.state == "running"
-            fresh = search_history(graph, now, theme=theme)
-            del now  # the search is not kept alive while this sleeps
+            fresh = draw(now)
+            del now  # it is not kept alive while this sleeps
             with shown.batch_update():
                 for trace, new in zip(shown.data, fresh.data, strict=True):
                     trace.update(new)  # in its place: a plot without traces would flash

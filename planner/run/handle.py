@@ -52,6 +52,11 @@ class Run:
         return f"<Run of {self._runner.name}: {progress.state}, {progress.step}{of} steps made, {progress.doing}>"
 
     @property
+    def name(self) -> str:
+        """Of what is run."""
+        return self._runner.name
+
+    @property
     def progress(self) -> RunProgress:
         """How far the run is; cheap to read."""
         runner = self._runner

@@ -9,23 +9,9 @@ import numpy as np
 
 from planner.memory import Timeline
 from widgets.canvas.columns import Message, message
-from widgets.info.stays import Floats, Ints
+from widgets.info.live_memory import MeasuredMemory
 
 _NONE = np.zeros(0)
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """Memory as a run measured it.
-
-    Args:
-        seconds, bytes: `[samples]`, since the run began, and in use from then on.
-        step_start: `[begun steps]`, seconds since the run began.
-    """
-
-    seconds: Floats
-    bytes: Ints
-    step_start: Floats
 
 
 @dataclass(frozen=True)
@@ -62,7 +48,7 @@ class RunState:
     differences: Sequence[tuple[str, int]] = ()
 
 
-def run_message(state: RunState, predicted: Timeline | None = None, measured: Measured | None = None) -> Message:
+def run_message(state: RunState, predicted: Timeline | None = None, measured: MeasuredMemory | None = None) -> Message:
     """Pack how far a run is.
 
     Args:

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     from planner.graph import Graph
     from planner.memory import SwapPlan, Timeline
-    from planner.run import RunResult
+    from planner.run import Run, RunResult
     from planner.swap import SwapSearch
     from planner.swap.pareto import BudgetPoint
     from widgets.figures._module_rows import Svg
     from widgets.info.stays import Axis
 
 __all__ = [
-    "address_map", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured", "schedule_and_pool",
-    "search_history", "streams",
+    "address_map", "live_memory", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured",
+    "schedule_and_pool", "search_history", "streams",
 ]  # fmt: skip
 
 
@@ -161,6 +161,22 @@ def predicted_and_measured(plan: SwapPlan, result: RunResult, *, theme: ThemeNam
     from widgets.info.predicted_and_measured import get_predicted_and_measured
 
     return _predicted_and_measured.draw(get_predicted_and_measured(plan, result), get_theme(theme))
+
+
+def live_memory(run: Run, *, theme: ThemeName = "light") -> Figure:
+    """Memory of a run so far, step after step, over what its plan foresees; `widgets.watch_run` keeps it going.
+
+    Args:
+        run: what `planner.run` returned; it may be at work.
+        theme: `"light"` or `"dark"`.
+
+    Raises:
+        StowageError: the theme is unknown, or plotly is missing.
+    """
+    from widgets.figures import _live_memory
+    from widgets.info.live_memory import get_live_memory
+
+    return _live_memory.draw(get_live_memory(run), get_theme(theme))
 
 
 def schedule_and_pool(*, theme: ThemeName = "light") -> Figure:

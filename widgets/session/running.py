@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from time import perf_counter, sleep
 
-import numpy as np
-
 from planner.errors import StowageError
-from planner.memory import SwapPlan, Timeline
-from planner.run import Run, Snapshot, run
+from planner.memory import SwapPlan
+from planner.run import Run, run
 from widgets.canvas.columns import Message
-from widgets.canvas.run_message import Measured, RunState, run_message
-from widgets.info.stays import Floats, Ints
+from widgets.canvas.run_message import RunState, run_message
+from widgets.info.live_memory import measured_memory
 from widgets.info.units import count_text
 from widgets.session.core import Core, sentence_of
 from widgets.session.jobs import Job
@@ -20,10 +18,8 @@ from widgets.session.jobs import Job
 STEPS = 3
 _EVERY_SECONDS = 0.22
 _LOOK_SECONDS = 0.02
-#: Steps whose times are told, samples of all steps together, and of one at least.
+#: Steps whose times are told.
 _MOST = 1000
-_SAMPLES = 6000
-_FEWEST = 200
 _HERE = "cpu"
 
 
@@ -113,7 +109,7 @@ def _words(handle: Run, asked: SwapPlan, steps: int, sentence: str) -> Message:
             _differences(plan.peak_bytes, peak),
         ),
         plan.predicted,
-        measured_of(handle.timelines, handle.snapshots, made),
+        measured_memory(handle.timelines, handle.snapshots, made),
     )  # fmt: skip
 
 
@@ -137,36 +133,3 @@ def _differences(planned: int, measured: int | None) -> list[tuple[str, int]]:
         return []
     more = measured - planned
     return [("temporary memory beyond the plan", more)] if more > 0 else [("planned and not used", more)]
-
-
-def measured_of(
-    timelines: Sequence[Timeline], snapshots: Sequence[Snapshot], step_seconds: Sequence[float]
-) -> Measured:
-    """Memory over the steps of a run, one after the other, without what lies between them.
-
-    Args:
-        timelines: of the last finished steps.
-        snapshots: of the whole run; those of the step that is being made are taken.
-        step_seconds: of every finished step.
-    """
-    starts = np.concatenate([[0.0], np.cumsum(step_seconds)])
-    first, most = len(step_seconds) - len(timelines), max(_FEWEST, _SAMPLES // max(1, len(timelines)))
-    seconds, sizes = [np.zeros(0)], [np.zeros(0, np.int64)]
-    for number, timeline in enumerate(timelines, first):
-        when, size = _thinned(timeline.sample_seconds, timeline.sample_bytes, most)
-        seconds.append(starts[number] + when)
-        sizes.append(size)
-    now = [one for one in snapshots if one.step == len(step_seconds)]
-    if now:
-        seconds.append(starts[-1] + np.array([one.seconds - now[0].seconds for one in now]))
-        sizes.append(np.array([one.bytes for one in now], np.int64))
-    begun = starts if now else starts[:-1]
-    return Measured(np.concatenate(seconds), np.concatenate(sizes), begun)
-
-
-def _thinned(seconds: Floats, sizes: Ints, most: int) -> tuple[Floats, Ints]:
-    """At most so many samples, each the largest of those it stands for."""
-    if len(seconds) <= most:
-        return seconds, sizes
-    edges = np.linspace(0, len(seconds), most, endpoint=False).astype(np.int64)
-    return seconds[edges], np.maximum.reduceat(sizes, edges)

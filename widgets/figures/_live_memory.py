@@ -1,0 +1,70 @@
+"""Memory of a run step by step, as far as it has come, over what its plan foresees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from widgets.figures.frame import DASHES, LINE, add_budget, framed, key, plotly, tag, time_axis, unit_label, value_axis
+from widgets.figures.theme import Theme
+from widgets.info.live_memory import LiveMemory
+from widgets.info.stays import Floats
+from widgets.info.units import byte_unit
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_HEIGHT = 260
+#: Steps that are named, and steps that the prediction is drawn for.
+_MOST_NAMED, _MOST_PREDICTED = 12, 64
+
+
+def draw(info: LiveMemory, theme: Theme) -> Figure:
+    """Draw measured memory as a line, the prediction dashed over it."""
+    figure = framed(theme, f"Memory of a run, {info.state}", info.name, info.summary, _HEIGHT)
+    starts = info.measured.step_start
+    last = float(starts[-1]) if len(starts) else 0.0
+    foreseen, budget = info.predicted, info.budget_bytes or 0
+    end = max(last + (foreseen.seconds if foreseen else 1.0), float(info.measured.seconds.max(initial=0.0)))
+    highest = max(info.peak_bytes, foreseen.peak_bytes if foreseen else 0, 1)
+    on_axis = budget <= 2.5 * highest
+    top = 1.15 * max(highest, budget if on_axis else 0)
+    unit = byte_unit(top)
+    scale, x_axis = time_axis(theme, "seconds", end)
+    figure.update_layout(
+        xaxis=x_axis | {"hoverformat": ".4g"},
+        yaxis=value_axis(theme, range=[0, top / unit.size], nticks=6, fixedrange=True),
+        hovermode="x unified",
+    )
+    series = (
+        ("measured", info.measured.seconds, info.measured.bytes, {"color": theme.measured, "width": 1.8}),
+        ("predicted", *_predicted(info), {"color": theme.ink, "width": 1, "dash": "4px,3px"}),
+    )
+    for name, seconds, sizes, line in series:
+        figure.add_trace(
+            plotly().Scatter(
+                x=np.asarray(seconds) * scale, y=np.asarray(sizes) / unit.size, name=name, mode="lines",
+                line={"shape": "hv", **line}, showlegend=False, hovertemplate=f"%{{y:.4f}} {unit.name}",
+            )
+        )  # fmt: skip
+    if budget:
+        add_budget(figure, theme, budget, unit, on_axis)
+    figure.add_annotation(unit_label(theme, unit.name))
+    figure.add_annotation(key(theme, [("predicted", theme.ink, DASHES), ("measured", theme.measured, LINE)]))
+    for number, start in list(enumerate(starts, 1))[-_MOST_NAMED:]:
+        at = float(start) * scale
+        figure.add_annotation(
+            tag(f"step {number}", theme.third, x=at, xanchor="left", yref="paper", y=0, yanchor="bottom")
+        )
+    return figure
+
+
+def _predicted(info: LiveMemory) -> tuple[Floats, Floats]:
+    """The prediction from where each of the last steps began, with a break between two steps."""
+    if info.predicted is None:
+        return np.zeros(0), np.zeros(0)
+    one, sizes = info.predicted.sample_seconds, info.predicted.sample_bytes.astype(np.float64)
+    starts = info.measured.step_start[-_MOST_PREDICTED:] if len(info.measured.step_start) else np.zeros(1)
+    seconds = [np.append(start + one, start + info.predicted.seconds) for start in starts]
+    return np.concatenate(seconds), np.tile(np.append(sizes, np.nan), len(starts))
