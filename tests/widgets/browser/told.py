@@ -36,10 +36,11 @@ class Told:
 
     def but(self, *others: Message) -> Told:
         """The same with some messages in place of those of their kind."""
-        kinds = {message.kind for message in others}
-        return Told((*(message for message in self.messages if message.kind not in kinds), *others))
+        new = {message.kind: message for message in others}
+        kept = [new.pop(message.kind, message) for message in self.messages]
+        return Told((*kept, *new.values()))
 
-    def having(self, kind: str, **changed: Any) -> Told:
+    def having(self, kind: str, /, **changed: Any) -> Told:
         """The same with some fields of a message changed."""
         old = self._of(kind)
         return self.but(Message({**old.content, **changed}, old.buffers))

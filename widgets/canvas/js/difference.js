@@ -37,7 +37,7 @@ export function differenceTable(store, note) {
     const a = plan && {
       ...plan,
       budget_bytes: bytes,
-      percent_of_ideal: (100 * plan.ideal_seconds) / plan.step_seconds,
+      percent_of_ideal: plan.step_seconds ? (100 * plan.ideal_seconds) / plan.step_seconds : 100,
     };
     const b = store.compare?.plan ?? null;
     table.hidden = !a && !b;

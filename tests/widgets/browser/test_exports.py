@@ -1,0 +1,153 @@
+"""What can be saved from a page: files that Python writes, and pictures that the page makes itself."""
+
+import base64
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.widgets.browser.page import Shown
+from tests.widgets.browser.told import Told, planned, trained
+from widgets.canvas.state_messages import export_message
+
+Show = Callable[..., Shown]
+SVG = "{http://www.w3.org/2000/svg}"
+VIEWS = (
+    "Everything shown here",
+    "Budget and verdict",
+    "Graph",
+    "Memory",
+    "Who holds memory",
+    "Streams",
+    "Search",
+    "Run",
+)
+
+
+def open_menu(show: Show, told: Told) -> Shown:
+    page = show()
+    page.tell(told.messages)
+    page.find(".sw-do-export").click()
+    page.settle()
+    return page
+
+
+def saved(page: Shown, label: str) -> Path:
+    """What a click on a button lets the browser save."""
+    if not page.find(".sw-export").is_visible():
+        page.find(".sw-do-export").click()
+    with page.page.expect_download() as waiting:
+        page.find(f".sw-export [aria-label='{label}']").click()
+    path = page.at / waiting.value.suggested_filename
+    waiting.value.save_as(path)
+    return path
+
+
+def test_files_are_asked_of_python_by_format(show: Show) -> None:
+    page = open_menu(show, trained())
+    page.picture("export-menu")
+    asked = []
+    for file in range(page.find(".sw-export-file").count()):
+        if not page.find(".sw-export").is_visible():
+            page.find(".sw-do-export").click()
+        page.find(".sw-export-file").nth(file).click()
+        asked.append(page.requests("export")[-1]["format"])
+    assert asked == ["plan", "trace", "run_trace", "csv", "html"]
+
+
+def test_what_python_sends_is_saved_under_its_name_to_the_byte(show: Show) -> None:
+    page = open_menu(show, planned())
+    data = bytes(range(256)) * 3
+    with page.page.expect_download() as waiting:
+        page.tell([export_message("step.plan.json", "application/json", data)])
+    assert waiting.value.suggested_filename == "step.plan.json"
+    assert Path(waiting.value.path()).read_bytes() == data
+
+
+def test_what_there_is_not_yet_says_why(show: Show) -> None:
+    page = open_menu(show, planned(budget=1000))
+    reasons = [file.get_attribute("aria-description") for file in page.find(".sw-export-file").all()]
+    assert reasons[:4] == ["There is no plan at this budget"] * 2 + ["Nothing has run yet"] + [reasons[0]]
+    page.find(".sw-export-file").first.click(force=True)
+    assert page.requests("export") == []
+
+
+def test_the_menu_works_by_keys_and_escape_closes_nothing_but_it(show: Show) -> None:
+    page = show()
+    page.tell(planned().messages)
+    page.plot("memory").focus()
+    page.press("ArrowRight")
+    page.find(".sw-do-export").focus()
+    page.press("Enter", "Tab", "ArrowDown", "ArrowUp")
+    assert page.find(".sw-export-file").first.evaluate("button => button === document.activeElement")
+    page.press("Escape")
+    assert not page.find(".sw-export").is_visible()
+    assert page.find(".sw-do-export").evaluate("button => button === document.activeElement")
+    assert "Nothing selected" not in page.selected()
+
+
+def test_there_is_a_picture_of_every_view_in_both_formats(show: Show) -> None:
+    page = open_menu(show, trained())
+    labels = [button.get_attribute("aria-label") for button in page.find(".sw-export-row button").all()]
+    assert labels == [f"{view}, {format}" for view in VIEWS for format in ("PNG", "SVG")]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_drawing_parses_and_its_text_is_text(show: Show, view: str) -> None:
+    told = trained()
+    page = open_menu(show, told)
+    path = saved(page, f"{view}, SVG")
+    assert path.suffix == ".svg"
+    root = ElementTree.parse(path).getroot()
+    assert root.tag == f"{SVG}svg"
+    words = " ".join("".join(text.itertext()) for text in root.iter(f"{SVG}text"))
+    expected = {
+        "Everything shown here": told["graph"]["name"], "Budget and verdict": told["graph"]["name"], "Graph": "Modules",
+        "Memory": "budget", "Who holds memory": "MiB", "Streams": "compute", "Search": "bound", "Run": "step 2",
+    }[view]  # fmt: skip
+    assert expected.lower() in words.lower()
+    assert root.find(f"{SVG}title") is not None
+    assert not list(root.iter(f"{SVG}image"))
+    numbers = [value for element in root.iter() for value in element.attrib.values()]
+    assert not [value for value in numbers if "NaN" in value or "undefined" in value]
+
+
+#: Mean difference of two pictures of one size, over pixels and channels, of 255.
+DIFFERENCE = """async ([drawing, pixels]) => {
+  const load = async (data, mime) => {
+    const image = new Image();
+    image.src = `data:${mime};base64,${data}`;
+    await image.decode();
+    return image;
+  };
+  const images = [await load(drawing, 'image/svg+xml'), await load(pixels, 'image/png')];
+  const { naturalWidth: width, naturalHeight: height } = images[1];
+  const [a, b] = images.map(image => {
+    const g = Object.assign(document.createElement('canvas'), { width, height }).getContext('2d');
+    g.drawImage(image, 0, 0, width, height);
+    return g.getImageData(0, 0, width, height).data;
+  });
+  return a.reduce((sum, value, k) => sum + Math.abs(value - b[k]), 0) / a.length;
+}"""
+
+
+@pytest.mark.parametrize("view", ["Everything shown here", "Graph", "Memory", "Run"])
+def test_a_drawing_looks_like_the_picture(show: Show, view: str) -> None:
+    page = open_menu(show, trained())
+    files = [base64.b64encode(saved(page, f"{view}, {format}").read_bytes()).decode() for format in ("SVG", "PNG")]
+    assert page.page.evaluate(DIFFERENCE, files) < 4
+
+
+@pytest.mark.parametrize("view", ["Everything shown here", "Memory", "Run"])
+def test_a_picture_has_twice_the_pixels_of_the_page(show: Show, view: str) -> None:
+    page = open_menu(show, trained())
+    data = saved(page, f"{view}, PNG").read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", data[16:24])
+    selector = {"Everything shown here": ".sw-grid", "Memory": ".sw-memory", "Run": ".sw-run-cols"}[view]
+    box = page.find(selector).bounding_box()
+    assert box is not None
+    assert (width, height) == (round(2 * box["width"]), round(2 * box["height"]))
+    assert len(data) > 5000

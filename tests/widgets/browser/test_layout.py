@@ -1,0 +1,102 @@
+"""It fits where it is shown: a wide screen, a laptop's, half a screen."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.widgets.browser.page import Shown
+from tests.widgets.browser.told import planned, trained
+
+Show = Callable[..., Shown]
+
+NOTHING_SCROLLS = "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+CUT = """() => [...document.querySelectorAll('.sw button, .sw h2, .sw h3, .sw select, .sw [role=tab]')]
+  .filter(element => element.checkVisibility() && !element.closest('[popover]'))
+  .map(element => [element.textContent || element.className, element.getBoundingClientRect()])
+  .filter(([, box]) => box.width && (box.left < 0 || box.right > document.documentElement.clientWidth + 0.5))
+  .map(([name]) => name)"""
+
+
+@pytest.mark.parametrize("width", [700, 860, 1000, 1240, 1800])
+def test_nothing_scrolls_sideways_and_nothing_is_cut_off(show: Show, width: int) -> None:
+    page = show(width=width)
+    page.tell(trained().messages)
+    page.picture(f"width-{width}")
+    for tab in ("Run", "Search"):
+        page.find(f"[role=tab]:text-is('{tab}')").click()
+        page.settle()
+        assert page.page.evaluate(NOTHING_SCROLLS)
+        assert page.page.evaluate(CUT) == []
+        empty = [
+            host.get_attribute("aria-label")
+            for host in page.find(".plot:not([aria-hidden])").all()
+            if host.is_visible() and min((host.bounding_box() or {}).get(side, 0) for side in ("width", "height")) < 60
+        ]
+        assert empty == []
+
+
+def test_in_a_narrow_page_memory_and_streams_come_first_in_one_column(show: Show) -> None:
+    page = show(width=700)
+    page.tell(planned().messages)
+    boxes = {name: page.find(f".sw-{name}").bounding_box() for name in (
+        "header", "memory", "streams", "selection", "graph", "holders", "bottom",
+    )}  # fmt: skip
+    tops = {name: box["y"] for name, box in boxes.items() if box is not None}
+    assert sorted(tops, key=lambda name: tops[name]) == list(boxes)
+    assert len({round(box["x"]) for box in boxes.values() if box is not None}) == 1
+
+
+@pytest.mark.parametrize(("width", "height", "taken"), [(1030, 768, 120), (1200, 800, 120), (1440, 900, 120)])
+def test_on_a_laptop_the_tabs_are_within_reach(show: Show, width: int, height: int, taken: int) -> None:
+    """The notebook's own bars take some of the window."""
+    page = show(width=width, height=height)
+    page.tell(trained().messages)
+    page.picture(f"laptop-{width}")
+    top, bottom = page.find(".sw").bounding_box(), page.find("[role=tablist]").bounding_box()
+    assert top is not None
+    assert bottom is not None
+    assert bottom["y"] + bottom["height"] - top["y"] <= height - taken
+    assert page.page.evaluate(NOTHING_SCROLLS)
+
+
+def test_no_height_changes_when_one_points_selects_searches_or_moves_the_budget(show: Show) -> None:
+    page = show()
+    page.tell(trained().messages)
+    heights = """() => [...document.querySelectorAll('section')].flatMap(e => [e.offsetTop, e.offsetHeight])
+      .concat(document.documentElement.scrollHeight)"""
+    before = page.page.evaluate(heights)
+    page.move("memory", 400, 120)
+    assert page.page.evaluate(heights) == before
+    page.click("memory", 400, 120)
+    assert page.page.evaluate(heights) == before
+    page.find("input[type=search]").fill("layers")
+    page.settle()
+    assert page.page.evaluate(heights) == before
+    page.find("input[type=range]").focus()
+    page.press("Home")
+    assert page.page.evaluate(heights) == before
+    page.press("End")
+    assert page.page.evaluate(heights) == before
+
+
+def test_plots_follow_the_width_of_the_page(show: Show) -> None:
+    page = show(width=1240)
+    page.tell(planned().messages)
+    page.page.set_viewport_size({"width": 900, "height": 900})
+    page.page.wait_for_function(
+        """() => [...document.querySelectorAll('.plot')].filter(host => host.offsetParent).every(host => Math.abs(
+          host.querySelector('canvas').width / devicePixelRatio - host.getBoundingClientRect().width) <= 1)"""
+    )
+    page.settle()
+    assert page.inked("memory")
+    widths = {round((page.plot(panel).bounding_box() or {})["width"]) for panel in ("memory", "streams")}
+    assert len(widths) == 1
+
+
+@pytest.mark.parametrize("scale", [1.5, 2.0])
+def test_canvases_have_the_pixels_of_the_screen(show: Show, scale: float) -> None:
+    page = show(scale=scale)
+    page.tell(planned().messages)
+    box = page.plot("memory").bounding_box()
+    assert box is not None
+    assert page.plot("memory").locator("canvas").first.evaluate("canvas => canvas.width") == round(box["width"] * scale)
