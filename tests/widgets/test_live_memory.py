@@ -26,7 +26,7 @@ def ended(steps: int = 3) -> Run:
 def test_measured_are_the_samples_of_all_steps_one_after_the_other() -> None:
     run = ended()
     info = get_live_memory(run)
-    assert (info.state, info.steps) == ("done", 3)
+    assert (info.state, info.step_seconds) == ("done", run.step_seconds)
     assert np.array_equal(info.measured.bytes, np.concatenate([t.sample_bytes for t in run.timelines]))
     assert np.allclose(info.measured.step_start, np.cumsum([0.0, *run.step_seconds[:-1]]))
     assert (np.diff(info.measured.seconds) >= 0).all()

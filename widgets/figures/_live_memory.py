@@ -26,7 +26,9 @@ def draw(info: LiveMemory, theme: Theme) -> Figure:
     starts = info.measured.step_start
     last = float(starts[-1]) if len(starts) else 0.0
     foreseen, budget = info.predicted, info.budget_bytes or 0
-    end = max(last + (foreseen.seconds if foreseen else 1.0), float(info.measured.seconds.max(initial=0.0)))
+    going = len(starts) > len(info.step_seconds) or not len(starts)
+    length = foreseen.seconds if foreseen and going else info.step_seconds[-1] if info.step_seconds else 1.0
+    end = max(last + length, float(info.measured.seconds.max(initial=0.0)))
     highest = max(info.peak_bytes, foreseen.peak_bytes if foreseen else 0, 1)
     on_axis = budget <= 2.5 * highest
     top = 1.15 * max(highest, budget if on_axis else 0)
@@ -51,7 +53,11 @@ def draw(info: LiveMemory, theme: Theme) -> Figure:
     if budget:
         add_budget(figure, theme, budget, unit, on_axis)
     figure.add_annotation(unit_label(theme, unit.name))
-    figure.add_annotation(key(theme, [("predicted", theme.ink, DASHES), ("measured", theme.measured, LINE)]))
+    figure.add_annotation(
+        key(
+            theme, [("predicted, drawn as long as the step was", theme.ink, DASHES), ("measured", theme.measured, LINE)]
+        )
+    )
     for number, start in list(enumerate(starts, 1))[-_MOST_NAMED:]:
         at = float(start) * scale
         figure.add_annotation(
@@ -61,10 +67,13 @@ def draw(info: LiveMemory, theme: Theme) -> Figure:
 
 
 def _predicted(info: LiveMemory) -> tuple[Floats, Floats]:
-    """The prediction from where each of the last steps began, with a break between two steps."""
-    if info.predicted is None:
+    """The prediction for each of the last steps, as long as the step was, with a break between two steps."""
+    foreseen = info.predicted
+    if foreseen is None:
         return np.zeros(0), np.zeros(0)
-    one, sizes = info.predicted.sample_seconds, info.predicted.sample_bytes.astype(np.float64)
-    starts = info.measured.step_start[-_MOST_PREDICTED:] if len(info.measured.step_start) else np.zeros(1)
-    seconds = [np.append(start + one, start + info.predicted.seconds) for start in starts]
-    return np.concatenate(seconds), np.tile(np.append(sizes, np.nan), len(starts))
+    starts = info.measured.step_start if len(info.measured.step_start) else np.zeros(1)
+    lengths = [*info.step_seconds, foreseen.seconds][: len(starts)]
+    moments = np.append(foreseen.sample_seconds, foreseen.seconds) / (foreseen.seconds or 1.0)
+    shown = list(zip(starts, lengths, strict=True))[-_MOST_PREDICTED:]
+    sizes = np.append(foreseen.sample_bytes.astype(np.float64), np.nan)
+    return np.concatenate([start + length * moments for start, length in shown]), np.tile(sizes, len(shown))

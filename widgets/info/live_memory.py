@@ -41,7 +41,7 @@ class LiveMemory:
     Args:
         name: what is run.
         state: `"running"`, `"cancelled"`, `"done"` or `"failed"`.
-        steps: finished.
+        step_seconds: of the finished steps.
         measured: of all steps whose samples are kept.
         predicted: one step; None until there is a plan.
         budget_bytes: the limit, likewise.
@@ -49,7 +49,7 @@ class LiveMemory:
 
     name: str
     state: str
-    steps: int
+    step_seconds: tuple[float, ...]
     measured: MeasuredMemory
     predicted: Timeline | None
     budget_bytes: int | None
@@ -65,8 +65,8 @@ class LiveMemory:
         if self.predicted is None or self.budget_bytes is None:
             return f"The run is {self.state} and has no plan yet."
         return (
-            f"The run is {self.state} after {count_text(self.steps, 'step')}; at most {bytes_text(self.peak_bytes)} "
-            f"were in use at once, {bytes_text(self.predicted.peak_bytes)} are predicted, and the budget is "
+            f"The run is {self.state} after {count_text(len(self.step_seconds), 'step')}; "
+            f"at most {bytes_text(self.peak_bytes)} were in use at once, {bytes_text(self.predicted.peak_bytes)} are predicted, and the budget is "
             f"{bytes_text(self.budget_bytes)}."
         )
 
@@ -80,7 +80,7 @@ def get_live_memory(run: Run) -> LiveMemory:
     plan, step_seconds = run.plan, run.step_seconds
     measured = measured_memory(run.timelines, run.snapshots, step_seconds)
     foreseen = (None, None) if plan is None else (plan.predicted, plan.budget_bytes)
-    return LiveMemory(run.name, run.progress.state, len(step_seconds), measured, *foreseen)
+    return LiveMemory(run.name, run.progress.state, step_seconds, measured, *foreseen)
 
 
 def measured_memory(
