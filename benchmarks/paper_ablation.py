@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from time import perf_counter
@@ -33,6 +34,7 @@ from planner.swap.method import Method, Setting
 from planner.swap.orders import captured
 from planner.swap.portfolio import Portfolio, ways
 from planner.swap.problem import Problem, state
+from planner.swap.stop import Stop, Stopped
 from planner.swap.swapadvisor import Genetic
 from planner.swap.swapadvisor.planned import pool_planner
 from planner.swap.swapadvisor.pool import default_allocation, demand_of
@@ -107,14 +109,16 @@ def searched(problem: Problem, methods: list[Callable[[Setting], Method]], secon
     over = perf_counter() + seconds
     with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
         setting = Setting(
-            problem, bound_of(problem), 0, lambda function, items: list(pool.map(function, items)),
-            lambda: perf_counter() >= over, lambda: best[-1].predicted.seconds if best else inf,
+            replace(problem, stop=Stop(lambda: perf_counter() >= over)), bound_of(problem), 0,
+            lambda function, items: list(pool.map(function, items)),
+            lambda: best[-1].predicted.seconds if best else inf,
         )  # fmt: skip
-        for make in methods:
-            method = make(setting)
-            while perf_counter() < over and (turn := method.turn()) is not None:
-                if turn.plan is not None and turn.plan.predicted.seconds < setting.best():
-                    best.append(turn.plan)
+        with suppress(Stopped):
+            for make in methods:
+                method = make(setting)
+                while perf_counter() < over and (turn := method.turn()) is not None:
+                    if turn.plan is not None and turn.plan.predicted.seconds < setting.best():
+                        best.append(turn.plan)
     if best and (problems := validate(best[-1], problem.graph)):
         raise AssertionError(problems[0])
     return setting.best()

@@ -63,7 +63,9 @@ def measure(model: str, budget: str, seconds: float) -> list[str]:
         work[ins], problem.copies.shared, np.empty((2, problem.ops + 1), np.int32),
         timing.compute, timing.out_spans, timing.in_spans,
     )  # fmt: skip
-    route = Route(order, problem.flow, one.uses, clock_of(problem, order), one.work, 1.0, heed=False)
+    route = Route(
+        order, problem.flow, one.uses, clock_of(problem, order), one.work, 1.0, heed=False, stop=problem.stop.flag
+    )
     inherits, stays = draft.inherits.copy(), np.empty(problem.storages, np.bool_)
     rates = (
         per_second(lambda: run_queues(*queues), seconds),

@@ -19,21 +19,22 @@ _EXAMPLES = 'write "8GiB", "8GB", "50%" or a whole number of bytes'
 _LARGEST = 2**62
 
 
-def parse_budget(budget: str | int | float, step_peak_bytes: int) -> int:
+def parse_budget(budget: str | int | float, step_peak_bytes: int, what: str = "budget") -> int:
     """Read a memory budget.
 
     Args:
         budget: bytes, or text such as `"8GiB"` (2**30 bytes), `"8GB"` (10**9 bytes), `"8e9"` and `"50%"`.
         step_peak_bytes: what `"100%"` stands for, in bytes.
+        what: what an error calls it.
 
     Raises:
         StowageError: it is no amount, or not at least one byte.
     """
     exact = _exact(budget, step_peak_bytes)
     if exact < 1:
-        raise StowageError(f"a budget of {budget} leaves no memory at all; {_EXAMPLES}, at least one byte")
+        raise StowageError(f"a {what} of {budget} leaves no memory at all; {_EXAMPLES}, at least one byte")
     if exact > _LARGEST:
-        raise StowageError(f"a budget of {budget} is more than any machine has; {_EXAMPLES}")
+        raise StowageError(f"a {what} of {budget} is more than any machine has; {_EXAMPLES}")
     return math.floor(exact)
 
 

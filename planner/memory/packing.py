@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -44,6 +45,7 @@ def pack(
     fixed: ArrayLike | None = None,
     repeats: bool = False,
     rounds: int | None = None,
+    between: Callable[[], None] | None = None,
 ) -> Packing:
     """Find low offsets, such that boxes that are alive at the same time share no byte.
 
@@ -60,6 +62,7 @@ def pack(
         repeats: whether time begins again when it ends, so that a box with `upper < lower` is alive from `lower` on and
             until `upper`, at one offset.
         rounds: how often to reorder after the greedy orders; without it, the more often the fewer boxes there are.
+        between: called before each placement of all boxes; what it raises ends the search.
 
     Raises:
         StowageError: the lists differ in length, a span or size is negative, or settled boxes meet.
@@ -69,8 +72,12 @@ def pack(
     goal = max(boxes.bound, capacity or 0, boxes.settled_height)
     if rounds is None:
         rounds = min(max(300_000 // max(len(boxes.sizes), 1), 12), 600)
-    offsets, height = lowest(boxes, goal, rounds)
+    offsets, height = lowest(boxes, goal, rounds, between or _nothing)
     return Packing(offsets, height, boxes.bound, height == boxes.bound, perf_counter() - begin)
+
+
+def _nothing() -> None:
+    """Nobody wants to end the search."""
 
 
 def _checked(

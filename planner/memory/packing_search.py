@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,14 +61,18 @@ class Boxes:
         return offsets
 
 
-def lowest(boxes: Boxes, goal: int, rounds: int) -> tuple[Ints, int]:
-    """Offsets and height of the lowest placement found; the search ends when the height is no more than `goal`."""
+def lowest(boxes: Boxes, goal: int, rounds: int, between: Callable[[], None]) -> tuple[Ints, int]:
+    """Offsets and height of the lowest placement found; the search ends when the height is no more than `goal`.
+
+    `between` is called before each placement, and may raise.
+    """
     size = boxes.rounded.astype(np.float64)
     early = 1.0 + boxes.segments - np.where(boxes.upper < boxes.lower, 0, boxes.lower)
     length = boxes.length
     tried: list[tuple[int, Floats, bool, Ints]] = []
     for urgency in (size * np.sqrt(length), size, size * length, early, length, np.sqrt(size) * length):
         for best_fit in (False, True):
+            between()
             offsets = boxes.place(urgency, best_fit)
             height = _height(boxes, offsets)
             if height <= goal:
@@ -81,7 +86,7 @@ def lowest(boxes: Boxes, goal: int, rounds: int) -> tuple[Ints, int]:
             return offsets, height
     random = np.random.default_rng(0)
     for start in tried[:_STARTS]:
-        better = _squeaky_wheel(boxes, start, goal, rounds // _STARTS, random)
+        better = _squeaky_wheel(boxes, start, goal, rounds // _STARTS, random, between)
         if better[1] < height:
             offsets, height = better
         if height <= goal:
@@ -110,13 +115,19 @@ def _exact(boxes: Boxes, offsets: Ints, height: int, goal: int) -> tuple[Ints, i
 
 
 def _squeaky_wheel(
-    boxes: Boxes, start: tuple[int, Floats, bool, Ints], goal: int, rounds: int, random: np.random.Generator
+    boxes: Boxes,
+    start: tuple[int, Floats, bool, Ints],
+    goal: int,
+    rounds: int,
+    random: np.random.Generator,
+    between: Callable[[], None],
 ) -> tuple[Ints, int]:
     """Make what lies high more urgent, and place again."""
     least, urgency, best_fit, best = start
     offsets = best
     urgency = urgency.copy()
     for _ in range(rounds):
+        between()
         loud = offsets + boxes.sizes > (goal + least) // 2
         urgency[loud] *= random.uniform(1.17, 1.95, int(loud.sum()))
         offsets = boxes.place(urgency, best_fit)

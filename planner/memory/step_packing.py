@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ def pack_step(
     *,
     alignment: int = 64,
     capacity: int | None = None,
+    between: Callable[[], None] | None = None,
 ) -> Packing:
     """Place every storage of a step once, for as long as it lives; nothing is swapped.
 
@@ -26,17 +27,24 @@ def pack_step(
         order: the op in each slot; without it, the captured order.
         alignment: every offset is a multiple of this many bytes.
         capacity: be content with this height, in bytes.
+        between: as in `pack`.
 
     Returns:
         One offset per storage; what takes over another's memory has its offset, and what never lives has 0.
     """
     flat = graph if isinstance(graph, GraphArrays) else arrays(graph)
     chains = takeover_chains(lifetimes(flat, order))
-    packing = pack(chains.lower, chains.upper, flat.bytes, capacity=capacity, alignment=alignment)
+    packing = pack(chains.lower, chains.upper, flat.bytes, capacity=capacity, alignment=alignment, between=between)
     offsets = packing.offsets[chains.head]
     return Packing(offsets, packing.height, packing.max_live, packing.optimal, packing.seconds)
 
 
-def step_peak(graph: Graph | GraphArrays, alignment: int = 64) -> int:
-    """Bytes of device memory that the captured order takes when nothing is swapped: 100 % in a budget."""
-    return pack_step(graph, alignment=alignment).height
+def step_peak(graph: Graph | GraphArrays, alignment: int = 64, *, between: Callable[[], None] | None = None) -> int:
+    """Bytes of device memory that the captured order takes when nothing is swapped: 100 % in a budget.
+
+    Args:
+        graph: the graph, or its arrays.
+        alignment: every offset is a multiple of this many bytes.
+        between: as in `pack`.
+    """
+    return pack_step(graph, alignment=alignment, between=between).height

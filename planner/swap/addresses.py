@@ -52,10 +52,11 @@ def walk_addresses(
         ground: scratch; its `left` and `offset` say where everything lay.
 
     Returns:
-        The number of gaps and -1, or where the op in slot `i` needs more than there is, 0 and `i`.
+        The number of gaps and -1, or where the op in slot `i` needs more than there is or it was asked to stop by then,
+        0 and `i`.
     """
     order, flow, uses, clock = route.order, route.flow, route.uses, route.clock
-    n, m = order.shape[0], flow.bytes.shape[0]
+    n, m, stop = order.shape[0], flow.bytes.shape[0], route.stop
     width = open_calendar(clock, desk.calendar)
     state, gap, returns = desk.state, desk.gap, desk.returns
     wanted, fresh, line = ground.wanted, ground.fresh, ground.line
@@ -66,6 +67,8 @@ def walk_addresses(
         if state[s] == HERE and not anchored[s]:
             living = put(ground, living, s, home[s])
     for i in range(n):
+        if stop[0] != 0:
+            return 0, i
         op = order[i]
         first, last = flow.touches.start[op], flow.touches.start[op + 1]
         for k in range(first, last):

@@ -24,6 +24,9 @@ def assemble(
         stays, offsets: the residencies and where each lies, in bytes.
         outs, ins: the gaps whose copies make up the two queues.
         method: which planner made it.
+
+    Raises:
+        Stopped: it was asked to stop.
     """
     graph, gaps = problem.graph, draft.gaps
     sizes = [storage.bytes for storage in graph.storages]
@@ -34,6 +37,7 @@ def assemble(
         key=lambda stay: (stay.start, stay.storage),
     )  # fmt: skip
     host = host_residencies(problem, draft)
+    problem.stop.check()
     plan = SwapPlan(
         graph=fingerprint(graph),
         machine=problem.machine.name,
@@ -51,6 +55,7 @@ def assemble(
         host_bytes=_top(host, sizes),
         predicted=Timeline(0.0, *(np.zeros((0, 2)),) * 3, np.zeros(0), np.zeros(0, np.int64)),
     )
+    problem.stop.check()
     return replace(plan, predicted=simulate(plan, graph, problem.machine, problem.seconds))
 
 

@@ -24,10 +24,10 @@ def resident_plan(problem: Problem) -> SwapPlan | None:
     life = lifetimes(graph)
     if life.peak_bytes > problem.budget:
         return None
-    packing = pack_step(graph, alignment=problem.alignment, capacity=problem.budget)
+    packing = pack_step(graph, alignment=problem.alignment, capacity=problem.budget, between=problem.stop.check)
     if packing.max_live <= problem.budget < packing.height:
         # looking for any packing that fits takes other turns than looking for the lowest, which is what 100 % means
-        packing = pack_step(graph, alignment=problem.alignment)
+        packing = pack_step(graph, alignment=problem.alignment, between=problem.stop.check)
     if packing.height > problem.budget:
         return None
     inherits = np.full(problem.ops, -1, np.int32)

@@ -13,6 +13,7 @@ from numba import njit
 from planner.graph import Csr, Graph, csr
 from planner.machine.types import Machine
 from planner.swap.problem import Bytes, Copies, Flags, Flow, Ints, Problem, Seconds, state, turned
+from planner.swap.stop import Flag
 from planner.swap.uses import uses_of
 
 _CUTS = 400
@@ -42,10 +43,12 @@ def bound_of(problem: Problem) -> float:
     compute = problem.ideal_seconds
     steady = _persistent_bound(problem.flow, sizes, problem.budget, problem.copies)
     before = graph.dependencies
+    problem.stop.check()
     cut = _cut_bound(
         _cuts(problem), problem.flow, sizes, writer, csr(before), csr(turned(before)), problem.seconds,
-        problem.budget, problem.copies,
+        problem.budget, problem.copies, problem.stop.flag,
     )  # fmt: skip
+    problem.stop.check()
     return max(compute, steady, cut)
 
 
@@ -110,6 +113,7 @@ def _cut_bound(
     seconds: Seconds,
     budget: int,
     copies: Copies,
+    stop: Flag,
 ) -> float:
     """The largest bound of all cuts."""
     n, m = seconds.shape[0], sizes.shape[0]
@@ -118,6 +122,8 @@ def _cut_bound(
     early, late = np.empty(m, np.bool_), np.empty(m, np.bool_)
     best = 0.0
     for cut in cuts:
+        if stop[0] != 0:
+            break
         _reach(cut, before, ancestors, stack)
         _reach(cut, after, descendants, stack)
         descendants[cut] = True

@@ -14,7 +14,7 @@ from planner.memory import SwapPlan, format_bytes, validate
 from planner.swap.baselines import BASELINES
 from planner.swap.bounds import bound_of
 from planner.swap.local import LocalSearch
-from planner.swap.method import Each, Item, Method, Result, Setting
+from planner.swap.method import Each, Item, Method, Result, Setting, Turn
 from planner.swap.polish import Polish
 from planner.swap.portfolio import CLOSE, Portfolio
 from planner.swap.problem import Problem
@@ -32,6 +32,8 @@ METHODS: Mapping[str, tuple[Factory, ...]] = MappingProxyType(
     }
 )
 DEFAULT = "joint"
+#: What to say where there is no plan yet.
+STOPPED = "the search was stopped before it had any plan; let it run a little longer, or resume it"
 
 
 def _sparing(factor: float) -> Factory:
@@ -45,6 +47,20 @@ def _sparing(factor: float) -> Factory:
 
 #: What is tried besides where no plan keeps to the host budget.
 _SPARING = (_sparing(1 / 64), _sparing(64.0))
+
+
+def check_choice(method: str, seed: int) -> None:
+    """Refuse a method and a seed that are none.
+
+    Raises:
+        StowageError: they are none.
+    """
+    if method not in METHODS:
+        raise StowageError(
+            f'"{method}" is not a method of swapping; choose one of {", ".join(METHODS)}{did_you_mean(method, METHODS)}'
+        )
+    if seed < 0:
+        raise StowageError(f"a seed of {seed} is none; give a whole number of 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +87,7 @@ class Course:
         host_budget: bytes of pinned host memory, or None for no limit.
         method: a name in `METHODS`.
         seed: for random choices.
-        each, cancelled: as in `Setting`.
+        each: as in `Setting`.
 
     Attributes:
         bound: seconds that no plan goes below.
@@ -82,7 +98,8 @@ class Course:
         stage: which method is at work; `len(methods)` when all are done.
         doing, share: what is being tried, and how much of it is done, from 0 to 1.
         seconds: time spent searching.
-        least_host: bytes of the smallest host slab of all plans, also of those beyond the host budget.
+        least_host: bytes of the smallest host slab of all plans that are found whatever the seed, also of those beyond
+            the host budget.
     """
 
     problem: Problem
@@ -90,7 +107,6 @@ class Course:
     method: str = DEFAULT
     seed: int = 0
     each: Each = one_by_one
-    cancelled: Callable[[], bool] = lambda: False
     bound: float = field(init=False)
     baselines: dict[str, float | None] = field(default_factory=dict)
     best: SwapPlan | None = None
@@ -103,43 +119,51 @@ class Course:
     least_host: int = 2**62
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise StowageError(
-                f'"{self.method}" is not a method of swapping; choose one of {", ".join(METHODS)}'
-                f"{did_you_mean(self.method, METHODS)}"
-            )
-        if self.seed < 0:
-            raise StowageError(f"a seed of {self.seed} is none; give a whole number of 0 or more")
+        check_choice(self.method, self.seed)
         self.bound = bound_of(self.problem)
         self.methods: list[Factory] = list(METHODS[self.method])
         self.at_work: Method | None = None
+        self.pending: Turn | None = None
 
     @property
     def done(self) -> bool:
         """Whether nothing is left to try."""
-        if len(self.baselines) < len(BASELINES):
+        if len(self.baselines) < len(BASELINES) or self.pending is not None:
             return False
         met = self.best is not None and self.best.predicted.seconds <= self.bound * CLOSE
         return met or self.stage >= len(self.methods)
 
     def step(self) -> None:
-        """Look at the next baseline, or let the method at work do a turn."""
+        """Look at the next baseline, or let the method at work do a turn.
+
+        Raises:
+            Stopped: the problem was asked to stop; the next step is the one that this would have been.
+        """
         if len(self.baselines) < len(BASELINES):
             name = list(BASELINES)[len(self.baselines)]
             plan = BASELINES[name](self.problem)
-            self.evaluations += plan is not None
-            self.baselines[name] = self._offer(plan)
+            self.baselines[name] = self._offer(plan, int(plan is not None))
             return
-        if self.at_work is None:
-            self.at_work = self.methods[self.stage](self.setting())
-        turn = self.at_work.turn()
-        if turn is None:
-            self.at_work, self.stage = None, self.stage + 1
-            self.spare_the_host()
-            return
-        self.evaluations += turn.evaluations
-        self.doing, self.share = turn.doing, turn.share
-        self._offer(turn.plan)
+        if self.pending is None:
+            if self.at_work is None:
+                self.at_work = self.methods[self.stage](self.setting())
+            self.pending = self.at_work.turn()
+            if self.pending is None:
+                self.at_work, self.stage = None, self.stage + 1
+                self.spare_the_host()
+                return
+        self.settle()
+
+    def settle(self) -> None:
+        """Take in the turn that was done last, if that was cut short.
+
+        Raises:
+            Stopped: the problem was asked to stop; then there is still that to do.
+        """
+        if self.pending is not None:
+            self._offer(self.pending.plan, self.pending.evaluations)
+            self.doing, self.share = self.pending.doing, self.pending.share
+            self.pending = None
 
     def spare_the_host(self) -> None:
         """Where all methods are through and no plan keeps to the host budget, try what needs less of it besides."""
@@ -150,7 +174,7 @@ class Course:
         """What the methods are given; threads come and go while they are at work, so these are looked up each time."""
         return Setting(
             self.problem, self.bound, self.seed,
-            lambda function, items: self.each(function, items), lambda: self.cancelled(),  # noqa: PLW0108
+            lambda function, items: self.each(function, items),  # noqa: PLW0108
             lambda: inf if self.best is None else self.best.predicted.seconds, lambda: self.best,
         )  # fmt: skip
 
@@ -163,28 +187,33 @@ class Course:
         if self.best is not None:
             return self.best
         if not self.done:
-            raise StowageError(
-                "the search was stopped before it had any plan; let it run a little longer, or resume it"
-            )
+            raise StowageError(STOPPED)
         raise StowageError(
             f"a host budget of {format_bytes(self.host_budget or 0)} is too small beside "
             f"{format_bytes(self.problem.budget)} on the device; allow at least {self.least_host} bytes "
             f"({format_bytes(self.least_host)}) of host memory, or more on the device"
         )
 
-    def _offer(self, plan: SwapPlan | None) -> float | None:
+    def _offer(self, plan: SwapPlan | None, evaluations: int) -> float | None:
         """Keep a plan if it is the best; returns its time if it is within the host budget."""
-        if plan is None:
-            return None
-        self.least_host = min(self.least_host, plan.host_bytes)
-        if self.host_budget is not None and plan.host_bytes > self.host_budget:
-            return None
-        seconds = plan.predicted.seconds
-        if self.best is None or seconds < self.best.predicted.seconds:
+        if plan is not None and self._better(plan):
             plan = replace(plan, host_budget_bytes=self.host_budget)
-            problems = validate(plan, self.problem.graph)
+            problems = validate(plan, self.problem.graph, between=self.problem.stop.check)
             if problems:
                 raise AssertionError(f"the {plan.method} plan for {self.problem.graph.name} is wrong: {problems[0]}")
             self.best = plan
-            self.history.append(Point(self.seconds, self.evaluations, seconds, plan.method))
-        return seconds
+            point = Point(self.seconds, self.evaluations + evaluations, plan.predicted.seconds, plan.method)
+            self.history.append(point)
+        self.evaluations += evaluations
+        if plan is None:
+            return None
+        if self.at_work is None or isinstance(self.at_work, Portfolio):  # whatever the seed, these are found again
+            self.least_host = min(self.least_host, plan.host_bytes)
+        return plan.predicted.seconds if self._kept_to(plan) else None
+
+    def _kept_to(self, plan: SwapPlan) -> bool:
+        return self.host_budget is None or plan.host_bytes <= self.host_budget
+
+    def _better(self, plan: SwapPlan) -> bool:
+        faster = self.best is None or plan.predicted.seconds < self.best.predicted.seconds
+        return faster and self._kept_to(plan)

@@ -10,6 +10,7 @@ from numba import njit
 from planner.swap.gaps import Gaps
 from planner.swap.problem import Flags, Flow, Ints, Seconds
 from planner.swap.reserve import Calendar, blank_calendar, book
+from planner.swap.stop import Flag
 from planner.swap.upcoming import Upcoming, blank_upcoming
 from planner.swap.uses import Uses
 
@@ -22,7 +23,8 @@ class Route(NamedTuple):
 
     `clock[i]` is when slot `i` is thought to begin, its last entry the end; `work[s]` is how many seconds storage `s`
     takes on the link, and a reload is given `lead` times that. With `heed`, a storage whose copy out could not be done
-    in time stays where there is another.
+    in time stays where there is another. The walk with addresses, which takes long, returns early
+    once `stop` is not 0.
     """
 
     order: Ints
@@ -32,6 +34,7 @@ class Route(NamedTuple):
     work: Seconds
     lead: float
     heed: bool
+    stop: Flag
 
 
 class Desk(NamedTuple):
@@ -70,7 +73,7 @@ def blank_desk(ops: int, storages: int, gaps: int) -> Desk:
 @njit(cache=True, nogil=True)
 def open_step(route: Route, resident: Flags, on_demand: bool, gaps: Gaps, desk: Desk, width: float) -> int:
     """Put every storage where it is when the step starts and plan the way in of what is away; returns the gaps."""
-    order, flow, uses, clock, work, lead, _ = route
+    order, flow, uses, clock, work, lead = route[:6]
     first, items = flow.touches.start, flow.touches.items
     held, updated, start, slot = flow.held, flow.updated, uses.start, uses.slot
     state, valid, cursor, written, gap, returns, pinned, head = desk[:8]

@@ -26,7 +26,7 @@ _fitting: WeakKeyDictionary[Problem, Ints | None] = WeakKeyDictionary()
 def working_sets(problem: Problem) -> Bytes:
     """`[ops]`, the aligned bytes that each op reads and writes, temporary memory included, nothing taken over."""
     start, items = problem.flow.touches
-    sums = np.concatenate([[0], np.cumsum(problem.flow.bytes[items])])
+    sums = np.append(0, np.cumsum(problem.flow.bytes[items]))
     return np.asarray(sums[start[1:]] - sums[start[:-1]], np.int64)
 
 
@@ -42,20 +42,25 @@ def orders(problem: Problem) -> Iterator[tuple[str, Ints]]:
 def fitting_order(problem: Problem) -> Ints | None:
     """The first order worth planning for that there is a plan for, ops moved where need be; None if none is found."""
     if problem not in _fitting:
-        sets, tried = working_sets(problem), [order for _, order in base_orders(problem)]
-        found = (order for order in tried if fits(problem, order))
-        moved = (better for order in tried if (better := rearranged(problem, order, sets)) is not None)
-        _fitting[problem] = next(found, None)
-        if _fitting[problem] is None:
-            _fitting[problem] = next(moved, None)
+        _fitting[problem] = _first_fitting(problem)
     return _fitting[problem]
+
+
+def _first_fitting(problem: Problem) -> Ints | None:
+    tried: list[Ints] = []
+    for _, order in base_orders(problem):  # each is made only when those before it do not fit
+        if fits(problem, order):
+            return order
+        tried.append(order)
+    sets = working_sets(problem)
+    moved = (rearranged(problem, order, sets) for order in tried)
+    return next((order for order in moved if order is not None), None)
 
 
 def least_budget(problem: Problem, step_peak_bytes: int) -> int:
     """The smallest budget that a plan was found for; where it is `ruled_out`'s, there is none for less."""
-    sets, sizes = working_sets(problem), problem.flow.bytes
+    sets, heirs = working_sets(problem), _heirs(problem)
     _, floor = ruled_out(problem)
-    heirs = np.where(problem.flow.creates >= 0, sizes[problem.flow.creates], 0)
     beside = np.unique(np.append(heirs, 0))
     levels = np.unique(np.add.outer(np.concatenate([sets, sets - heirs]), beside))
     levels = levels[(levels > floor) & (levels < sets.max(initial=1))]
@@ -80,6 +85,7 @@ def ruled_out(problem: Problem) -> tuple[int, int]:
     """
     sets, worst, most = working_sets(problem), -1, 0
     for op in np.argsort(-sets, kind="stable").tolist():
+        problem.stop.check()
         if sets[op] <= most:
             break
         least = min([int(sets[op]), *_taking_over(problem, op, sets)])
@@ -93,7 +99,7 @@ def _taking_over(problem: Problem, op: int, sets: Bytes) -> Iterator[int]:
     flow, (start, items) = problem.flow, problem.flow.touches
     before = [part.tolist() for part in np.split(problem.predecessors.items, problem.predecessors.start[1:-1])]
     later = _reached(turned(before), [op])
-    heirs = np.where(np.diff(flow.overwrites.start) > 0, flow.bytes[flow.creates], 0)
+    heirs = _heirs(problem)
     for giver in flow.overwrites.items[flow.overwrites.start[op] : flow.overwrites.start[op + 1]].tolist():
         users = set((np.searchsorted(start, np.flatnonzero(items == giver), side="right") - 1).tolist())
         if users & later:
@@ -109,6 +115,14 @@ def _taking_over(problem: Problem, op: int, sets: Bytes) -> Iterator[int]:
         yield max(int(sets[op]) - size, min(sides, default=0))
 
 
+def _heirs(problem: Problem) -> Bytes:
+    """`[ops]`, the bytes of what each op may make in the memory of another storage; 0 where there is none."""
+    found = np.zeros(problem.ops, np.int64)
+    some = problem.flow.creates >= 0
+    found[some] = problem.flow.bytes[problem.flow.creates[some]]
+    return found
+
+
 def _reached(edges: list[list[int]], ops: list[int]) -> set[int]:
     """All ops that can be reached from these by one edge or more."""
     found: set[int] = set()
@@ -122,6 +136,7 @@ def _reached(edges: list[list[int]], ops: list[int]) -> set[int]:
 
 
 def _at(problem: Problem, budget: int) -> Problem:
+    problem.stop.check()
     return replace(problem, budget=budget, memory=budget // problem.alignment * problem.alignment)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from planner.memory import SwapPlan, pack
 from planner.swap.assemble import assemble
 from planner.swap.boxes import boxes_of
 from planner.swap.draft import Draft, Stays, stays_of
+from planner.swap.gaps import first_gaps
 from planner.swap.problem import Bytes, Problem
 from planner.swap.settle import Placed
 from planner.swap.timing import Timing
@@ -29,18 +31,21 @@ class Packed(NamedTuple):
 
 
 def packed(problem: Problem, draft: Draft, timing: Timing) -> Packed:
-    """Trim a draft, in place, and look for offsets within the budget.
+    """Trim a draft and look for offsets within the budget.
 
     Args:
         problem: what is planned.
         draft, timing: who is away when, and when everything happens.
+
+    Raises:
+        Stopped: it was asked to stop.
     """
-    stays = _trimmed(problem, draft, timing)
+    draft, stays = _trimmed(problem, draft, timing)
     boxes = boxes_of(problem, draft, stays)
     columns = (boxes.lower, boxes.upper, boxes.bytes)
-    packing = pack(*columns, capacity=problem.memory, repeats=True, rounds=0)
+    packing = pack(*columns, capacity=problem.memory, repeats=True, rounds=0, between=problem.stop.check)
     if problem.memory < packing.height <= _NEARLY * problem.memory:
-        packing = pack(*columns, capacity=problem.memory, repeats=True, rounds=_ROUNDS)
+        packing = pack(*columns, capacity=problem.memory, repeats=True, rounds=_ROUNDS, between=problem.stop.check)
     return Packed(draft, timing, stays, packing.offsets[boxes.of], packing.height)
 
 
@@ -57,13 +62,15 @@ def finish_draft(problem: Problem, draft: Draft, timing: Timing, method: str) ->
 
 def finish_placed(problem: Problem, placed: Placed, timing: Timing, method: str) -> SwapPlan:
     """Write down a draft that has offsets already."""
-    stays = _trimmed(problem, placed.draft, timing)
-    return assemble(problem, placed.draft, stays, placed.offsets, timing.outs, timing.ins, method)
+    draft, stays = _trimmed(problem, placed.draft, timing)
+    return assemble(problem, draft, stays, placed.offsets, timing.outs, timing.ins, method)
 
 
-def _trimmed(problem: Problem, draft: Draft, timing: Timing) -> Stays:
+def _trimmed(problem: Problem, draft: Draft, timing: Timing) -> tuple[Draft, Stays]:
+    problem.stop.check()
+    draft = replace(draft, gaps=first_gaps(draft.gaps, len(draft.gaps.storage)))  # the one given may be needed again
     trim(
         draft.uses, draft.gaps, draft.inherits, timing.outs, timing.ins,
         timing.compute, timing.out_spans, timing.in_spans,
     )  # fmt: skip
-    return stays_of(problem.flow, draft.uses, draft.resident, draft.gaps, draft.inherits)
+    return draft, stays_of(problem.flow, draft.uses, draft.resident, draft.gaps, draft.inherits)

@@ -13,6 +13,7 @@ from planner.swap.method import Setting, Turn
 from planner.swap.mutation import Mutation, aligned
 from planner.swap.portfolio import CLOSE, ways
 from planner.swap.recipe import Kitchen, Recipe, Tried
+from planner.swap.stop import Stopped
 
 NAME = "local"
 _BATCH = 8
@@ -57,6 +58,16 @@ class LocalSearch:
 
     def turn(self) -> Turn | None:
         """Try a batch of changed recipes."""
+        before = self.elite, self.queue, self.untried, self.idle, self.goal
+        chance = self.random.bit_generator.state
+        try:
+            return self._turn()
+        except Stopped:
+            self.elite, self.queue, self.untried, self.idle, self.goal = before
+            self.random.bit_generator.state = chance
+            raise
+
+    def _turn(self) -> Turn | None:
         best = self.setting.best()
         if best <= self.setting.bound * CLOSE or self.idle >= self.patience or self.problem.ops == 0:
             return None
@@ -107,8 +118,6 @@ class LocalSearch:
 
     def _rate(self, recipe: Recipe, best: float) -> Rated | None:
         """Try a recipe, and where it is faster than the best plan, see whether it can be packed."""
-        if self.setting.cancelled():
-            return None
         tried = self.kitchen.try_one(recipe)
         if tried is None:
             return None
@@ -133,7 +142,7 @@ class LocalSearch:
         for one in rated:
             if one.packed is not None and not self._fits(one):
                 less = aligned(self.problem, _STEP * one.tried.recipe.memory / one.packed.height)
-                self.queue.append(replace(one.tried.recipe, memory=less))
+                self.queue = [*self.queue, replace(one.tried.recipe, memory=less)]
         every = sorted(self.elite + rated, key=_rate, reverse=True)
         distinct = {round(np.log(max(one.rate, 1e-300)) / _ALIKE): one for one in every}
         self.elite = sorted(distinct.values(), key=_rate)[:_ELITE]

@@ -32,12 +32,11 @@ class Setting:
     """What every method is given.
 
     Args:
-        problem: what is planned.
+        problem: what is planned; its `stop` is asked between pieces of work that take well under a second.
         bound: seconds that no plan goes below; whoever meets it may stop.
         seed: for random choices; the same seed and number of turns give the same plans.
         each: applies a function to every item, in threads where there are some, and returns results in the order of
             the items. Kernels free the interpreter's lock; what is applied must not share scratch between items.
-        cancelled: whether to stop; asked by long turns between pieces of work that take well under a second.
         best: seconds of the fastest plan so far, whichever method found it.
         plan: that plan.
     """
@@ -46,7 +45,6 @@ class Setting:
     bound: float
     seed: int
     each: Each
-    cancelled: Callable[[], bool]
     best: Callable[[], float] = lambda: inf
     plan: Callable[[], SwapPlan | None] = lambda: None
 
@@ -63,7 +61,11 @@ class Method(Protocol):
     """A way of searching. Made with a `Setting`; everything it decides follows from that and the number of turns."""
 
     def turn(self) -> Turn | None:
-        """Work for a moment, well under a second where that can be; None when nothing is left to try."""
+        """Work for a moment, well under a second where that can be; None when nothing is left to try.
+
+        Raises:
+            Stopped: it was asked to stop; the next turn is the one that this would have been.
+        """
         ...
 
     def memory(self) -> dict[str, Any]:

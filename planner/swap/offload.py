@@ -43,6 +43,7 @@ def tflms_plan(problem: Problem) -> SwapPlan | None:
     found = []
     for threshold in _thresholds(problem.ops, int(reach.max(initial=0))):
         for ahead in _AHEAD:
+            problem.stop.check()
             draft = _offloaded(problem, order, reach >= threshold, ahead)
             if _fits(problem, draft):
                 found.append((time_draft(problem, draft), draft))

@@ -37,10 +37,7 @@ def on_demand_plan(problem: Problem) -> SwapPlan | None:
 
     Exists whenever the storages of each op alone fit; where some do not, in an order in which they take over others.
     """
-    plans = (
-        finish_placed(problem, own, time_draft(problem, own.draft), "on-demand")
-        for own in map(_copied, _evictions(problem))
-    )
+    plans = (finish_placed(problem, own, time_draft(problem, own.draft), "on-demand") for own in _evictions(problem))
     return min(plans, key=lambda plan: plan.predicted.seconds, default=None)
 
 

@@ -18,6 +18,7 @@ def base_orders(problem: Problem) -> Iterator[tuple[str, Ints]]:
     """The orders to begin with, each once, with its name: captured, updates sunk, one module at a time."""
     seen: set[bytes] = set()
     for name, make in (("captured", captured), ("sunk", sunk), ("grouped", grouped)):
+        problem.stop.check()
         order = make(problem)
         if order.tobytes() not in seen:
             seen.add(order.tobytes())
@@ -104,6 +105,7 @@ def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
             push(op)
     current = -1
     while True:
+        problem.stop.check()
         if ready.get(-1):
             group = -1
         elif ready.get(current):

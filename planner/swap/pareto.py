@@ -16,6 +16,8 @@ from planner.swap.feasible import least_budget
 from planner.swap.problem import Problem, Seconds
 from planner.swap.request import peak_of, problem_of
 from planner.swap.search import search_swaps
+from planner.swap.stop import Stop, Stopped
+from planner.swap.wording import percent_of_ideal
 
 Progress = Callable[[float, str], None]
 
@@ -52,7 +54,7 @@ class BudgetPoint:
     @property
     def percent_of_ideal(self) -> float:
         """How fast the plan is beside infinite memory."""
-        return 100 * self.ideal_seconds / self.step_seconds if self.step_seconds else 100.0
+        return percent_of_ideal(self.ideal_seconds, self.step_seconds)
 
     @property
     def bytes_moved(self) -> int:
@@ -89,35 +91,44 @@ def sweep(
     Raises:
         StowageError: a budget is no amount, or below the least that there is a plan for.
     """
-    cancelled = cancelled or never
-    problems = _problems(graph, machine, budgets, seconds)
+    cancelled, report = cancelled or never, progress or _silent
     points: list[BudgetPoint] = []
-    for done, problem in enumerate(problems):
-        if cancelled():
-            break
-        if progress is not None:
-            progress(done / len(problems), f"planning for {format_bytes(problem.budget)}")
-        best = best_at(problem, points[-1].plan if points else None, time_limit_each, seed, cancelled)
-        if best is not None:
-            points.append(best)
-    if progress is not None:
-        progress(1.0, "done")
+    try:
+        problems = _problems(graph, machine, budgets, seconds, Stop(_now_and_then(cancelled)), report)
+        for done, problem in enumerate(problems):
+            if cancelled():
+                break
+            report(done / len(problems), f"planning for {format_bytes(problem.budget)}")
+            best = best_at(problem, points[-1].plan if points else None, time_limit_each, seed, cancelled)
+            if best is not None:
+                points.append(best)
+    except Stopped:
+        pass  # with the points there are
+    report(1.0, "done")
     return _with_bounds(points)
 
 
 def _problems(
-    graph: Graph, machine: Machine, budgets: Iterable[str | int] | None, seconds: Seconds | None
+    graph: Graph,
+    machine: Machine,
+    budgets: Iterable[str | int] | None,
+    seconds: Seconds | None,
+    stop: Stop,
+    report: Progress,
 ) -> list[Problem]:
     """One for each budget, ascending."""
     if budgets is None:
-        peak = peak_of(graph, machine.device.alignment)
-        whole, _ = problem_of(graph, machine, max(peak, 1), None, seconds)
+        report(0.0, "looking what the step takes when nothing is swapped")
+        peak = peak_of(graph, machine.device.alignment, stop)
+        report(0.0, "looking for the least budget that there is a plan for")
+        whole, _ = problem_of(graph, machine, max(peak, 1), None, seconds, stop)
         least, seconds = least_budget(whole, max(peak, 1)), whole.seconds
         budgets = sorted({round(budget) for budget in np.geomspace(least, max(peak, least), _POINTS).tolist()})
         budgets = [min(max(budget, least), max(peak, least)) for budget in budgets]
     found = {}
     for budget in [budgets] if isinstance(budgets, str) else budgets:
-        problem, _ = problem_of(graph, machine, budget, None, seconds)
+        report(0.0, f"laying out the graph for {budget if isinstance(budget, str) else format_bytes(budget)}")
+        problem, _ = problem_of(graph, machine, budget, None, seconds, stop)
         found[problem.budget], seconds = problem, problem.seconds
     return [found[budget] for budget in sorted(found)]
 
@@ -180,10 +191,28 @@ def _with_bounds(points: list[BudgetPoint]) -> tuple[BudgetPoint, ...]:
     bound = 0.0
     for point in reversed(points):
         bound = max(bound, point.bound_seconds)
-        raised.append(replace(point, bound_seconds=bound))
+        raised.append(replace(point, bound_seconds=min(bound, point.step_seconds)))  # but for rounding
     return tuple(reversed(raised))
+
+
+def _now_and_then(cancelled: Callable[[], bool]) -> Callable[[], bool]:
+    """The same question, asked no more often than progress is looked at."""
+    answered = [0.0]
+
+    def asked() -> bool:
+        now = time.monotonic()
+        if now - answered[0] < _LOOK_AGAIN:
+            return False
+        answered[0] = now
+        return cancelled()
+
+    return asked
 
 
 def never() -> bool:
     """Not cancelled."""
     return False
+
+
+def _silent(share: float, doing: str) -> None:
+    """Report to nobody."""

@@ -15,6 +15,8 @@ from planner.memory import SwapPlan
 from planner.swap.course import DEFAULT, Course
 from planner.swap.problem import Seconds
 from planner.swap.request import problem_of
+from planner.swap.search import check_limits
+from planner.swap.wording import percent_of_ideal
 
 Progress = Callable[[float, str], None]
 
@@ -42,7 +44,7 @@ class SwapComparison:
     @property
     def percent_of_ideal(self) -> float:
         """How fast the plan is beside infinite memory."""
-        return _percent(self.ideal_seconds, self.plan.predicted.seconds)
+        return percent_of_ideal(self.ideal_seconds, self.plan.predicted.seconds)
 
     @property
     def gap_to_bound_percent(self) -> float:
@@ -76,7 +78,8 @@ def plan_swaps(
         progress: called with the share done and what is being done.
 
     Raises:
-        StowageError: the method is unknown, or no plan fits; the sentence names the least budget that would do.
+        StowageError: the method is unknown, the seed or time limit is none, or no plan fits; the sentence names the
+            least budget that would do.
     """
     return compare_plans(
         graph, machine, budget, host_budget=host_budget, seconds=seconds, method=method, seed=seed,
@@ -104,6 +107,7 @@ def compare_plans(
     Raises:
         StowageError: as in `plan_swaps`.
     """
+    check_limits(time_limit)
     begin, report = perf_counter(), progress or _silent
     report(0.0, "laying out the graph")
     problem, host = problem_of(graph, machine, budget, host_budget, seconds)
@@ -119,10 +123,6 @@ def compare_plans(
     return SwapComparison(
         plan, problem.ideal_seconds, course.bound, course.baselines, course.evaluations, perf_counter() - begin
     )
-
-
-def _percent(ideal: float, seconds: float) -> float:
-    return 100 * ideal / seconds if seconds else 100.0
 
 
 def _silent(share: float, doing: str) -> None:

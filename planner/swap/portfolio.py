@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
-from planner.memory import SwapPlan
 from planner.swap.feasible import orders
-from planner.swap.finish import Packed, finish_packed, finish_placed
+from planner.swap.finish import finish_packed, finish_placed
 from planner.swap.method import Setting, Turn
 from planner.swap.problem import Seconds
 from planner.swap.recipe import Kitchen, Recipe, Tried
+from planner.swap.stop import Stopped
+
+Found = TypeVar("Found")
 
 NAME = "calendar"
 #: How many times its own work a reload is given; what is best depends on how full the link is.
@@ -60,7 +63,10 @@ class Portfolio:
 
     def turn(self) -> Turn | None:
         """Walk a few recipes, or pack what came of them."""
-        return next(self._turns, None)
+        turn = next(self._turns, None)
+        if isinstance(turn, Stopped):
+            raise turn
+        return turn
 
     def memory(self) -> dict[str, Any]:
         """Nothing: what it does is done again in a moment."""
@@ -69,13 +75,13 @@ class Portfolio:
     def recall(self, memory: dict[str, Any]) -> None:
         """Begin anew."""
 
-    def _all(self) -> Iterator[Turn]:
+    def _all(self) -> Iterator[Turn | Stopped]:
         problem, recipes, memory = self.problem, self.recipes, self.problem.memory
         for trial in range(_TRIALS):
             doing = f"planning for {memory / problem.memory:.1%} of the budget; the rest is for holes"
             found: list[Tried] = []
             for batch in self._batches([replace(recipe, memory=memory) for recipe in recipes], found):
-                tried = self._try(batch)
+                tried = yield from _redone(partial(self._try, batch))
                 found += tried
                 yield Turn(len(tried), None, doing, trial / _TRIALS)
                 if self._met(min((one.seconds for one in found), default=np.inf)):
@@ -84,10 +90,14 @@ class Portfolio:
             if found:
                 recipes = _distinct([one.recipe for one in found])[:_KEPT]
             worth = [one for one in self._worth_packing(found) if one.seconds < self.best / CLOSE]
-            results = self.setting.each(self.kitchen.pack, worth)
+            results = yield from _redone(partial(self.setting.each, self.kitchen.pack, worth))
             heights = [result.height for result in results]
             fitting = [result for result in results if result.height <= problem.memory]
-            plan = self._written(min(fitting, key=lambda result: result.timing.seconds)) if fitting else None
+            plan = None
+            if fitting:
+                best = min(fitting, key=lambda result: result.timing.seconds)
+                plan = yield from _redone(partial(finish_packed, problem, best, NAME))
+                self.best = best.timing.seconds
             yield Turn(0, plan, doing, trial / _TRIALS)
             if fitting or not heights or self._met(self.best):
                 break
@@ -116,28 +126,33 @@ class Portfolio:
             return early + lazy
         return lazy + early
 
-    def _addressed(self, recipes: list[Recipe]) -> Iterator[Turn]:
+    def _addressed(self, recipes: list[Recipe]) -> Iterator[Turn | Stopped]:
         """Walk every way with addresses, and write down what is faster than all before."""
         distinct = _distinct([replace(recipe, heed=False, early=False, clock=None) for recipe in recipes])
         each = [replace(recipe, brief=brief) for recipe in distinct for brief in BRIEF]
         for first in range(0, len(each), _BATCH):
-            tried = self.setting.each(self.kitchen.try_one, each[first : first + _BATCH])
+            batch = each[first : first + _BATCH]
+            tried = yield from _redone(partial(self.setting.each, self.kitchen.try_one, batch))
             found = min((one for one in tried if one is not None), key=_seconds, default=None)
             plan = None
             if found is not None and found.placed is not None and found.seconds < self.best / CLOSE:
+                plan = yield from _redone(partial(finish_placed, self.problem, found.placed, found.timing, NAME))
                 self.best = found.seconds
-                plan = finish_placed(self.problem, found.placed, found.timing, NAME)
             yield Turn(len(tried), plan, "placing while planning", first / len(each))
             if self._met(self.best):
                 return
 
-    def _written(self, result: Packed) -> SwapPlan:
-        """The plan of what was packed."""
-        self.best = result.timing.seconds
-        return finish_packed(self.problem, result, NAME)
-
     def _met(self, seconds: float) -> bool:
         return bool(seconds <= self.setting.bound * CLOSE)
+
+
+def _redone(work: Callable[[], Found]) -> Generator[Stopped, None, Found]:
+    """Do a piece of work, from its beginning again whenever it was stopped."""
+    while True:
+        try:
+            return work()
+        except Stopped as stopped:
+            yield stopped
 
 
 def _seconds(one: Tried) -> float:

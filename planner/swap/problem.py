@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isfinite
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from planner.errors import StowageError
 from planner.graph import Csr, Graph, GraphArrays, arrays, csr
 from planner.machine.types import Machine
+from planner.swap.stop import Stop
 
 Ints = NDArray[np.int32]
 Bytes = NDArray[np.int64]
@@ -65,6 +66,7 @@ class Problem:
         budget: device bytes, as asked for.
         memory: the budget rounded down to the alignment.
         alignment: bytes.
+        stop: whether to stop all work on it.
     """
 
     graph: Graph
@@ -77,6 +79,7 @@ class Problem:
     budget: int
     memory: int
     alignment: int
+    stop: Stop = field(default_factory=Stop, repr=False)
 
     @property
     def ops(self) -> int:
@@ -135,22 +138,28 @@ def durations(graph: Graph, seconds: Seconds) -> Seconds:
     return times
 
 
-def state(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -> Problem:
+def state(graph: Graph, machine: Machine, budget: int, seconds: Seconds, stop: Stop | None = None) -> Problem:
     """Lay out a graph for the kernels.
 
     Args:
         graph, machine: what and where.
         budget: device bytes.
         seconds: `[ops]`, how long each op runs.
+        stop: whether to stop, now and whenever somebody works on the problem; None for never.
 
     Raises:
         StowageError: the op times or the figures of the host link are impossible.
+        Stopped: it was asked to stop.
     """
+    stop = stop or Stop()
     flat = arrays(graph)
+    stop.check()
     alignment = machine.device.alignment
     sizes = (flat.bytes + alignment - 1) // alignment * alignment
     touches, writes = _touches(flat, sizes)
+    stop.check()
     donors = _donors(flat)
+    stop.check()
     flow = Flow(
         touches=touches,
         writes=writes,
@@ -163,9 +172,10 @@ def state(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -> Prob
         kept=flat.output,
     )
     before, after = _edges(graph)
+    stop.check()
     return Problem(
         graph, machine, flow, before, after, durations(graph, seconds), link(machine),
-        budget, budget // alignment * alignment, alignment,
+        budget, budget // alignment * alignment, alignment, stop,
     )  # fmt: skip
 
 

@@ -40,7 +40,8 @@ class _Rearranging:
     """Ties ops into chains that run without another op in between; `after[b] = a` and `before[a] = b` where `a, b`."""
 
     def __init__(self, problem: Problem, order: Ints, sets: Bytes) -> None:
-        flow = self.flow = problem.flow
+        flow, self.stop = problem.flow, problem.stop
+        self.flow = flow
         self.memory, self.sets = problem.memory, sets.tolist()
         self.old: list[int] = order.tolist()
         self.place = {op: place for place, op in enumerate(self.old)}
@@ -66,6 +67,7 @@ class _Rearranging:
             if op in self.after:
                 continue
             for giver, partner, more in self._ways(op, beside[op]):
+                self.stop.check()
                 trial = self._scheduled(op, giver, partner)
                 if trial is not None:
                     found, beside[partner] = trial, more

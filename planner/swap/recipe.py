@@ -88,8 +88,13 @@ class Kitchen:
         self.pinned = small_held(self.problem)
 
     def try_one(self, recipe: Recipe) -> Tried | None:
-        """Walk a recipe and time what comes of it; None where something does not fit or no steady state is found."""
+        """Walk a recipe and time what comes of it; None where something does not fit or no steady state is found.
+
+        Raises:
+            Stopped: it was asked to stop.
+        """
         problem = self.problem
+        problem.stop.check()
         clock = clock_of(problem, recipe.order) if recipe.clock is None else recipe.clock
         with self.places.borrowed() as place:
             along = walker(problem, recipe.order, place.scratch)

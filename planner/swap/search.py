@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
-from typing import Literal
 from weakref import finalize
 
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.memory import SwapPlan
-from planner.swap.course import DEFAULT, Course, Point
-from planner.swap.method import Item, Result
+from planner.swap.course import DEFAULT, STOPPED, Course, Point, check_choice
 from planner.swap.problem import Seconds
-from planner.swap.request import problem_of
+from planner.swap.request import op_times, problem_of, soon
+from planner.swap.runner import Runner, State
 from planner.swap.search_store import read_course, write_course
+from planner.swap.stop import Stop
 
-State = Literal["running", "cancelled", "paused", "done", "failed"]
 _SECONDS = 30.0
 
 
@@ -57,11 +53,9 @@ class SwapSearch:
     The same seed and number of evaluations give the same plan, whatever the number of threads.
     """
 
-    def __init__(self, course: Course, time_limit: float | None, evaluations: int | None, threads: int | None) -> None:
-        if threads is not None and threads < 0:
-            raise StowageError(f"{threads} threads are none; give 1 or more")
-        self._runner = _Runner(course, threads or max(1, os.cpu_count() or 1))
-        self._stop = finalize(self, self._runner.stop.set)
+    def __init__(self, runner: Runner, time_limit: float | None, evaluations: int | None) -> None:
+        self._runner = runner
+        self._stop = finalize(self, runner.cancel)
         self.resume(time_limit=time_limit, evaluations=evaluations)
 
     def __repr__(self) -> str:
@@ -72,22 +66,28 @@ class SwapSearch:
     @property
     def best(self) -> SwapPlan | None:
         """The fastest plan so far, always a valid one; None before there is any."""
-        return self._runner.course.best
+        course = self._runner.course
+        return None if course is None else course.best
 
     @property
     def history(self) -> tuple[Point, ...]:
         """Every new best plan: when, after how many evaluations, how fast and by which method."""
-        return tuple(self._runner.course.history)
+        course = self._runner.course
+        return () if course is None else tuple(course.history)
 
     @property
     def baselines(self) -> dict[str, float | None]:
         """Seconds of the step by baseline, None where it has no plan; those that were looked at so far."""
-        return dict(self._runner.course.baselines)
+        course = self._runner.course
+        return {} if course is None else dict(course.baselines)
 
     @property
     def progress(self) -> SearchProgress:
         """How far the search is; cheap to read."""
         runner, course = self._runner, self._runner.course
+        if course is None:
+            ideal = runner.ideal
+            return SearchProgress(runner.state, "laying out the graph", 0.0, 0, runner.searched(), None, ideal, ideal)
         best = course.best
         return SearchProgress(
             runner.state, course.doing, course.share, course.evaluations, runner.searched(),
@@ -110,13 +110,18 @@ class SwapSearch:
             raise
         if runner.error is not None:
             raise runner.error
-        if not ended and runner.course.best is None:
+        if not ended and self.best is None:
             raise StowageError(f"the search has no plan yet after {runner.searched():.1f} s; wait a little longer")
+        if runner.course is None:
+            raise StowageError(STOPPED)
         return runner.course.plan()
 
     def cancel(self) -> None:
-        """Stop soon, within a second; what was found stays. Cancelling again does nothing."""
-        self._runner.stop.set()
+        """Stop soon, within a second; what was found stays. Cancelling again does nothing.
+
+        What was being tried is undone, and done again when the search is resumed.
+        """
+        self._runner.cancel()
 
     def resume(self, *, time_limit: float | None = _SECONDS, evaluations: int | None = None) -> None:
         """Go on from where the search stopped; does nothing while it runs or when nothing is left to try.
@@ -128,90 +133,20 @@ class SwapSearch:
         Raises:
             StowageError: a limit is no number or below 0; or the process was forked meanwhile.
         """
-        for name, limit in (("time limit", time_limit), ("number of evaluations", evaluations)):
-            if limit is not None and not limit >= 0:
-                raise StowageError(f"a {name} of {limit} is none; give 0 or more")
+        check_limits(time_limit, evaluations)
         self._runner.at_home().start(time_limit, evaluations)
 
     def save(self, path: str | Path) -> None:
         """Write down where the search is, to go on with `load_search`; it may be running.
 
+        What takes long to try is begun again afterwards.
+
         Raises:
-            StowageError: the file cannot be written and an earlier one stays as it was, or the process was forked.
+            StowageError: the file cannot be written and an earlier one stays as it was; the graph is not laid out yet;
+                or the process was forked.
         """
-        runner = self._runner.at_home()
-        with runner.turn:
-            write_course(runner.course, path)
-
-
-class _Runner:
-    """What the search's thread holds on to; not the handle, so that dropping that can stop it."""
-
-    def __init__(self, course: Course, threads: int) -> None:
-        self.course, self.threads = course, threads
-        self.stop, self.ended, self.turn = threading.Event(), threading.Event(), threading.Lock()
-        self.beginning, self.process = threading.Lock(), os.getpid()
-        self.state: State = "paused"
-        self.error: BaseException | None = None
-        self.began: float | None = None
-        self.thread: threading.Thread | None = None
-        course.cancelled = self.stop.is_set
-
-    def searched(self) -> float:
-        """Seconds spent searching."""
-        began = self.began
-        return self.course.seconds if began is None else perf_counter() - began
-
-    def at_home(self) -> _Runner:
-        """Itself, unless this process is a fork: threads stay behind, so whoever waited for one here would for ever."""
-        if os.getpid() != self.process:
-            raise StowageError("this search goes on in the process that began it; save it there and load it here")
-        return self
-
-    def start(self, time_limit: float | None, evaluations: int | None) -> None:
-        with self.beginning:
-            if self.thread is not None:
-                if self.state == "running" and not self.stop.is_set():
-                    return
-                self.thread.join()  # cancelled or ended a moment ago
-            self.stop.clear()
-            self.ended.clear()
-            self.state, self.error = "running", None
-            self.began = perf_counter() - self.course.seconds
-            self.thread = threading.Thread(
-                target=self._run, args=(time_limit, evaluations), name="stowage-search", daemon=True
-            )
-            self.thread.start()
-
-    def _run(self, time_limit: float | None, evaluations: int | None) -> None:
-        course, begin = self.course, perf_counter()
-        most = None if evaluations is None else course.evaluations + evaluations
-        state: State = "failed"
-        try:
-            with ThreadPoolExecutor(self.threads, "stowage-search-worker") as pool:
-
-                def each(function: Callable[[Item], Result], items: Iterable[Item], /) -> list[Result]:
-                    return list(pool.map(function, items))
-
-                course.each = each
-                while True:
-                    over = time_limit is not None and perf_counter() - begin >= time_limit
-                    over = over or (most is not None and course.evaluations >= most)
-                    if course.done:
-                        state = "done"
-                        break
-                    if self.stop.is_set() or (over and course.best is not None):
-                        state = "cancelled" if self.stop.is_set() else "paused"
-                        break
-                    with self.turn:
-                        course.seconds = self.searched()
-                        course.step()
-        except BaseException as error:
-            self.error = error
-        finally:
-            course.seconds, self.began = self.searched(), None
-            self.state = state
-            self.ended.set()
+        with self._runner.at_home().between_turns() as course:
+            write_course(course, path)
 
 
 def search_swaps(
@@ -229,6 +164,9 @@ def search_swaps(
 ) -> SwapSearch:
     """Begin to search for the fastest plan within a budget; returns at once.
 
+    What takes longer to find out is found out by the search: in a huge graph, or where a share of what a step takes is
+    asked for that was never worked out, it is `wait` that says that no plan fits.
+
     Args:
         graph: a step; its workspaces are planned for.
         machine: its host link carries the copies, its device's alignment holds for every offset.
@@ -245,8 +183,18 @@ def search_swaps(
         StowageError: the method is unknown, the seed or a limit is none, or no plan fits; the sentence names the least
             budget that would do.
     """
-    problem, host = problem_of(graph, machine, budget, host_budget, seconds)
-    return SwapSearch(Course(problem, host, method or DEFAULT, seed), time_limit, evaluations, threads)
+    check_choice(method or DEFAULT, seed)
+    check_limits(time_limit, evaluations)
+    times, stop = op_times(graph, machine, budget, host_budget, seconds), Stop()
+
+    def make() -> Course:
+        problem, host = problem_of(graph, machine, budget, host_budget, times, stop)
+        return Course(problem, host, method or DEFAULT, seed)
+
+    runner = Runner(make, float(times.sum()), stop, _threads(threads))
+    if soon(graph, machine, budget, host_budget):
+        runner.lay_out()
+    return SwapSearch(runner, time_limit, evaluations)
 
 
 def load_search(
@@ -269,4 +217,24 @@ def load_search(
     Raises:
         StowageError: the file is damaged, or from a search for another graph, machine or other op times.
     """
-    return SwapSearch(read_course(path, graph, machine, seconds), time_limit, evaluations, threads)
+    course = read_course(path, graph, machine, seconds)
+    runner = Runner(lambda: course, course.problem.ideal_seconds, course.problem.stop, _threads(threads))
+    runner.lay_out()
+    return SwapSearch(runner, time_limit, evaluations)
+
+
+def check_limits(time_limit: float | None, evaluations: int | None = None) -> None:
+    """Refuse limits that are none.
+
+    Raises:
+        StowageError: a limit is no number or below 0.
+    """
+    for name, limit in (("time limit", time_limit), ("number of evaluations", evaluations)):
+        if limit is not None and not limit >= 0:
+            raise StowageError(f"a {name} of {limit} is none; give 0 or more")
+
+
+def _threads(threads: int | None) -> int:
+    if threads is not None and threads < 0:
+        raise StowageError(f"{threads} threads are none; give 1 or more")
+    return threads or max(1, os.cpu_count() or 1)

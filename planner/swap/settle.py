@@ -54,9 +54,12 @@ class Settler:
         Returns:
             None where an op needs more than there is, or no steady state is found. Without storages that stay, neither
             happens as long as each op's own storages fit.
+
+        Raises:
+            Stopped: it was asked to stop.
         """
         one, problem, flow = self.walker, self.walker.problem, self.walker.flow
-        route = Route(one.order, flow, one.walked, clock, one.work, lead, False)
+        route = Route(one.order, flow, one.walked, clock, one.work, lead, False, problem.stop.flag)
         inherits = np.empty(problem.ops, np.int32)
         nobody = np.zeros(problem.storages, np.bool_)
         fixed = nobody if anchored is None else anchored
@@ -67,6 +70,7 @@ class Settler:
                 route, resident, home, fixed, problem.memory - base, on_demand, brief,
                 one.taken, one.gaps, inherits, one.desk, self.ground,
             )  # fmt: skip
+            problem.stop.check()
             if stuck >= 0:
                 return None
             gaps = first_gaps(one.gaps, count)

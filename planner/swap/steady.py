@@ -64,11 +64,14 @@ class Walker:
 
         Returns:
             None where the bytes of some slot do not fit.
+
+        Raises:
+            Stopped: it was asked to stop.
         """
         problem, flow = self.problem, self.flow
         if bias is None:
             bias = np.ones(problem.storages)
-        route = Route(self.order, flow, self.walked, clock, self.work, lead, heed)
+        route = Route(self.order, flow, self.walked, clock, self.work, lead, heed, problem.stop.flag)
         inherits = np.empty(problem.ops, np.int32)
         stays = np.zeros(problem.storages, np.bool_)
         fleeting = flow.held & ~flow.stateful & (np.diff(self.uses.start) > 0)
@@ -78,6 +81,7 @@ class Walker:
             resident, found_out = (start & flow.stateful) | pinned | fleeting, 2
         for attempt in range(found_out, _MOST_WALKS):
             count, stuck = walk(route, resident, pinned, memory, bias, self.gaps, inherits, stays, self.desk)
+            problem.stop.check()
             if stuck >= 0:
                 return None
             found = first_gaps(self.gaps, count)

@@ -35,7 +35,12 @@ def copy_seconds(problem: Problem) -> Seconds:
 
 
 def time_draft(problem: Problem, draft: Draft, queues: tuple[Ints, Ints] | None = None) -> Timing:
-    """Run a draft, with the queues given or else with copies in order of deadline."""
+    """Run a draft, with the queues given or else with copies in order of deadline.
+
+    Raises:
+        Stopped: it was asked to stop.
+    """
+    problem.stop.check()
     gaps, shared = draft.gaps, problem.copies.shared
     seconds = problem.seconds[draft.order]
     work = copy_seconds(problem)[gaps.storage]

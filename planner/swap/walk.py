@@ -50,7 +50,7 @@ def walk(
     Returns:
         The number of gaps and -1, or where slot `i` cannot be made to fit, 0 and `i`.
     """
-    order, flow, uses, clock, work, lead, heed = route
+    order, flow, uses, clock, work, lead, heed = route[:7]
     # tuples are unpacked once: in a loop, that would cost more than what the loop does
     start, slot, writes, donors = uses.start, uses.slot, uses.writes, uses.donor
     touched, creates, sizes, stateful, kept = flow.touches, flow.creates, flow.bytes, flow.stateful, flow.kept

@@ -1,4 +1,4 @@
-"""Amounts of time in words."""
+"""Amounts of time in words, and shares."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ def format_seconds(seconds: float) -> str:
             digits = 0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2
             return f"{value:.{digits}f} {name}"
     return "0 s" if size < 5e-10 else f"{seconds:.2g} s"
+
+
+def percent_of_ideal(ideal: float, seconds: float) -> float:
+    """How fast a step is beside one with infinite memory, at most 100: other orders of the ops add up otherwise."""
+    return min(100.0, 100 * ideal / seconds) if seconds else 100.0
 
 
 def several(number: int, noun: str) -> str:

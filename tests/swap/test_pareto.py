@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from planner.errors import StowageError
-from planner.graph import Graph
+from planner.graph import Graph, GraphBuilder
 from planner.machine import Link
 from planner.memory import step_peak, validate
 from planner.swap import lower_bound, simulate
@@ -85,11 +85,42 @@ def test_a_sweep_that_is_cancelled_returns_what_it_has() -> None:
     said: list[str] = []
     points = sweep(
         graph, SLOW, seconds=slow(graph), time_limit_each=0.1, progress=lambda _, doing: said.append(doing),
-        cancelled=lambda: len(said) > 2,
+        cancelled=lambda: sum(doing.startswith("planning for") for doing in said) > 2,
     )  # fmt: skip
     assert 2 <= len(points) <= 3
-    assert said[0].startswith("planning for")
+    assert said[0].startswith("looking what the step takes")
     assert sweep(graph, SLOW, seconds=slow(graph), cancelled=lambda: True) == ()
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_a_sweep_can_be_cancelled_before_it_knows_its_budgets(after: int) -> None:
+    """What the step takes, the least budget, and the first layouts: each is said, and none is finished after that."""
+    graph = layered(40)
+    said: list[str] = []
+    points = sweep(
+        graph, SLOW, seconds=slow(graph), progress=lambda _, doing: said.append(doing),
+        cancelled=lambda: len(said) > after,
+    )  # fmt: skip
+    assert points == ()
+    assert said[-1] == "done"
+    assert not any(doing.startswith("planning for") for doing in said)
+
+
+def test_a_step_without_tensors_has_one_point() -> None:
+    b = GraphBuilder("empty hands")
+    for number in range(3):
+        b.add_op(f"op{number}", "aten.op.default", [], [])
+    points = sweep(b.build([]), SLOW, time_limit_each=0.1)
+    assert [point.plan.method for point in points] == ["resident"]
+    assert points[0].percent_of_ideal == 100.0
+
+
+def test_no_plan_is_faster_than_ideal_in_percent() -> None:
+    graph = layered(8)
+    seconds = np.random.default_rng(0).random(len(graph.ops))
+    plan = sweep(graph, SLOW, [2 * step_peak(graph, ALIGNMENT)], seconds=seconds, time_limit_each=0)[0].plan
+    point = BudgetPoint(1, plan, plan.predicted.seconds * (1 + 1e-14), 0.0, 0, 0)
+    assert point.percent_of_ideal == 100.0
 
 
 def test_more_memory_and_more_bandwidth_save_what_new_plans_save() -> None:

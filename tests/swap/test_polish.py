@@ -34,7 +34,7 @@ def begun(task, plan, each=one_by_one, seed=3):
     """Polishing that begins with a plan and does not stop at any bound."""
     now = {"plan": plan}
     setting = Setting(
-        task, 0.0, seed, each, lambda: False, lambda: now["plan"].predicted.seconds, lambda: now["plan"]
+        task, 0.0, seed, each, lambda: now["plan"].predicted.seconds, lambda: now["plan"]
     )  # fmt: skip
     return Polish(setting), now
 
@@ -129,7 +129,7 @@ def test_it_ends_when_nothing_gets_better_and_at_once_where_the_bound_is_met():
     turns(polish, now, 1000)
     assert polish.turn() is None
     seconds = plan.predicted.seconds
-    met = Setting(task, seconds, 0, one_by_one, lambda: False, lambda: seconds, lambda: plan)
+    met = Setting(task, seconds, 0, one_by_one, lambda: seconds, lambda: plan)
     assert Polish(met).turn() is None
 
 

@@ -20,7 +20,7 @@ def setting_of(share):
     seconds = op_seconds(graph, target)
     held = sum(storage.bytes for storage in graph.storages)
     problem = state(graph, target, int(share * held), seconds)
-    return Setting(problem, bound_of(problem), 0, one_by_one, lambda: False)
+    return Setting(problem, bound_of(problem), 0, one_by_one)
 
 
 def plans_of(method):

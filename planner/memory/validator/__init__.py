@@ -5,6 +5,8 @@ then who is on the device when, which copy holds which value, and who has which 
 same bytes must be ordered by the waiting rules alone (`streams`), so the proof holds whatever the timing.
 """
 
+from collections.abc import Callable
+
 from planner.graph import Graph
 from planner.memory.plan import SwapPlan
 from planner.memory.validator.addresses import check_device, check_host
@@ -18,32 +20,39 @@ from planner.memory.validator.streams import Entry, HappensBefore, Stream, happe
 __all__ = ["Entry", "HappensBefore", "Stream", "happens_before", "validate"]
 
 
-def validate(plan: SwapPlan, graph: Graph) -> list[str]:
+def validate(plan: SwapPlan, graph: Graph, *, between: Callable[[], None] | None = None) -> list[str]:
     """Every way in which a plan fails its graph, one sentence each; empty when it is proven safe.
 
     Args:
         plan: any plan, a stranger's or a damaged one too.
         graph: the graph it is to run; the plan must provide for its workspaces.
+        between: called between the facts; what it raises ends the proof.
     """
+    between = between or _nothing
     problems = check_fields(plan, graph)
     if problems:
         return problems
     graph = graph.with_workspaces(dict(plan.workspaces))
+    between()
     problems = check_order(plan, graph)
     if problems:
         return problems
+    between()
     ordered = happens_before(plan)
+    between()
     if ordered.stuck:
         return [_deadlock(plan, graph, ordered.stuck)]
     stays, problems = find_stays(plan, graph)
+    between()
     places, more = check_copies(plan, graph, stays, ordered)
-    return [
-        *problems,
-        *more,
-        *check_device(plan, graph, stays, ordered),
-        *check_host(plan, graph, places, ordered),
-        *check_predicted(plan),
-    ]
+    between()
+    problems += [*more, *check_device(plan, graph, stays, ordered)]
+    between()
+    return [*problems, *check_host(plan, graph, places, ordered), *check_predicted(plan)]
+
+
+def _nothing() -> None:
+    """Nobody wants to end the proof."""
 
 
 def _deadlock(plan: SwapPlan, graph: Graph, stuck: tuple[Entry, ...]) -> str:

@@ -16,6 +16,7 @@ from planner.swap.polish.lay_out import Sheet, blank_sheet, lay_out
 from planner.swap.polish.moves import Chance, change, draw, make_room
 from planner.swap.problem import Bytes, Flow, Ints, Seconds
 from planner.swap.simulate import run_queues
+from planner.swap.stop import Flag
 from planner.swap.trim import trim
 from planner.swap.uses import Uses
 
@@ -136,6 +137,7 @@ def anneal(
     below: float,
     heat: float,
     exact: bool,
+    stop: Flag,
 ) -> float:
     """Change choices again and again; keep what is faster, and now and then what is slower.
 
@@ -150,6 +152,7 @@ def anneal(
         heat: share of the step's time that a change for the worse costs when it is taken one time in three; goes
             down to nothing until the end.
         exact: whether only what can be placed counts as fastest.
+        stop: `[1]`; once it is not 0, no more changes are tried.
 
     Returns:
         Seconds of the fastest; infinite if nothing took less than `below`.
@@ -166,6 +169,8 @@ def anneal(
             _assign(best, choices)
     trial = Choices(choices.order.copy(), choices.resident.copy(), choices.donor.copy(), choices.spans.copy())
     for e in range(evaluations):
+        if stop[0] != 0:
+            break
         _assign(trial, choices)
         focus = draw(chance, n) if draw(chance, 4) else -1
         change(facts, trial, sheet, count, focus, chance)

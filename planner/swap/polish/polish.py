@@ -17,6 +17,7 @@ from planner.swap.polish.lay_out import blank_sheet, lay_out
 from planner.swap.polish.moves import Chance
 from planner.swap.portfolio import CLOSE, ways
 from planner.swap.recipe import Kitchen
+from planner.swap.stop import Stopped
 from planner.swap.timing import Timing
 from planner.swap.uses import uses_of
 
@@ -73,6 +74,16 @@ class Polish:
 
     def turn(self) -> Turn | None:
         """Let every chain go on for a while."""
+        before = self.chains, self.best, self.seconds, self.idle, self.turns, self.goal
+        chance = self.random.bit_generator.state
+        try:
+            return self._turn()
+        except Stopped:
+            self.chains, self.best, self.seconds, self.idle, self.turns, self.goal = before
+            self.random.bit_generator.state = chance
+            raise
+
+    def _turn(self) -> Turn | None:
         best = self.setting.best()
         if best <= self.setting.bound * CLOSE or self.idle >= self.patience or self.problem.ops == 0:
             return None
@@ -84,6 +95,7 @@ class Polish:
             self._look_up()
         self.seconds = best
         found = self.setting.each(lambda number: self._anneal(number, best), range(len(self.chains)))
+        self.chains = [one.chain for one in found]
         self.turns += 1
         evaluations = len(self.chains) * self.each_turn
         self.idle += evaluations
@@ -151,12 +163,14 @@ class Polish:
         self.best = None if plan is None else choices_of_plan(self.problem, plan)
 
     def _anneal(self, number: int, below: float) -> Found:
-        chain = self.chains[number]
-        best = chain.choices.copy()
+        old = self.chains[number]  # as it was where this is cut short
+        chain = Chain(old.choices.copy(), old.memory, old.chance.copy())
+        best = old.choices.copy()
         seconds = anneal(
             self.problem.flow, self.facts, chain.choices, best, chain.chance, self.each_turn, chain.memory, below,
-            _HEATS[(number + self.turns) % len(_HEATS)] / self.problem.ops, self.exact,
+            _HEATS[(number + self.turns) % len(_HEATS)] / self.problem.ops, self.exact, self.problem.stop.flag,
         )  # fmt: skip
+        self.problem.stop.check()
         return Found(chain, seconds, best)
 
     def _restart(self) -> None:

@@ -33,6 +33,7 @@ _MOST_CROSSOVERS = 9
 _MET = 1 + 1e-9
 #: Generations after which it gives up where no plan at all keeps to the host budget.
 _IN_VAIN = 2
+_GAIN = 0.999
 
 
 class Seeded(NamedTuple):
@@ -54,6 +55,8 @@ class Genetic:
         count_width: standard deviation of the Gaussian around a count as a share of it. Not in the paper.
         count_spread: standard deviation at least, in objects, so that small counts change too. Not in the paper.
         temperature: of the softmax over (T_best - t) / T_best. Not in the paper; 1 is the plain softmax.
+        patience: generations without a gain of a tenth of a percent that end the search; the paper ends it after 30
+            minutes, most of the gain in the first 100 seconds.
         replacement: who lives on when as many children are there as individuals, the `"fastest"` of both or those drawn
             by `"softmax"` among both, the best always. The paper does not say.
         search_schedule: without, only the captured order.
@@ -71,6 +74,7 @@ class Genetic:
         count_width: float = 0.25,
         count_spread: float = 1.0,
         temperature: float = 1.0,
+        patience: int = 50,
         replacement: Literal["fastest", "softmax"] = "fastest",
         search_schedule: bool = True,
         search_allocation: bool = True,
@@ -78,7 +82,7 @@ class Genetic:
         problem = setting.problem
         self.setting, self.individuals = setting, individuals
         self.rates = Rates(mutation, count_width, count_spread)
-        self.temperature, self.replacement = temperature, replacement
+        self.temperature, self.patience, self.replacement = temperature, patience, replacement
         self.search_schedule, self.search_allocation = search_schedule, search_allocation
         self.captured, self.demand = captured(problem), demand_of(problem)
         self.default = default_allocation(problem, self.demand)
@@ -89,17 +93,27 @@ class Genetic:
         self.population: list[Individual] = []
         self.brood: list[Individual] = []
         self.turns = self.generation = 0
-        self.best = np.inf
+        self.best = self.goal = np.inf
+        self.gained = 0  # the generation of the last gain
 
     def turn(self) -> Turn | None:
-        """Evaluate a few individuals; None once the bound is met, all is known or no plan keeps to the host budget."""
+        """Evaluate a few individuals.
+
+        None once the bound is met, all is known, nothing has got better for long, or no plan keeps to the host budget.
+        """
         if self.best <= self.setting.bound * _MET or (self.population and not self._searched()):
+            return None
+        if self.generation - self.gained >= self.patience:
             return None
         if self.generation >= _IN_VAIN and self.setting.best() == np.inf:
             return None
         found = self._evaluated()
-        if self.setting.cancelled():  # what was cut short is done again by whoever goes on
-            return Turn(0, None, self._doing(), self._share())
+        fastest = min(found, key=lambda one: one.seconds)
+        plan = None
+        if fastest.seconds < self.best:
+            plan = self.planners[0].plan(fastest.order, fastest.allocation)
+        # nothing has changed so far: what is cut short is done again by whoever goes on
+        self.best = min(self.best, fastest.seconds)
         self.turns += 1
         first = len(self.population) < self._size()
         (self.population if first else self.brood).extend(found)
@@ -107,11 +121,8 @@ class Genetic:
             self.population = self._survivors(self.population + self.brood)
             self.brood = []
             self.generation += 1
-        fastest = min(found, key=lambda one: one.seconds)
-        plan = None
-        if fastest.seconds < self.best:
-            self.best = fastest.seconds
-            plan = self.planners[0].plan(fastest.order, fastest.allocation)
+        if self.best < self.goal * _GAIN:
+            self.goal, self.gained = self.best, self.generation
         return Turn(len(found), plan, self._doing(), self._share())
 
     def memory(self) -> dict[str, Any]:
@@ -120,6 +131,8 @@ class Genetic:
             "turns": self.turns,
             "generation": self.generation,
             "best": self.best if np.isfinite(self.best) else None,
+            "goal": self.goal if np.isfinite(self.goal) else None,
+            "gained": self.gained,
             "population": to_data(self.population),
             "brood": to_data(self.brood),
         }
@@ -140,10 +153,10 @@ class Genetic:
         return f"generation {self.generation} of schedules and pools"
 
     def _share(self) -> float:
-        """How much of a generation is there: the search itself has no end."""
+        """How much of the first generation is there, then how much of the patience is used up."""
         if len(self.population) < self._size():
             return len(self.population) / self._size()
-        return min(1.0, len(self.brood) / self.individuals)
+        return min(1.0, (self.generation - self.gained + len(self.brood) / self.individuals) / self.patience)
 
     def _evaluated(self) -> list[Individual]:
         """The individuals of this turn, with their times."""
@@ -168,6 +181,7 @@ class Genetic:
     def _make(self, seeded: Seeded) -> list[Genes]:
         """A random individual, or all pairs of two schedules and two pools that two parents make."""
         problem, random = self.setting.problem, np.random.default_rng(seeded.seed)
+        problem.stop.check()
         schedules: tuple[Ints, ...] = (self.captured,)
         pools: tuple[Allocation, ...] = (self.default,)
         if seeded.parents is None:
@@ -186,7 +200,7 @@ class Genetic:
     def _time(self, item: tuple[int, Genes]) -> float:
         """Evaluate on the scratch of this item's own."""
         place, (order, allocation) = item
-        return np.inf if self.setting.cancelled() else self.planners[place].seconds(order, allocation)
+        return self.planners[place].seconds(order, allocation)
 
     def _survivors(self, everybody: list[Individual]) -> list[Individual]:
         """Who lives on, fastest first."""

@@ -109,6 +109,7 @@ class PoolPlanner:
                 order, flow, uses, clock, pool, self.threshold, resident, home,
                 desk.gaps, desk.moves, desk.inherits, desk.hall,
             )  # fmt: skip
+            self.problem.stop.check()
             if stuck >= 0:
                 return None
             objects = desk.hall.object[:-1]

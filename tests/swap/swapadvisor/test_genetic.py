@@ -14,6 +14,7 @@ from planner.memory import plan_to_json, validate
 from planner.swap.bounds import bound_of
 from planner.swap.method import Setting
 from planner.swap.problem import state
+from planner.swap.stop import Stopped
 from planner.swap.swapadvisor import Genetic
 from planner.swap.swapadvisor.genetic import softmax
 from tests.swap.random_graphs import build, machine
@@ -23,11 +24,11 @@ def one_by_one(function, items):
     return [function(item) for item in items]
 
 
-def setting(seed=0, each=one_by_one, share=0.3, cancelled=lambda: False):
+def setting(seed=0, each=one_by_one, share=0.3):
     graph = build(Random(7), layers=12)
     touched = sum(storage.bytes for storage in graph.storages)
     problem = state(graph, machine(), int(share * touched), np.full(len(graph.ops), 1e-6))
-    return Setting(problem, bound_of(problem), seed, each, cancelled)
+    return Setting(problem, bound_of(problem), seed, each, best=lambda: 1.0)  # there is a plan already
 
 
 def plans_of(search, turns):
@@ -84,15 +85,14 @@ def test_seeds_differ_and_the_same_seed_does_not():
 
 
 def test_a_turn_that_is_cancelled_is_done_again():
-    answer = [False]
-    search, whole = Genetic(setting(cancelled=lambda: answer[0]), **FEW), plans_of(Genetic(setting(), **FEW), 6)
+    search, whole = Genetic(setting(), **FEW), plans_of(Genetic(setting(), **FEW), 6)
     found = plans_of(search, 2)
-    before = search.memory()
-    answer[0] = True
-    turn = search.turn()
-    assert (turn.evaluations, turn.plan) == (0, None)
+    before, stop = search.memory(), search.setting.problem.stop
+    stop.set()
+    with pytest.raises(Stopped):
+        search.turn()
     assert search.memory() == before
-    answer[0] = False
+    stop.clear()
     assert found + plans_of(search, 4) == whole
 
 
@@ -143,7 +143,7 @@ def test_almost_nothing_is_still_a_step(ops, size):
         )
     problem = state(b.build(range(ops)), machine(), 64, np.ones(ops))
     for bound in (float(ops), 0.0):  # one that is met at once, and one that never is
-        search = Genetic(Setting(problem, bound, 0, one_by_one, lambda: False), individuals=4)
+        search = Genetic(Setting(problem, bound, 0, one_by_one), individuals=4)
         turns = [search.turn() for _ in range(4)]
         assert validate(turns[0].plan, problem.graph) == []
         assert turns[0].plan.predicted.seconds == ops

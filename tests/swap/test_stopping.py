@@ -1,0 +1,218 @@
+"""Whoever stops a search waits for no long turn, and loses nothing but that turn."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner.errors import StowageError
+from planner.memory import pack, plan_to_json, validate
+from planner.swap import METHODS, load_search, plan_swaps, search_swaps
+from planner.swap.baselines import BASELINES
+from planner.swap.course import Course
+from planner.swap.feasible import fitting_order, orders
+from planner.swap.orders import captured
+from planner.swap.polish.polish import Polish
+from planner.swap.recipe import Kitchen, Recipe
+from planner.swap.request import problem_of
+from planner.swap.settle import settler
+from planner.swap.steady import clock_of, walker
+from planner.swap.stop import Stop, Stopped
+from tests.swap.random_graphs import machine
+from tests.swap.test_plans import layered
+
+WHERE = machine(1e9, 1.4e9, 0.0)
+
+
+def problem(layers=24, stop=None, budget="40%"):
+    graph = layered(layers)
+    return problem_of(graph, WHERE, budget, None, np.full(len(graph.ops), 3e-5), stop)[0]
+
+
+class Counted:
+    """A question that is answered with yes from the given time on that it is asked."""
+
+    def __init__(self, yes_from):
+        self.asked, self.yes_from = 0, yes_from
+
+    def __call__(self):
+        self.asked += 1
+        return self.asked >= self.yes_from
+
+
+def test_the_walk_with_addresses_returns_at_its_first_slot_once_the_flag_is_set():
+    task = problem()
+    one = walker(task, captured(task))
+    task.stop.set()
+    with pytest.raises(Stopped):
+        settler(one).draft(clock_of(task, one.order))
+    used = np.flatnonzero(np.diff(one.uses.start))
+    assert (one.desk.cursor[used] == one.uses.start[used]).all(), "nothing has been used"
+
+
+@pytest.mark.parametrize("name", ["on-demand", "lru-prefetch"])
+def test_every_baseline_stops_and_comes_out_the_same_when_it_is_begun_again(name):
+    expected = BASELINES[name](problem(budget="90%"))
+    task = problem(budget="90%")
+    task.stop.set()
+    with pytest.raises(Stopped):
+        BASELINES[name](task)
+    task.stop.clear()
+    found = BASELINES[name](task)
+    assert None not in (found, expected)
+    assert plan_to_json(found) == plan_to_json(expected)
+
+
+def test_packing_ends_before_its_next_placement():
+    calls = Counted(3)
+
+    def between():
+        if calls():
+            raise Stopped
+
+    random = np.random.default_rng(0)
+    lower = random.integers(0, 50, 60)
+    with pytest.raises(Stopped):
+        pack(lower, lower + random.integers(1, 20, 60), random.integers(1, 99, 60), between=between)
+    assert calls.asked == 3
+
+
+def test_a_proof_ends_between_its_facts():
+    plan = plan_swaps(layered(4), WHERE, "60%", seconds=np.full(len(layered(4).ops), 3e-5), time_limit=0)
+    calls = Counted(2)
+
+    def between():
+        if calls():
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        validate(plan, layered(4), between=between)
+    assert calls.asked == 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_course_that_is_stopped_again_and_again_is_as_if_it_never_was(method):
+    """Every piece of work is cut short once, at whatever moment, and begun again."""
+    whole = Course(problem(), method=method, seed=3)
+    ask = Counted(10**9)
+    course = Course(problem(stop=Stop(ask)), method=method, seed=3)
+    random, stopped = np.random.default_rng(1), 0
+    while not whole.done and whole.evaluations < 500:
+        whole.step()
+    while not course.done and course.evaluations < 500:
+        ask.asked, ask.yes_from = 0, int(random.integers(1, 30))
+        try:
+            course.step()
+        except Stopped:
+            stopped += 1
+            ask.yes_from = 10**9
+            course.problem.stop.clear()
+            course.step()
+    assert stopped > 1
+    assert course.evaluations == whole.evaluations
+    assert [replace(point, seconds=0.0) for point in course.history] == (
+        [replace(point, seconds=0.0) for point in whole.history]
+    )
+    assert plan_to_json(course.plan()) == plan_to_json(whole.plan())
+
+
+def test_once_it_is_cancelled_nothing_more_is_evaluated():
+    graph = layered(60)
+    search = search_swaps(
+        graph, WHERE, "40%", seconds=np.full(len(graph.ops), 3e-5), time_limit=None, evaluations=40, threads=1
+    )
+    search.wait()
+    before = search.progress.evaluations
+    for _ in range(5):
+        search.resume(time_limit=None)
+        search.cancel()
+        search.wait()
+    most = 8 * 3 * 5  # as many as one short turn each may have been done before the flag was seen
+    assert search.progress.evaluations - before <= most
+    assert search.progress.state == "cancelled"
+
+
+def test_what_a_share_stands_for_is_found_out_by_the_search_of_a_large_graph():
+    graph = layered(200)
+    seconds = np.full(len(graph.ops), 3e-5)
+    search = search_swaps(graph, WHERE, "0.01%", seconds=seconds)
+    with pytest.raises(StowageError, match="alone works on"):
+        search.wait()
+    assert search.progress.state == "failed"
+    with pytest.raises(StowageError, match='"magic" is not a method'):
+        search_swaps(graph, WHERE, "50%", seconds=seconds, method="magic")
+    with pytest.raises(StowageError, match="is not a budget"):
+        search_swaps(graph, WHERE, "half", seconds=seconds)
+    with pytest.raises(StowageError, match="alone works on"):  # which is found out at once where it is known
+        search_swaps(graph, WHERE, "0.01%", seconds=seconds)
+
+
+def test_saving_while_it_runs_changes_nothing(tmp_path):
+    graph = layered(24)
+    seconds = np.full(len(graph.ops), 3e-5)
+    options = {"seconds": seconds, "seed": 3, "time_limit": None, "evaluations": 300}
+    expected = plan_to_json(search_swaps(graph, WHERE, "40%", **options).wait())
+    search = search_swaps(graph, WHERE, "40%", **options)
+    for _ in range(5):
+        search.save(tmp_path / "search.json")
+    assert plan_to_json(search.wait()) == expected
+    assert load_search(tmp_path / "search.json", graph, WHERE, seconds=seconds).wait()
+
+
+def test_what_was_walked_can_be_packed_twice():
+    task = problem()
+    kitchen = Kitchen(task)
+    order = next(order for _, order in orders(task))
+    tried = kitchen.try_one(Recipe(order, task.memory))
+    once, again = kitchen.pack(tried), kitchen.pack(tried)
+    assert (once.height, once.offsets.tolist()) == (again.height, again.offsets.tolist())
+
+
+def test_the_first_order_that_fits_is_the_last_that_is_made():
+    ask = Counted(10**9)
+    task = problem(stop=Stop(ask))
+    ask.asked, ask.yes_from = 0, 2  # it is asked before each order is made
+    assert (fitting_order(task) == captured(task)).all()
+
+
+def test_limits_that_are_none_are_refused_for_plans_too():
+    graph = layered(4)
+    for limit in (-1, float("nan")):
+        with pytest.raises(StowageError, match=f"a time limit of {limit} is none"):
+            plan_swaps(graph, WHERE, "60%", time_limit=limit)
+
+
+def test_the_search_of_the_paper_ends_by_itself():
+    graph = layered(3)
+    plan = plan_swaps(graph, WHERE, "70%", seconds=np.full(len(graph.ops), 3e-5), method="swapadvisor")
+    assert validate(plan, graph) == []
+
+
+def test_a_host_budget_of_nothing_is_called_by_its_name_and_the_one_named_is_enough_for_every_seed():
+    graph = layered(5)
+    seconds = np.full(len(graph.ops), 3e-5)
+    with pytest.raises(StowageError, match="a host budget of 0 leaves no memory"):
+        plan_swaps(graph, WHERE, "40%", seconds=seconds, host_budget=0)
+    with pytest.raises(StowageError, match="allow at least") as refused:
+        plan_swaps(graph, WHERE, "40%", seconds=seconds, host_budget=1, seed=1, time_limit=0)
+    named = int(str(refused.value).split("allow at least ")[1].split()[0])
+    for seed in (1, 2, 3):
+        plan = plan_swaps(graph, WHERE, "40%", seconds=seconds, host_budget=named, seed=seed, time_limit=0)
+        assert plan.host_bytes <= named
+
+
+def test_polishing_that_is_cut_short_stays_where_it_was():
+    task = problem(8)
+    course = Course(task, seed=1)
+    while course.best is None or len(course.baselines) < len(BASELINES):
+        course.step()
+    polish, twin = Polish(course.setting()), Polish(course.setting())
+    polish.turn(), twin.turn()
+    before = polish.memory()
+    task.stop.set()
+    with pytest.raises(Stopped):
+        polish.turn()
+    task.stop.clear()
+    assert polish.memory() == before == twin.memory()
+    polish.turn(), twin.turn()
+    assert polish.memory() == twin.memory()
