@@ -35,9 +35,10 @@ main { padding: 12px; }
 
 #: A stand-in for the notebook's end of the wire; `ask`, where a page has it, is the kernel's.
 _WIRE = """
-const { default: { render } } = await import(URL.createObjectURL(new Blob([script], { type: 'text/javascript' })));
+// every widget gets a script of its own, as in a notebook
+const load = async () => (await import(URL.createObjectURL(new Blob([script], { type: 'text/javascript' })))).default;
 const bytes = text => new DataView(Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer);
-function widget(traits) {
+function widget(traits, { render }) {
   const listeners = new Set();
   const tell = (content, buffers = []) => { for (const listener of [...listeners]) listener(content, buffers); };
   const model = {
@@ -61,7 +62,8 @@ window.wire = {
     for (const [content, buffers] of messages) for (const one of told) one.tell(content, buffers.map(bytes));
   },
 };
-wire.widgets = TRAITS.map(widget);
+const scripts = await Promise.all(TRAITS.map(load));
+wire.widgets = TRAITS.map((traits, k) => widget(traits, scripts[k]));
 """
 
 _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A widget</title>

@@ -1,4 +1,6 @@
 // The keys, in a dialog of the browser's own: it keeps the focus, closes with Esc and gives the focus back.
+import { unique } from './names.js';
+
 const KEYS = [
   [['W', 'S'], 'zoom in, out'],
   [['A', 'D'], 'pan'],
@@ -14,12 +16,11 @@ const KEYS = [
   [['Esc'], 'clear search, then selection, then cancel a search for plans'],
   [['Tab'], 'next panel'],
 ];
-let dialogs = 0;
 
 export function showHelp({ root }) {
   if (root.querySelector(':scope > .sw-help')) return;
   const dialog = root.appendChild(document.createElement('dialog'));
-  const title = `sw-help-${dialogs++}`;
+  const title = unique('sw-help');
   const row = ([keys, does]) => `<dt>${keys.map(key => `<kbd>${key}</kbd>`).join(' ')}</dt><dd>${does}</dd>`;
   dialog.className = 'sw-help';
   dialog.setAttribute('aria-labelledby', title);

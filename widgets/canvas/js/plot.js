@@ -1,10 +1,10 @@
 // A plot is two canvases, data below and an overlay above, so that pointing at something never redraws the data.
 // Both are painted at most once per frame, and only while they can be seen.
+import { unique } from './names.js';
 import { colours } from './theme.js';
 
 const DATA = 2;
 const OVERLAY = 1;
-let plots = 0;
 
 // Subclasses have `paint(g, c)` and may have `paintOver(g, c)` and `layout()`; c are the theme's colours.
 export class Plot {
@@ -19,7 +19,7 @@ export class Plot {
     for (const canvas of [this.data, this.overlay]) canvas.setAttribute('aria-hidden', 'true');
     this.summary = host.appendChild(document.createElement('p'));
     this.summary.className = 'sr';
-    this.summary.id = `sw-${name}-${plots++}`;
+    this.summary.id = unique(`sw-${name}`);
     host.setAttribute('aria-describedby', this.summary.id);
     host.plot = this; // so that exports and measurements find it
     this.observer = new ResizeObserver(() => this.resize());

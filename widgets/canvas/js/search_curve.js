@@ -96,6 +96,7 @@ export class SearchCurve extends Plot {
       end = at + half;
     }
     g.textAlign = 'left';
+    g.fillStyle = c.third;
     g.fillText('seconds searched', Math.max(end + 10, x(to) + 8), bottom + 11);
   }
 

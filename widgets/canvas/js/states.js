@@ -62,6 +62,7 @@ function instead(root, store) {
       return;
     }
     say(title, refused?.title ?? loading?.name ?? '');
+    title.hidden = !title.textContent;
     say(sentence, refused?.sentence ?? (loading ? loadingText(loading) : 'Waiting for the kernel to send the step.'));
     grey.hidden = !!refused;
     cancel.hidden = !!refused || !loading;

@@ -1,6 +1,7 @@
 // Search and run share one place, as tabs in the pattern of the ARIA guide: one stop for Tab, arrows between them.
 import { make, say } from './dom.js';
 import { runButton, searchButton } from './main_buttons.js';
+import { unique } from './names.js';
 import { runPanel } from './run_panel.js';
 import { searchPanel } from './search_panel.js';
 import { runStatus, searchStatus } from './status.js';
@@ -10,11 +11,10 @@ const TABS = [
   ['run', 'Run', runPanel, runStatus, runButton],
 ];
 const WATCHED = ['tab', 'search', 'run', 'budget', 'budget_bytes'];
-let groups = 0;
 
 export function tabsPanel(section, bench) {
   const { store } = bench;
-  const group = `sw-tabs-${groups++}`;
+  const group = unique('sw-tabs');
   const list = make('div', { class: 'sw-tabs', role: 'tablist', 'aria-label': 'Search and run' });
   const status = make('span', { class: 'sw-status' });
   const bar = make('div', { class: 'sw-tab-bar' }, list, status);

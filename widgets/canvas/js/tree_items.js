@@ -1,13 +1,14 @@
 // The module graph for those who listen to it: a tree whose items are the boxes around the one that keys have reached.
 // The picture keeps the focus; the item it stands at is named to assistive technology.
+import { unique } from './names.js';
+
 const AROUND = 12;
-let trees = 0;
 
 export class TreeItems {
   // `describe(row)`: a row in words.
   constructor(host, describe) {
     this.describe = describe;
-    this.id = `sw-tree-${trees++}`;
+    this.id = unique('sw-tree');
     this.list = host.appendChild(document.createElement('div'));
     this.list.className = 'sr';
     this.list.setAttribute('role', 'presentation');

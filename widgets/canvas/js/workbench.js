@@ -1,10 +1,12 @@
 // The frame: one section per panel that is asked for, one time axis, the keys, the theme, and what is shown instead of
 // panels while there is no graph.
+import { make, say } from './dom.js';
 import { attachKeys } from './keys.js';
 import { graphPanel } from './graph_panel.js';
 import { headerPanel } from './header_panel.js';
 import { holdersPanel } from './holders_panel.js';
 import { memoryPanel } from './memory_panel.js';
+import { viewNumber } from './names.js';
 import { runPanel } from './run_panel.js';
 import { searchPanel } from './search_panel.js';
 import { selectionPanel } from './selection_panel.js';
@@ -33,13 +35,15 @@ export function mount(el, store, panels) {
   root.className = 'sw';
   root.dataset.panels = panels.length > 1 ? 'many' : 'one';
   const bench = { root, store, axis: new TimeAxis() };
-  const closing = [watchTheme(bench), followPlan(bench), attachStates(bench)];
+  const [number, giveBack] = viewNumber();
+  const closing = [watchTheme(bench), followPlan(bench), attachStates(bench), giveBack];
+  if (!panels.includes('header')) closing.push(heading(bench));
   const grid = root.appendChild(document.createElement('div'));
   grid.className = 'sw-grid';
   for (const [name, label, fill] of sections(panels)) {
     const section = grid.appendChild(document.createElement('section'));
     section.className = `sw-panel sw-${name}`;
-    section.setAttribute('aria-label', label);
+    section.setAttribute('aria-label', number > 1 ? `${label}, view ${number}` : label);
     closing.push(fill(section, bench));
   }
   closing.push(attachKeys(bench));
@@ -56,6 +60,15 @@ function sections(panels) {
   const list = wanted.map(([name, [label, fill]]) => [name, label, fill]);
   if (!both) return list;
   return [...list.filter(([name]) => name !== 'search' && name !== 'run'), ['bottom', 'Search and run', tabsPanel]];
+}
+
+// Without the header, what the panels show is said only to those who go from heading to heading.
+function heading({ root, store }) {
+  const name = root.appendChild(make('h2', { class: 'sr', hidden: true }));
+  return store.on(['graph'], () => {
+    say(name, store.graph?.name ?? '');
+    name.hidden = !name.textContent;
+  });
 }
 
 // The axis follows the plan and the unit; the panels follow the axis.
