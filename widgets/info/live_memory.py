@@ -64,10 +64,10 @@ class LiveMemory:
         """The picture in one sentence."""
         if self.predicted is None or self.budget_bytes is None:
             return f"The run is {self.state} and has no plan yet."
+        steps = count_text(len(self.step_seconds), "step")
         return (
-            f"The run is {self.state} after {count_text(len(self.step_seconds), 'step')}; "
-            f"at most {bytes_text(self.peak_bytes)} were in use at once, {bytes_text(self.predicted.peak_bytes)} are predicted, and the budget is "
-            f"{bytes_text(self.budget_bytes)}."
+            f"The run is {self.state} after {steps}; at most {bytes_text(self.peak_bytes)} were in use at once, "
+            f"{bytes_text(self.predicted.peak_bytes)} are predicted, and the budget is {bytes_text(self.budget_bytes)}."
         )
 
 
