@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from planner.memory import SwapPlan
+from planner.swap import recalled
 from planner.swap.finish import Packed, finish_packed, finish_placed
 from planner.swap.method import Setting, Turn
 from planner.swap.mutation import Mutation, aligned
@@ -105,16 +106,20 @@ class LocalSearch:
 
     def recall(self, memory: dict[str, Any]) -> None:
         """Go on with the recipes of another time."""
-        tried = self.setting.each(self.kitchen.try_one, [Recipe.from_json(data) for data in memory["elite"]])
+        tried = self.setting.each(
+            self.kitchen.try_one, [Recipe.from_json(self.problem, data) for data in memory["elite"]]
+        )
         self.elite = [
-            Rated(one, None, rate) for one, rate in zip(tried, memory["rates"], strict=True) if one is not None
+            Rated(one, None, rate)
+            for one, rate in zip(tried, map(recalled.seconds, memory["rates"]), strict=True)
+            if one is not None
         ]
-        self.queue = self.queue[len(self.queue) - memory["untried"] :]
-        self.queue += [Recipe.from_json(data) for data in memory["queue"]]
-        self.untried = memory["untried"]
+        self.untried = recalled.whole(memory["untried"], 0, len(self.queue))
+        self.queue = self.queue[len(self.queue) - self.untried :]
+        self.queue += [Recipe.from_json(self.problem, data) for data in memory["queue"]]
         self.random.bit_generator.state = memory["random"]
-        self.idle = int(memory["idle"])
-        self.goal = np.inf if memory["goal"] is None else float(memory["goal"])
+        self.idle = recalled.whole(memory["idle"], 0, 1 << 40)
+        self.goal = recalled.seconds(memory["goal"])
 
     def _rate(self, recipe: Recipe, best: float) -> Rated | None:
         """Try a recipe, and where it is faster than the best plan, see whether it can be packed."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from planner.swap import recalled
 from planner.swap.draft import Draft
 from planner.swap.finish import Packed, packed
 from planner.swap.prefetch import prefetched
@@ -54,13 +55,23 @@ class Recipe:
         return numbers | {name: None if array is None else array.tolist() for name, array in arrays.items()}
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> Recipe:
-        """The recipe that `to_json` wrote down."""
-        types = {"order": np.int32, "clock": np.float64, "bias": np.float64, "start": np.bool_}
-        arrays: dict[str, Any] = {
-            name: None if data[name] is None else np.array(data[name], kind) for name, kind in types.items()
-        }
-        return Recipe(**{**data, **arrays})
+    def from_json(problem: Problem, data: dict[str, Any]) -> Recipe:
+        """The recipe that `to_json` wrote down, for the same problem.
+
+        Raises:
+            LookupError, TypeError, ValueError: it holds what is no recipe for it.
+        """
+        return Recipe(
+            recalled.order(problem, data["order"]),
+            recalled.whole(data["memory"], 0, problem.memory),
+            recalled.number(data["lead"], 1e-3, 1e3),
+            recalled.flags([data["heed"]], 1).item(),
+            recalled.flags([data["early"]], 1).item(),
+            recalled.whole(data["brief"], 0, 1 << 20),
+            recalled.optional(recalled.clock, problem, data["clock"]),
+            recalled.optional(recalled.bias, problem, data["bias"]),
+            None if data["start"] is None else recalled.flags(data["start"], problem.storages),
+        )
 
 
 class Tried(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ from planner.files import read_text, write_text
 from planner.graph import Graph, fingerprint
 from planner.machine.types import Machine
 from planner.memory import plan_from_json, plan_to_json, strict, validate
+from planner.swap import recalled
 from planner.swap.baselines import BASELINES
 from planner.swap.course import METHODS, Course, Point
 from planner.swap.problem import Problem, Seconds
 from planner.swap.request import problem_of
+from planner.swap.simulate import simulate
 
-VERSION = 1
+VERSION = 2
 _FORMAT = "stowage-search"
 
 
@@ -83,17 +86,25 @@ def _course(data: dict[str, Any], path: str | Path, graph: Graph, machine: Machi
         )
     course = Course(problem, host_budget, data["method"], strict.whole(data["seed"], "seed"))
     course.stage = strict.whole(data["stage"], "stage")
-    course.evaluations = strict.whole(data["evaluations"], "evaluations")
-    course.seconds = strict.number(data["seconds"], "seconds")
-    course.least_host = strict.whole(data["least_host"], "host bytes")
-    course.baselines = {name: None if time is None else float(time) for name, time in data["baselines"].items()}
-    course.history = [Point(*point) for point in data["history"]]
+    course.evaluations = recalled.whole(data["evaluations"], 0, 1 << 60)
+    course.seconds = recalled.number(data["seconds"])
+    course.least_host = recalled.whole(data["least_host"], 0, 1 << 62)
+    course.baselines = {
+        name: None if time is None else recalled.number(time) for name, time in data["baselines"].items()
+    }
+    course.history = [
+        Point(
+            recalled.number(begun), recalled.whole(count, 0, 1 << 60), recalled.number(step), strict.text(name, "name")
+        )
+        for begun, count, step, name in data["history"]
+    ]
     if data["best"] is not None:
         course.best = plan_from_json(json.dumps(data["best"]))
         if problems := validate(course.best, graph):
             raise StowageError(f"the plan in {path} is wrong: {problems[0]}; begin a new search")
         if (course.best.budget_bytes, course.best.host_budget_bytes) != (budget, host_budget):
             raise StowageError(f"the plan in {path} is for another budget; begin a new search")
+        course.best = replace(course.best, predicted=simulate(course.best, graph, machine, problem.seconds))
     if course.stage:
         course.spare_the_host()
     if not (0 <= course.stage <= len(course.methods) and course.baselines.keys() <= BASELINES.keys()):

@@ -116,3 +116,11 @@ def test_control_c_before_any_plan_writes_nothing(planner, tmp_path: Path, monke
     answer = planner("swap", MODEL, *WORDS, "--out", tmp_path / "plan.json")
     assert (answer.status, answer.out) == (130, "")
     assert not list(tmp_path.iterdir())
+
+
+def test_op_times_that_were_never_measured_are_not_measured_anew(planner) -> None:
+    answer = planner("swap", MODEL, "--machine", "v100-16gb", "--budget", "60%", "--remeasure")
+    assert answer.status != 0
+    assert (
+        "--remeasure is for op times that are measured here, and those of v100-16gb come from a roofline" in answer.err
+    )

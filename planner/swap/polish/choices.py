@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.memory import Residency, SwapPlan
+from planner.swap import recalled
 from planner.swap.draft import Draft
 from planner.swap.gaps import NEVER
 from planner.swap.problem import Bytes, Flags, Ints, Problem, Seconds
@@ -56,11 +57,16 @@ class Choices(NamedTuple):
 
     @staticmethod
     def from_json(problem: Problem, data: dict[str, list[int]]) -> Choices:
-        """The choices that `to_json` wrote down, for the same problem."""
-        found = blank_choices(problem, np.array(data["order"], np.int32))
-        found.resident[data["resident"]] = True
-        found.donor[:] = data["donor"]
-        found.spans[data["rows"]] = np.array(data["spans"], np.int32).reshape(-1, 5)
+        """The choices that `to_json` wrote down, for the same problem.
+
+        Raises:
+            LookupError, TypeError, ValueError: they hold what are no choices for it.
+        """
+        found = blank_choices(problem, recalled.order(problem, data["order"]))
+        found.resident[recalled.wholes(data["resident"], None, 0, problem.storages - 1)] = True
+        found.donor[:] = recalled.donors(problem, data["donor"])
+        rows = recalled.wholes(data["rows"], None, 0, len(found.spans) - 1)
+        found.spans[rows] = recalled.spans(data["spans"], len(rows))
         return found
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from planner.swap import recalled
 from planner.swap.draft import Draft
 from planner.swap.finish import Packed, finish_packed, packed
 from planner.swap.method import Setting, Turn
@@ -133,14 +134,18 @@ class Polish:
     def recall(self, memory: dict[str, Any]) -> None:
         """Go on with the chains of another time."""
         self.chains = [
-            Chain(Choices.from_json(self.problem, one["choices"]), one["memory"], np.array([one["chance"]], np.uint64))
+            Chain(
+                Choices.from_json(self.problem, one["choices"]),
+                recalled.whole(one["memory"], 0, self.problem.memory),
+                np.array([recalled.chance(one["chance"])], np.uint64),
+            )
             for one in memory["chains"]
         ]
         self.best = None if memory["best"] is None else Choices.from_json(self.problem, memory["best"])
-        self.seconds = np.inf if memory["seconds"] is None else memory["seconds"]
+        self.seconds = recalled.seconds(memory["seconds"])
         self.random.bit_generator.state = memory["random"]
-        self.idle, self.turns = memory["idle"], memory["turns"]
-        self.goal = np.inf if memory["goal"] is None else memory["goal"]
+        self.idle, self.turns = (recalled.whole(memory[name], 0, 1 << 40) for name in ("idle", "turns"))
+        self.goal = recalled.seconds(memory["goal"])
 
     def _begin(self) -> None:
         """Begin with the best plan and with each order's first draft."""

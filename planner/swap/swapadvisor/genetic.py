@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.swap import recalled
 from planner.swap.method import Setting, Turn
 from planner.swap.orders import captured
 from planner.swap.problem import Ints
@@ -139,9 +140,12 @@ class Genetic:
 
     def recall(self, memory: dict[str, Any]) -> None:
         """Go on from there."""
-        self.turns, self.generation = memory["turns"], memory["generation"]
-        self.best = np.inf if memory["best"] is None else memory["best"]
-        self.population, self.brood = from_data(memory["population"]), from_data(memory["brood"])
+        self.turns, self.generation = (recalled.whole(memory[name], 0, 1 << 40) for name in ("turns", "generation"))
+        self.best, self.goal = recalled.seconds(memory["best"]), recalled.seconds(memory["goal"])
+        self.gained = recalled.whole(memory["gained"], 0, self.generation)
+        self.population, self.brood = (
+            from_data(self.setting.problem, self.demand, memory[name]) for name in ("population", "brood")
+        )
 
     def _searched(self) -> bool:
         return self.search_schedule or self.search_allocation

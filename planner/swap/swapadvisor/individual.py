@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.swap import recalled
 from planner.swap.problem import Ints, Problem
 from planner.swap.swapadvisor.allocation_gene import (
     Allocation,
@@ -94,14 +95,26 @@ def to_data(individuals: list[Individual]) -> dict[str, Any]:
     return {"orders": list(orders), "individuals": rows}
 
 
-def from_data(data: dict[str, Any]) -> list[Individual]:
-    """Individuals from what `to_data` returned."""
-    orders = [np.frombuffer(b64decode(text), "<i4").astype(np.int32) for text in data["orders"]]
+def from_data(problem: Problem, demand: Demand, data: dict[str, Any]) -> list[Individual]:
+    """Individuals from what `to_data` returned, for the same problem.
+
+    Raises:
+        LookupError, TypeError, ValueError: they hold what are no individuals for it.
+    """
+    orders = [recalled.order(problem, np.frombuffer(b64decode(text), "<i4").tolist()) for text in data["orders"]]
     return [
         Individual(
-            orders[place],
-            Allocation(np.array(classes, np.int64), np.array(counts, np.int64)),
-            np.inf if seconds is None else seconds,
+            orders[recalled.whole(place, 0, len(orders) - 1)],
+            _pool(demand, classes, counts),
+            recalled.seconds(seconds),
         )
         for place, classes, counts, seconds in data["individuals"]
     ]
+
+
+def _pool(demand: Demand, classes: Any, counts: Any) -> Allocation:
+    of_sizes = recalled.wholes(classes, len(demand.sizes), 0, len(demand.sizes) - 1)
+    if len(of_sizes) and (of_sizes[0] != 0 or not np.isin(np.diff(of_sizes), (0, 1)).all()):
+        raise ValueError("classes do not rise by 0 or 1 from 0 on")
+    number = int(of_sizes[-1]) + 1 if len(of_sizes) else 0
+    return Allocation(of_sizes, recalled.wholes(counts, number, 1, max(1, int(demand.members.sum()))))

@@ -1,0 +1,116 @@
+"""What a search's file says of orders, times and pools is believed only where kernels can work on it."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from planner.errors import StowageError
+from planner.swap import load_search, search_swaps
+from tests.swap.random_graphs import machine
+from tests.swap.test_plans import layered
+
+WHERE = machine(1e9, 1.4e9, 0.0)
+GRAPH = layered(10)
+SECONDS = np.full(len(GRAPH.ops), 3e-5)
+OPS, STORAGES = len(GRAPH.ops), len(GRAPH.storages)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """What was saved in the middle of the paper's search, the local search and polishing."""
+    found = {}
+    for name, method, words in (
+        ("genetic", "swapadvisor", "generation"),
+        ("local", "joint", "changing the best plans"),
+        ("polish", "joint", "changing the best plan itself"),
+    ):
+        search = search_swaps(
+            GRAPH, WHERE, "40%", seconds=SECONDS, method=method, time_limit=None, evaluations=100, threads=1
+        )
+        search.wait()
+        while search.progress.doing != words and words != search.progress.doing.split()[0]:
+            assert search.progress.state == "paused"
+            search.resume(time_limit=None, evaluations=20)
+            search.wait()
+        path = tmp_path_factory.mktemp(name) / "search.json"
+        search.save(path)
+        found[name] = path.read_text()
+    return found
+
+
+def write(path, body):
+    body.pop("checksum", None)
+    checksum = hashlib.sha256(json.dumps(body, separators=(",", ":"), sort_keys=True).encode()).hexdigest()[:32]
+    path.write_text(json.dumps({"checksum": checksum, **body}))
+
+
+def load(path):
+    return load_search(path, GRAPH, WHERE, seconds=SECONDS, time_limit=0)
+
+
+@pytest.mark.parametrize("name", ["genetic", "local", "polish"])
+def test_what_was_saved_is_believed(files, name, tmp_path):
+    write(tmp_path / "search.json", json.loads(files[name]))
+    assert load(tmp_path / "search.json").wait().peak_bytes > 0
+
+
+ELITE, CHAIN = ("memory", "elite", 0), ("memory", "chains", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "value"),
+    [
+        ("local", (*ELITE, "order"), [0] * OPS),
+        ("local", (*ELITE, "order"), list(range(OPS))[::-1]),
+        ("local", (*ELITE, "order"), list(range(OPS - 1))),
+        ("local", (*ELITE, "order"), [float(op) for op in range(OPS)]),
+        ("local", (*ELITE, "order"), [2**40] * OPS),
+        ("local", (*ELITE, "memory"), 2**61),
+        ("local", (*ELITE, "memory"), -64),
+        ("local", (*ELITE, "lead"), -1.0),
+        ("local", (*ELITE, "lead"), float("nan")),
+        ("local", (*ELITE, "brief"), -1),
+        ("local", (*ELITE, "heed"), "yes"),
+        ("local", (*ELITE, "clock"), [0.0]),
+        ("local", (*ELITE, "clock"), [0.0] + [float("nan")] * OPS),
+        ("local", (*ELITE, "clock"), [float(OPS - slot) for slot in range(OPS + 1)]),
+        ("local", (*ELITE, "bias"), [1.0]),
+        ("local", (*ELITE, "bias"), [0.0] * STORAGES),
+        ("local", (*ELITE, "start"), [1] * STORAGES),
+        ("local", (*ELITE, "start"), [True]),
+        ("local", ("memory", "rates"), [-1.0] * 8),
+        ("local", ("memory", "untried"), 10**6),
+        ("local", ("memory", "idle"), -5),
+        ("polish", (*CHAIN, "choices", "order"), [0] * OPS),
+        ("polish", (*CHAIN, "choices", "resident"), [STORAGES]),
+        ("polish", (*CHAIN, "choices", "resident"), [-1]),
+        ("polish", (*CHAIN, "choices", "donor"), [STORAGES] * OPS),
+        ("polish", (*CHAIN, "choices", "donor"), [0] * OPS),
+        ("polish", (*CHAIN, "choices", "rows"), [10**6]),
+        ("polish", (*CHAIN, "choices", "spans"), [1]),
+        ("polish", (*CHAIN, "memory"), -1),
+        ("polish", (*CHAIN, "chance"), 0),
+        ("polish", (*CHAIN, "chance"), -1),
+        ("polish", ("memory", "turns"), -1),
+        ("polish", ("memory", "best", "order"), [0] * OPS),
+        ("genetic", ("memory", "population", "orders", 0), "AAAA"),
+        ("genetic", ("memory", "population", "individuals", 0, 0), -1),
+        ("genetic", ("memory", "population", "individuals", 0, 1), [7]),
+        ("genetic", ("memory", "population", "individuals", 0, 2), [0]),
+        ("genetic", ("memory", "population", "individuals", 0, 2, 0), 2**40),
+        ("genetic", ("memory", "population", "individuals", 0, 3), -1.0),
+        ("genetic", ("memory", "generation"), -1),
+    ],
+)  # fmt: skip
+def test_what_kernels_could_not_work_on_is_damage(files, tmp_path, name, where, value):
+    body = json.loads(files[name])
+    part = body
+    for step in where[:-1]:
+        part = part[step]
+    assert part[where[-1]] is not value
+    part[where[-1]] = value
+    write(tmp_path / "search.json", body)
+    with pytest.raises(StowageError, match="is damaged"):
+        load(tmp_path / "search.json")
