@@ -228,7 +228,7 @@ def test_importing_widgets_waits_for_nothing_heavy() -> None:
     code = "import widgets, sys; print({'torch', 'numba', 'plotly', 'numpy'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
     assert widgets.memory_by_kind is figures.memory_by_kind
-    with pytest.raises(AttributeError, match="it has .*address_map"):
+    with pytest.raises(AttributeError, match=r"it has .*address_map"):
         _ = widgets.workbench
 
 
