@@ -28,6 +28,8 @@ class RunState:
         compared, mismatched: tensors compared with eager PyTorch bit for bit, and how many differ.
         sentence: what there is to say.
         differences: what the difference of the peaks is made of, in bytes.
+        note: which plan it is that runs, where it is none for this computer or not the one that is drawn.
+        elsewhere: whether the predicted seconds are another machine's.
     """
 
     state: str = "empty"
@@ -46,6 +48,8 @@ class RunState:
     mismatched: int = 0
     sentence: str = ""
     differences: Sequence[tuple[str, int]] = ()
+    note: str = ""
+    elsewhere: bool = False
 
 
 def run_message(state: RunState, predicted: Timeline | None = None, measured: MeasuredMemory | None = None) -> Message:

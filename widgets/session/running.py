@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from time import perf_counter, sleep
 
+from planner.capture.step import Step
 from planner.errors import StowageError
+from planner.graph import fingerprint
 from planner.memory import SwapPlan
 from planner.run import Run, run
 from widgets.canvas.columns import Message
+from widgets.canvas.machine_message import label_of
 from widgets.canvas.run_message import RunState, run_message
 from widgets.info.live_memory import measured_memory
 from widgets.info.units import count_text
@@ -20,7 +23,6 @@ _EVERY_SECONDS = 0.22
 _LOOK_SECONDS = 0.02
 #: Steps whose times are told.
 _MOST = 1000
-_HERE = "cpu"
 
 
 def begin(core: Core, steps: int = STEPS, check: bool = True) -> None:
@@ -46,8 +48,9 @@ def begin(core: Core, steps: int = STEPS, check: bool = True) -> None:
         if core.run is not None:
             core.run.cancel()
         handle = core.run = run(step, plan, steps=steps, check=check)  # from here: this thread's modes are the user's
-        core.outbox.tell(_words(handle, plan, steps, ""))
-        core.jobs.start("run", lambda job: _run(core, job, handle, plan, check))
+        note = _times_note(core, plan)
+        core.outbox.tell(_words(handle, plan, steps, note))
+        core.jobs.start("run", lambda job: _run(core, job, handle, plan, check, note))
 
 
 def cancel(core: Core) -> None:
@@ -60,26 +63,39 @@ def cancel(core: Core) -> None:
                 core.outbox.tell(Message({**sent.content, "doing": "stopping"}, sent.buffers))
 
 
-def _run(core: Core, job: Job, handle: Run, plan: SwapPlan, check: bool) -> None:
+def _times_note(core: Core, plan: SwapPlan) -> str:
+    return "" if plan.machine == _HERE else f"The plan and its times are for {_machine_of(core, plan)}."
+
+
+def _machine_of(core: Core, plan: SwapPlan) -> str:
+    ground = core.ground
+    return label_of(ground.machine) if ground is not None and ground.machine.name == plan.machine else plan.machine
+
+
+def _run(core: Core, job: Job, handle: Run, plan: SwapPlan, check: bool, note: str) -> None:
     steps = handle.progress.steps or 0
-    _watch(core, job, handle, plan, steps, "")
+    _watch(core, job, handle, plan, steps, note)
     error = handle.error
     refused = isinstance(error, StowageError) and error.__cause__ is None and not handle.step_seconds
-    if refused and plan.machine != _HERE and not job.stopped() and job.current:
-        sentence = f"The plan for {plan.machine} does not hold here, so this computer made its own in the same budget."
+    if refused and _is_of(plan, core.source.step) and not job.stopped() and job.current:
+        machine = _machine_of(core, plan)
+        note = f"The plan for {machine} does not hold here, so this computer made its own in the same budget."
         again = run(core.source.step, budget=plan.budget_bytes, steps=steps, check=check)  # type: ignore[arg-type]
         with core.outbox.turn:
             if job.current:
                 core.run = again
-        _watch(core, job, again, plan, steps, sentence)
+        _watch(core, job, again, plan, steps, note)
         handle = again
-    else:
-        sentence = ""
-    core.report(job, _words(handle, plan, steps, sentence))
+    core.report(job, _words(handle, plan, steps, note))
     core.idle(core)
 
 
-def _watch(core: Core, job: Job, handle: Run, plan: SwapPlan, steps: int, sentence: str) -> None:
+def _is_of(plan: SwapPlan, step: Step | None) -> bool:
+    """Whether a plan is for the step as it is by now; else it must not be run by another plan either."""
+    return step is not None and step.graph is not None and fingerprint(step.graph) == plan.graph
+
+
+def _watch(core: Core, job: Job, handle: Run, plan: SwapPlan, steps: int, note: str) -> None:
     """Tell how a run goes while it goes on."""
     told = 0.0
     while handle.progress.state == "running":
@@ -87,11 +103,11 @@ def _watch(core: Core, job: Job, handle: Run, plan: SwapPlan, steps: int, senten
             handle.cancel()
         if perf_counter() - told >= _EVERY_SECONDS:
             told = perf_counter()
-            core.report(job, _words(handle, plan, steps, sentence))
+            core.report(job, _words(handle, plan, steps, note))
         sleep(_LOOK_SECONDS)
 
 
-def _words(handle: Run, asked: SwapPlan, steps: int, sentence: str) -> Message:
+def _words(handle: Run, asked: SwapPlan, steps: int, note: str) -> Message:
     progress, result = handle.progress, handle.result
     plan = handle.plan or asked
     made = result.step_seconds if result is not None else ()
@@ -105,8 +121,8 @@ def _words(handle: Run, asked: SwapPlan, steps: int, sentence: str) -> Message:
             state, progress.doing, progress.share, len(made), steps, handle.losses[-_MOST:], made[-_MOST:],
             plan.predicted.seconds, () if result is None else result.eager_step_seconds[-_MOST:], plan.budget_bytes,
             peak, plan.peak_bytes, compared, len(mismatches),
-            " ".join(part for part in (sentence, _sentence(handle, state, len(made), compared, mismatches)) if part),
-            _differences(plan.peak_bytes, peak),
+            _sentence(handle, state, len(made), compared, mismatches), _differences(plan.peak_bytes, peak), note,
+            plan.machine != _HERE,
         ),
         plan.predicted,
         measured_memory(handle.timelines, handle.snapshots, made),

@@ -63,7 +63,8 @@ def test_a_plan_for_a_gpu_that_does_not_hold_here_is_made_again_in_the_same_budg
     run = ear.wait("run", over)
     assert session.run is not None
     assert session.run.plan is not session.plan
-    assert "The plan for v100-16gb does not hold here" in run["sentence"]
+    assert "The plan for V100 SXM2 16 GB does not hold here" in run["note"]
+    assert not run["elsewhere"]
     assert run["budget_bytes"] == session.budget
     assert (run["state"], run["mismatched"]) == ("done", 0)
 

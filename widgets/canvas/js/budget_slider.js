@@ -1,10 +1,11 @@
 // The budget: a slider that rests on round amounts and on the marks of its track, and the amount itself, which a click
 // turns into a field for an exact one.
 import { moveBudget } from './budget_request.js';
-import { budgetText, parseBudget, sliderStep } from './budget_text.js';
+import { parseBudget, sliderStep } from './budget_text.js';
 import { BudgetTrack } from './budget_track.js';
 import { allow, allowed, make, say } from './dom.js';
 import { noKernel } from './possible.js';
+import { bytesText } from './units.js';
 import { answers, verdictSentence } from './verdict.js';
 
 const LEAP = 8; // steps of Page Up and Page Down
@@ -59,7 +60,7 @@ export function budgetSlider(store) {
     }
     range.max = machine.slider_bytes;
     range.value = bytes;
-    const text = budgetText(bytes, machine.slider_bytes);
+    const text = bytesText(bytes);
     say(amount, text);
     const now = answers(store);
     range.setAttribute('aria-valuetext', now ? verdictSentence(now) : text);

@@ -1,5 +1,5 @@
 // Budgets as people write and read them.
-import { bytesUnit, GiB, KiB, MiB } from './units.js';
+import { GiB, KiB, MiB } from './units.js';
 
 const UNITS = {
   '': 1,
@@ -28,10 +28,4 @@ export function parseBudget(text, peak) {
 // The largest power of two of bytes that cuts the slider into enough steps.
 export function sliderStep(end) {
   return 2 ** Math.max(0, Math.floor(Math.log2(end / STEPS)));
-}
-
-// In the unit of the slider's right end, with as many digits as tell its steps apart.
-export function budgetText(bytes, end) {
-  const unit = bytesUnit(end);
-  return `${(bytes / unit.size).toFixed(unit.size === 1 ? 0 : 2)} ${unit.name}`;
 }

@@ -1,6 +1,6 @@
 // Under the slider: what is impossible, needs swapping and fits, the marks between them, and above them the cost curve.
 import { Plot } from './plot.js';
-import { bytesText, bytesUnit } from './units.js';
+import { bytesText } from './units.js';
 
 const BAR = 31;
 const THICK = 6;
@@ -84,15 +84,11 @@ export class BudgetTrack extends Plot {
 
   marks() {
     const { least_bytes: least, device_bytes: device, step_peak_bytes: peak, slider_bytes: end } = this.store.machine;
-    const unit = bytesUnit(end);
-    const digits = bytes => (unit.size === 1 ? 0 : bytes < unit.size ? 2 : 1);
-    const inUnit = bytes => `${(bytes / unit.size).toFixed(digits(bytes))} ${unit.name}`;
-    const text = bytes => (bytes < 0.1 * unit.size ? bytesText(bytes) : inUnit(bytes));
     const marks = [
-      [least, 'least ' + text(least)],
-      [peak, 'peak ' + text(peak)],
+      [least, 'least ' + bytesText(least)],
+      [peak, 'peak ' + bytesText(peak)],
     ];
-    if (device && device <= end) marks.push([device, 'device ' + text(device)]);
+    if (device && device <= end) marks.push([device, 'device ' + bytesText(device)]);
     return marks.sort((a, b) => a[0] - b[0]);
   }
 

@@ -62,6 +62,7 @@ export function graphPanel(section, { store }) {
     else if (keys.has('plan')) plot.setPlan();
     if (keys.has('graphMode')) plot.setMode();
     if (keys.has('query')) plot.find();
+    if (keys.has('metric')) plot.view?.tell?.();
     if (keys.has('focus') && !plot.mine) plot.view?.follow(store.focus);
     else if (keys.has('focus')) plot.view?.tell?.();
     showState();

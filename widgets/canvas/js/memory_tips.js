@@ -1,13 +1,8 @@
 // What the memory map says of what is pointed at, in exact numbers.
 import { KINDS, KIND_LABELS, PHASES, kindVariable } from './kinds.js';
 import { hideTip, showTip } from './tooltip.js';
-import { bytesUnit, countText, secondsText } from './units.js';
-
-// In the unit of the largest, with four digits, and exactly.
-function exactBytes(bytes) {
-  const unit = bytesUnit(bytes);
-  return unit.size === 1 ? `${bytes} B` : `${(bytes / unit.size).toFixed(4)} ${unit.name}`;
-}
+import { bytesUnit, countText, exactBytes, secondsText } from './units.js';
+import { awayFact } from './why_moved.js';
 
 // A stay, by its position in the plan's columns; -1: there is none.
 export function stayTip(event, host, plan, stay) {
@@ -22,7 +17,7 @@ export function stayTip(event, host, plan, stay) {
   const low = plan.stay_offset[stay];
   const high = low + scene.bytesOf(storage);
   const unit = bytesUnit(high);
-  const address = bytes => (bytes / unit.size).toFixed(unit.size === 1 ? 0 : 3);
+  const address = bytes => Number((bytes / unit.size).toFixed(unit.name === 'GiB' ? 4 : 2));
   const rows = [
     ['kind', KIND_LABELS[kind], kindVariable(kind)],
     ['size', exactBytes(scene.bytesOf(storage))],
@@ -34,7 +29,7 @@ export function stayTip(event, host, plan, stay) {
   if (plan.stay_leave[stay] >= 0) rows.push(['copy out begins', secondsText(plan.stay_leave[stay], 3)]);
   if (stays.length > 1) {
     rows.push(['stay', `${stays.indexOf(stay) + 1} of ${stays.length}`]);
-    rows.push(['away', secondsText(plan.awaySeconds(storage), 3)]);
+    rows.push(awayFact(scene, plan, storage));
   }
   showTip(event, host, scene.storageName(storage), rows);
 }

@@ -20,13 +20,16 @@ export class ModulesView {
     this.items = new TreeItems(plot.host, row => this.describe(row));
   }
 
-  // A measure by another plan; until the reader opens or closes something, what holds the most stays open.
+  // A measure by another plan; until the reader opens or closes something, what holds the most by the first plan is
+  // open, and stays so while a search finds better ones.
   measured(measure) {
     this.measure = measure;
-    if (!this.touched) {
+    if (!this.touched && !this.planned) {
+      this.planned = Boolean(measure.plan);
       this.tree.open.clear();
       this.tree.openLargest(measure);
     }
+    this.tell();
   }
 
   enter() {

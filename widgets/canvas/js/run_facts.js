@@ -4,7 +4,6 @@ import { bars, drawing, sparkline } from './bars.js';
 import { column } from './column.js';
 import { make, say } from './dom.js';
 import { bytesText, changeText, countText, plural, secondsText } from './units.js';
-import { standing } from './verdict.js';
 
 const LAST = 3; // steps that get a bar of their own
 const CHECK = ['2,6.5 5,9.5 10,3'];
@@ -16,7 +15,7 @@ export function stepTimes(store) {
   const times = column('Step times', rows, losses);
   const show = () => {
     const { run } = store;
-    const predicted = run?.predicted_step_seconds ?? standing(store).plan?.step_seconds ?? null;
+    const predicted = run && !run.elsewhere ? run.predicted_step_seconds : null;
     const done = run?.step_seconds ?? [];
     const all = timeRows(run, predicted, done);
     const longest = Math.max(...all.map(([, seconds]) => seconds), 1e-12) * 1.06;
@@ -28,7 +27,7 @@ export function stepTimes(store) {
     say(times.note, last && predicted ? `${changeText(last / predicted - 1)} on prediction` : '');
     showLosses(losses, run?.losses ?? []);
   };
-  const close = store.on(['run', 'plan', 'budget', 'budget_bytes'], show);
+  const close = store.on(['run'], show);
   show();
   return { element: times.element, close };
 }

@@ -31,7 +31,8 @@ export function runPanel(section, bench) {
     host.hidden = !drawn;
     empty.hidden = drawn;
     say(memory.note, drawn ? 'dashed predicted, solid measured' : '');
-    const told = drawn && run.state !== 'done' ? run.sentence : ''; // what is done, the badge tells
+    const ended = drawn && run.state !== 'done' ? run.sentence : ''; // what is done, the badge tells
+    const told = run ? [run.note, ended].filter(Boolean).join(' ') : '';
     stopped.hidden = !told;
     say(stopped, told);
     if (!drawn) words();

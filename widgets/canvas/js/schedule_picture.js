@@ -11,6 +11,7 @@ export const TOP = 24; // pixels for the names of the lanes
 const GUTTER = 66; // pixels for the names of modules
 const TALLEST = 28; // pixels of a row at the deepest zoom
 const READABLE = 13; // pixels of a row in which text can be read
+const MOSTLY = 0.7; // of what is in view has a name
 const FAINT = 0.22;
 
 export class SchedulePicture {
@@ -120,19 +121,16 @@ export class SchedulePicture {
   paintStages(g, c) {
     const [first, last] = this.visible();
     const { levels } = this.rows;
-    let level = null;
-    for (const starts of levels) {
-      const inView = starts.filter(({ row }) => row > first && row < last).length + 1;
-      if (level && inView * READABLE > this.room) break;
-      level = starts;
-    }
+    let level = levels[0];
+    for (const starts of levels) if (this.named(starts, first, last) > MOSTLY * (last - first)) level = starts;
     if (!level) return;
     let below = -Infinity;
     for (let k = 0; k < level.length; k++) {
-      const end = k + 1 < level.length ? level[k + 1].row : this.rows.count;
+      const end = endOf(level, k, this.rows);
       if (end <= first || level[k].row >= last) continue;
       const y = this.y(level[k].row);
       const module = level[k].module;
+      if (level !== levels[0] && (end - level[k].row) * this.rowHeight < READABLE) continue;
       g.fillStyle = c.line;
       g.fillRect(0, Math.round(y), this.plot.width, 1);
       const at = Math.max(TOP + 8, y + 8);
@@ -141,6 +139,15 @@ export class SchedulePicture {
       g.fillText(this.stageName(g, module), 8, at);
       below = at;
     }
+  }
+
+  // Rows in view that belong to a module with room for its name.
+  named(starts, first, last) {
+    return starts.reduce((sum, { row }, k) => {
+      const end = endOf(starts, k, this.rows);
+      const inView = Math.min(end, last) - Math.max(row, first);
+      return sum + ((end - row) * this.rowHeight >= READABLE && inView > 0 ? inView : 0);
+    }, 0);
   }
 
   // A number says little without the list that it numbers, as far as there is room for it.
@@ -280,3 +287,5 @@ export class SchedulePicture {
     g.restore();
   }
 }
+
+const endOf = (starts, k, rows) => (k + 1 < starts.length ? starts[k + 1].row : rows.count);

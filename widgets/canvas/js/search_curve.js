@@ -3,6 +3,7 @@ import { Plot } from './plot.js';
 import { logTicks, secondsAxis } from './seconds_axis.js';
 import { hideTip, showTip } from './tooltip.js';
 import { countText, percentText, plural, secondsText } from './units.js';
+import { standing } from './verdict.js';
 
 const LEFT = 56;
 const RIGHT = 134;
@@ -17,7 +18,7 @@ export class SearchCurve extends Plot {
     super(host, 'search', LABEL);
     this.store = store;
     this.mark = -1;
-    this.stop = store.on(['search', 'theme'], () => this.draw());
+    this.stop = store.on(['search', 'plan', 'budget', 'theme'], () => this.draw());
     host.addEventListener('pointermove', event => this.point(this.findAt(this.at(event)[0]), event));
     host.addEventListener('pointerleave', () => this.point(-1));
     host.addEventListener('blur', () => this.point(-1));
@@ -40,6 +41,9 @@ export class SearchCurve extends Plot {
     const finds = this.finds;
     const known = baselines.filter(([, cost]) => cost !== null);
     const best = finds.length ? finds[finds.length - 1][2] : null;
+    const drawn = standing(this.store).plan?.step_seconds ?? Infinity;
+    const beaten = drawn < Math.min(best ?? Infinity, ...known.map(([, cost]) => cost)) * 0.99995;
+    if (beaten) known.push(['known plan', drawn]); // one from before, until the search finds a better one
     const costs = known.map(([, cost]) => cost);
     const floor = bound ?? Math.min(ideal ?? Infinity, best ?? Infinity, ...costs);
     const first = finds.length ? finds[0][2] : Math.min(...costs);
@@ -61,6 +65,7 @@ export class SearchCurve extends Plot {
       top: TOP,
       bottom,
       known,
+      beaten,
       bound,
       x: at => LEFT + (Math.log(Math.max(from, at) / from) / Math.log(to / from)) * (right - LEFT),
       y: cost => bottom - ((cost - low) / (high - low)) * (bottom - TOP),
@@ -124,7 +129,7 @@ export class SearchCurve extends Plot {
     labels.push({ y: y(bound) + 0.01, text: `lower bound ${secondsText(bound)}`, colour: c.ink });
   }
 
-  paintFinds(g, c, { x, y, from }, labels) {
+  paintFinds(g, c, { x, y, from, beaten }, labels) {
     const finds = this.finds;
     const [last, , best] = finds[finds.length - 1];
     const end = x(Math.max(last, this.store.search.seconds ?? 0, from));
@@ -143,7 +148,12 @@ export class SearchCurve extends Plot {
     g.beginPath();
     g.arc(end, y(best), 3.5, 0, 7);
     g.fill();
-    labels.push({ y: y(best) - 0.01, text: `best ${secondsText(best)}`, colour: c.ink, weight: '600 ' });
+    labels.push({
+      y: y(best) - 0.01,
+      text: `${beaten ? 'search' : 'best'} ${secondsText(best)}`,
+      colour: c.ink,
+      weight: '600 ',
+    });
   }
 
   paintOver(g, c) {

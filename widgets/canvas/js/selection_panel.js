@@ -2,8 +2,8 @@
 import { goToSelection } from './actions.js';
 import { make, say } from './dom.js';
 import { KIND_LABELS, kindVariable, PHASES } from './kinds.js';
-import { bytesText, countText, GiB, secondsText } from './units.js';
-import { awaySeconds, swapsOf, whyMoved } from './why_moved.js';
+import { countText, exactBytes, secondsText } from './units.js';
+import { awayFact, swapsOf, whyMoved } from './why_moved.js';
 
 const HINT = 'Click a tensor, an op or a module to follow it through every panel. ';
 const LASTING = 12000; // milliseconds that news are shown
@@ -73,7 +73,7 @@ const SPOKEN = {
     const facts = [size, ['uses', countText(graph.uses(id).length)]];
     const stays = plan ? plan.stays(id) : [];
     const swaps = plan ? swapsOf(plan)[id] : 0;
-    if (swaps) facts.push(['away', secondsText(awaySeconds(graph, plan, id))], ['swaps', countText(swaps)]);
+    if (swaps) facts.push(awayFact(graph, plan, id), ['swaps', countText(swaps)]);
     else if (stays.length) facts.push(['stays', secondsText(plan.stay_stop[stays[0]] - plan.stay_start[stays[0]])]);
     if (stays.length) facts.push(['address', exactBytes(plan.stay_offset[stays[0]])]);
     return { kind, name: graph.storageName(id), facts, why: plan ? whyMoved(graph, plan, id) : '' };
@@ -127,6 +127,3 @@ function whyLate(graph, plan, op) {
   const waited = secondsText(plan.stall_stop[k] - plan.stall_start[k]);
   return `waited ${waited}${storage >= 0 ? ` for ${graph.storageName(storage)}` : ''}`;
 }
-
-// Large sizes with as many digits as tell neighbours apart.
-const exactBytes = bytes => bytesText(bytes).replace(/^[\d.]+ GiB$/, () => `${(bytes / GiB).toFixed(4)} GiB`);

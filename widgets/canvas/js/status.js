@@ -20,7 +20,13 @@ export function searchStatus(store) {
   if (verdict === 'impossible') return 'no plan';
   if (state === 'none') return 'no valid plan yet';
   if (state === 'planning') return store.budget?.doing || 'planning';
-  return verdict ? 'plan from the best trivial policy' : '';
+  return verdict ? unsearched(store) : '';
+}
+
+// Where a plan that no search here has found comes from.
+function unsearched({ plan, search }) {
+  const trivial = (search?.baselines ?? []).some(([, cost]) => cost !== null && cost <= plan?.step_seconds * 1.00005);
+  return trivial ? 'plan of the best trivial policy, not searched' : 'best plan known, not searched here';
 }
 
 export function runStatus({ run }) {

@@ -1,7 +1,7 @@
 // What the streams say of what is pointed at, in exact numbers.
 import { KIND_LABELS, PHASES, kindVariable } from './kinds.js';
 import { showTip } from './tooltip.js';
-import { bytesText, countText, secondsText } from './units.js';
+import { exactBytes, countText, secondsText } from './units.js';
 
 const span = (start, stop) => `${secondsText(start, 3)} to ${secondsText(stop, 3)}`;
 
@@ -10,10 +10,10 @@ export function opTip(event, host, plan, op) {
   const slot = plan.slotOf(op);
   showTip(event, host, scene.opName(op), [
     ['op', scene.targetOf(op)],
-    ['phase', `${PHASES[scene.op_phase[op]]}, op ${countText(slot)} of ${countText(plan.slots)}`],
+    ['phase', `${PHASES[scene.op_phase[op]]}, op ${countText(slot + 1)} of ${countText(plan.slots)}`],
     ['runs', span(plan.op_start[slot], plan.op_stop[slot])],
     ['takes', secondsText(plan.secondsOf(op), 3)],
-    ['working set', bytesText(scene.op_working_set[op])],
+    ['working set', exactBytes(scene.op_working_set[op])],
   ]);
 }
 
@@ -26,7 +26,7 @@ export function copyTip(event, host, plan, out, at) {
   const kind = scene.kindOf(storage);
   const rows = [
     ['kind', KIND_LABELS[kind], kindVariable(kind)],
-    ['size', bytesText(scene.bytesOf(storage))],
+    ['size', exactBytes(scene.bytesOf(storage))],
     [out ? 'leaves' : 'arrives', span(start, stop)],
   ];
   if (stop > start) rows.push(['rate', `${(scene.bytesOf(storage) / (stop - start) / 1e9).toFixed(1)} GB/s`]);
@@ -47,7 +47,7 @@ export function stallTip(event, host, plan, at) {
   if (storage >= 0) {
     const wanted = arrives(plan, storage, start, stop) ? 'arrive' : 'leave';
     rows.push(['waits for', `${scene.storageName(storage)} to ${wanted}`]);
-    rows.push(['size', bytesText(scene.bytesOf(storage))]);
+    rows.push(['size', exactBytes(scene.bytesOf(storage))]);
   }
   showTip(event, host, `Stall ${secondsText(stop - start)}`, rows);
 }

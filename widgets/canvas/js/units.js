@@ -7,23 +7,25 @@ const group = text => text.replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
 
 export const countText = n => group(Math.round(n).toString());
 
-export function gibText(bytes, digits = 2) {
-  return (bytes / GiB).toFixed(digits) + ' GiB';
-}
-
-// The unit follows the size: 12 B, 3.1 KiB, 2.4 MiB, 1.20 GiB.
+// The unit follows the size: 12 B, 3.14 KiB, 36.0 MiB, 628 MiB, 31.50 GiB.
 export function bytesText(bytes) {
-  const size = Math.abs(bytes);
-  if (size >= 0.1 * GiB) return gibText(bytes);
-  if (size >= MiB) return (bytes / MiB).toFixed(1) + ' MiB';
-  if (size >= KiB) return (bytes / KiB).toFixed(1) + ' KiB';
-  return Math.round(bytes) + ' B';
+  const { name, size } = bytesUnit(Math.abs(bytes));
+  const value = bytes / size;
+  const whole = Math.abs(value);
+  const digits = size === 1 || (whole >= 99.95 && size < GiB) ? 0 : whole >= 9.995 && size < GiB ? 1 : 2;
+  return `${value.toFixed(digits)} ${name}`;
 }
 
-// One unit for both ends of a range, so that they can be compared at a glance.
+// With as many digits as tell neighbours apart: 36.25 MiB, 10.4209 GiB.
+export function exactBytes(bytes) {
+  const { name, size } = bytesUnit(Math.abs(bytes));
+  return `${Number((bytes / size).toFixed(size === GiB ? 4 : 2))} ${name}`;
+}
+
+// One unit for both ends of a range, so that they can be compared at a glance; the one in which the range's end is told.
 export function bytesUnit(largest) {
-  if (largest >= 0.5 * GiB) return { name: 'GiB', size: GiB };
-  if (largest >= 0.5 * MiB) return { name: 'MiB', size: MiB };
+  if (largest >= GiB) return { name: 'GiB', size: GiB };
+  if (largest >= MiB) return { name: 'MiB', size: MiB };
   return largest >= KiB ? { name: 'KiB', size: KiB } : { name: 'B', size: 1 };
 }
 

@@ -63,6 +63,7 @@ function fit({ machine }, { bytes, verdict, plan }) {
     const parts = ["budget is above the device's ", [bytesText(device)]];
     return { head: verdict === 'fits' ? 'Fits the budget' : head, parts };
   }
+  if (bytes === peak) return { head, parts: ['exactly, nothing moves'] };
   if (verdict === 'fits') return { head, parts: [[bytesText(bytes - peak)], ' to spare, nothing moves'] };
   const swapped = plan ? `, ${bytesText(plan.bytes_out)} swapped` : '';
   return { head, parts: [[bytesText(peak - bytes)], ` over${swapped}`] };

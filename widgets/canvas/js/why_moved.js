@@ -20,10 +20,15 @@ export function swapsOf(plan) {
 }
 const known = new WeakMap();
 
-// Seconds off the device: between its stays, and for what outlives the step also before and after them.
-export function awaySeconds(graph, plan, storage) {
-  if (graph.kindOf(storage) > HELD) return plan.awaySeconds(storage);
-  return plan.stays(storage).reduce((away, k) => away - (plan.stay_stop[k] - plan.stay_start[k]), plan.step_seconds);
+// How long it is off the device: between its stays, and for what outlives the step also before and after them. A name
+// and a text; where that is more than one time away, the name says so.
+export function awayFact(graph, plan, storage) {
+  const stays = plan.stays(storage);
+  const between = plan.awaySeconds(storage);
+  const held = stays.reduce((sum, k) => sum + plan.stay_stop[k] - plan.stay_start[k], 0);
+  const away = graph.kindOf(storage) > HELD ? between : plan.step_seconds - held;
+  const once = stays.length < 2 || (stays.length === 2 && away <= between * 1.001);
+  return [once ? 'away' : 'away in all', secondsText(away)];
 }
 
 export function whyMoved(graph, plan, storage) {
