@@ -23,6 +23,7 @@ _EVERY_SECONDS = 0.22
 _LOOK_SECONDS = 0.02
 #: Steps whose times are told.
 _MOST = 1000
+_HERE = "cpu"
 
 
 def begin(core: Core, steps: int = STEPS, check: bool = True) -> None:
