@@ -22,8 +22,9 @@ export function headerPanel(section, bench) {
   });
   const slider = budgetSlider(store);
   const verdict = answersRow(bench);
+  const acts = make('div', { class: 'sw-acts' }, machine.element, ...buttons.map(button => button.element), help);
   section.append(
-    make('div', { class: 'sw-head' }, words.element, machine.element, ...buttons.map(button => button.element), help),
+    make('div', { class: 'sw-head' }, words.element, acts),
     make('div', { class: 'sw-budget' }, slider.element, verdict.element),
   );
   return () => [words, machine, ...buttons, slider, verdict].forEach(part => part.close());

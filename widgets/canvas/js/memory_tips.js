@@ -23,7 +23,7 @@ export function stayTip(event, host, plan, stay) {
     ['size', exactBytes(scene.bytesOf(storage))],
     ['address', `${address(low)} to ${address(high)} ${unit.name}`],
     ['here', `${secondsText(plan.stay_start[stay], 3)} to ${secondsText(plan.stay_stop[stay], 3)}`],
-    ['slots', `${countText(plan.stay_slot[stay])} to ${countText(plan.stay_slot_stop[stay])}`],
+    ['ops', `${countText(plan.stay_slot[stay] + 1)} to ${countText(plan.stay_slot_stop[stay])}`],
   ];
   if (plan.stay_arrive[stay] >= 0) rows.push(['copy in ends', secondsText(plan.stay_arrive[stay], 3)]);
   if (plan.stay_leave[stay] >= 0) rows.push(['copy out begins', secondsText(plan.stay_leave[stay], 3)]);

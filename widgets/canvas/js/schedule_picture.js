@@ -11,7 +11,8 @@ export const TOP = 24; // pixels for the names of the lanes
 const GUTTER = 66; // pixels for the names of modules
 const TALLEST = 28; // pixels of a row at the deepest zoom
 const READABLE = 13; // pixels of a row in which text can be read
-const MOSTLY = 0.7; // of what is in view has a name
+const ROOMY = 24; // pixels of a module that may have its name rather than what it lies in
+const MOSTLY = 0.7; // of what is in view are such modules
 const FAINT = 0.22;
 
 export class SchedulePicture {
@@ -141,12 +142,12 @@ export class SchedulePicture {
     }
   }
 
-  // Rows in view that belong to a module with room for its name.
+  // Rows in view that belong to a module with ample room for its name.
   named(starts, first, last) {
     return starts.reduce((sum, { row }, k) => {
       const end = endOf(starts, k, this.rows);
       const inView = Math.min(end, last) - Math.max(row, first);
-      return sum + ((end - row) * this.rowHeight >= READABLE && inView > 0 ? inView : 0);
+      return sum + ((end - row) * this.rowHeight >= ROOMY && inView > 0 ? inView : 0);
     }, 0);
   }
 

@@ -6,7 +6,7 @@ import { countText, percentText, plural, secondsText } from './units.js';
 import { standing } from './verdict.js';
 
 const LEFT = 56;
-const RIGHT = 134;
+const RIGHT = 142;
 const TOP = 8;
 const BOTTOM = 22;
 const LINE = 13; // pixels between labels
