@@ -56,6 +56,8 @@ def command(
 
     With --check the exit status is 1 where anything differs from eager PyTorch. Ctrl-C prints what was done until then.
     """
+    if steps < 1:
+        raise StowageError(f"{steps} steps cannot be run; ask for at least 1")
     if (budget is None) == (plan_file is None):
         raise StowageError("say how much memory the steps may take: give either --budget or --plan")
     from planner import zoo

@@ -88,12 +88,13 @@ def test_a_log_has_a_line_when_a_command_takes_long(planner, tmp_path: Path) -> 
 
 
 INTERRUPTED = """
-import signal, torch, planner
+import signal, time, torch, planner
 
 class Rate:
     def __call__(self, step):
         if step == 3:
             signal.raise_signal(signal.SIGINT)
+            time.sleep(5)  # the command's own thread hears it while this step is being made
         return 0.1
 
 def step():

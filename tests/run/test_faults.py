@@ -68,7 +68,8 @@ def test_a_faulty_plan_is_refused_and_would_have_shown(make: object, fault: obje
     try:
         assert _mismatches(step, faulty) != ()
     except StowageError as error:
-        assert isinstance(error.__cause__, IndexError)  # noqa: PT017 poison may be taken for a word
+        # poison may be taken for a word, and the executor refuses what would overwrite its own input
+        assert isinstance(error.__cause__, IndexError) or "write over an input" in str(error)  # noqa: PT017
 
 
 def _mismatches(step: Step, plan: SwapPlan) -> tuple[str, ...]:

@@ -229,7 +229,7 @@ def test_importing_widgets_waits_for_nothing_heavy() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
     assert widgets.memory_by_kind is figures.memory_by_kind
     with pytest.raises(AttributeError, match=r"it has .*address_map"):
-        _ = widgets.workbench
+        _ = widgets.address_maps
 
 
 def test_a_name_in_a_narrow_box_keeps_the_module_that_tells_it_from_others() -> None:

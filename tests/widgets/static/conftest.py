@@ -1,4 +1,4 @@
-"""Sessions whose first plan is there, and the browser."""
+"""Sessions whose first plan is there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from planner import zoo
 from planner.capture import capture
-from tests.widgets.browser.conftest import browser  # noqa: F401
 from widgets.session import Session
 
 
