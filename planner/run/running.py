@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 
 from planner.capture.step import Step
 from planner.errors import StowageError
@@ -48,6 +49,10 @@ def run(
     Raises:
         StowageError: what is asked for cannot be, or the step is being run. What goes wrong later, `wait()` raises.
     """
+    if not isinstance(step, Step):
+        raise StowageError(f"a {type(step).__name__} cannot be run: give a TrainStep or an InferenceStep")
+    if plan is not None and not isinstance(plan, SwapPlan):
+        raise StowageError(f"a {type(plan).__name__} is no plan: give a SwapPlan; load_plan reads one from a file")
     if not isinstance(steps, int) or steps < 0:
         raise StowageError(f"{steps} steps cannot be run; ask for a whole number, at least 1, or 0 to get ready")
     if device != "cpu":
@@ -63,7 +68,7 @@ def run(
 def _link(bandwidth: float | Link | None) -> Link | None:
     if bandwidth is None or isinstance(bandwidth, Link):
         return bandwidth
-    if not bandwidth > 0:
+    if not isinstance(bandwidth, Real) or not bandwidth > 0:
         raise StowageError(f"a link cannot carry {bandwidth} bytes per second; give a bandwidth above 0")
     return Link(bandwidth=bandwidth, duplex_bandwidth=2 * bandwidth)
 

@@ -105,13 +105,14 @@ def change_machine(core: Core, name: str | Machine) -> None:
 
 
 def _begin(core: Core, job: Job) -> None:
-    loading = _Loading(core, job)
+    loading, title = _Loading(core, job), "This step cannot be captured"
     try:
         graph = core.source.graph
         if graph is None:
             assert core.source.step is not None
             graph = capture(core.source.step, progress=loading.note)
         loading.ops = len(graph.ops)
+        title = "This step cannot be planned"
         loading.note(0.9, "working out what the step needs")
         plan = core.source.plan
         if plan is not None:
@@ -119,6 +120,7 @@ def _begin(core: Core, job: Job) -> None:
         machine = machines.find(core.machine or (plan.machine if plan is not None else None))
         ground = lay_ground(graph, machine, None if plan is None else _seconds_of(plan))
         message = graph_message(graph, ground.peak_bytes, core.source.phrases)
+        _first_budget(core, ground, plan)  # raises before anything is told
         loading.note(1.0, "done")
         loading.end()
         with core.outbox.turn:
@@ -134,8 +136,8 @@ def _begin(core: Core, job: Job) -> None:
     except _GivenUpError:
         pass
     except StowageError as error:
-        _fail(core, job, "This step cannot be captured", error)
-    except Exception as error:
+        _fail(core, job, title, error)
+    except BaseException as error:  # a model may also call sys.exit()
         _fail(core, job, "The capture failed", StowageError(sentence_of(error)))
     finally:
         loading.end()
@@ -145,14 +147,16 @@ def _change(core: Core, job: Job, name: str | Machine) -> None:
     assert core.graph is not None
     try:
         ground = lay_ground(core.graph, machines.find(name))
-    except StowageError as error:
-        core.report(job, notice_message(str(error)))
+    except Exception as error:
+        core.report(job, notice_message(sentence_of(error)))
         with core.outbox.turn:
-            if job.current:
+            if job.current and not core.jobs.running("plan", "search"):
                 planning.begin(core)
         return
     with core.outbox.turn:
         if job.current:
+            core.jobs.drop("plan", "search", "sweep")  # begun meanwhile, for the machine before
+            planning.drop_search(core)
             _settle(core, ground)
             planning.begin(core)
 
@@ -166,6 +170,11 @@ def _settle(core: Core, ground: Ground) -> None:
 
 
 def _first_budget(core: Core, ground: Ground, plan: SwapPlan | None) -> int:
+    """The budget as a number.
+
+    Raises:
+        StowageError: it is a share of the step that leaves no byte.
+    """
     if core.budget is not None:
         return parse_budget(core.budget, ground.peak_bytes)
     if plan is not None:

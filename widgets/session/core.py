@@ -134,5 +134,8 @@ def sentence_of(error: BaseException) -> str:
     """What to say of an error: its own sentence, or which one it is where nobody foresaw it."""
     if isinstance(error, StowageError):
         return str(error)
-    line = str(error).strip().partition("\n")[0]
+    try:
+        line = str(error).strip().partition("\n")[0]
+    except Exception:  # errors are anybody's code
+        line = ""
     return f"{type(error).__name__}: {line}" if line else type(error).__name__

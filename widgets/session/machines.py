@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import psutil
 
+from planner.errors import StowageError
 from planner.machine import machine
 from planner.machine.presets import PRESETS
 from planner.machine.types import Machine
@@ -53,6 +54,8 @@ def check(asked: str | Machine | None) -> None:
     Raises:
         StowageError: there is no machine of that name.
     """
+    if asked is not None and not isinstance(asked, str | Machine):
+        raise StowageError(f"a {type(asked).__name__} is no machine; give a name such as {_USUAL!r}, or a Machine")
     if isinstance(asked, str) and asked not in {"auto", "cpu"}:
         machine(asked)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from threading import RLock
 
 from widgets.canvas.columns import Message
 
 Listener = Callable[[Message], None]
+
+_log = logging.getLogger(__name__)
 
 #: What comes first when everything is told again: the page needs the graph to make sense of the rest.
 _ORDER = (
@@ -20,7 +23,10 @@ _ENDS = {"graph": ("loading", "refused"), "refused": ("loading",)}
 
 
 class Outbox:
-    """Where threads report; holding `turn`, one tells several messages with none of another thread's in between."""
+    """Where threads report; holding `turn`, one tells several messages with none of another thread's in between.
+
+    A listener that raises is logged: it is no fault of what it was told about, nor of those who listen beside it.
+    """
 
     def __init__(self) -> None:
         self.turn = RLock()
@@ -37,7 +43,10 @@ class Outbox:
                 for other in _ENDS.get(message.kind, ()):
                     self._latest.pop(other, None)
                 for listener in tuple(self._listeners.values()):
-                    listener(message)
+                    try:
+                        listener(message)
+                    except Exception:
+                        _log.exception("a listener raised when it was told of: %s", message.kind)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Have a function called with every message from now on, by the thread that tells it.

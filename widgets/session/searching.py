@@ -84,13 +84,16 @@ def _search(core: Core, job: Job, seconds: float | None) -> None:
                 ground.graph, ground.machine, core.budget_bytes, seconds=ground.seconds, seed=core.seed,
                 time_limit=seconds,
             )  # fmt: skip
-            with core.outbox.turn:
+            with core.outbox.turn:  # whoever resumes it waits until it is cancelled
                 if job.current:
                     core.search = search
+                if job.stopped():
+                    search.cancel()
         else:
             search.resume(time_limit=seconds)
-        if job.stopped():
-            search.cancel()
+            with core.outbox.turn:
+                if job.stopped() and job.current:
+                    search.cancel()
         _follow(core, job, search)
     except Exception as error:
         core.report(job, search_message("failed", seed=core.seed, sentence=sentence_of(error)))
@@ -112,7 +115,7 @@ def _follow(core: Core, job: Job, search: SwapSearch) -> None:
         with core.outbox.turn:
             state = "cancelled" if job.stopped() else "running" if running else search.progress.state
             core.report(job, _words(core, state, _rate(recent)))
-        if not running:
+        if not running or not job.current:
             break
         _rest(job, search)
     with core.outbox.turn:

@@ -159,6 +159,8 @@ class Session:
             do(self._core, wanted)
         except StowageError as error:
             self._core.outbox.tell(notice_message(str(error)))
+        except (KeyError, TypeError, ValueError, OverflowError):  # not as a panel asks
+            self._core.outbox.tell(notice_message(f"nothing was done: {dict(wanted)!r:.200} is no request"))
 
     def rest(self) -> None:
         """Where nobody listens any more, stop what goes on by itself; whoever asks for it again gets it again."""
