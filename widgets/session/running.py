@@ -65,7 +65,9 @@ def cancel(core: Core) -> None:
 
 
 def _times_note(core: Core, plan: SwapPlan) -> str:
-    return "" if plan.machine == _HERE else f"The plan and its times are for {_machine_of(core, plan)}."
+    if plan.machine == _HERE:
+        return ""
+    return f"This plan is for {_machine_of(core, plan)}: its times are not this computer's."
 
 
 def _machine_of(core: Core, plan: SwapPlan) -> str:

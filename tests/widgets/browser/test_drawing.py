@@ -108,7 +108,7 @@ def test_under_the_pointer_the_map_has_what_the_plan_has_there(show: Show) -> No
             assert tip[""] == name[storage]
             assert says(tip["size"], size[storage])
             assert says(tip["here"], plan["stay_start"][there[0]])
-            assert says(tip["slots"], plan["stay_slot"][there[0]])
+            assert says(tip["ops"], plan["stay_slot"][there[0]] + 1)
             hits += 1
     assert hits > 8
 
@@ -142,7 +142,7 @@ def test_a_lane_names_the_op_that_runs_and_the_copies_that_go_on(show: Show) -> 
     page.move("streams", page.x_of("streams", middle / step), page.lane(0))
     tip = page.tip()
     assert tip["op"] == told["graph"]["targets"][graph["op_target"][plan["order"][longest]]]
-    assert says(tip["phase"].split(", op ")[1].split(" of ")[0], longest)
+    assert says(tip["phase"].split(", op ")[1].split(" of ")[0], longest + 1)
     for lane, way in ((1, "out"), (2, "in")):
         copy = int(np.argmax(plan[f"{way}_stop"] - plan[f"{way}_start"]))
         middle = (plan[f"{way}_start"][copy] + plan[f"{way}_stop"][copy]) / 2

@@ -1,7 +1,7 @@
 // Who holds the peak: groups of storages by part of the model and kind. It follows the time cursor of the other panels.
 import { make, say } from './dom.js';
 import { holdersOf, stagesOf } from './holders.js';
-import { kindVariable, KIND_LABELS, KIND_PLURALS } from './kinds.js';
+import { KINDS, kindVariable, KIND_LABELS, KIND_PLURALS } from './kinds.js';
 import { bytesText, countText, plural, secondsText } from './units.js';
 
 const SHOWN = 7;
@@ -99,7 +99,8 @@ function stagesAtPeak(graph, plan) {
   return stagesOf(graph, present);
 }
 
-const nameOf = ({ stage }, graph) => (stage ? graph.path(stage) : 'the model');
+const nameOf = ({ stage, kind }, graph) =>
+  stage ? graph.path(stage) : KINDS[kind] === 'input' ? 'batch' : 'the model';
 const kindOf = ({ kind, storages }) => (storages.length > 1 ? KIND_PLURALS[kind] : KIND_LABELS[kind].toLowerCase());
 const countOf = ({ storages }) => (storages.length > 1 ? `, ${countText(storages.length)}` : '');
 

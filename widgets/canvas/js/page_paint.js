@@ -1,7 +1,7 @@
 // Paints a part of the page as it stands: grounds, lines, text, the values of controls; a plot is left to its own code.
 // It serves pictures, so what cannot be seen and what only answers the pointer is left out.
 
-const LEFT_OUT = '.sr, .sw-tip, .sw-progress, [popover], dialog, script, style';
+const LEFT_OUT = '.sr, .news, .sw-tip, .sw-progress, [popover], dialog, script, style';
 const THUMB = { width: 16, height: 20, radius: 4, line: 2 };
 
 // `g`: where to, its origin the upper left corner of `element`; `plot(plot, x, y)` paints a plot there.

@@ -103,7 +103,8 @@ function why({ graph, machine }, { verdict }) {
   const op = machine.least_op;
   if (verdict === 'impossible') {
     if (!(op >= 0)) return { head: 'The step is too large', parts: [] };
-    const needs = ` ${PHASES[graph.op_phase[op]]} needs ${bytesText(graph.op_working_set[op])} at once`;
+    const least = Math.min(graph.op_working_set[op], machine.least_bytes); // less where it overwrites what it reads
+    const needs = ` ${PHASES[graph.op_phase[op]]} needs ${bytesText(least)} at once`;
     return { head: 'One op is too large', parts: [[graph.opName(op)], needs] };
   }
   const peak = unswappedPeak(graph);
