@@ -89,6 +89,15 @@ def test_a_kernel_that_does_not_answer_is_said_to_be_away_and_back_when_it_does(
     assert not page.find(".sw-banner").first.is_visible()
 
 
+def test_a_page_opened_in_the_middle_of_a_search_hears_news_before_the_graph(show: Show) -> None:
+    page = show()
+    page.tell(message for message in planned().messages if message.kind != "graph")
+    assert page.find(".sw-instead").is_visible()
+    page.tell(planned().messages)
+    assert not page.find(".sw-instead").is_visible()
+    assert page.inked("memory")
+
+
 def test_a_kernel_that_dies_under_an_open_widget_leaves_what_is_drawn_usable(show: Show) -> None:
     page = show()
     page.tell(planned().messages)

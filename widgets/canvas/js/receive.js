@@ -10,7 +10,10 @@ const RECEIVED = {
   graph: (store, message) => {
     store.set({ graph: new Scene(message), plan: null, selection: null, hover: null, loading: null, refused: null });
   },
-  plan: (store, message) => store.set({ plan: new Plan(message, store.graph) }),
+  plan: (store, message) => {
+    // a page that was opened a moment ago hears of a plan that was found just then, and gets it again after the graph
+    if (store.graph) store.set({ plan: new Plan(message, store.graph) });
+  },
   budget: (store, message) => store.set(budgetAnswered(store, message)),
   notice: (store, message) => store.set({ notice: message }),
   busy: (store, message) => store.set({ notice: message }),
