@@ -60,6 +60,11 @@ class Matcher:
                     f"{name} has dtype {leaf.dtype} and the step was captured with {own.dtype}: convert it, or make a "
                     "step with such a batch"
                 )
+            if leaf.is_meta or leaf.layout != own.layout:
+                kind = "a tensor without data (meta)" if leaf.is_meta else f"{leaf.layout}"
+                raise StowageError(
+                    f"{name} is {kind} and the step was captured with {own.layout}: give an ordinary tensor"
+                )
         plain = _plain_leaves(batch)
         for name in {**self._plain, **plain}:
             if name in plain and name in self._plain and _equal(plain[name], self._plain[name]):

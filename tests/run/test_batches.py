@@ -182,6 +182,8 @@ def form(**changes: Any) -> dict[str, Any]:
     [
         (form(x=torch.ones(2, 4)), r"batch/x has shape \(2, 4\) .* captured with \(3, 4\).*drop_last"),
         (form(y=[torch.ones(2, 4, dtype=torch.float64)]), r"batch/y/0 has dtype torch.float64 .*torch.float32"),
+        (form(x=torch.ones(3, 4, device="meta")), r"batch/x is a tensor without data .*give an ordinary tensor"),
+        (form(x=torch.ones(3, 4).to_sparse()), r"batch/x is torch.sparse_coo .*give an ordinary tensor"),
         (form(z=torch.ones(1)), r"a batch has a tensor batch/z and the step's own batch has none"),
         (form(y=[]), r"a batch has no tensor batch/y/0 and the step's own batch has one"),
         (form(scale=3), r"batch/scale is a value .* differs"),
