@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Locator, Page
 
 ROOT = Path(__file__).parents[3]
 #: On a busy machine a server, a kernel and PyTorch take their time.
-PATIENCE = 120.0
+PATIENCE = 90.0
 
 
 def free_port() -> int:
@@ -72,14 +72,21 @@ class Opened:
         self.page.on("pageerror", lambda error: self.errors.append(f"{error}\n{error.stack}"))
         self.page.on("console", lambda line: self.errors.append(said(line)) if line.type == "error" else None)
         self.page.goto(address)
-        self.page.wait_for_selector(".jp-NotebookPanel .jp-Notebook-ExecutionIndicator[data-status=idle]")
+        self.wait_for_kernel()
+
+    def wait_for_kernel(self) -> None:
+        """Wait until the notebook's kernel has nothing to do."""
+        self.until(
+            """() => { const kernel = window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel;
+              return kernel?.connectionStatus === 'connected' && kernel.status === 'idle'; }"""
+        )
 
     def command(self, name: str) -> None:
         """Do what a menu entry does."""
-        self.page.evaluate("name => window.jupyterapp.commands.execute(name)", name)
+        self.page.evaluate("name => { window.jupyterapp.commands.execute(name); }", name)
 
     def run_all(self) -> None:
-        """Run all cells; returns when they are done."""
+        """Have all cells run."""
         self.command("notebook:run-all-cells")
 
     def add_and_run(self, code: str) -> str:

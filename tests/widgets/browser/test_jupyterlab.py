@@ -26,7 +26,7 @@ while (left is None or left) and time.monotonic() < until:
     time.sleep(0.05)
 print("left:", left)
 """
-STATE = "document.querySelector('.sw-memory .plot').plot.store"
+STATE = "(document.querySelector('.sw-memory .plot')?.plot.store ?? {})"
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_a_kernel_that_is_restarted_under_an_open_widget_is_said_to_be_away(
     notebook.until(f"() => {STATE}.budget?.state === 'planned'")
     session = next(one for one in server.ask("sessions") if one["path"] == "restart.ipynb")
     server.ask(f"kernels/{session['kernel']['id']}/restart", "POST")
-    page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+    notebook.wait_for_kernel()
     page.locator(".sw-do-search").click()
     page.wait_for_selector(".sw-banner:visible")
     page.screenshot(path=tmp_path / "restarted.png")
