@@ -16,15 +16,16 @@ from widgets.session import Session
 MODEL = "gpt:layers=2,hidden=64,sequence=32,optimizer=adam"
 
 
-def ours() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("stowage")]
+def ours() -> set[threading.Thread]:
+    """The threads of all sessions there are, those of other tests too."""
+    return {thread for thread in threading.enumerate() if thread.name.startswith("stowage")}
 
 
-def assert_all_ended(before: list[str]) -> None:
+def assert_all_ended(before: set[threading.Thread]) -> None:
     until = time.monotonic() + 20
-    while len(ours()) > len(before) and time.monotonic() < until:
+    while ours() - before and time.monotonic() < until:
         time.sleep(0.02)
-    assert len(ours()) <= len(before), ours()
+    assert not ours() - before
 
 
 def busy(do: str) -> Session:
@@ -51,7 +52,7 @@ def busy(do: str) -> Session:
 def test_closing_ends_what_goes_on(do: str) -> None:
     before = ours()
     session = busy(do)
-    assert len(ours()) > len(before)
+    assert ours() - before
     session.close()
     assert_all_ended(before)
     session.close()
@@ -69,6 +70,7 @@ def test_dropping_the_session_ends_what_goes_on(do: str) -> None:
 
 
 def test_after_closing_nothing_begins_and_nobody_waits_for_ever() -> None:
+    before = ours()
     session = Session(capture(zoo.load(MODEL)), budget="60%")
     graph = session.graph
     session.close()
@@ -77,7 +79,7 @@ def test_after_closing_nothing_begins_and_nobody_waits_for_ever() -> None:
     session.request({"do": "search"})
     session.budget = "70%"
     _ = session.plan
-    assert_all_ended([])
+    assert_all_ended(before)
 
 
 def test_closed_before_the_capture_is_done_it_says_so_to_whoever_waits() -> None:
