@@ -1,10 +1,10 @@
 """What the Workbench costs in a browser and in a notebook, beside the goals; takes about three minutes.
 
-Real captures in a headless Chromium: 10,057 ops, and 60,557 with 62,986 storages. Frames are the times between animation
-frames while the view moves in each of them; answers are the times from a key or a move of the pointer until the picture
-is on the screen, waiting for the frame included; of both, the 95th percentile counts. First paint is from handing script
-and messages to the page until all panels are painted. Only a quiet machine gives figures that mean anything: the load
-is told with them. What a search and a run pay for being watched is told by `updates.py` and `monitor.py`.
+Real captures in a headless Chromium: 10,057 ops, and 60,557 with 62,986 storages. Frames are the times between the
+animation frames while the view moves in each of them; answers are the times from a key or a move of the pointer until
+the picture is on the screen, waiting for the frame included; of both, the 95th percentile counts. First paint is from
+handing script and messages to the page until all panels are painted. Only a quiet machine gives figures that mean
+anything: the load is told with them. What a search and a run pay for being watched, `updates.py` and `monitor.py` tell.
 """
 
 from __future__ import annotations
@@ -96,9 +96,11 @@ def open_page(browser: Browser, folder: Path, messages: Sequence[Message], scale
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(path.as_uri())
-    page.wait_for_function("window.measure")
+    page.wait_for_function("window.measure !== undefined")
     sent = [[each.content, [base64.b64encode(buffer).decode() for buffer in each.buffers]] for each in messages]
-    took = page.evaluate("([script, panels, sent]) => open_(script, panels, sent)", [script(), list(PANELS), sent])
+    took = page.evaluate(
+        "([script, panels, sent]) => openWorkbench(script, panels, sent)", [script(), list(PANELS), sent]
+    )
     assert not errors, errors
     return page, float(took)
 
