@@ -36,28 +36,37 @@ async function open(script, panels, messages) {
 
 // Times between frames, in each of which `act(k)` does something; the first ones are not counted.
 async function frames(count, act) {
+  const before = picture();
+  for (let k = 0; k < 10; k++) { act(k); await frame(); }
+  if (picture() === before) throw new Error('nothing moves');
   const gaps = [];
   let last = await frame();
-  for (let k = -10; k < count; k++) {
-    act(k + 10);
+  for (let k = 10; k < count + 10; k++) {
+    act(k);
     const now = await frame();
-    if (k >= 0) gaps.push(now - last);
+    gaps.push(now - last);
     last = now;
   }
   return gaps;
 }
 
-// Times from an act until it is drawn.
+// Times from an act, at any moment between two frames, until it is drawn.
 async function answers(count, act) {
+  const before = picture();
+  for (let k = 0; k < 5; k++) { act(k); await drawn(); }
+  if (picture() === before) throw new Error('nothing answers');
   const times = [];
-  for (let k = -5; k < count; k++) {
+  for (let k = 5; k < count + 5; k++) {
     await drawn();
+    await new Promise(done => setTimeout(done, (k * 7) % 17));
     const begun = performance.now();
-    act(k + 5);
-    if (k >= 0) times.push((await drawn()) - begun);
+    act(k);
+    times.push((await drawn()) - begun);
   }
   return times;
 }
+
+const picture = () => [...document.querySelectorAll('canvas')].map(canvas => canvas.toDataURL()).join();
 
 // Zoom in, go to and fro, zoom out, and again.
 function moves(host, { zoom, pan }) {
