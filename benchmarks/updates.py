@@ -1,9 +1,10 @@
 """What it costs a search to be watched: evaluations in equal time with a session that tells how it goes, and without.
 
 Both search the same graph with the same seed, in turns, so that whatever else the machine does meets both; the medians
-are compared. Where the machine is not quiet they differ by chance by more than what is measured, so the processor time
-of the thread that watches is told too, as a share of the time searched. The session packs every better plan and what there is to say, and a listener makes of it what a notebook's
-kernel sends. What it costs a run to be watched, `monitor.py` tells.
+are compared. Where the machine is not quiet these differ by chance by more than what is measured, so the processor time
+of the thread that watches is told too, as a share of the time searched. The session packs every better plan and what
+there is to say, and a listener makes of it what a notebook's kernel sends. What it costs a run to be watched,
+`monitor.py` tells.
 """
 
 from __future__ import annotations

@@ -21,44 +21,53 @@ def answer(page: Shown, which: int = 1) -> str:
     return page.text(f".sw-answer-box:nth-child({which})")
 
 
-def test_a_key_on_the_slider_changes_the_verdict_at_once_and_asks_once_when_it_rests(show: Show) -> None:
+#: Do something to the slider, and say what the verdict is and how many budgets were asked for in the same moment.
+AT_ONCE = """acts => acts.map(([kind, value]) => {
+  const slider = document.querySelector('.sw input[type=range]');
+  if (kind === 'key') slider.dispatchEvent(new KeyboardEvent('keydown', { key: value, cancelable: true }));
+  else { slider.value = value; slider.dispatchEvent(new Event('input', { bubbles: true })); }
+  const asked = wire.requests.filter(request => request.do === 'budget');
+  return [document.querySelector('.sw-header .sw-answers').innerText, slider.getAttribute('aria-valuetext'), asked.length];
+})"""
+
+
+def test_a_move_of_the_slider_changes_the_verdict_at_once_and_python_is_asked_when_it_rests(show: Show) -> None:
     page = open_at(show, trained())
     machine = trained()["machine"]
-    slider = page.find("input[type=range]")
-    slider.focus()
-    for _ in range(5):
-        page.page.keyboard.press("PageDown")
-    shown = page.plot("memory").evaluate("host => host.plot.store.budget_bytes")
-    assert shown < trained()["budget"]["budget_bytes"]
-    page.page.keyboard.press("Home")
-    assert "Needs swap" in answer(page)
-    assert says(answer(page), machine["step_peak_bytes"] - machine["least_bytes"])
-    page.page.keyboard.press("End")
-    assert "Fits" in answer(page)
-    assert says(answer(page, 2), machine["ideal_seconds"])
-    assert "fits" in (slider.get_attribute("aria-valuetext") or "")
-    assert page.requests("budget") == []
+    moves = [["drag", machine["slider_bytes"] * share / 10] for share in range(3, 9)]
+    *_, least, end = page.page.evaluate(AT_ONCE, [*moves, ["key", "Home"], ["key", "End"]])
+    assert "Needs swap" in least[0]
+    assert says(least[0], machine["step_peak_bytes"] - machine["least_bytes"])
+    assert "needs swap" in least[1]
+    assert "Fits" in end[0]
+    assert says(end[0], machine["ideal_seconds"])
+    assert (least[2], end[2]) == (0, 0)
     assert page.wait_for_request("budget")["bytes"] == machine["slider_bytes"]
     page.settle()
     assert len(page.requests("budget")) == 1
 
 
-def test_dragging_the_slider_is_one_request_too_and_rests_on_round_amounts(show: Show) -> None:
+@pytest.mark.parametrize(("key", "mark"), [("Home", "least_bytes"), ("End", "slider_bytes")])
+def test_keys_go_to_the_ends_of_what_is_possible(show: Show, key: str, mark: str) -> None:
     page = open_at(show, trained())
-    slider = page.find("input[type=range]")
-    box = slider.bounding_box()
+    page.find("input[type=range]").focus()
+    page.press(key)
+    assert page.wait_for_request("budget")["bytes"] == trained()["machine"][mark]
+
+
+def test_dragged_it_rests_on_round_amounts(show: Show) -> None:
+    page = open_at(show, trained())
+    box = page.find("input[type=range]").bounding_box()
     assert box is not None
-    middle = box["y"] + box["height"] / 2
-    share = trained()["budget"]["budget_bytes"] / trained()["machine"]["slider_bytes"]
-    page.page.mouse.move(box["x"] + 8 + share * (box["width"] - 16), middle)
+    middle, end = box["y"] + box["height"] / 2, trained()["machine"]["slider_bytes"]
+    page.page.mouse.move(box["x"] + 8 + trained()["budget"]["budget_bytes"] / end * (box["width"] - 16), middle)
     page.page.mouse.down()
-    for step in range(6):
-        page.page.mouse.move(box["x"] + (0.5 + 0.03 * step) * box["width"], middle)
+    page.page.mouse.move(box["x"] + 0.65 * box["width"], middle, steps=3)
     page.page.mouse.up()
-    asked = page.wait_for_request("budget")["bytes"]
-    assert len(page.requests("budget")) == 1
-    assert asked % 2**15 == 0
-    assert asked / trained()["machine"]["slider_bytes"] == pytest.approx(0.65, abs=0.04)
+    shown = page.plot("memory").evaluate("host => host.plot.store.budget_bytes")
+    assert shown % 2**15 == 0
+    assert shown / end == pytest.approx(0.65, abs=0.04)
+    page.page.wait_for_function("bytes => wire.requests.at(-1).bytes === bytes", arg=shown)
 
 
 @pytest.mark.parametrize(("typed", "share"), [("50%", 0.5), ("25 %", 0.25), ("3MiB", None), ("4000000", None)])
