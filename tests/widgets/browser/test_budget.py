@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.widgets.browser.page import Shown
+from tests.widgets.browser.page import Shown, wired
 from tests.widgets.browser.told import Told, planned, says, trained
 
 Show = Callable[..., Shown]
@@ -99,9 +99,9 @@ def test_what_is_no_amount_is_said_to_be_none_and_nothing_is_asked(show: Show, t
 
 def test_an_answer_to_an_earlier_budget_does_not_move_the_slider_back(show: Show) -> None:
     page = open_at(show, trained())
-    page.find("input[type=range]").focus()
-    page.page.keyboard.press("End")
-    page.tell([message for message in trained().messages if message.kind == "budget"])
+    answered = wired(message for message in trained().messages if message.kind == "budget")
+    page.page.evaluate(f"([acts, messages]) => {{ ({AT_ONCE})(acts); wire.tell(messages, null); }}",
+                       [[["key", "End"]], answered])  # fmt: skip
     assert page.plot("memory").evaluate("host => host.plot.store.budget_bytes") == trained()["machine"]["slider_bytes"]
     page.wait_for_request("budget")
 
