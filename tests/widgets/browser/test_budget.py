@@ -27,7 +27,8 @@ AT_ONCE = """acts => acts.map(([kind, value]) => {
   if (kind === 'key') slider.dispatchEvent(new KeyboardEvent('keydown', { key: value, cancelable: true }));
   else { slider.value = value; slider.dispatchEvent(new Event('input', { bubbles: true })); }
   const asked = wire.requests.filter(request => request.do === 'budget');
-  return [document.querySelector('.sw-header .sw-answers').innerText, slider.getAttribute('aria-valuetext'), asked.length];
+  const said = document.querySelector('.sw-header .sw-answers').innerText;
+  return [said, slider.getAttribute('aria-valuetext'), asked.length];
 })"""
 
 
