@@ -17,7 +17,7 @@ test: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 4 # more than cores: tests of pages and of runs wait a lot
+	$(BIN)/pytest -n 2
 	$(BIN)/pytest --nbmake --nbmake-timeout=180 -n 2 notebooks
 
 env: $(STAMP)
