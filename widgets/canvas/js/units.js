@@ -22,7 +22,7 @@ export function exactBytes(bytes) {
   return `${Number((bytes / size).toFixed(size === GiB ? 4 : 2))} ${name}`;
 }
 
-// One unit for both ends of a range, so that they can be compared at a glance; the one in which the range's end is told.
+// One unit for both ends of a range, so that they can be compared at a glance: the one of the larger end.
 export function bytesUnit(largest) {
   if (largest >= GiB) return { name: 'GiB', size: GiB };
   if (largest >= MiB) return { name: 'MiB', size: MiB };
