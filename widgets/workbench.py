@@ -62,7 +62,7 @@ class Workbench(Panel):
 
     @property
     def search(self) -> SwapSearch | None:
-        """The search at this budget, None before there is one."""
+        """The search at this budget, None before there is one; waits for one that is just beginning."""
         return self.session.search
 
     @property

@@ -86,12 +86,13 @@ class Panel(anywidget.AnyWidget):
 
     def heed(self, wanted: Mapping[str, Any]) -> None:
         """Answer the page."""
+        view = wanted.get("view")
         if "number" in wanted:
-            self.send({"kind": "heard", "number": wanted["number"]})
+            self.send({"kind": "heard", "number": wanted["number"], "view": view})
         if wanted.get("do") == "ready":
             if self._stop_listening is None:
                 self._stop_listening = self.session.listen(_teller(self))
-            self.session.replay(_teller(self))
+            self.session.replay(_teller(self, view))
         self.session.request(wanted)
 
     def retire(self) -> None:
@@ -124,14 +125,15 @@ def _heed(panel: Panel, content: Mapping[str, Any], _: Any) -> None:
     panel.heed(content)
 
 
-def _teller(panel: Panel) -> Callable[[Message], None]:
-    """What sends messages to a panel, and does not keep it alive."""
+def _teller(panel: Panel, view: Any = None) -> Callable[[Message], None]:
+    """What sends messages to a panel, to one of the places that show it or to all, and does not keep it alive."""
     known = ref(panel)
+    to = {} if view is None else {"view": view}
 
     def tell(message: Message) -> None:
         panel = known()
         if panel is not None:
-            panel.send(message.content, list(message.buffers))
+            panel.send({**message.content, **to}, list(message.buffers))
 
     return tell
 

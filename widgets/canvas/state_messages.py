@@ -45,8 +45,9 @@ def notice_message(sentence: str) -> Message:
     return message("notice", {"sentence": sentence})
 
 
-def export_message(filename: str, mime: str, data: bytes) -> Message:
-    """A file for the browser to save."""
+def export_message(filename: str, mime: str, data: bytes, view: Any = None) -> Message:
+    """A file for the browser to save, once: by the view that asked for it, if it said which one it is."""
+    to = {} if view is None else {"view": view}
     return Message(
-        {"kind": "exported", "filename": filename, "mime": mime, "columns": [["bytes", "u1", len(data)]]}, (data,)
+        {"kind": "exported", "filename": filename, "mime": mime, "columns": [["bytes", "u1", len(data)]], **to}, (data,)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from planner.errors import StowageError
 from planner.graph import Graph
@@ -33,8 +34,13 @@ class Format:
     make: Callable[[Core], str]
 
 
-def begin(core: Core, name: str) -> None:
+def begin(core: Core, name: str, view: Any = None) -> None:
     """Make a file, in a thread, and tell it.
+
+    Args:
+        core: with a ground.
+        name: of the format.
+        view: which of the places that show this wants it, by its own name.
 
     Raises:
         StowageError: there is no such format, or no graph yet.
@@ -43,10 +49,10 @@ def begin(core: Core, name: str) -> None:
         raise StowageError(f"there is no export to {name}; choose one of {', '.join(FORMATS)}")
     if core.ground is None:
         raise StowageError("there is nothing to export yet: wait until the step is captured")
-    core.jobs.start("export", lambda job: _export(core, job, FORMATS[name]))
+    core.jobs.start("export", lambda job: _export(core, job, FORMATS[name], view))
 
 
-def _export(core: Core, job: Job, wanted: Format) -> None:
+def _export(core: Core, job: Job, wanted: Format, view: Any) -> None:
     graph = core.graph
     assert graph is not None
     try:
@@ -56,7 +62,7 @@ def _export(core: Core, job: Job, wanted: Format) -> None:
         return
     filename = re.sub(r"[^A-Za-z0-9_-]+", "-", graph.name).strip("-")[:60] or "step"
     core.report(
-        job, export_message(filename + wanted.ending, wanted.mime, text.encode()),
+        job, export_message(filename + wanted.ending, wanted.mime, text.encode(), view),
         notice_message(f"Saved {filename}{wanted.ending}."),
     )  # fmt: skip
 

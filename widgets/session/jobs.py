@@ -16,12 +16,14 @@ class Job:
     Attributes:
         stop: set once it is to stop, whether it may still say how it ended or not.
         current: whether it may still say anything; not once another took its place.
+        under_way: set once what it works on can be looked at, and at its end.
     """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.stop = Event()
         self.current = True
+        self.under_way = Event()
         self.began = perf_counter()
 
     @property
@@ -61,9 +63,15 @@ class Jobs:
                 with self._turn:
                     if self._jobs.get(kind) is job:
                         del self._jobs[kind]
+                job.under_way.set()
 
         Thread(target=run, name=f"stowage {kind}", daemon=True).start()
         return job
+
+    def at_work(self, kind: str) -> Job | None:
+        """The job of a kind, None where there is none."""
+        with self._turn:
+            return self._jobs.get(kind)
 
     def running(self, *kinds: str) -> bool:
         """Whether a job of one of these kinds is at work and was not told to stop."""

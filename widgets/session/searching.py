@@ -60,6 +60,16 @@ def resume(core: Core, seconds: float | None = LIMIT_SECONDS) -> None:
             _start(core, seconds, None if seconds is None else core.search.progress.seconds + seconds)
 
 
+def begun(core: Core) -> SwapSearch | None:
+    """The search, None where there is none; one that is asked for exists once its graph is laid out."""
+    with core.outbox.turn:
+        job = core.jobs.at_work("search")
+        if core.search is not None or job is None:
+            return core.search
+    job.under_way.wait()
+    return core.search
+
+
 def cancel(core: Core) -> None:
     """Have the search stop; what it found stays."""
     with core.outbox.turn:
@@ -89,6 +99,7 @@ def _search(core: Core, job: Job, seconds: float | None) -> None:
                     core.search = search
                 if job.stopped():
                     search.cancel()
+            job.under_way.set()
         else:
             search.resume(time_limit=seconds)
             with core.outbox.turn:

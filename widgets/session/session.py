@@ -96,8 +96,8 @@ class Session:
 
     @property
     def search(self) -> SwapSearch | None:
-        """The search at this budget, None before there is one."""
-        return self._core.search
+        """The search at this budget, None before there is one; waits for one that is just beginning."""
+        return searching.begun(self._core)
 
     @property
     def run(self) -> Run | None:
@@ -212,6 +212,6 @@ _REQUESTS: Mapping[str, Callable[[Core, Mapping[str, Any]], None]] = {
         core, int(wanted.get("steps", running.STEPS)), bool(wanted.get("check", True))
     ),
     "cancel_run": lambda core, _: running.cancel(core),
-    "export": lambda core, wanted: exporting.begin(core, str(wanted.get("format"))),
+    "export": lambda core, wanted: exporting.begin(core, str(wanted.get("format")), wanted.get("view")),
     "cancel_loading": lambda core, _: capturing.cancel(core),
 }

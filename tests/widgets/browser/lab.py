@@ -48,8 +48,15 @@ class Lab:
         with urllib.request.urlopen(asked, timeout=30) as answer:
             return json.loads(answer.read() or b"null")
 
-    def open(self, browser: Browser, name: str, cells: Sequence[str]) -> Opened:
-        """Write a notebook of code cells and open it."""
+    def open(self, browser: Browser, name: str, cells: Sequence[str], page: str = "lab/tree") -> Opened:
+        """Write a notebook of code cells and open it.
+
+        Args:
+            browser: to open it in.
+            name: of the file.
+            cells: their code.
+            page: JupyterLab's, or `notebooks` for Jupyter Notebook's.
+        """
         code = [
             {"cell_type": "code", "id": f"cell-{k}", "metadata": {}, "outputs": [], "execution_count": None,
              "source": cell}
@@ -58,7 +65,7 @@ class Lab:
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
         notebook = {"cells": code, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
         (self.at / name).write_text(json.dumps(notebook))
-        return Opened(self, browser, f"{self.address}/lab/tree/{name}?reset&token={self._token}")
+        return Opened(self, browser, f"{self.address}/{page}/{name}?reset&token={self._token}")
 
 
 class Opened:
@@ -138,6 +145,7 @@ def running(at: Path) -> Iterator[Lab]:
         "--ServerApp.port_retries=0", "--ServerApp.ip=127.0.0.1", f"--IdentityProvider.token={token}",
         f"--ServerApp.root_dir={at}", "--LabApp.extension_manager=readonly", "--LabApp.news_url=None",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--expose-app-in-browser",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
     ]  # fmt: skip
     with (at / "server.log").open("w") as log:
         server = subprocess.Popen(

@@ -113,6 +113,32 @@ def test_a_kernel_that_is_restarted_under_an_open_widget_is_said_to_be_away(
     notebook.close()
 
 
+def test_it_is_the_same_in_jupyter_notebook(server: lab.Lab, browser: Browser, tmp_path: Path) -> None:
+    cells = [BENCH.format(spec=SMALL, machine="cpu", budget="45%")]
+    notebook = server.open(browser, "seven.ipynb", cells, "notebooks")
+    page = notebook.page
+    notebook.run_all()
+    page.wait_for_selector(".sw[data-state=ready]")
+    notebook.until(f"() => {STATE}.budget?.state === 'planned'")
+    before = page.locator(".sw-amount").inner_text()
+    page.locator(".sw input[type=range]").focus()
+    page.keyboard.press("Home")
+    notebook.until(f"() => {STATE}.plan.budget_bytes === {STATE}.budget_bytes")
+    assert page.locator(".sw-amount").inner_text() != before
+    page.locator(".sw-do-run").click()
+    notebook.until(f"() => ['done', 'failed'].includes({STATE}.run.state)")
+    page.screenshot(path=tmp_path / "notebook.png")
+    assert "Identical to eager" in page.locator(".sw-badge").inner_text()
+    page.locator(".sw-memory .plot").focus()
+    for key in ("w", "d", "p", "ArrowRight", "0"):
+        page.keyboard.press(key)
+    assert page.locator(".jp-Notebook .jp-Cell").count() == len(cells)
+    assert "Nothing selected" not in page.locator(".sw-selection .line").inner_text()
+    assert notebook.add_and_run(CLOSED) == "left: []"
+    assert notebook.ours() == []
+    notebook.close()
+
+
 def test_two_views_of_a_step_follow_each_other_and_the_theme(server: lab.Lab, browser: Browser, tmp_path: Path) -> None:
     memory = BENCH.format(spec=SMALL, machine="cpu", budget="45%").replace("Workbench", "MemoryMap")
     notebook = server.open(browser, "theme.ipynb", [memory, "widgets.StreamView(bench)"])
@@ -132,5 +158,9 @@ def test_two_views_of_a_step_follow_each_other_and_the_theme(server: lab.Lab, br
     lines = page.locator(".sw-selection .name").all_inner_texts()
     assert lines[0]
     assert lines == [lines[0]] * 2
+
+    notebook.add_and_run("bench")  # the same widget in one more place, which leaves the others as they are
+    notebook.until("() => document.querySelectorAll('.sw[data-state=ready]').length === 3")
+    assert page.locator(".sw-selection .name").all_inner_texts()[:2] == lines
     assert notebook.ours() == []
     notebook.close()

@@ -39,6 +39,12 @@ def test_the_plan_is_the_plan(session: Session) -> None:
     assert (read.order, read.residencies, read.swap_ins) == (plan.order, plan.residencies, plan.swap_ins)
 
 
+def test_only_the_view_that_asked_saves_the_file(session: Session) -> None:
+    ear = Ear(session)
+    session.request({"do": "export", "format": "plan", "view": 0.25})
+    assert ear.wait("exported")["view"] == 0.25
+
+
 def test_the_buffers_are_a_packing_problem_with_a_solution_that_holds(session: Session, tmp_path: Path) -> None:
     path = tmp_path / "buffers.csv"
     path.write_bytes(export(session, "csv")[1])

@@ -41,6 +41,14 @@ def test_a_search_is_begun_before_the_request_returns_and_draws_only_better_plan
     assert search["bound_seconds"] <= seconds[-1]
 
 
+def test_what_is_begun_can_be_held_at_once(session: Session) -> None:
+    assert session.search is None
+    session.start_search()
+    search = session.search
+    assert search is not None
+    session.request({"do": "cancel"})
+
+
 def test_cancelled_it_says_so_before_the_request_returns_and_keeps_what_it_found(session: Session) -> None:
     ear = Ear(session)
     session.request({"do": "search"})

@@ -5,9 +5,12 @@ import { mount } from './workbench.js';
 
 function render({ model, el }) {
   const store = new Store({ link: model.get('link') });
-  const { ask, heard, close: stopWaiting } = asking(store, request => model.send(request));
+  // a message reaches all that show this widget; what only one of them asked for says whom it is for
+  const view = Math.random();
+  const { ask, heard, close: stopWaiting } = asking(store, request => model.send({ ...request, view }));
   store.ask = ask;
   const onMessage = (content, buffers) => {
+    if ((content.view ?? view) !== view) return;
     if (content.kind === 'heard') heard(content.number);
     else receive(store, content, buffers);
   };

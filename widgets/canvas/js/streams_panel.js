@@ -4,7 +4,7 @@ import { make, say } from './dom.js';
 import { PHASES } from './kinds.js';
 import { IN, OUT } from './lanes.js';
 import { StreamsView } from './streams_view.js';
-import { plural, secondsText } from './units.js';
+import { bytesText, plural, secondsText } from './units.js';
 
 const UNITS = [
   ['time', 'Time'],
@@ -27,7 +27,7 @@ export function streamsPanel(section, bench) {
   section.append(title);
   const view = new StreamsView(section.appendChild(make('div')), bench);
   const show = () => {
-    say(note, noteOf(store.plan, view.lanes));
+    say(note, noteOf(store, view.lanes));
     legend.replaceChildren(...entries(store));
   };
   // after the axis has the plan, for the lanes follow the axis
@@ -35,7 +35,7 @@ export function streamsPanel(section, bench) {
     axis.on(remapped => {
       if (remapped) show();
     }),
-    store.on(['graph', 'plan'], show),
+    store.on(['graph', 'plan', 'budget_bytes'], show),
   );
   show();
   return () => {
@@ -44,13 +44,16 @@ export function streamsPanel(section, bench) {
   };
 }
 
-function noteOf(plan, lanes) {
+function noteOf({ plan, budget_bytes: wanted }, lanes) {
   if (!plan || !lanes) return '';
   if (plan.stand_in) return 'no plan';
   const percent = which => `${(100 * lanes.busy(which)).toFixed(0)} %`;
   const stalls = plan.stall_start.length;
   const waits = stalls ? `${plural(stalls, 'stall')}, ${secondsText(plan.stall_seconds)}` : 'no stalls';
-  return plan.moved ? `${waits} · link busy ${percent(OUT)} out, ${percent(IN)} in` : `${waits} · link idle`;
+  // while the budget is being moved, the plan of the one before is still drawn
+  const where = plan.budget_bytes === wanted ? '' : `within ${bytesText(plan.budget_bytes)}: `;
+  const link = plan.moved ? `busy ${percent(OUT)} out, ${percent(IN)} in` : 'idle';
+  return `${where}${waits} · link ${link}`;
 }
 
 function entries({ graph, plan }) {
