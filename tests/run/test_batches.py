@@ -209,8 +209,8 @@ def test_tensors_that_were_one_when_captured_must_be_alike() -> None:
     tokens = torch.ones(3, 4)
     step = TrainStep(nn.Linear(4, 4), {"a": tokens, "b": tokens}, loss=lambda m, b: (m(b["a"]) - b["b"]).square().sum())
     reference = step.clone()
+    other = torch.randn(3, 4)  # drawn before the capture begins, which must be the only one to draw
     running = run(step, steps=0)
-    other = torch.randn(3, 4)
     expected = [float(reference.eager({"a": other, "b": other}).detach()) for _ in range(2)]
     assert list(running.steps([{"a": other, "b": other}, {"a": other, "b": other.clone()}])) == expected
     with pytest.raises(StowageError, match="batch/a and batch/b share memory"):
