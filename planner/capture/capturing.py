@@ -8,6 +8,7 @@ from planner.capture.lower import lower
 from planner.capture.members import members
 from planner.capture.schedules import Scalars
 from planner.capture.settings import change, settings
+from planner.capture.sole import sole
 from planner.capture.step import Step
 from planner.capture.trace import Progress, trace
 from planner.graph import Graph
@@ -26,16 +27,17 @@ def capture(step: Step, *, progress: Progress | None = None) -> Graph:
     Raises:
         StowageError: the step does what no graph can hold, or raises.
     """
-    changed = _changed(step)
-    if step.graph is None or changed:
-        report = progress or _silent
-        traced = trace(step, report)
-        report(0.8, "building the graph")
-        step.graph = lower(traced, Scalars(step, traced.scalars))
-        step.settings = traced.settings
-        step.change = changed or step.change
-        report(1.0, "captured")
-    return step.graph
+    report = progress or _silent
+    with sole(lambda: report(0.0, "waiting for another capture or run")):
+        changed = _changed(step)
+        if step.graph is None or changed:
+            traced = trace(step, report)
+            report(0.8, "building the graph")
+            step.graph = lower(traced, Scalars(step, traced.scalars))
+            step.settings = traced.settings
+            step.change = changed or step.change
+            report(1.0, "captured")
+        return step.graph
 
 
 def _changed(step: Step) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -16,10 +18,23 @@ class Draws:
 
     For each draw of the step one number is really drawn, so the generator's state says how many there were before.
     Whoever sets it back, as `torch.utils.checkpoint` does to drop the same values again, is found out by the next draw.
+    All that happens to a copy of PyTorch's default generator: captures go on in the background while their user makes
+    models and sets seeds, and neither may disturb the other.
     """
 
     def __init__(self) -> None:
-        self._expected = torch.get_rng_state()
+        self._generator = torch.Generator()
+        self._generator.set_state(torch.get_rng_state())
+        self._expected = self._generator.get_state()
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Let what this thread does to the default generator by `torch`'s functions be done to the copy."""
+        torch.random.default_generator = _OfTheThread(self._generator)  # type: ignore[assignment, attr-defined]
+        try:
+            yield
+        finally:
+            torch.random.default_generator = torch.default_generator  # type: ignore[attr-defined]
 
     def next(self, target: object, kwargs: Mapping[str, Any], module: str) -> None:
         """Take note of a draw.
@@ -39,8 +54,8 @@ class Draws:
             )
         self._check(where)
         with private.no_modes():
-            torch.empty(1).uniform_()
-        self._expected = torch.get_rng_state()
+            torch.empty(1).uniform_(generator=self._generator)
+            self._expected = self._generator.get_state()
 
     def finish(self) -> None:
         """The step is done.
@@ -52,9 +67,19 @@ class Draws:
 
     def _check(self, where: str) -> None:
         with private.no_modes():
-            if torch.equal(self._expected, torch.get_rng_state()):
+            if torch.equal(self._expected, self._generator.get_state()):
                 return
         raise StowageError(
             f"{where} draws random numbers after the generator was seeded or set back, which a plan cannot hold: leave "
             "the seed alone, and keep dropout out of what torch.utils.checkpoint runs"
         )
+
+
+class _OfTheThread:
+    """What `torch.random` takes for the default generator during a capture: in the capture's thread, the copy."""
+
+    def __init__(self, copy: torch.Generator) -> None:
+        self._copy, self._thread = copy, get_ident()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._copy if get_ident() == self._thread else torch.default_generator, name)

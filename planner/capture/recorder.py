@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -33,9 +34,10 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
     Args:
         fake: the mode that fake tensors are made in.
         paths: module path by `id(module)`.
+        draws: told of every draw.
     """
 
-    def __init__(self, fake: private.FakeTensorMode, paths: Mapping[int, str]) -> None:
+    def __init__(self, fake: private.FakeTensorMode, paths: Mapping[int, str], draws: Draws) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.events: list[Event] = []
         self.storage_bytes: list[int] = []
@@ -43,7 +45,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.literals: set[int] = set()
         self.phase = Phase.FORWARD
         self.current: private.OpOverload | None = None
-        self._draws = Draws()
+        self._draws = draws
         self._fake = fake
         self.paths = paths
         self._numbers: dict[int, int] = {}
@@ -106,14 +108,6 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.storage_bytes.append(storage.nbytes())
         return Layout(number, tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()), tensor.dtype)
 
-    def finish(self) -> None:
-        """The step is done.
-
-        Raises:
-            StowageError: it left the random generator elsewhere than after its last draw.
-        """
-        self._draws.finish()
-
     def enter(self, phase: Phase) -> None:
         """Begin a phase of the step."""
         self.phase = phase
@@ -141,13 +135,16 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @contextmanager
     def watching_modules(self) -> Iterator[None]:
-        """Follow which module runs."""
+        """Follow which module runs; the hooks are the process's, and other threads may run modules of theirs."""
+        thread = get_ident()
 
         def enter(module: nn.Module, _: Any) -> None:
-            self._stack.append(self.paths.get(id(module), self._stack[-1]))
+            if get_ident() == thread:
+                self._stack.append(self.paths.get(id(module), self._stack[-1]))
 
         def leave(*_: Any) -> None:
-            self._stack.pop()
+            if get_ident() == thread:
+                self._stack.pop()
 
         hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]
         try:

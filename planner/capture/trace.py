@@ -12,6 +12,7 @@ from torch import nn
 
 from planner.capture import torch_private as private
 from planner.capture.batches import leaf_names, tensor_leaves
+from planner.capture.draws import Draws
 from planner.capture.events import Event, Layout
 from planner.capture.failures import explain
 from planner.capture.fakes import check_devices, fake_batch, fake_members, fake_model, fake_tensor
@@ -98,17 +99,18 @@ def trace(step: Step, progress: Progress) -> Trace:
         groups = step.groups(model)
         substitute(model, fakes)
         classes = {path: type(module).__name__ for path, module in model.named_modules()}
-        recorder = Recorder(fake, {id(module): path for path, module in model.named_modules()})
+        draws = Draws()
+        recorder = Recorder(fake, {id(module): path for path, module in model.named_modules()}, draws)
         held = [_held(member, recorder.layout(fakes[id(member.tensor)])) for member in found]
         inputs = list(zip(leaf_names(batch), map(recorder.layout, tensor_leaves(batch)), strict=True))
         progress(0.1, "running the model on fake tensors")
         try:
             with (
-                torch.random.fork_rng(devices=[]), fake, recorder, recorder.watching_modules(), _without_collection(),
+                draws.following(), fake, recorder, recorder.watching_modules(), _without_collection(),
                 private.quiet(),
             ):  # fmt: skip
                 outputs = step.passes(model, batch, recorder.enter)
-                recorder.finish()
+                draws.finish()
         except Exception as error:
             raise explain(error, recorder.phase, recorder.current, recorder.paths, classes) from error
         held = [_after(one, model, member, fakes, recorder) for one, member in zip(held, found, strict=True)]

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from planner.capture.sole import sole
 from planner.capture.step import Step
-from planner.run.sole import sole
 
 
 def same_bits(a: Tensor, b: Tensor) -> bool:

@@ -92,7 +92,7 @@ class Run:
 
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:
-        """How full the arena was, 25 times a second while steps are made; in a long run the older ones thin out."""
+        """How full the arena was, ten times a second while steps are made; in a long run the older ones thin out."""
         return self._runner.monitor.snapshots
 
     @property

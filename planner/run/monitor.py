@@ -1,4 +1,4 @@
-"""A look at a run some tens of times a second, which costs the run next to nothing."""
+"""A look at a run ten times a second, which costs the run next to nothing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from threading import Event, Thread
 from time import perf_counter
 
-#: Seconds between two looks.
-_PERIOD = 0.04
+#: Seconds between two looks: as often as a live chart is drawn. With 0.04 s, steps of 5 ms took 1.4 % longer.
+_PERIOD = 0.1
 #: When there are so many snapshots, every other one goes: the older they are, the further apart.
 _MOST = 4096
 

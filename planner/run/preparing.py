@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from time import sleep
 
 from planner.capture import capture
+from planner.capture.sole import sole
 from planner.capture.step import Step
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.machine.types import Link
 from planner.memory import SwapPlan, validate
-from planner.run.sole import sole
 from planner.run.stopping import Stop
 
 #: A run is not kept waiting for a better plan for longer than this.

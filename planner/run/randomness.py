@@ -16,10 +16,10 @@ from typing import Any
 import torch
 
 from planner.capture import torch_private as private
+from planner.capture.sole import give, take
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory.plan import SwapPlan
-from planner.run.sole import give, take
 
 #: Kernels that take as many numbers whatever the values they are given; a Poisson draw, for one, does not.
 _EVEN = frozenset({

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import torch
 
+from planner.capture.sole import sole
 from planner.capture.training import TrainStep
 from planner.errors import StowageError
 from planner.graph import Graph
@@ -20,7 +21,6 @@ from planner.run.monitor import Monitor
 from planner.run.preparing import Asked, prepare
 from planner.run.result import Done, RunResult
 from planner.run.session import session
-from planner.run.sole import sole
 from planner.run.stopping import PATIENCE, Cancelled, Stop
 from planner.run.surroundings import Surroundings
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from planner.capture.sole import sole
 from planner.graph import Graph
 from planner.memory import SwapPlan
 from planner.run.compare import Twin
@@ -17,7 +18,6 @@ from planner.run.kept import Kept
 from planner.run.monitor import Monitor
 from planner.run.preparing import Asked
 from planner.run.result import Done
-from planner.run.sole import sole
 
 
 class Session:

@@ -48,7 +48,7 @@ def refused(text):
 def test_a_plan_cut_off_anywhere_is_refused():
     text = plan_to_json(plan())
     for length in range(len(text)):
-        refused(text[:length])
+        assert refused(text[:length])
 
 
 def test_any_changed_digit_or_letter_is_noticed():
@@ -87,7 +87,7 @@ def test_every_value_replaced_by_any_other_is_noticed():
             data = json.loads(saved)
             if not same(at(data, path), value):
                 at(data, path[:-1])[path[-1]] = value
-                refused(json.dumps(data))
+                assert refused(json.dumps(data))
 
 
 def test_every_value_of_another_type_is_refused_even_with_a_right_checksum():
@@ -103,7 +103,7 @@ def test_every_value_of_another_type_is_refused_even_with_a_right_checksum():
                 data = json.loads(saved)
                 at(data, path[:-1])[path[-1]] = value
                 resigned(data)
-                refused(json.dumps(data))
+                assert refused(json.dumps(data))
 
 
 def resigned(data):

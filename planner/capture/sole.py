@@ -1,6 +1,6 @@
-"""One at a time for what moves PyTorch's default generator, of which the process has one: capturing, measuring, eager.
+"""One at a time for what changes things that a process has once, and puts them back: capturing, measuring, eager.
 
-Each of them puts the generator back, which is of use only if no other run does so in between.
+They are PyTorch's default generator, which measuring and eager move, and the model, whose tensors a capture replaces.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _lock = RLock()
 
 @contextmanager
 def sole(impatient: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Let no other run touch the default generator during the block.
+    """Let no other capture or run do such a thing during the block.
 
     Args:
         impatient: asked now and then while another does; it may raise.
