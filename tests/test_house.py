@@ -21,7 +21,7 @@ DOORS = {
     "zoo": {"capture"},
     "cli": {"graph", "capture", "machine", "memory", "swap", "run", "zoo"},
 }
-TOP = {"errors", "files", "rooms"}
+TOP = {"errors", "files", "kernels", "rooms"}
 VIEWS = {"widgets", "plotly", "ipywidgets", "anywidget", "IPython", "graphviz"}
 
 

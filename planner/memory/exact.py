@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from planner.kernels import kernel
 
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stack(masks: Ints, sizes: Ints, segments: int, capacity: int, nodes: int, offsets: Ints) -> int:
     """Place boxes below a height, each at the bottom or on top of another.
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from planner.kernels import kernel
 
 Ints = NDArray[np.int32]
 Bytes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def find_lifetimes(
     order: Ints,
     read_start: Ints,

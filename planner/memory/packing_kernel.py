@@ -8,9 +8,10 @@ A set is a sorted linked list of disjoint intervals; because packed boxes touch,
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from planner.kernels import kernel
 
 Ints = NDArray[np.int64]
 Nodes = NDArray[np.int32]
@@ -18,7 +19,7 @@ _WHOLE, _PARTLY = 0, 1
 _FREE, _USED = 0, 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def place(
     order: Ints, lower: Ints, upper: Ints, size: Ints, fixed: Ints, segments: int, best_fit: bool
 ) -> tuple[Ints, int]:
@@ -81,7 +82,7 @@ def place(
     return offset, clash
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _nodes_of(lower: int, upper: int, leaves: int, nodes: Nodes, inside: int, around: int) -> tuple[int, int]:
     """Append the fewest nodes that make up a span, and all nodes above them; returns how many there are of each."""
     left, right = lower + leaves, upper + leaves
@@ -110,7 +111,7 @@ def _nodes_of(lower: int, upper: int, leaves: int, nodes: Nodes, inside: int, ar
     return inside, around
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _lists_of(inside: Nodes, around: Nodes, sets: Nodes, lists: Nodes) -> int:
     """Collect the heads of the lists that together hold what is taken in a span; returns how many."""
     count = 0
@@ -125,7 +126,7 @@ def _lists_of(inside: Nodes, around: Nodes, sets: Nodes, lists: Nodes) -> int:
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _lowest_gap(lists: Nodes, count: int, at: int, size: int, pool: Ints, follow: Nodes) -> tuple[int, int]:
     """The lowest address from `at` on with `size` free bytes, and the end of that gap (-1: open)."""
     moved = True
@@ -147,7 +148,7 @@ def _lowest_gap(lists: Nodes, count: int, at: int, size: int, pool: Ints, follow
     return at, top
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _smallest_gap(lists: Nodes, count: int, size: int, pool: Ints, follow: Nodes) -> int:
     """The address of the smallest gap of at least `size` bytes; of equal ones the lowest."""
     best, least, at = -1, 0, 0
@@ -162,7 +163,7 @@ def _smallest_gap(lists: Nodes, count: int, size: int, pool: Ints, follow: Nodes
         at = top
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _unite(heads: Nodes, node: int, low: int, high: int, pool: Ints, follow: Nodes, state: Ints) -> None:
     """Add an interval to the set of a node, joining it with what it touches."""
     before, at = -1, heads[node]
@@ -194,7 +195,7 @@ def _unite(heads: Nodes, node: int, low: int, high: int, pool: Ints, follow: Nod
         follow[before] = new
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def live_bound(lower: Ints, upper: Ints, size: Ints, padding: Ints, by_padding: Ints, segments: int) -> int:
     """The least height any placement has: the most bytes alive at once, less the padding of whatever lies on top.
 

@@ -8,8 +8,7 @@ end of memory in the slot before, so that all else has the rest.
 
 from __future__ import annotations
 
-from numba import njit
-
+from planner.kernels import kernel
 from planner.swap.desk import AWAY, DONE, HERE, UNMADE, Desk, Route, arrive, open_step, put_off
 from planner.swap.gaps import NEVER, Gaps
 from planner.swap.ground import Ground, find, hole, lift, put, window
@@ -20,7 +19,7 @@ from planner.swap.reserve import book, open_calendar
 _TOO_SOON = 1e6
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk_addresses(
     route: Route,
     resident: Flags,
@@ -164,7 +163,7 @@ def walk_addresses(
     return count, -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _score(route: Route, desk: Desk, line: Ints, living: int, score: Seconds, i: int, on_demand: bool) -> None:
     """How well each resident could leave: seconds until it is missed, or on demand, seconds since it was used."""
     start, slot, stateful, clock, work, cursor = (
@@ -185,7 +184,7 @@ def _score(route: Route, desk: Desk, line: Ints, living: int, score: Seconds, i:
             score[s] = 2 * total - now
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _evict(
     route: Route, on_demand: bool, gaps: Gaps, desk: Desk, ground: Ground, width: float, s: int, i: int, count: int
 ) -> int:
@@ -222,7 +221,7 @@ def _evict(
     return count + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lay_out(
     route: Route,
     on_demand: bool,
@@ -287,7 +286,7 @@ def _lay_out(
     return count, living
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lay(gaps: Gaps, desk: Desk, ground: Ground, living: int, s: int, at: int, i: int) -> int:
     """Lay one of an op's storages down with the others; returns how many there are now."""
     if desk.gap[s] >= 0 and gaps.use[desk.gap[s]] == i:

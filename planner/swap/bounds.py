@@ -8,9 +8,9 @@ beside the descendants' compute, together with the parameters they use that did 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from planner.graph import Csr, Graph, csr
+from planner.kernels import kernel
 from planner.machine.types import Machine
 from planner.swap.problem import Bytes, Copies, Flags, Flow, Ints, Problem, Seconds, state, turned
 from planner.swap.stop import Flag
@@ -69,7 +69,7 @@ def _cuts(problem: Problem) -> Ints:
     return np.unique(np.concatenate([fullest, spread])).astype(np.int32)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def both_ways(copies: Copies) -> float:
     """How much of the lesser direction's work adds to the greater's.
 
@@ -79,14 +79,14 @@ def both_ways(copies: Copies) -> float:
     return min(1.0, 1 / copies.shared - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _copying(inwards: int, outwards: int, copies: Copies) -> float:
     """Seconds that so many bytes each way take at least."""
     more, less = max(inwards, outwards), min(inwards, outwards)
     return (more + both_ways(copies) * less) / copies.bandwidth
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _reach(op: int, edges: Csr, reached: Flags, stack: Ints) -> None:
     """Mark everything that can be reached from an op, itself left out."""
     reached[:] = False
@@ -102,7 +102,7 @@ def _reach(op: int, edges: Csr, reached: Flags, stack: Ints) -> None:
                 depth += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cut_bound(
     cuts: Ints,
     flow: Flow,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import inlined_kernel, kernel
 from planner.swap.gaps import Gaps
 from planner.swap.problem import Flags, Flow, Ints, Seconds
 from planner.swap.reserve import Calendar, blank_calendar, book
@@ -70,7 +70,7 @@ def blank_desk(ops: int, storages: int, gaps: int) -> Desk:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def open_step(route: Route, resident: Flags, on_demand: bool, gaps: Gaps, desk: Desk, width: float) -> int:
     """Put every storage where it is when the step starts and plan the way in of what is away; returns the gaps."""
     order, flow, uses, clock, work, lead = route[:6]
@@ -99,7 +99,7 @@ def open_step(route: Route, resident: Flags, on_demand: bool, gaps: Gaps, desk: 
     return count
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined_kernel
 def arrive(gaps: Gaps, desk: Desk, k: int, slot: int) -> None:
     """Let gap `k` end with a reload that begins in this slot."""
     gaps.reload[k] = slot
@@ -107,7 +107,7 @@ def arrive(gaps: Gaps, desk: Desk, k: int, slot: int) -> None:
     desk.head[slot] = k
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined_kernel
 def put_off(gaps: Gaps, desk: Desk, s: int, i: int) -> None:
     """Let a reload that is not needed by slot `i` begin later, by enough not to meet it in every slot."""
     k = desk.gap[s]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import kernel
 from planner.swap.gaps import NEVER, Gaps
 from planner.swap.heap import pop, push
 from planner.swap.problem import Flags, Ints, Seconds
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dispatch(seconds: Seconds, gaps: Gaps, work: Seconds, shared: float) -> tuple[Ints, Ints]:
     """Run a draft with copies in order of deadline and record the queues.
 
@@ -29,7 +29,7 @@ def dispatch(seconds: Seconds, gaps: Gaps, work: Seconds, shared: float) -> tupl
     return outs, ins
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dispatch_by(
     seconds: Seconds,
     ready: Ints,

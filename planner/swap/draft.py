@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import kernel
 from planner.swap.gaps import NEVER, Gaps
 from planner.swap.problem import Bytes, Flags, Flow, Ints
 from planner.swap.uses import Uses
@@ -43,7 +43,7 @@ class Stays(NamedTuple):
     before: Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stays_of(flow: Flow, uses: Uses, resident: Flags, gaps: Gaps, inherits: Ints) -> Stays:
     """The residencies between and around all gaps, those of one storage in the order of time."""
     n, m, count = inherits.shape[0], flow.bytes.shape[0], gaps.storage.shape[0]
@@ -76,7 +76,7 @@ def stays_of(flow: Flow, uses: Uses, resident: Flags, gaps: Gaps, inherits: Ints
     return Stays(storage[:r], start[:r], stop[:r], before[:r])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bytes_by_slot(flow: Flow, stays: Stays, slots: int) -> Bytes:
     """`[slots]`, aligned bytes on the device in each slot."""
     change = np.zeros(slots + 1, np.int64)

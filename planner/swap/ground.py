@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import kernel
 from planner.swap.problem import Bytes, Ints, Seconds
 
 
@@ -35,7 +35,7 @@ def blank_ground(storages: int, gaps: int) -> Ground:
     return Ground(line, offset, fresh, laid, left, wanted, np.empty(storages), rising)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put(ground: Ground, living: int, s: int, at: int) -> int:
     """Lay a storage down; returns how many there are now."""
     line, offset = ground.line, ground.offset
@@ -48,7 +48,7 @@ def put(ground: Ground, living: int, s: int, at: int) -> int:
     return living + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find(ground: Ground, living: int, s: int) -> int:
     """The position of a resident in the line."""
     low, high = 0, living
@@ -61,7 +61,7 @@ def find(ground: Ground, living: int, s: int) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lift(ground: Ground, living: int, first: int, last: int) -> int:
     """Take residents out of the line, from one position to another; returns how many are left."""
     for p in range(last + 1, living):
@@ -69,7 +69,7 @@ def lift(ground: Ground, living: int, first: int, last: int) -> int:
     return living - (last + 1 - first)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hole(ground: Ground, living: int, sizes: Bytes, memory: int, size: int, top: bool) -> int:
     """An offset where a storage fits: the tightest hole's bottom, or the upper end of the highest one; -1 for none."""
     at, tightest, below = -1, 2**62, 0
@@ -85,7 +85,7 @@ def hole(ground: Ground, living: int, sizes: Bytes, memory: int, size: int, top:
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def window(
     ground: Ground, living: int, sizes: Bytes, memory: int, size: int, pinned: Ints, i: int
 ) -> tuple[int, int, float]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from planner.kernels import inlined_kernel, kernel
 from planner.swap.problem import Ints, Seconds
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push(heap: Ints, size: int, key: Ints | Seconds, item: int) -> int:
     """Add an item, whose key is `key[item]`; returns how many there are."""
     at = size
@@ -18,7 +17,7 @@ def push(heap: Ints, size: int, key: Ints | Seconds, item: int) -> int:
     return size + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pop(heap: Ints, size: int, key: Ints | Seconds) -> tuple[int, int]:
     """Take the item on top; returns it and how many are left."""
     top, last, at = heap[0], heap[size - 1], 0
@@ -35,6 +34,6 @@ def pop(heap: Ints, size: int, key: Ints | Seconds) -> tuple[int, int]:
     return int(top), size
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined_kernel
 def _precedes(key: Ints | Seconds, first: int, then: int) -> bool:
     return bool(key[first] < key[then] or (key[first] == key[then] and first < then))

@@ -9,8 +9,8 @@ from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import kernel
 from planner.memory import SwapPlan
 from planner.swap.desk import HERE
 from planner.swap.draft import Stays, stays_of
@@ -86,7 +86,7 @@ def _copied(placed: Placed) -> Placed:
     return replace(placed, draft=replace(placed.draft, gaps=first_gaps(gaps, len(gaps.storage))))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _after_last_use(uses: Uses, gaps: Gaps) -> None:
     """Let every copy out begin when the last use before it is done."""
     for k in range(gaps.storage.shape[0]):
@@ -112,7 +112,7 @@ def _ahead(stays: Stays, offsets: Bytes, sizes: Bytes, gaps: Gaps) -> None:
     _pull(by_start, first, after, stays.stop, follows, gaps, len(bounds))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pull(by_start: Ints, first: Ints, after: Ints, stop: Ints, follows: Ints, gaps: Gaps, bounds: int) -> None:
     left = np.zeros(bounds, np.int32)  # the slot in which the last owner of the bytes between two bounds is gone
     for r in by_start:

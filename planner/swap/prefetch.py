@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import kernel
 from planner.swap.draft import Draft, bytes_by_slot, stays_of
 from planner.swap.gaps import NEVER, Gaps, first_gaps
 from planner.swap.problem import Bytes, Flow
@@ -20,7 +20,7 @@ def prefetched(flow: Flow, draft: Draft, memory: int) -> Draft:
     return replace(draft, gaps=gaps)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def prefetch(flow: Flow, gaps: Gaps, held: Bytes, memory: int) -> None:
     """Move reloads to earlier slots, those needed first going first.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from planner.graph import Csr
+from planner.kernels import kernel
 from planner.swap.heap import pop, push
 from planner.swap.problem import Ints, Seconds
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_key(before: Csr, after: Csr, key: Seconds) -> Ints:
     """The order that takes, of all ops whose predecessors are done, the one of least key.
 
@@ -39,7 +39,7 @@ def by_key(before: Csr, after: Csr, key: Seconds) -> Ints:
     return order
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pull(before: Csr, position: Ints, key: Seconds, op: int, target: float) -> None:
     """Let an op and all it waits for come no later than `target`, in the order they had among each other."""
     n = position.shape[0]

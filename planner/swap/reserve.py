@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import kernel
 from planner.swap.problem import Ints, Seconds
 
 _BUCKETS = 4096
@@ -29,7 +29,7 @@ def blank_calendar() -> Calendar:
     return Calendar(np.empty(_BUCKETS), np.empty(_BUCKETS + 1, np.int32), np.empty(_BUCKETS, np.int32))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def open_calendar(clock: Seconds, calendar: Calendar) -> float:
     """Empty the calendar of the in-link; returns the width of its buckets in seconds."""
     n = clock.shape[0] - 1
@@ -45,13 +45,13 @@ def open_calendar(clock: Seconds, calendar: Calendar) -> float:
     return float(width)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slot_at(slot: Ints, width: float, moment: float) -> int:
     """The slot that the bucket of a moment begins in; past the end, the last one."""
     return int(slot[min(int(moment / width), _BUCKETS - 1)])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def book(booked: Seconds, free: Ints, slot: Ints, width: float, seconds: float, earliest: float, until: float) -> int:
     """Reserve the in-link for some seconds, as late as possible before `until`; returns the slot to begin in.
 
@@ -78,7 +78,7 @@ def book(booked: Seconds, free: Ints, slot: Ints, width: float, seconds: float, 
         left -= room
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def finish_ahead(booked: Seconds, free: Ints, width: float, seconds: float, earliest: float, reserve: bool) -> float:
     """When a copy that may begin at `earliest` would be done, going forwards; past the end, infinity.
 

@@ -7,10 +7,10 @@ its direction; while both are busy, each does only `duplex_bandwidth / (2 * band
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from planner.graph import Graph
+from planner.kernels import kernel
 from planner.machine.types import Machine
 from planner.memory import SwapPlan, Timeline
 from planner.swap.problem import Ints, Seconds, durations, link
@@ -18,7 +18,7 @@ from planner.swap.problem import Ints, Seconds, durations, link
 _NEVER = np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run_queues(
     seconds: Seconds,
     out_ready: Ints,

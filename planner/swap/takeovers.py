@@ -8,13 +8,13 @@ memory that is taken over from the slot before is at one end, and what the next 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from planner.graph import Csr
+from planner.kernels import kernel
 from planner.swap.problem import Flow, Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def needed_takeovers(order: Ints, flow: Flow, memory: int, taken: Ints) -> int:
     """Find who has to be taken over in each slot; returns -1, or a slot that cannot be made to fit in this order.
 

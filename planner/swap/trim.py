@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import kernel
 from planner.swap.gaps import Gaps
 from planner.swap.problem import Ints, Seconds
 from planner.swap.uses import Uses
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def trim(
     uses: Uses,
     gaps: Gaps,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from planner.kernels import kernel
 from planner.swap.problem import Ints
 
 Bits = NDArray[np.uint64]
@@ -37,7 +37,7 @@ def blank_upcoming(slots: int, storages: int) -> Upcoming:
     return Upcoming(head, after, before, slot, np.empty((slots + 63) // 64, np.uint64))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clear(upcoming: Upcoming) -> None:
     """Take everybody out."""
     upcoming.head[:] = -1
@@ -48,7 +48,7 @@ def clear(upcoming: Upcoming) -> None:
 # The functions below take the arrays one by one: taking them out of a tuple costs a kernel more than what is done here.
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leave(head: Ints, after: Ints, before: Ints, slot: Ints, bits: Bits, s: int) -> None:
     """Take a storage out, if it is in."""
     v = slot[s]
@@ -65,7 +65,7 @@ def leave(head: Ints, after: Ints, before: Ints, slot: Ints, bits: Bits, s: int)
     slot[s] = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def join(head: Ints, after: Ints, before: Ints, slot: Ints, bits: Bits, s: int, v: int) -> None:
     """List a storage that is not in under slot `v`, before the others there."""
     first = head[v]
@@ -76,7 +76,7 @@ def join(head: Ints, after: Ints, before: Ints, slot: Ints, bits: Bits, s: int, 
         bits[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def furthest(bits: Bits, v: int) -> int:
     """The last slot up to `v` that has a list, or -1."""
     if v < 0:

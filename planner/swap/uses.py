@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import kernel
 from planner.swap.problem import Bytes, Flags, Flow, Ints
 
 
@@ -25,7 +25,7 @@ class Uses(NamedTuple):
     live: Bytes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def uses_of(order: Ints, flow: Flow) -> Uses:
     """Find the uses of all storages.
 

@@ -8,8 +8,8 @@ SwapAdvisor (ASPLOS 2020) section 4.2 has the two-pass walk this one grew out of
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import kernel
 from planner.swap.desk import AWAY, DONE, HERE, UNMADE, Desk, Route, open_step
 from planner.swap.gaps import NEVER, Gaps
 from planner.swap.problem import Flags, Ints, Seconds
@@ -22,7 +22,7 @@ _TOO_SOON = 1e6
 _LOOKED_AT = 32
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk(
     route: Route,
     resident: Flags,
@@ -172,7 +172,7 @@ def walk(
     return count, -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next_use(
     start: Ints,
     slot: Ints,

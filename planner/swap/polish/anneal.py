@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import kernel
 from planner.memory.exact import stack
 from planner.swap.dispatch import dispatch_by
 from planner.swap.draft import stays_of
@@ -39,7 +39,7 @@ class Timed(NamedTuple):
     in_spans: Seconds
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _seconds_of(facts: Facts, choices: Choices, sheet: Sheet, count: int) -> tuple[Ints, Ints, float]:
     gaps = sheet.gaps
     return dispatch_by(
@@ -48,7 +48,7 @@ def _seconds_of(facts: Facts, choices: Choices, sheet: Sheet, count: int) -> tup
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_gaps(gaps: Gaps, count: int) -> Gaps:
     return Gaps(
         gaps.storage[:count].copy(), gaps.ready[:count].copy(), gaps.release[:count].copy(),
@@ -56,7 +56,7 @@ def _first_gaps(gaps: Gaps, count: int) -> Gaps:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def timed(facts: Facts, choices: Choices, sheet: Sheet, count: int) -> Timed:
     """Run what was laid out, and say when everything happens."""
     outs, ins, _ = _seconds_of(facts, choices, sheet, count)
@@ -72,7 +72,7 @@ def timed(facts: Facts, choices: Choices, sheet: Sheet, count: int) -> Timed:
     return Timed(gaps, seconds, outs, ins, compute, out_spans, in_spans)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fits(flow: Flow, facts: Facts, choices: Choices, sheet: Sheet, count: int, memory: int) -> bool:
     """Whether the trimmed stays can be placed, if that is found out soon."""
     run = timed(facts, choices, sheet, count)
@@ -105,7 +105,7 @@ def _fits(flow: Flow, facts: Facts, choices: Choices, sheet: Sheet, count: int, 
     return stack(masks, sizes, n, memory, nodes, np.zeros(rows, np.int64)) == 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _assign(into: Choices, source: Choices) -> None:
     into.order[:] = source.order
     into.resident[:] = source.resident
@@ -113,7 +113,7 @@ def _assign(into: Choices, source: Choices) -> None:
     into.spans[:] = source.spans
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _over(level: Bytes, memory: int, chance: Chance) -> int:
     """A slot with more bytes than there are, or -1."""
     found, seen = -1, 0
@@ -125,7 +125,7 @@ def _over(level: Bytes, memory: int, chance: Chance) -> int:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def anneal(
     flow: Flow,
     facts: Facts,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import inlined_kernel, kernel
 from planner.swap.gaps import NEVER, Gaps
 from planner.swap.polish.choices import AWAY, FINE, IN_RANK, OUT_RANK, RELEASE, RELOAD, Choices, Facts
 from planner.swap.problem import Bytes, Flags, Ints
@@ -30,7 +30,7 @@ class Sheet(NamedTuple):
     level: Bytes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def blank_sheet(ops: int, storages: int, touches: int) -> Sheet:
     """Room for a graph of this size."""
     rows = touches + storages
@@ -45,12 +45,12 @@ def blank_sheet(ops: int, storages: int, touches: int) -> Sheet:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined_kernel
 def _within(value: int, least: int, most: int) -> int:
     return min(max(value, least), most)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lay_out(facts: Facts, choices: Choices, sheet: Sheet) -> int:
     """Fill a sheet; returns the number of gaps."""
     touch_start, items, touch_writes, uses_start = facts[:4]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from planner.kernels import kernel
 from planner.swap.polish.choices import AWAY, FINE, OUT_RANK, RELEASE, RELOAD, Choices, Facts, Spans
 from planner.swap.polish.lay_out import Sheet
 from planner.swap.problem import Ints
@@ -14,7 +14,7 @@ from planner.swap.problem import Ints
 Chance = NDArray[np.uint64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw(chance: Chance, below: int) -> int:
     """A random whole number from 0 on: xorshift64* (Vigna, ACM TOMS 2016)."""
     x = chance[0]
@@ -25,7 +25,7 @@ def draw(chance: Chance, below: int) -> int:
     return int(np.int64((x * np.uint64(2685821657736338717)) >> np.uint64(33)) % below)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def change(facts: Facts, choices: Choices, sheet: Sheet, count: int, focus: int, chance: Chance) -> None:
     """Make one random change, near slot `focus` if that is not negative.
 
@@ -74,7 +74,7 @@ def change(facts: Facts, choices: Choices, sheet: Sheet, count: int, focus: int,
         _move(facts, choices, focus, chance)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _toggle(spans: Spans, row: int, slots: int, focus: int, chance: Chance) -> None:
     """Let a storage leave in an idle time or stay: as long as can be, or around a slot."""
     leaves = not spans[row, AWAY]
@@ -94,7 +94,7 @@ def _toggle(spans: Spans, row: int, slots: int, focus: int, chance: Chance) -> N
         spans[row, RELEASE] = spans[row, RELOAD] = focus
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _house(facts: Facts, choices: Choices, s: int, slots: int, chance: Chance) -> None:
     """Let a storage start the step elsewhere."""
     _, resident, _, spans = choices
@@ -105,7 +105,7 @@ def _house(facts: Facts, choices: Choices, s: int, slots: int, chance: Chance) -
     spans[last, RELEASE] = 0 if draw(chance, 2) else slots
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _shift(spans: Spans, row: int, column: int, now: int, slots: int, chance: Chance) -> None:
     how = draw(chance, 6)
     if how < 2:
@@ -118,7 +118,7 @@ def _shift(spans: Spans, row: int, column: int, now: int, slots: int, chance: Ch
         spans[row, column] = 0 if draw(chance, 2) else slots
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _any_gap(release: Ints, use: Ints, count: int, focus: int, chance: Chance) -> int:
     """A random gap, rather one that ends or begins near the focus."""
     chosen, near = draw(chance, count), 2**31
@@ -132,7 +132,7 @@ def _any_gap(release: Ints, use: Ints, count: int, focus: int, chance: Chance) -
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _any_row(slot: Ints, uses_start: Ints, rows: int, focus: int, chance: Chance) -> int:
     """A random idle time, rather one that ends near the focus."""
     m = uses_start.shape[0] - 1
@@ -151,7 +151,7 @@ def _any_row(slot: Ints, uses_start: Ints, rows: int, focus: int, chance: Chance
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _move(facts: Facts, choices: Choices, focus: int, chance: Chance) -> None:
     """Move an op to another slot that keeps every dependency; slots of releases and reloads go with the ops."""
     order, _, _, spans = choices
@@ -193,7 +193,7 @@ def _move(facts: Facts, choices: Choices, focus: int, chance: Chance) -> None:
                 spans[p, column] = x - step
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_room(facts: Facts, choices: Choices, sheet: Sheet, full: int, chance: Chance) -> bool:
     """Let something leave, or for longer, that lies idle in a slot with too many bytes; False where nothing does."""
     _, resident, _, spans = choices

@@ -7,15 +7,15 @@ copy out -> op. A plan knows no edges but slots, so what ran by edges is then wr
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import kernel
 from planner.swap.gaps import NEVER, Gaps
 from planner.swap.heap import pop, push
 from planner.swap.problem import Ints, Seconds
 from planner.swap.swapadvisor.pool_walk import Moves
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run_edges(
     seconds: Seconds, gaps: Gaps, moves: Moves, count: int, work: Seconds, shared: float, waiting: Ints, ready: Ints
 ) -> tuple[Ints, Ints, Seconds, Seconds]:
@@ -113,7 +113,7 @@ def run_edges(
             rate = 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_slots(gaps: Gaps, moves: Moves, count: int, begin: Seconds, done: Seconds) -> None:
     """Turn times into the slots in which memory changes hands.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from planner.graph import Csr
+from planner.kernels import kernel
 from planner.swap.orders import captured
 from planner.swap.problem import Bytes, Flags, Ints, Problem
 from planner.swap.swapadvisor.allocation_gene import (
@@ -115,7 +115,7 @@ def default_allocation(problem: Problem, demand: Demand) -> Allocation:
     return fit_counts(demand, classes, np.maximum(1, np.floor(live * share)).astype(np.int64))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _least(touches: Csr, size_of: Ints, classes: Classes, count: int) -> Counts:
     """`[classes]`, the most storages of each that some op touches at once."""
     least, now = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -129,7 +129,7 @@ def _least(touches: Csr, size_of: Ints, classes: Classes, count: int) -> Counts:
     return least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _most_live(held: Flags, kept: Flags, start: Ints, slot: Ints, class_of: Ints, count: int) -> Counts:
     """`[classes]`, the most storages of each that are in use in one slot when nothing ever leaves."""
     n = slot.max() + 1 if slot.shape[0] else 0

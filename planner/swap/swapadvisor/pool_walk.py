@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from planner.kernels import inlined_kernel, kernel
 from planner.swap.gaps import NEVER, Gaps
 from planner.swap.problem import Flags, Flow, Ints, Seconds
 from planner.swap.swapadvisor.pool import Pool
@@ -72,7 +72,7 @@ def blank_moves(count: int) -> Moves:
     return Moves(*(np.empty(count, np.int32) for _ in range(4)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk_pool(
     order: Ints,
     flow: Flow,
@@ -179,7 +179,7 @@ def walk_pool(
     return count, -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open(flow: Flow, uses: Uses, pool: Pool, resident: Flags, home: Ints, hall: Hall) -> None:
     """Put every storage where it is when the step starts; who has no home and finds no object is not resident."""
     m = flow.bytes.shape[0]
@@ -208,13 +208,13 @@ def _open(flow: Flow, uses: Uses, pool: Pool, resident: Flags, home: Ints, hall:
             hall.valid[s] = not (resident[s] and flow.updated[s])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined_kernel
 def _settle(hall: Hall, s: int, o: int, following: int) -> None:
     """Let a storage have an object."""
     hall.state[s], hall.object[s], hall.guest[o], hall.following[o] = HERE, o, s, following
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _free(pool: Pool, hall: Hall, c: int, o: int) -> None:
     """Put an object among the free ones of its class."""
     low, size = pool.first[c], pool.first[c + 1] - pool.first[c]
@@ -223,7 +223,7 @@ def _free(pool: Pool, hall: Hall, c: int, o: int) -> None:
     hall.vacant[c] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take(pool: Pool, hall: Hall, c: int, newest: bool, wanted: int) -> int:
     """Take a free object of a class: the one wanted, or the one free for the shortest or longest time; -1 for none.
 
@@ -247,7 +247,7 @@ def _take(pool: Pool, hall: Hall, c: int, newest: bool, wanted: int) -> int:
     return int(o)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _victim(clock: Seconds, pool: Pool, threshold: Seconds, hall: Hall, c: int, i: int) -> int:
     """The object whose guest is used furthest in the future, of those last used long enough ago, else of all; or -1.
 
@@ -265,7 +265,7 @@ def _victim(clock: Seconds, pool: Pool, threshold: Seconds, hall: Hall, c: int, 
     return best if best >= 0 else other
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _leave(uses: Uses, resident: Flags, gaps: Gaps, moves: Moves, hall: Hall, s: int, i: int, k: int) -> int:
     """Let a storage leave for slot `i` by gap `k`; returns -1 where it need not have been there since the start."""
     hall.state[s] = AWAY

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from planner.graph import Csr
+from planner.kernels import kernel
 from planner.swap.heap import pop, push
 from planner.swap.problem import Ints, Seconds
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cross_schedules(first: Ints, then: Ints, cut: int) -> Ints:
     """The first `cut` ops of one parent, then the rest in the order of the other.
 
@@ -29,7 +29,7 @@ def cross_schedules(first: Ints, then: Ints, cut: int) -> Ints:
     return child
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mutate_schedule(parent: Ints, predecessors: Csr, successors: Csr, probability: float, luck: Seconds) -> Ints:
     """Replay an order with a set of ready ops, now and then taking a random one.
 
