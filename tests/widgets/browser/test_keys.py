@@ -228,3 +228,18 @@ def test_the_wheel_zooms_only_where_the_focus_is(page: Shown) -> None:
     page.settle()
     low, high = view(page)
     assert high - low < 1
+
+
+@pytest.mark.parametrize("key", ["p", "f", "0", "w", "s", "a", "d", "ArrowRight", "ArrowDown", "Escape", "/"])
+def test_a_key_lets_go_of_what_was_under_the_pointer_until_that_moves(page: Shown, key: str) -> None:
+    page.click("memory", page.x_of("memory", 0.4), 150)
+    page.move("memory", page.x_of("memory", 0.2), 150)
+    assert page.tip()
+    assert page.text(".sw-holders h3") == "Who holds memory"
+    page.press(key)
+    page.settle()
+    assert not page.tip()
+    assert page.text(".sw-holders h3") == "Who holds the peak"
+    assert not page.inked("memory", over=True)
+    page.move("memory", page.x_of("memory", 0.25), 150)
+    assert page.text(".sw-holders h3") == "Who holds memory"

@@ -2,6 +2,7 @@
 // A notebook's own shortcuts of one letter must not run meanwhile, those with Ctrl or Cmd may.
 import { goToPeak, goToSelection, stepOp, stepTensor } from './actions.js';
 import { showHelp } from './help.js';
+import { hideTip } from './tooltip.js';
 
 const QUIET = 'data-lm-suppress-shortcuts'; // JupyterLab and Notebook look for shortcuts no higher than this
 const FAR = 0.12; // share of the view that one step pans
@@ -15,8 +16,12 @@ export function attachKeys(bench) {
   };
   const last = event => {
     if (modified(event)) return;
-    if (act(event, bench)) event.preventDefault();
     event.stopPropagation();
+    if (!act(event, bench)) return;
+    event.preventDefault();
+    // the pointer is over something else now, and points again when it moves
+    hideTip(root);
+    bench.store.set({ hover: null, cursor: null });
   };
   window.addEventListener('keydown', first, true);
   root.addEventListener('keydown', last);

@@ -1,4 +1,4 @@
-// Wheel, drag and keys on a plot with the time axis, as in trace viewers: W S zoom, A D pan, 0 shows the whole step.
+// Wheel and drag on a plot with the time axis, as in trace viewers; the keys for it work in the whole widget.
 const CLICK = 3; // pixels of movement that still count as a click
 
 // `on` gets what the axis does not use: `wheel(event)` and `down(event)` return whether they took the event;
@@ -45,21 +45,5 @@ export function attachTime(axis, plot, on = {}) {
   host.addEventListener('pointerleave', event => on.leave?.(event));
   host.addEventListener('dblclick', () => {
     if (axis.plan) axis.fit();
-  });
-  host.addEventListener('keydown', event => {
-    if (event.metaKey || event.ctrlKey || event.altKey || !axis.plan) return;
-    const far = axis.inner * (event.shiftKey ? 0.5 : 0.12);
-    const act = {
-      w: () => axis.zoom(0.75),
-      s: () => axis.zoom(4 / 3),
-      a: () => axis.pan(-far),
-      d: () => axis.pan(far),
-      0: () => axis.fit(),
-    };
-    const done = act[event.key.toLowerCase()];
-    if (!done) return;
-    done();
-    event.preventDefault();
-    event.stopPropagation();
   });
 }
