@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
+from planner.capture.hooks import refuse_hooks
 from planner.capture.lower import lower
 from planner.capture.members import members
 from planner.capture.schedules import Scalars
@@ -45,7 +46,10 @@ def _changed(step: Step) -> str:
     model = step.live.model if step.live is not None else step.model
     if step.graph is None or not isinstance(model, nn.Module):
         return ""
-    return change(step.settings, settings(model, members(model), modes=step.follows_modes))
+    found = members(model)
+    if step.follows_modes:
+        refuse_hooks(found, step.torch_optimizer)
+    return change(step.settings, settings(model, found, modes=step.follows_modes))
 
 
 def _silent(share: float, what: str) -> None:

@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from planner.capture import optimizers
 from planner.capture.members import members
 from planner.capture.program import ScalarRef
-from planner.capture.step import Live, Step
+from planner.capture.step import Step
 
 #: By reference: the parameter group, a parameter whose count of steps holds, and what is asked for.
 References = Mapping[ScalarRef, tuple[int, str, str]]
@@ -56,7 +56,7 @@ class Scalars:
         self._counts = {name: 0.0 for _, name, _ in self._references.values()}
         damped = {name for _, name, quantity in self._references.values() if quantity == "1-dampening"}
         self._undamped = damped if live is None else set()
-        optimizer = self._optimizer()
+        optimizer = self._step.torch_optimizer
         if optimizer is None:
             return
         model = live.model if live is not None else self._step.make_model()
@@ -76,7 +76,7 @@ class Scalars:
             scheduler = getattr(self._step, "scheduler", None)
             if scheduler is not None:
                 return self._groups_ahead(scheduler, number)
-        optimizer = self._optimizer()
+        optimizer = self._step.torch_optimizer
         return [] if optimizer is None else optimizer.param_groups
 
     def _groups_ahead(self, scheduler: LRScheduler, number: int) -> list[dict[str, Any]]:
@@ -86,11 +86,6 @@ class Scalars:
         advance(self._ahead, number - self._reached)
         self._reached = number
         return self._ahead.optimizer.param_groups
-
-    def _optimizer(self) -> torch.optim.Optimizer | None:
-        live: Live | None = self._step.live
-        optimizer = live.optimizer if live is not None else getattr(self._step, "optimizer", None)
-        return optimizer if isinstance(optimizer, torch.optim.Optimizer) else None
 
 
 def advance(scheduler: LRScheduler, count: int) -> None:

@@ -64,6 +64,12 @@ class Step:
         kind = type(model)
         return self.given_name or (kind.__name__ if isinstance(model, nn.Module) else _name_of(model))
 
+    @property
+    def torch_optimizer(self) -> torch.optim.Optimizer | None:
+        """The live optimizer, or the one that was given; None where there is neither."""
+        optimizer = self.live.optimizer if self.live is not None else getattr(self, "optimizer", None)
+        return optimizer if isinstance(optimizer, torch.optim.Optimizer) else None
+
     def make_model(self) -> nn.Module:
         """The module given, or what the function given makes.
 

@@ -1,8 +1,8 @@
 """What the capture uses of PyTorch beyond its public interface, in one place.
 
 It holds for torch 2.11 to 2.13. What is private: fake tensors, dispatch modes, the running autograd node, operator
-schemas, the identity of a storage, pytrees, the tables in which a module keeps its tensors, and the profiler's records
-of single allocations.
+schemas, the identity of a storage, pytrees, the tables in which a module keeps its tensors, the hooks of tensors and
+optimizers, and the profiler's records of single allocations.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
+from torch.optim import optimizer as _optimizers
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._python_dispatch import _disable_current_modes as no_modes
@@ -36,8 +37,9 @@ from planner.errors import StowageError
 __all__ = [
     "DATA_DEPENDENT", "LAZY", "MIXED", "UNSUPPORTED", "FakeTensor", "FakeTensorMode", "OpOverload",
     "TorchDispatchMode", "allocations", "autocasting", "backward_sequence", "certain", "fake_call",
-    "forward_sequence", "functional_form", "kernel_name", "mutated_arguments", "no_modes", "operator_name", "pytree",
-    "quantises", "quiet", "schema", "storage_identity", "tables",
+    "forward_sequence", "functional_form", "has_gradient_hooks", "has_step_hooks", "kernel_name",
+    "mutated_arguments", "no_modes", "operator_name", "pytree", "quantises", "quiet",
+    "schema", "storage_identity", "tables",
 ]  # fmt: skip
 
 #: Raised by an op whose result depends on the values of tensors.
@@ -154,6 +156,19 @@ def autocasting() -> bool:
 def tables(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """The parameters, the buffers and the plain attributes that a module itself holds, by name; these are no copies."""
     return module._parameters, module._buffers, vars(module)
+
+
+def has_gradient_hooks(tensor: torch.Tensor) -> bool:
+    """Whether somebody wants to be called when a tensor gets its gradient."""
+    return bool(tensor._backward_hooks) or bool(getattr(tensor, "_post_accumulate_grad_hooks", None))
+
+
+def has_step_hooks(optimizer: torch.optim.Optimizer | None) -> bool:
+    """Whether somebody wants to be called before or after an optimizer's steps, or those of all optimizers."""
+    tables = [_optimizers._global_optimizer_pre_hooks, _optimizers._global_optimizer_post_hooks]
+    if optimizer is not None:
+        tables += [optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks]
+    return any(tables)
 
 
 def schema(target: Any) -> Any:

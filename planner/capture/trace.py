@@ -16,6 +16,7 @@ from planner.capture.draws import Draws
 from planner.capture.events import Event, Layout
 from planner.capture.failures import explain
 from planner.capture.fakes import check_devices, fake_batch, fake_members, fake_model, fake_tensor
+from planner.capture.hooks import refuse_hooks
 from planner.capture.members import Member, members, restored, substitute
 from planner.capture.program import ScalarRef
 from planner.capture.recorder import Recorder
@@ -91,6 +92,8 @@ def trace(step: Step, progress: Progress) -> Trace:
     check_devices(model, batch, meta=not given)
     with restored(model):
         found = members(model)
+        if step.follows_modes:
+            refuse_hooks(found, step.torch_optimizer)
         fakes = fake_members(found, fake)
         setup = settings(model, found, modes=step.follows_modes)
         batch = private.pytree.tree_map_only(

@@ -48,8 +48,8 @@ class Updates:
         self.scalars: dict[ScalarRef, tuple[int, str, str]] = {}
         self._recorder = recorder
         self._tensors = {member.name: member.tensor for member in found}
-        optimizer = step.live.optimizer if step.live is not None else getattr(step, "optimizer", None)
-        self._kept = optimizer.state if isinstance(optimizer, torch.optim.Optimizer) else {}
+        optimizer = step.torch_optimizer
+        self._kept = optimizer.state if optimizer is not None else {}
         self._alike: dict[tuple[int, float, bool], str] = {}
 
     def emit(

@@ -241,3 +241,36 @@ def test_a_model_that_computes_nothing_is_refused():
 def test_a_model_that_torch_jit_compiled_is_refused():
     with pytest.raises(StowageError, match=r"torch\.jit module"):
         capture(InferenceStep(nn.Sequential(torch.jit.trace(nn.Linear(3, 3), torch.randn(2, 3))), torch.randn(2, 3)))
+
+
+HOOKS = {
+    "gradient": lambda model, optimizer: model.layers[0].weight.register_hook(lambda grad: 2 * grad),
+    "accumulated": lambda model, optimizer: model.layers[0].weight.register_post_accumulate_grad_hook(lambda p: None),
+    "before the optimizer": lambda model, optimizer: optimizer.register_step_pre_hook(lambda *_: None),
+    "after the optimizer": lambda model, optimizer: optimizer.register_step_post_hook(lambda *_: None),
+}
+
+
+@pytest.mark.parametrize("captured_before", [False, True])
+@pytest.mark.parametrize("register", HOOKS.values(), ids=HOOKS)
+def test_hooks_that_a_plan_would_not_call_are_refused(register, captured_before):
+    model = Perceptron()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = TrainStep(model, vectors(), loss=cross_entropy, optimizer=optimizer)
+    if captured_before:
+        capture(step)
+    hook = register(model, optimizer)
+    with pytest.raises(StowageError, match=r"has a hook .* which a plan would not call: remove it"):
+        capture(step)
+    hook.remove()
+    capture(step)
+
+
+def test_hooks_that_a_models_function_registers_are_refused():
+    def build():
+        model = Perceptron()
+        model.layers[0].weight.register_hook(lambda grad: 2 * grad)
+        return model
+
+    with pytest.raises(StowageError, match=r"parameter layers\.0\.weight has a hook"):
+        capture(TrainStep(build, vectors, loss=cross_entropy))
