@@ -100,3 +100,40 @@ def test_canvases_have_the_pixels_of_the_screen(show: Show, scale: float) -> Non
     box = page.plot("memory").bounding_box()
     assert box is not None
     assert page.plot("memory").locator("canvas").first.evaluate("canvas => canvas.width") == round(box["width"] * scale)
+
+
+#: What is written in the memory map where the peak is at a share of the step: text, left, right, top and bottom of each.
+WRITTEN = """async ([host, share]) => {
+  const { plot } = host;
+  const { plan } = plot.store;
+  plan.peak = { ...plan.peak, seconds: plan.step_seconds * share };
+  const found = [];
+  const g = plot.data.getContext('2d');
+  g.fillText = function (text, x, y) {
+    const left = this.textAlign === 'right' ? x - this.measureText(text).width : x;
+    found.push([text, left - 4, left + this.measureText(text).width + 4, y - 8, y + 8]);
+    CanvasRenderingContext2D.prototype.fillText.call(this, text, x, y);
+  };
+  plot.draw();
+  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  delete g.fillText;
+  return [found, plot.axis.x(plan.peak.seconds)];
+}"""
+
+
+@pytest.mark.parametrize("view", ["Address", "By kind"])
+@pytest.mark.parametrize("width", [1240, 700, 420])
+def test_the_peak_its_words_and_the_budget_never_lie_on_each_other(show: Show, width: int, view: str) -> None:
+    page = show(["memory"], width=width)
+    page.tell(planned().messages)
+    page.find(f".sw-memory button:text-is('{view}')").click()
+    worded = 0
+    for share in (0, 0.02, 0.15, 0.4, 0.6, 0.75, 0.85, 0.93, 0.98, 1):
+        written, x = page.plot("memory").evaluate(f"(host, share) => ({WRITTEN})([host, share])", share)
+        tag = next(entry for entry in written if entry[0].startswith("budget"))
+        assert view == "By kind" or x + 4 <= tag[1] or x - 4 >= tag[2]
+        for words in (entry for entry in written if entry[0].startswith("peak")):
+            worded += 1
+            assert words[2] <= tag[1] or words[1] >= tag[2] or words[4] <= tag[3] or words[3] >= tag[4]
+            assert min(abs(words[1] - x), abs(words[2] - x)) < 8, "the words stand at the mark"
+    assert worded > 6

@@ -6,7 +6,7 @@ import { paintCursor } from './cursor_line.js';
 import { fitText } from './fit_text.js';
 import { KindsView } from './kinds_view.js';
 import { bytesAxis } from './marks.js';
-import { paintBudget, paintPeak, paintStandIn } from './memory_marks.js';
+import { paintMarks, paintStandIn } from './memory_marks.js';
 import { Minimap } from './minimap.js';
 import { Plot } from './plot.js';
 import { within } from './surface.js';
@@ -109,10 +109,9 @@ export class MemoryMap extends Plot {
     g.textAlign = 'right';
     g.fillText(unit, area.left - 6, 9);
     g.textAlign = 'left';
-    const budgetTag = paintBudget(g, c, this);
     if (this.plan.stand_in) paintStandIn(g, c, this);
     if (!this.plan.stay_storage.length) this.write(g, c, 'this step holds no memory', (area.top + area.bottom) / 2);
-    paintPeak(g, c, this, view.peakY, budgetTag);
+    paintMarks(g, c, this, view.peakY);
     this.minimap.paint(g, c);
     this.say(this.spoken());
   }

@@ -4,49 +4,79 @@ import { tag } from './marks.js';
 import { bytesText } from './units.js';
 
 const LINE = 10; // the middle of the line of text above the plot
+const GAP = 6;
 const NO_PLAN = 'no plan: the step as captured, nothing swapped';
 
-// A red line with a tag, and a hatch over what is above it if the plan is. An arrow stands for a line that is out of
-// view. Returns where the tag is: its left end and its middle.
-export function paintBudget(g, c, map) {
-  const { area, budget, plan } = map;
-  const { low, high } = map.view.range;
-  const text = 'budget ' + bytesText(budget);
-  const y = area.bottom - ((budget - low) / (high - low)) * (area.bottom - area.top);
-  if (y < area.top - 6) return { left: tag(g, c, text + ' ↑', area.right, LINE), y: LINE };
-  if (y > area.bottom) return { left: tag(g, c, text + ' ↓', area.right, area.bottom - 9), y: area.bottom - 9 };
-  if (plan.peak_bytes > budget * 1.0001) {
-    g.fillStyle = c.hatch(1, c.limit, 8);
-    g.globalAlpha = 0.35;
-    g.fillRect(area.left, area.top, area.right - area.left, Math.max(0, y - area.top));
-    g.globalAlpha = 1;
-  }
-  g.fillStyle = c.limit;
-  g.fillRect(area.left, Math.round(y) - 1, area.right - area.left, 1.5);
-  const middle = Math.max(LINE, y - 9);
-  return { left: tag(g, c, text, area.right, middle), y: middle };
+// The budget and the moment at which the step holds the most: `y` is the height of that moment in pixels. The budget's tag
+// stands at the right, or at the left where the peak is; words for which there is no room then are left out.
+export function paintMarks(g, c, map, y) {
+  const { area } = map;
+  const line = budgetLine(map);
+  const peak = peakWords(g, map, y);
+  const wide = g.measureText(line.text).width + 8;
+  const [right, left] = [area.right - wide, area.left];
+  const meets = at => Math.abs(line.y - peak.y) < 18 && at < peak.right + GAP && at + wide + GAP > peak.left;
+  const at = peak && meets(right) && (!meets(left) || 2 * peak.x > left + area.right) ? left : right;
+  paintBudget(g, c, map, line, at);
+  if (peak) paintPeak(g, c, peak, meets(at) || peak.left < left - 4);
 }
 
-// Where the step holds the most, at a height in pixels; the words keep clear of the budget's tag. Where the mark is in
-// the plot and not above it, the words have a ground.
-export function paintPeak(g, c, map, y, budgetTag) {
-  const { area, plan, axis } = map;
+// A red line with a tag, and a hatch over what is above it if the plan is. An arrow stands for a line that is out of
+// view.
+function budgetLine({ area, budget, view }) {
+  const { low, high } = view.range;
+  const text = 'budget ' + bytesText(budget);
+  const y = area.bottom - ((budget - low) / (high - low)) * (area.bottom - area.top);
+  if (y < area.top - 6) return { text: text + ' ↑', y: LINE };
+  if (y > area.bottom) return { text: text + ' ↓', y: area.bottom - 9 };
+  return { text, y: Math.max(LINE, y - 9), line: y };
+}
+
+function paintBudget(g, c, { area, budget, plan }, { text, y, line }, at) {
+  const wide = area.right - area.left;
+  if (line !== undefined) {
+    if (plan.peak_bytes > budget * 1.0001) {
+      g.fillStyle = c.hatch(1, c.limit, 8);
+      g.globalAlpha = 0.35;
+      g.fillRect(area.left, area.top, wide, Math.max(0, line - area.top));
+      g.globalAlpha = 1;
+    }
+    g.fillStyle = c.limit;
+    g.fillRect(area.left, Math.round(line) - 1, wide, 1.5);
+  }
+  tag(g, c, text, at, y, { align: 'left' });
+}
+
+// The mark and its words, on the side that has room; null where that moment is out of view.
+function peakWords(g, { area, plan, axis }, height) {
   const x = axis.x(plan.peak.seconds);
-  if (!plan.slots || x < area.left - 1 || x > area.right + 1) return;
-  const inside = y > area.top;
-  const tip = inside ? y : area.top + 1;
+  if (!plan.slots || x < area.left - 1 || x > area.right + 1) return null;
+  const inside = height > area.top;
+  const text = 'peak ' + bytesText(plan.peak.bytes);
+  const wide = g.measureText(text).width + 14;
+  const after = x + wide <= area.right;
+  return {
+    text,
+    x,
+    after,
+    inside,
+    tip: inside ? height : area.top + 1,
+    y: inside ? Math.max(LINE, height - 12) : LINE,
+    left: after ? x - 4 : x - wide,
+    right: after ? x + wide : x + 4,
+  };
+}
+
+// Where the mark is in the plot and not above it, the words have a ground.
+function paintPeak(g, c, { text, x, after, inside, tip, y }, bare) {
   g.fillStyle = c.ink;
   g.beginPath();
   g.moveTo(x, tip);
   g.lineTo(x - 4, tip - 7);
   g.lineTo(x + 4, tip - 7);
   g.fill();
-  const text = 'peak ' + bytesText(plan.peak.bytes);
-  const middle = inside ? Math.max(LINE, y - 12) : LINE;
-  const end = Math.abs(budgetTag.y - middle) > 16 ? area.right : budgetTag.left;
-  const fits = x + 6 + g.measureText(text).width + 16 <= end;
   const [ground, ink] = inside ? [c.ink, c.panel] : [c.panel, c.ink];
-  tag(g, c, text, fits ? x + 6 : Math.min(x - 6, end - 4), middle, { ground, ink, align: fits ? 'left' : 'right' });
+  if (!bare) tag(g, c, text, after ? x + 6 : x - 6, y, { ground, ink, align: after ? 'left' : 'right' });
 }
 
 export function paintStandIn(g, c, { area }) {
