@@ -69,7 +69,11 @@ def _followed(watched: Watched, draw: Callable[[Watched], Figure]) -> FigureWidg
             with shown.batch_update():
                 for trace, new in zip(shown.data, fresh.data, strict=True):
                     trace.update(new)  # in its place: a plot without traces would flash
-                shown.update_layout(fresh.layout)
+                layout = fresh.layout.to_plotly_json()
+                # as a whole: a longer list, updated, is sent both whole and by its entries, which the page refuses
+                shown.layout.annotations = layout.pop("annotations", ())
+                shown.layout.shapes = layout.pop("shapes", ())
+                shown.update_layout(layout)
             if not running:
                 return
             sleep(_REFRESH)

@@ -1,6 +1,7 @@
 """The picture of a run that goes on, against the run itself."""
 
 import threading
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -65,3 +66,11 @@ def test_watching_goes_on_until_the_run_ends() -> None:
         if thread.name == "stowage-watch":
             thread.join()
     assert "done after 2 steps" in shown.layout.meta["summary"]
+
+
+def test_names_of_many_steps_do_not_lie_on_each_other() -> None:
+    figure = figures.live_memory(ended(40))
+    named = sorted(note.x for note in figure.layout.annotations if str(note.text).startswith("step "))
+    assert named
+    low, high = figure.layout.xaxis.range
+    assert all(later - earlier >= 0.08 * (high - low) for earlier, later in pairwise(named))

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _HEIGHT = 260
-#: Steps that are named, and steps that the prediction is drawn for.
-_MOST_NAMED, _MOST_PREDICTED = 12, 64
+#: Steps that the prediction is drawn for, and the part of the axis that the name of a step takes.
+_MOST_PREDICTED, _NAME = 64, 0.09
 
 
 def draw(info: LiveMemory, theme: Theme) -> Figure:
@@ -58,12 +58,22 @@ def draw(info: LiveMemory, theme: Theme) -> Figure:
             theme, [("predicted, drawn as long as the step was", theme.ink, DASHES), ("measured", theme.measured, LINE)]
         )
     )
-    for number, start in list(enumerate(starts, 1))[-_MOST_NAMED:]:
-        at = float(start) * scale
+    for number, start in _named(starts, end):
         figure.add_annotation(
-            tag(f"step {number}", theme.third, x=at, xanchor="left", yref="paper", y=0, yanchor="bottom")
+            tag(f"step {number}", theme.third, x=start * scale, xanchor="left", yref="paper", y=0, yanchor="bottom")
         )
     return figure
+
+
+def _named(starts: Floats, end: float) -> list[tuple[int, float]]:
+    """Steps that have room for their name, from the last one on, and where they start."""
+    named: list[tuple[int, float]] = []
+    before = end * (1 + _NAME / 2)  # half of the last name may stand in the margin
+    for number, start in reversed(list(enumerate(starts.tolist(), 1))):
+        if before - start >= _NAME * end:
+            named.append((number, start))
+            before = start
+    return named
 
 
 def _predicted(info: LiveMemory) -> tuple[Floats, Floats]:

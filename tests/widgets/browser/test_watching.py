@@ -1,0 +1,46 @@
+"""Plots that follow a search and a run, in a real JupyterLab."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.widgets.browser import lab
+
+WATCH_RUN = """
+import planner, widgets
+step = planner.zoo.load("gpt:layers=2,hidden=64,sequence=64,heads=2,batch=4")
+run = planner.run(step, budget="60%", steps=30)
+widgets.watch_run(run)
+"""
+WATCH_SEARCH = """
+search = planner.search_swaps(planner.capture(step), planner.machine("laptop"), "60%", time_limit=3)
+widgets.watch(planner.capture(step), search)
+"""
+#: The words in the plot of a cell.
+WORDS = """number => [...document.querySelectorAll('.jp-Notebook .jp-Cell')[number]
+  .querySelectorAll('.js-plotly-plot text')].map(text => text.textContent)"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Lab]:
+    with lab.running(tmp_path_factory.mktemp("lab")) as server:
+        yield server
+
+
+def test_a_run_and_a_search_are_followed_to_their_ends(server: lab.Lab, browser: Browser, tmp_path: Path) -> None:
+    notebook = server.open(browser, "watching.ipynb", [WATCH_RUN, WATCH_SEARCH])
+    page = notebook.page
+    notebook.run_all()
+    notebook.until(f"() => ({WORDS})(0).some(text => text.includes('after 30 steps'))")
+    notebook.until(f"() => ({WORDS})(1).some(text => /^Search, (done|proven|paused)/.test(text))")
+    run, search = (page.evaluate(f"number => ({WORDS})(number)", number) for number in (0, 1))
+    page.screenshot(path=tmp_path / "watched.png")
+    assert "MiB" in run
+    assert any(text.startswith("step ") for text in run)
+    assert any(text.startswith("budget") for text in run)
+    assert any(text.startswith("no plan above") for text in search)
+    assert [error for error in notebook.errors if "Error setting state" in error] == []
+    assert notebook.ours() == []
+    notebook.close()
