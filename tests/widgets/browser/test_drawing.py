@@ -80,6 +80,9 @@ def test_the_graph_and_the_memory_and_the_streams_in_words(show: Show) -> None:
     assert words.startswith(plan["memory_summary"])
     assert says(words.removeprefix(plan["memory_summary"]), held.sum(axis=1).max())
     assert says(words, told["budget"]["budget_bytes"])
+    assert says(words.split("arena")[-1], plan["peak_bytes"]) and plan["peak_bytes"] > held.sum(axis=1).max()
+    page.tell(told.having("plan", peak_bytes=int(held.sum(axis=1).max())).messages)
+    assert "arena" not in page.summary("memory").removeprefix(plan["memory_summary"])
     assert page.summary("streams") == plan["streams_summary"]
     assert len(times) > 100
 

@@ -102,7 +102,7 @@ def test_canvases_have_the_pixels_of_the_screen(show: Show, scale: float) -> Non
     assert page.plot("memory").locator("canvas").first.evaluate("canvas => canvas.width") == round(box["width"] * scale)
 
 
-#: What is written in the memory map where the peak is at a share of the step: text, left, right, top and bottom of each.
+#: What is written in the memory map where the peak is at a share of the step: text, left, right, top, bottom of each.
 WRITTEN = """async ([host, share]) => {
   const { plot } = host;
   const { plan } = plot.store;
@@ -132,7 +132,7 @@ def test_the_peak_its_words_and_the_budget_never_lie_on_each_other(show: Show, w
         written, x = page.plot("memory").evaluate(f"(host, share) => ({WRITTEN})([host, share])", share)
         tag = next(entry for entry in written if entry[0].startswith("budget"))
         assert view == "By kind" or x + 4 <= tag[1] or x - 4 >= tag[2]
-        for words in (entry for entry in written if entry[0].startswith("peak")):
+        for words in (entry for entry in written if entry[0].startswith("most in use")):
             worded += 1
             assert words[2] <= tag[1] or words[1] >= tag[2] or words[4] <= tag[3] or words[3] >= tag[4]
             assert min(abs(words[1] - x), abs(words[2] - x)) < 8, "the words stand at the mark"

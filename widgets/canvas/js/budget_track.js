@@ -86,7 +86,7 @@ export class BudgetTrack extends Plot {
     const { least_bytes: least, device_bytes: device, step_peak_bytes: peak, slider_bytes: end } = this.store.machine;
     const marks = [
       [least, 'least ' + bytesText(least)],
-      [peak, 'peak ' + bytesText(peak)],
+      [peak, 'step peak ' + bytesText(peak)],
     ];
     if (device && device <= end) marks.push([device, 'device ' + bytesText(device)]);
     return marks.sort((a, b) => a[0] - b[0]);

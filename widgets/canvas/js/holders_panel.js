@@ -32,7 +32,7 @@ export function holdersPanel(section, { store }) {
     groups = holdersOf(graph, plan, plan.present(seconds), stages);
     const bytes = groups.reduce((sum, group) => sum + group.bytes, 0);
     say(title, pointing ? 'Who holds memory' : 'Who holds the peak');
-    say(when, `${bytesText(bytes)} at ${secondsText(seconds)}`);
+    say(when, `${bytesText(bytes)} in use at ${secondsText(seconds)}`);
     say(whose, pointing || plan.stand_in || !plan.moved ? '' : ', with this plan');
     const room = section.getBoundingClientRect().bottom - list.getBoundingClientRect().top - 4;
     const lines = Math.floor(room / LINE);

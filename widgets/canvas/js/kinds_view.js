@@ -102,7 +102,7 @@ export class KindsView {
     steps(g, area.left, area.right - area.left, count, y);
     g.stroke();
     g.setLineDash([]);
-    const text = `this order without swapping, peak ${bytesText(this.without)}`;
+    const text = `this order without swapping, most in use ${bytesText(this.without)}`;
     // where the line is lower, so that it does not run through the words
     const room = Math.ceil(((g.measureText(text).width + 12) * count) / (area.right - area.left));
     const clear = from => Math.min(...Array.from({ length: Math.min(room, count) }, (_, k) => y(from + k)));

@@ -131,11 +131,16 @@ export class MemoryMap extends Plot {
     g.textAlign = 'left';
   }
 
+  // The most bytes in use at once and, where addresses are shown, what they take with the gaps between them.
+  get inUse() {
+    const [used, arena] = [this.plan.peak.bytes, this.plan.peak_bytes].map(bytesText);
+    return used === arena || this.store.memoryView !== 'address' ? used : `${used}, arena ${arena}`;
+  }
+
   // The picture in words.
   spoken() {
     const { plan } = this;
-    const { op, bytes } = plan.peak;
-    const peak = plan.slots ? ` The peak of ${bytesText(bytes)} is in ${plan.scene.opName(op)}.` : '';
+    const peak = plan.slots ? ` Most is in use in ${plan.scene.opName(plan.peak.op)}: ${this.inUse}.` : '';
     return `${plan.stand_in ? plan.summary : plan.memory_summary}${peak} The budget is ${bytesText(this.budget)}.`;
   }
 

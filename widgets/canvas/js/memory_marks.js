@@ -5,10 +5,11 @@ import { bytesText } from './units.js';
 
 const LINE = 10; // the middle of the line of text above the plot
 const GAP = 6;
+const BOTH = 400; // pixels of plot in which there is room for the arena, too
 const NO_PLAN = 'no plan: the step as captured, nothing swapped';
 
-// The budget and the moment at which the step holds the most: `y` is the height of that moment in pixels. The budget's tag
-// stands at the right, or at the left where the peak is; words for which there is no room then are left out.
+// The budget and the moment at which the step holds the most: `y` is the height of that moment in pixels. The budget's
+// tag stands at the right, or at the left where the peak is; words for which there is no room then are left out.
 export function paintMarks(g, c, map, y) {
   const { area } = map;
   const line = budgetLine(map);
@@ -48,11 +49,12 @@ function paintBudget(g, c, { area, budget, plan }, { text, y, line }, at) {
 }
 
 // The mark and its words, on the side that has room; null where that moment is out of view.
-function peakWords(g, { area, plan, axis }, height) {
+function peakWords(g, map, height) {
+  const { area, plan, axis } = map;
   const x = axis.x(plan.peak.seconds);
   if (!plan.slots || x < area.left - 1 || x > area.right + 1) return null;
   const inside = height > area.top;
-  const text = 'peak ' + bytesText(plan.peak.bytes);
+  const text = 'most in use ' + (area.right - area.left > BOTH ? map.inUse : bytesText(plan.peak.bytes));
   const wide = g.measureText(text).width + 14;
   const after = x + wide <= area.right;
   return {

@@ -196,7 +196,7 @@ function round(bytes) {
 
 function summary({ state, peak_bytes: peak, predicted_peak_bytes: predicted, budget_bytes: budget }) {
   const amounts = [
-    ['measured peak', peak],
+    ['largest arena measured', peak],
     ['predicted', predicted],
     ['budget', budget],
   ];

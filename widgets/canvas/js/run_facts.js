@@ -67,7 +67,7 @@ export function comparison(store) {
   const badge = make('div', { class: 'sw-badge' });
   const rows = make('div', { class: 'sw-bars sw-bars-tall' });
   const equal = column('Compared with eager PyTorch', badge);
-  const peak = column('At the peak', rows);
+  const peak = column('Arena', rows);
   const element = make('div', { class: 'sw-col sw-facts-col' }, ...equal.element.children, ...peak.element.children);
   const peakParts = [...element.children].slice(-2);
   let key = '';
