@@ -8,7 +8,7 @@ from planner.capture.hooks import refuse_hooks
 from planner.capture.lower import lower
 from planner.capture.members import members
 from planner.capture.schedules import Scalars
-from planner.capture.settings import change, settings
+from planner.capture.settings import change
 from planner.capture.sole import sole
 from planner.capture.step import Step
 from planner.capture.trace import Progress, trace
@@ -18,8 +18,9 @@ from planner.graph import Graph
 def capture(step: Step, *, progress: Progress | None = None) -> Graph:
     """The dataflow graph of a whole step, with its program; nothing of the model is allocated.
 
-    The result is kept on the step, so that asking again costs nothing, until the model is set up otherwise: `eval()` or
-    `train()`, a parameter frozen or replaced by one of another shape.
+    The result is kept on the step, so that asking again costs nothing, until something is set up otherwise: `eval()` or
+    `train()`, an attribute of a module, a parameter frozen or replaced by one of another shape, the optimizer's groups
+    and what selects its kernels, or autocast.
 
     Args:
         step: a `TrainStep` or an `InferenceStep`.
@@ -34,7 +35,7 @@ def capture(step: Step, *, progress: Progress | None = None) -> Graph:
         if step.graph is None or changed:
             traced = trace(step, report)
             report(0.8, "building the graph")
-            step.graph = lower(traced, Scalars(step, traced.scalars))
+            step.graph = lower(traced, Scalars(step, traced.scalars, traced.alike))
             step.settings = traced.settings
             step.change = changed or step.change
             report(1.0, "captured")
@@ -49,7 +50,9 @@ def _changed(step: Step) -> str:
     found = members(model)
     if step.follows_modes:
         refuse_hooks(found, step.torch_optimizer)
-    return change(step.settings, settings(model, found, modes=step.follows_modes))
+    scalars = step.graph.program.scalars
+    apart = scalars.apart(found) if isinstance(scalars, Scalars) else ""
+    return change(step.settings, step.setup(model, found)) or apart
 
 
 def _silent(share: float, what: str) -> None:

@@ -11,8 +11,9 @@ from torch.nn.parameter import is_lazy
 
 from planner.capture import torch_private as private
 from planner.capture.failures import first_line, unplannable
-from planner.capture.members import Member, members
+from planner.capture.members import Member, members, overlaps
 from planner.errors import StowageError
+from planner.graph import Kind
 
 
 def fake_model(make: Callable[[], nn.Module], fake: private.FakeTensorMode) -> nn.Module:
@@ -88,6 +89,12 @@ def fake_members(found: list[Member], fake: private.FakeTensorMode) -> dict[int,
         if is_lazy(member.tensor):
             raise StowageError(
                 f"{member.kind} {member.name} has no shape before the first forward pass: run the model once on a batch"
+            )
+    for one, other in overlaps(found):
+        if Kind.PARAMETER in (one.kind, other.kind):
+            raise StowageError(
+                f"{one.name} and {other.name} share memory and are two tensors: let both be the one nn.Parameter (tied "
+                "weights), or give each memory of its own, by clone()"
             )
     return {id(member.tensor): fake_tensor(member.tensor, fake, f"{member.kind} {member.name}") for member in found}
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
-from planner.capture.torch_private import tables
+from planner.capture.torch_private import storage_identity, tables
 from planner.graph import Kind
 
 
@@ -32,6 +32,24 @@ def members(model: nn.Module) -> list[Member]:
                 if isinstance(tensor, torch.Tensor) and id(tensor) not in found:
                     found[id(tensor)] = Member(f"{path}.{name}" if path else name, path, kind, tensor)
     return list(found.values())
+
+
+def overlaps(held: Iterable[Member]) -> Iterator[tuple[Member, Member]]:
+    """Every member that has bytes in common with an earlier one, and that one."""
+    places: dict[int, list[tuple[int, int, Member]]] = {}
+    for member in held:
+        tensor = member.tensor
+        if tensor.layout is not torch.strided or not tensor.numel():
+            continue
+        start = int(tensor.storage_offset()) * tensor.element_size()
+        reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        stop = start + int(reach) * tensor.element_size()
+        others = places.setdefault(storage_identity(tensor.untyped_storage()), [])
+        for begun, ended, other in others:
+            if start < ended and begun < stop:
+                yield member, other
+                break
+        others.append((start, stop, member))
 
 
 def substitute(model: nn.Module, others: Mapping[int, torch.Tensor]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
 from planner.capture import optimizers
-from planner.capture.members import members
+from planner.capture.members import Member, members
 from planner.capture.program import ScalarRef
 from planner.capture.step import Step
 
@@ -25,11 +25,16 @@ class Scalars:
 
     A run starts from what the step's live optimizer has reached when number 0 is asked for. Learning rates of a live
     optimizer are read each time, so that changes during a run are followed.
+
+    Args:
+        step: whose numbers they are.
+        references: what is asked for.
+        alike: by parameter, the one whose count of steps stands for its own.
     """
 
-    def __init__(self, step: Step, references: References) -> None:
+    def __init__(self, step: Step, references: References, alike: Mapping[str, str]) -> None:
         self._step = step
-        self._references = references
+        self._references, self._alike = references, alike
         self._counts: dict[str, float] = {}
         self._undamped: set[str] = set()
         self._steps = 0
@@ -48,6 +53,27 @@ class Scalars:
             count = self._counts[name] + number + 1
             values[reference.name] = optimizers.numbers(groups[place], count, first=first)[quantity]
         return values
+
+    def apart(self, found: Iterable[Member]) -> str:
+        """A parameter that is by now at another count of steps than the one that stands for it, in words; or empty.
+
+        Args:
+            found: the members of the model.
+        """
+        optimizer = self._step.torch_optimizer
+        if optimizer is None:
+            return ""
+        tensors = {member.name: member.tensor for member in found}
+        dampened = any(group.get("dampening") for group in optimizer.param_groups)
+
+        def reached(name: str) -> tuple[float, bool]:
+            state = optimizer.state.get(tensors[name], {}) if name in tensors else {}
+            return float(state.get("step", 0.0)), dampened and optimizers.untouched(state.get("momentum_buffer"))
+
+        for name, other in self._alike.items():
+            if name != other and reached(name) != reached(other):
+                return f"{name} has been updated more or less often than {other}"
+        return ""
 
     def _start(self) -> None:
         live = self._step.live

@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+import torch
 from torch import nn
 
-from planner.capture.members import Member
+from planner.capture.members import Member, overlaps
 from planner.graph import Kind
 
 Settings = Mapping[str, object]
 
+_PLAIN = frozenset({bool, int, float, str, type(None)})
+#: Of a parameter group: numbers that an optimizer leaves kernels out for where they are 0, and what chooses kernels.
+_NUMBERS = ("weight_decay", "momentum")
+_FLAGS = ("nesterov", "amsgrad", "maximize", "decoupled_weight_decay")
+
 
 def settings(model: nn.Module, held: Iterable[Member], *, modes: bool) -> Settings:
-    """Training modes, and what tensors look like and whether they want gradients, each by how a user would write it.
+    """What the ops of a step follow from, each by how a user would write it.
+
+    These are training modes, plain attributes of modules such as `p` of a dropout, what tensors look like, whether they
+    want gradients and which of them share memory, and of PyTorch the autocast and the default dtype of now.
 
     Args:
         model: real or fake.
         held: its members.
         modes: whether the training modes matter.
     """
-    found: dict[str, object] = {}
-    if modes:
-        found.update({f"{path or 'model'}.training": module.training for path, module in model.named_modules()})
+    autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else "off"
+    found: dict[str, object] = {"autocast": autocast, "the default dtype": torch.get_default_dtype()}
+    for path, module in model.named_modules():
+        found.update({f"{path or 'model'}.{name}": value for name, value in _attributes(module)})
+        if modes:
+            found[f"{path or 'model'}.training"] = module.training
+    held = list(held)
     for member in held:
         tensor = member.tensor
         found[f"{member.name}.shape"] = tuple(tensor.shape)
         found[f"{member.name}.dtype"] = tensor.dtype
         if member.kind is Kind.PARAMETER:
             found[f"{member.name}.requires_grad"] = tensor.requires_grad
+    found.update({f"{one.name}.shares_memory_with": other.name for one, other in overlaps(held)})
+    return found
+
+
+def optimizer_settings(groups: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> Settings:
+    """The same of an optimizer: which parameters are in its groups, and what decides which kernels it calls.
+
+    Args:
+        groups: hyperparameters and parameter names.
+    """
+    found: dict[str, object] = {}
+    for place, (group, names) in enumerate(groups):
+        name = f"optimizer.param_groups[{place}]"
+        found[f"{name}.params"] = tuple(names)
+        found.update({f"{name}.{key}": "0" if group[key] == 0 else "not 0" for key in _NUMBERS if key in group})
+        found.update({f"{name}.{key}": bool(group[key]) for key in _FLAGS if key in group})
     return found
 
 
@@ -36,8 +66,22 @@ def change(before: Settings, now: Settings) -> str:
     """What differs, in words (`"encoder.training is now False"`); empty where nothing does."""
     for name, value in now.items():
         if name not in before:
-            return f"{name.rpartition('.')[0]} is new"
-        if before[name] != value:
+            return f"{name} is now {value}" if _owner(name) in map(_owner, before) else f"{_owner(name)} is new"
+        if before[name] is not value and before[name] != value:
             return f"{name} is now {value}"
-    gone = [name for name in before if name not in now]
-    return f"{gone[0].rpartition('.')[0]} is gone" if gone else ""
+    for name in before:
+        if name not in now:
+            return f"{name if _owner(name) in map(_owner, now) else _owner(name)} is gone"
+    return ""
+
+
+def _attributes(module: nn.Module) -> Iterator[tuple[str, object]]:
+    for name, value in vars(module).items():
+        if name[0] == "_" or name == "training":
+            continue
+        if type(value) in _PLAIN or (type(value) is tuple and all(type(item) in _PLAIN for item in value)):
+            yield name, value
+
+
+def _owner(name: str) -> str:
+    return name.rpartition(".")[0]

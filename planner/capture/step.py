@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,8 +12,8 @@ from torch import nn
 
 from planner.capture.batches import tensor_leaves
 from planner.capture.failures import first_line
-from planner.capture.members import members
-from planner.capture.settings import Settings
+from planner.capture.members import Member, members
+from planner.capture.settings import Settings, settings
 from planner.errors import StowageError
 from planner.graph import Graph, Phase
 
@@ -152,6 +152,18 @@ class Step:
             count: how many.
         """
         self.materialize().steps += count
+
+    def setup(self, model: nn.Module, held: Iterable[Member]) -> Settings:
+        """What the step's ops follow from.
+
+        Args:
+            model: real or fake.
+            held: its members.
+        """
+        return settings(model, held, modes=self.follows_modes)
+
+    def complete(self) -> None:
+        """Make what the optimizer keeps for parameters and by hyperparameters that are new since its last step."""
 
     def groups(self, model: nn.Module) -> list[tuple[dict[str, Any], list[str]]]:
         """Per parameter group, the hyperparameters and the names of the parameters; none for inference."""

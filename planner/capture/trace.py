@@ -20,7 +20,7 @@ from planner.capture.hooks import refuse_hooks
 from planner.capture.members import Member, members, restored, substitute
 from planner.capture.program import ScalarRef
 from planner.capture.recorder import Recorder
-from planner.capture.settings import Settings, settings
+from planner.capture.settings import Settings
 from planner.capture.step import Step
 from planner.capture.updates import Held, Updates
 from planner.errors import StowageError
@@ -46,6 +46,7 @@ class Trace:
         modules: class name by module path.
         settings: of the model.
         scalars: by reference, the parameter group, a parameter with the right count of steps, and the quantity.
+        alike: by updated parameter, the one that stands for it there.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Trace:
     modules: dict[str, str]
     settings: Settings
     scalars: dict[ScalarRef, tuple[int, str, str]]
+    alike: dict[str, str]
 
     @property
     def kept(self) -> Iterator[Layout]:
@@ -95,7 +97,7 @@ def trace(step: Step, progress: Progress) -> Trace:
         if step.follows_modes:
             refuse_hooks(found, step.torch_optimizer)
         fakes = fake_members(found, fake)
-        setup = settings(model, found, modes=step.follows_modes)
+        setup = step.setup(model, found)
         batch = private.pytree.tree_map_only(
             torch.Tensor, lambda leaf: fake_tensor(leaf, fake, "a tensor of the batch"), batch
         )
@@ -134,6 +136,7 @@ def trace(step: Step, progress: Progress) -> Trace:
             classes,
             setup,
             updates.scalars,
+            updates.alike,
         )
 
 

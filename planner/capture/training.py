@@ -13,8 +13,9 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from planner.capture import optimizers
 from planner.capture.batches import cut, tensor_leaves
-from planner.capture.members import members
+from planner.capture.members import Member, members
 from planner.capture.schedules import advance
+from planner.capture.settings import Settings, optimizer_settings
 from planner.capture.step import Live, Step
 from planner.errors import StowageError
 from planner.graph import Kind, Phase
@@ -111,6 +112,7 @@ class TrainStep(Step):
         """
         live = self.materialize()
         assert live.optimizer is not None
+        self.complete()
         live.model.zero_grad(set_to_none=True)
         (loss,) = self.passes(live.model, live.batch if batch is None else batch, lambda _: None)
         for group in live.optimizer.param_groups:
@@ -153,10 +155,37 @@ class TrainStep(Step):
             other.optimizer, other.scheduler = other.live.optimizer, other.live.scheduler
         return other
 
+    def setup(self, model: nn.Module, held: Iterable[Member]) -> Settings:
+        """What the step's ops follow from, of the model, a live optimizer and this step's own settings.
+
+        Args:
+            model: real or fake.
+            held: its members.
+        """
+        found = dict(super().setup(model, held))
+        own = ("loss", "clip_norm", "micro_batches", "autocast")
+        found.update({f"step.{name}": getattr(self, name) for name in own})
+        if isinstance(self.optimizer, torch.optim.Optimizer):
+            optimizers.check_supported(self.optimizer)
+            found.update(optimizer_settings(self.groups(model)))
+        return found
+
+    def complete(self) -> None:
+        """Make what the optimizer keeps for parameters and by hyperparameters that are new since its last step.
+
+        Raises:
+            StowageError: amsgrad was switched on in between.
+        """
+        live = self.materialize()
+        assert live.optimizer is not None
+        self._adopt(live)
+        _complete(live.optimizer)
+
     def groups(self, model: nn.Module) -> list[tuple[dict[str, Any], list[str]]]:
         """Per parameter group, the hyperparameters (with the learning rate of now) and the names of the parameters."""
         names = {id(member.tensor): member.name for member in members(model) if member.kind is Kind.PARAMETER}
         if self.live is not None and self.live.optimizer is not None:
+            self._adopt(self.live)
             groups = self.live.optimizer.param_groups
         elif isinstance(self.optimizer, torch.optim.Optimizer):
             groups = self.optimizer.param_groups
@@ -170,6 +199,19 @@ class TrainStep(Step):
                         "make the optimizer, or the TrainStep, anew for the parameters that the model has now"
                     )
         return [(group, [names[id(parameter)] for parameter in group["params"]]) for group in groups]
+
+    def _adopt(self, live: Live) -> None:
+        """Let an optimizer that was made here update what was unfrozen since, each in its place."""
+        assert live.optimizer is not None
+        if isinstance(self.optimizer, torch.optim.Optimizer):
+            return
+        (group,) = live.optimizer.param_groups
+        known = {id(parameter) for parameter in group["params"]}
+        if all(id(one) in known or not one.requires_grad for one in live.model.parameters()):
+            return
+        wanted = [one for one in live.model.parameters() if one.requires_grad or id(one) in known]
+        there = {id(one) for one in wanted}
+        group["params"] = wanted + [one for one in group["params"] if id(one) not in there]
 
     def _forget_unused_state(self, live: Live) -> None:
         """Take back what was made for parameters that get no gradient, of which PyTorch keeps nothing."""
@@ -189,12 +231,7 @@ class TrainStep(Step):
         optimizer = self.optimizer
         if not isinstance(optimizer, torch.optim.Optimizer):
             optimizer = optimizer.build(_trainable(model.parameters()))
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                state = optimizer.state[parameter]
-                for name in optimizers.state_names(group):
-                    if state.get(name) is None:
-                        state[name] = optimizers.initial_state(name, parameter)
+        _complete(optimizer)
         return Live(model, batch, optimizer, self.scheduler)
 
     def _loss_of(self, model: nn.Module, batch: Any) -> torch.Tensor:
@@ -209,6 +246,21 @@ class TrainStep(Step):
             return nullcontext()
         leaves = tensor_leaves(batch)
         return torch.autocast(leaves[0].device.type if leaves else "cpu", dtype=self.autocast)
+
+
+def _complete(optimizer: torch.optim.Optimizer) -> None:
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            state = optimizer.state[parameter]
+            for name in optimizers.state_names(group):
+                if state.get(name) is not None:
+                    continue
+                if name == "max_exp_avg_sq" and float(state.get("step", 0.0)) > 0:
+                    raise StowageError(
+                        "amsgrad was switched on after the first step, which torch.optim cannot do either: make the "
+                        "optimizer and the TrainStep anew"
+                    )
+                state[name] = optimizers.initial_state(name, parameter)
 
 
 def _own_loss(model: nn.Module, batch: Any) -> object:

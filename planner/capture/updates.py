@@ -41,16 +41,20 @@ class Held:
 
 
 class Updates:
-    """Adds the optimizer's calls to what was recorded; `states` and `scalars` are what they need besides."""
+    """Adds the optimizer's calls to what was recorded; `states` and `scalars` are what they need besides.
+
+    `alike` says for each updated parameter which one's count of steps stands for its own.
+    """
 
     def __init__(self, step: Step, recorder: Recorder, found: Sequence[Member]) -> None:
         self.states: list[Held] = []
         self.scalars: dict[ScalarRef, tuple[int, str, str]] = {}
+        self.alike: dict[str, str] = {}
         self._recorder = recorder
         self._tensors = {member.name: member.tensor for member in found}
         optimizer = step.torch_optimizer
         self._kept = optimizer.state if optimizer is not None else {}
-        self._alike: dict[tuple[int, float, bool], str] = {}
+        self._first: dict[tuple[int, float, bool], str] = {}
 
     def emit(
         self,
@@ -91,7 +95,8 @@ class Updates:
         """What makes references for a parameter; parameters of a group that are equally far share them."""
         state = self._kept.get(self._tensors[name], {})
         undamped = bool(group.get("dampening")) and untouched(state.get("momentum_buffer"))
-        first = self._alike.setdefault((place, float(state.get("step", 0.0)), undamped), name)
+        first = self._first.setdefault((place, float(state.get("step", 0.0)), undamped), name)
+        self.alike[name] = first
 
         def reference(quantity: str) -> ScalarRef:
             made = ScalarRef(f"{place}/{first}/{quantity}")

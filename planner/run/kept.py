@@ -21,6 +21,7 @@ class Kept:
     """
 
     def __init__(self, step: Step, generator: torch.Generator) -> None:
+        step.complete()
         self._step, self._live, self._generator = step, step.state(), generator
         self.drawn = generator.get_state()
         self._steps = 0

@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+import planner
 from planner.capture import Adam, InferenceStep, TrainStep, capture
 from planner.errors import StowageError
 from planner.machine import machine, op_seconds
-from planner.run import run
+from planner.run import run, same_bits
 from planner.swap import plan_swaps
+
+
+def net() -> nn.Sequential:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1))
+
+
+def live(settings: dict[str, Any], first: bool = False) -> tuple[nn.Sequential, TrainStep]:
+    """With a live optimizer, of the first layer alone if that is asked for."""
+    model = net()
+    parameters = (model[0] if first else model).parameters()
+    optimizer = (torch.optim.SGD if "momentum" in settings else torch.optim.Adam)(parameters, **settings)
+    loss = lambda model, x: model(x).square().mean()  # noqa: E731
+    return model, TrainStep(model, torch.randn(16, 8), loss=loss, optimizer=optimizer)
+
+
+def eager(model: nn.Module, step: TrainStep, steps: int) -> None:
+    """An ordinary loop."""
+    optimizer = step.optimizer
+    assert isinstance(optimizer, torch.optim.Optimizer)
+    assert step.loss is not None
+    for _ in range(steps):
+        model.zero_grad()
+        step.loss(model, step.batch).backward()
+        optimizer.step()
+
+
+def same(ours: nn.Module, theirs: nn.Module) -> bool:
+    return all(same_bits(a, b) for a, b in zip(ours.parameters(), theirs.parameters(), strict=True))
 
 
 def made() -> tuple[nn.Sequential, TrainStep]:
@@ -27,6 +59,15 @@ CHANGES: dict[str, tuple[Callable[[nn.Sequential], object], str]] = {
     "one module in evaluation mode": (lambda model: model[1].eval(), "1.training is now False"),
     "a parameter frozen": (lambda model: model[0].weight.requires_grad_(False), "0.weight.requires_grad is now False"),
 }
+
+
+def attribute(place: int, name: str, value: object) -> Callable[[nn.Sequential], object]:
+    return lambda model: setattr(model[place], name, value)
+
+
+CHANGES["the dropout's probability"] = attribute(1, "p", 0.9), "1.p is now 0.9"
+CHANGES["the norm's momentum"] = attribute(2, "momentum", 0.5), "2.momentum is now 0.5"
+CHANGES["the norm's eps"] = attribute(2, "eps", 0.5), "2.eps is now 0.5"
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -48,6 +89,124 @@ def test_a_plan_from_before_a_change_is_refused_and_the_change_is_named(name: st
     change(model)
     with pytest.raises(StowageError, match=words):
         run(step, plan).wait()
+
+
+def test_two_parameters_that_have_come_to_share_memory_are_seen() -> None:
+    model, step = made()
+    model.append(nn.Linear(1, 8)).append(nn.Linear(8, 1))
+    run(step, budget="100%", steps=1).wait()
+    model[5].weight.data = model[3].weight.data
+    with pytest.raises(StowageError, match="share memory"):
+        run(step, budget="100%", steps=1).wait()
+
+
+SGD: dict[str, Any] = {"lr": 0.1, "momentum": 0.0, "weight_decay": 0.0}
+ADAM: dict[str, Any] = {"lr": 0.01}
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (SGD, {"momentum": 0.9}),
+        (SGD, {"momentum": 0.9, "dampening": 0.3}),
+        (SGD, {"weight_decay": 0.1}),
+        (SGD, {"maximize": True}),
+        (SGD | {"momentum": 0.9}, {"nesterov": True}),
+        (SGD | {"momentum": 0.9}, {"momentum": 0.0}),
+        (ADAM, {"weight_decay": 0.1}),
+        (ADAM, {"maximize": True}),
+        (ADAM | {"amsgrad": True}, {"amsgrad": False}),
+        (ADAM, {"betas": (0.5, 0.8)}),
+    ],
+)
+def test_what_was_changed_about_an_optimizer_is_followed(before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Held against an ordinary loop."""
+    (ours, step), (theirs, other) = live(before), live(before)
+    running = run(step, budget="100%", steps=1)
+    running.wait()
+    eager(theirs, other, 1)
+    for each in (step, other):
+        optimizer = each.optimizer
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        optimizer.param_groups[0].update(now)
+    assert run(step, budget="100%", steps=2, check=True).wait().mismatches == ()
+    eager(theirs, other, 2)
+    assert same(ours, theirs)
+
+
+def test_a_group_added_after_a_run_is_trained() -> None:
+    pairs = live(ADAM, first=True), live(ADAM, first=True)
+    (ours, step), (theirs, other) = pairs
+    run(step, budget="100%", steps=1).wait()
+    eager(theirs, other, 1)
+    for model, each in pairs:
+        optimizer = each.optimizer
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        optimizer.add_param_group({"params": list(model[2:].parameters()), "lr": 0.05})
+    assert run(step, budget="100%", steps=2, check=True).wait().mismatches == ()
+    eager(theirs, other, 2)
+    assert same(ours, theirs)
+
+
+def test_counts_of_steps_that_were_loaded_between_two_runs_are_followed() -> None:
+    pairs = live(ADAM), live(ADAM)
+    (ours, step), (theirs, other) = pairs
+    run(step, budget="100%", steps=3).wait()
+    eager(theirs, other, 3)
+    for _, each in pairs:
+        optimizer = each.optimizer
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        state = optimizer.state_dict()
+        state["state"][0]["step"] = torch.tensor(40.0)
+        optimizer.load_state_dict(state)
+    assert run(step, budget="100%", steps=2, check=True).wait().mismatches == ()
+    eager(theirs, other, 2)
+    assert same(ours, theirs)
+
+
+def test_amsgrad_cannot_be_switched_on_later() -> None:
+    _, step = live(ADAM)
+    run(step, budget="100%", steps=1).wait()
+    assert isinstance(step.optimizer, torch.optim.Optimizer)
+    step.optimizer.param_groups[0]["amsgrad"] = True
+    with pytest.raises(StowageError, match="amsgrad was switched on after the first step"):
+        run(step, budget="100%", steps=1).wait()
+
+
+@pytest.mark.parametrize("spec", [planner.SGD(lr=0.1, momentum=0.9), planner.Adam(lr=0.1)])
+def test_what_is_unfrozen_after_a_run_is_trained(spec: planner.SGD | planner.Adam) -> None:
+    """Held against PyTorch's optimizer of all parameters, which leaves out those without a gradient."""
+    model, twin = net(), net()
+    loss = lambda model, x: model(x).square().mean()  # noqa: E731
+    x = torch.randn(16, 8)
+    step = TrainStep(model, x, loss=loss, optimizer=spec)
+    theirs = spec.build(twin.parameters())
+    for frozen in (True, False):
+        for each in (model, twin):
+            each[0].requires_grad_(not frozen)
+        assert run(step, budget="100%", steps=2, check=True).wait().mismatches == ()
+        for _ in range(2):
+            theirs.zero_grad()
+            loss(twin, x).backward()
+            theirs.step()
+    assert same(model, twin)
+    optimizer = step.materialize().optimizer
+    assert optimizer is not None
+    mine, expected = optimizer.state_dict()["state"], theirs.state_dict()["state"]
+    assert mine.keys() == expected.keys()
+    assert all(same_bits(value, mine[place][key]) for place in expected for key, value in expected[place].items())
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_run_is_under_the_autocast_of_its_beginning(first: bool) -> None:
+    def around(on: bool) -> AbstractContextManager[object]:
+        return torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False) if on else nullcontext()
+
+    _, step = made()
+    with around(first):
+        capture(step)
+    with around(not first):
+        assert run(step, budget="100%", steps=2, check=True).wait().mismatches == ()
 
 
 def test_a_parameter_in_the_place_of_another_is_refused() -> None:
