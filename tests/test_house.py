@@ -21,7 +21,7 @@ DOORS = {
     "zoo": {"capture"},
     "cli": {"graph", "capture", "machine", "memory", "swap", "run", "zoo"},
 }
-TOP = {"errors", "files", "kernels", "rooms"}
+TOP = {"ending", "errors", "files", "kernels", "rooms"}
 VIEWS = {"widgets", "plotly", "ipywidgets", "anywidget", "IPython", "graphviz"}
 
 
@@ -86,9 +86,10 @@ def private_imports(tree: ast.AST) -> set[str]:
 
 
 def private_uses(tree: ast.AST) -> set[str]:
-    """Private attributes read; an operator may be called `_softmax`, and a named tuple's `_replace` is public."""
+    """Private attributes read; an operator may be called `_softmax`, a named tuple's `_replace` is public, and Python
+    has no other way to be told that the main thread has ended."""
     used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_private(node.attr)]
-    public = ("torch.ops.", "_ATEN.", "sys.")
+    public = ("torch.ops.", "_ATEN.", "sys.", "threading._register_atexit")
     return {node.attr for node in used if not ast.unparse(node).startswith(public)} - {"_replace"}
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
 from threading import Event, Lock
 
 from torch import nn
 
 from planner.capture.step import Step
+from planner.ending import at_end
 from planner.errors import StowageError
 from planner.run.stopping import Stop
-
-_EXIT_SECONDS = 2.0
 
 
 class Claim:
@@ -40,7 +38,12 @@ class Claim:
             if any(not other.stop.asked for other in others):
                 raise StowageError("this step is being run: wait() for that run to end, or cancel() it")
             _claims.update({id(thing): self for thing in self._things})
+        at_end(self.stop_at_once)
         return others
+
+    def stop_at_once(self) -> None:
+        """Have the run abandon the step that it makes."""
+        self.stop.ask(0.0)
 
     def end(self) -> None:
         """Let others run the step."""
@@ -53,12 +56,3 @@ class Claim:
 
 _claims: dict[int, Claim] = {}
 _lock = Lock()
-
-
-@atexit.register
-def _end_all() -> None:
-    """No thread may be in a kernel when PyTorch is taken down at the program's end."""
-    for claim in list(_claims.values()):
-        claim.stop.ask(0.0)
-    for claim in list(_claims.values()):
-        claim.ended.wait(_EXIT_SECONDS)

@@ -11,6 +11,7 @@ from math import inf
 from time import perf_counter
 from typing import Literal
 
+from planner.ending import at_end
 from planner.errors import StowageError
 from planner.swap.course import Course
 from planner.swap.method import Each, Item, Result
@@ -42,6 +43,7 @@ class Runner:
         self.began: float | None = None
         self.spent = 0.0
         self.thread: threading.Thread | None = None
+        at_end(self.cancel, early=True)
 
     def searched(self) -> float:
         """Seconds spent searching."""

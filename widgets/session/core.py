@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from time import perf_counter
 
+from planner.ending import at_end
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.types import Machine
@@ -66,6 +67,7 @@ class Core:
 
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.outbox.turn)
+        at_end(self.close)
 
     def report(self, job: Job, *messages: Message) -> bool:
         """Tell what a job has to say, unless another took its place; returns whether it was told."""

@@ -1,0 +1,54 @@
+"""A program ends when its main thread does, whatever still goes on: soon, without noise and without an abort."""
+
+import subprocess
+import sys
+
+import pytest
+
+BEGIN = """
+import sys, threading, time
+import planner, torch, widgets
+from planner import zoo
+
+step = zoo.load("gpt:layers=2,hidden=64,sequence=32")
+"""
+#: What is going on at the end, and how far it is.
+CASES = {
+    "a capture that has just begun": "bench = widgets.Workbench(step, budget='60%'); time.sleep(0.05)",
+    "a first plan": "bench = widgets.Workbench(step, budget='60%'); bench.graph",
+    "a sweep": "bench = widgets.Workbench(step, budget='60%'); bench.plan; bench.session.request({'do': 'ready'})",
+    "a search": "bench = widgets.Workbench(step, budget='60%'); bench.plan; bench.start_search(None); bench.search",
+    "a run of a bench": "bench = widgets.Workbench(step, budget='200%'); bench.plan; bench.start_run(10**6)",
+    "a run that captures": "run = planner.run(step, steps=10**6)",
+    "a run that makes steps": "run = planner.run(step, steps=10**6)\nwhile not run.step_seconds: time.sleep(0.01)",
+    "a model that never comes to an end": """
+def loss(model, batch):
+    while True:
+        model(batch)
+bench = widgets.Workbench(planner.TrainStep(torch.nn.Linear(2, 2), torch.ones(2, 2), loss=loss)); time.sleep(1)
+""",
+}
+
+
+def ended(code: str) -> tuple[int, str]:
+    """The exit status of a program, and what it had to say at its end."""
+    command = [sys.executable, "-c", BEGIN + code]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_goes_on_ends_with_the_program(case: str) -> None:
+    assert ended(CASES[case]) == (0, "")
+
+
+def test_what_another_thread_of_the_program_waits_for_goes_on_until_that_ends() -> None:
+    code = """
+run = planner.run(step, steps=3)
+def wait():
+    threading.main_thread().join()
+    print(len(run.wait().losses), file=sys.stderr)
+while run.plan is None: time.sleep(0.01)
+threading.Thread(target=wait).start()
+"""
+    assert ended(code) == (0, "3\n")
