@@ -65,6 +65,10 @@ class Lab:
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
         notebook = {"cells": code, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
         (self.at / name).write_text(json.dumps(notebook))
+        return self.look_at(browser, name, page)
+
+    def look_at(self, browser: Browser, name: str, page: str = "lab/tree") -> Opened:
+        """Open a notebook that is there."""
         return Opened(self, browser, f"{self.address}/{page}/{name}?reset&token={self._token}")
 
 

@@ -181,3 +181,13 @@ def test_another_machine_is_asked_for_by_name(show: Show) -> None:
     assert page.find(".sw-machine").input_value() == planned()["machine"]["name"]
     page.find(".sw-machine").select_option(names[-1])
     assert page.requests("machine")[-1]["name"] == names[-1]
+
+
+def test_while_the_budget_moves_every_panel_says_which_plan_it_still_shows(show: Show) -> None:
+    page = open_at(show, planned())
+    panels = ("memory", "holders", "streams")
+    assert not [panel for panel in panels if "within" in page.text(f".sw-{panel} .sw-title")]
+    page.page.evaluate(AT_ONCE, [["drag", planned()["machine"]["step_peak_bytes"] * 0.8]])
+    page.settle()
+    for panel in panels:
+        assert says(page.text(f".sw-{panel} .note").split("within")[1], planned()["plan"]["budget_bytes"]), panel

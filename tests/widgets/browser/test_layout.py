@@ -137,3 +137,36 @@ def test_the_peak_its_words_and_the_budget_never_lie_on_each_other(show: Show, w
             assert words[2] <= tag[1] or words[1] >= tag[2] or words[4] <= tag[3] or words[3] >= tag[4]
             assert min(abs(words[1] - x), abs(words[2] - x)) < 8, "the words stand at the mark"
     assert worded > 6
+
+#: What a legend explains and how much of each entry can be seen: all of it is within the panel and over its plot.
+EXPLAINED = """panel => [...panel.querySelectorAll('.legend span')].map(entry => {
+  const [box, all] = [entry.getBoundingClientRect(), panel.getBoundingClientRect()];
+  const plot = panel.querySelector('.plot').getBoundingClientRect();
+  const seen = entry.checkVisibility() && box.left >= all.left && box.right <= all.right + 0.5
+    && box.top >= all.top && box.bottom <= plot.top + 0.5;
+  const others = [...panel.querySelectorAll('.sw-title > :not(.legend)')].map(other => other.getBoundingClientRect());
+  const under = others.some(other => other.width && other.left < box.right && other.right > box.left
+    && other.top < box.bottom && other.bottom > box.top);
+  return [entry.textContent, seen && !under];
+})"""
+
+
+@pytest.mark.parametrize("width", [420, 700, 861, 940, 1109, 1240, 1800])
+def test_every_colour_is_explained_at_every_width(show: Show, width: int) -> None:
+    page = show(width=width)
+    told = planned()
+    page.tell(told.having("budget", budget_bytes=told["budget"]["budget_bytes"] + 2**20).messages)
+    kinds = {int(kind) for kind in told.columns("graph")["storage_kind"]}
+    page.picture(f"explained-{width}")
+    memory = page.find("section.sw-memory").evaluate(EXPLAINED)
+    assert len(memory) == len(kinds) == 6
+    assert all(seen for _, seen in memory), memory
+    streams = page.find("section.sw-streams").evaluate(EXPLAINED)
+    assert [name for name, _ in streams] == ["forward", "backward", "optimizer", "stall"]
+    assert all(seen for _, seen in streams), streams
+    field = page.find(".sw-graph input[type=search]")
+    assert field.evaluate("""field => {
+      const [g, style] = [document.createElement('canvas').getContext('2d'), getComputedStyle(field)];
+      g.font = style.font;
+      return g.measureText(field.placeholder).width + 2 * parseFloat(style.paddingLeft) <= field.clientWidth;
+    }""")

@@ -21,7 +21,7 @@ export function graphPanel(section, { store }) {
   const field = make('input', {
     type: 'search',
     class: 'find',
-    placeholder: 'Search  /',
+    placeholder: 'Find /',
     'aria-label': 'Search modules and ops',
     spellcheck: 'false',
     autocomplete: 'off',

@@ -3,6 +3,7 @@ import { make, say } from './dom.js';
 import { holdersOf, stagesOf } from './holders.js';
 import { KINDS, kindVariable, KIND_LABELS, KIND_PLURALS } from './kinds.js';
 import { bytesText, countText, plural, secondsText } from './units.js';
+import { withinOther } from './verdict.js';
 
 const SHOWN = 7;
 const LINE = 20; // pixels of a row
@@ -10,9 +11,7 @@ const LINE = 20; // pixels of a row
 export function holdersPanel(section, { store }) {
   const title = make('h3', { text: 'Who holds the peak' });
   const list = make('ul', { class: 'holders', 'aria-label': 'Groups of tensors, largest first' });
-  const whose = make('span', { class: 'medium-hide' });
-  const when = make('span');
-  const note = make('span', { class: 'note' }, when, whose);
+  const note = make('span', { class: 'note' });
   section.append(make('div', { class: 'sw-title' }, title, note), list);
   const rest = make('li', { class: 'rest' }, make('span'), make('span'));
   let [stages, rows, groups, frame] = [null, [], [], 0];
@@ -22,8 +21,7 @@ export function holdersPanel(section, { store }) {
     const { graph, plan } = store;
     if (!graph || !plan) {
       list.replaceChildren();
-      say(when, graph ? 'no plan yet' : '');
-      say(whose, '');
+      say(note, graph ? 'no plan yet' : '');
       return;
     }
     stages ||= stagesAtPeak(graph, plan);
@@ -32,8 +30,8 @@ export function holdersPanel(section, { store }) {
     groups = holdersOf(graph, plan, plan.present(seconds), stages);
     const bytes = groups.reduce((sum, group) => sum + group.bytes, 0);
     say(title, pointing ? 'Who holds memory' : 'Who holds the peak');
-    say(when, `${bytesText(bytes)} in use at ${secondsText(seconds)}`);
-    say(whose, pointing || plan.stand_in || !plan.moved ? '' : ', with this plan');
+    const other = withinOther(store);
+    say(note, `${other && other + ': '}${bytesText(bytes)} in use at ${secondsText(seconds)}`);
     const room = section.getBoundingClientRect().bottom - list.getBoundingClientRect().top - 4;
     const lines = Math.floor(room / LINE);
     const shown = groups.slice(0, groups.length <= lines ? lines : Math.max(1, Math.min(SHOWN, lines - 1)));
@@ -78,7 +76,7 @@ export function holdersPanel(section, { store }) {
     if (keys.has('graph') || keys.has('plan')) stages = null;
     ask();
   };
-  const stop = store.on(['graph', 'plan', 'cursor', 'selection'], changed);
+  const stop = store.on(['graph', 'plan', 'budget_bytes', 'cursor', 'selection'], changed);
   const observer = new ResizeObserver(ask);
   observer.observe(section);
   show();

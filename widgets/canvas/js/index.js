@@ -1,4 +1,5 @@
 // What a notebook calls to show a widget: one store, fed by the widget's messages, and the panels it asks for.
+import { make } from './dom.js';
 import { asking, receive } from './receive.js';
 import { Store } from './store.js';
 import { mount } from './workbench.js';
@@ -16,11 +17,20 @@ function render({ model, el }) {
   };
   model.on('msg:custom', onMessage);
   const close = mount(el, store, model.get('panels'));
+  // in a saved notebook or an exported page there is no kernel, and the picture that was left behind takes the place
+  const still = el.appendChild(make('div'));
+  const stopLooking = store.on(['offline', 'graph'], () => {
+    const alone = store.offline && !store.graph && model.get('still');
+    el.firstElementChild.style.display = alone ? 'none' : '';
+    still.innerHTML = alone || '';
+  });
   ask({ do: 'ready' });
   return () => {
     model.off('msg:custom', onMessage);
     stopWaiting();
+    stopLooking();
     close();
+    still.remove();
     store.close();
   };
 }

@@ -2,7 +2,6 @@
 export const KINDS = ['parameter', 'optimizer_state', 'input', 'activation', 'gradient', 'workspace'];
 export const KIND_LABELS = ['Parameter', 'Optimizer state', 'Input', 'Activation', 'Gradient', 'Workspace'];
 export const KIND_PLURALS = ['parameters', 'optimizer states', 'inputs', 'activations', 'gradients', 'workspaces'];
-export const KIND_SHORT = ['Parameter', 'Optimizer', 'Input', 'Activation', 'Gradient', 'Workspace'];
 export const PHASES = ['forward', 'backward', 'optimizer'];
 export const PARAMETER = 0;
 export const ACTIVATION = 3;

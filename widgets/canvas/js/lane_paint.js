@@ -137,13 +137,13 @@ export function paintPointed(g, c, view, which) {
   g.lineWidth = 1;
 }
 
-// Why there are no copies.
-export function paintIdle(g, c, view, out, into) {
-  const { left, right, top } = view.area(out);
+// Why there are no copies, in one of their lanes.
+export function paintIdle(g, c, view, lane) {
+  const { left, right, top, bottom } = view.area(lane);
   const { stand_in: standIn } = view.plan;
   g.fillStyle = c.third;
   g.textAlign = 'center';
   const text = standIn ? 'no plan at this budget: nothing to transfer' : 'everything fits: nothing is moved';
-  g.fillText(text, (left + right) / 2, (top + view.area(into).bottom) / 2);
+  g.fillText(text, (left + right) / 2, (top + bottom) / 2);
   g.textAlign = 'left';
 }

@@ -6,7 +6,7 @@ import { paintCursor } from './cursor_line.js';
 import { fitText } from './fit_text.js';
 import { KindsView } from './kinds_view.js';
 import { bytesAxis } from './marks.js';
-import { paintMarks, paintStandIn } from './memory_marks.js';
+import { paintMarks } from './memory_marks.js';
 import { Minimap } from './minimap.js';
 import { Plot } from './plot.js';
 import { within } from './surface.js';
@@ -109,7 +109,6 @@ export class MemoryMap extends Plot {
     g.textAlign = 'right';
     g.fillText(unit, area.left - 6, 9);
     g.textAlign = 'left';
-    if (this.plan.stand_in) paintStandIn(g, c, this);
     if (!this.plan.stay_storage.length) this.write(g, c, 'this step holds no memory', (area.top + area.bottom) / 2);
     paintMarks(g, c, this, view.peakY);
     this.minimap.paint(g, c);

@@ -1,12 +1,10 @@
-// What stands in the frame of the memory map: the budget, the peak, and that there is no plan.
-import { fitText } from './fit_text.js';
+// What stands in the frame of the memory map: the budget and the peak.
 import { tag } from './marks.js';
 import { bytesText } from './units.js';
 
 const LINE = 10; // the middle of the line of text above the plot
 const GAP = 6;
 const BOTH = 400; // pixels of plot in which there is room for the arena, too
-const NO_PLAN = 'no plan: the step as captured, nothing swapped';
 
 // The budget and the moment at which the step holds the most: `y` is the height of that moment in pixels. The budget's
 // tag stands at the right, or at the left where the peak is; words for which there is no room then are left out.
@@ -79,9 +77,4 @@ function paintPeak(g, c, { text, x, after, inside, tip, y }, bare) {
   g.fill();
   const [ground, ink] = inside ? [c.ink, c.panel] : [c.panel, c.ink];
   if (!bare) tag(g, c, text, after ? x + 6 : x - 6, y, { ground, ink, align: after ? 'left' : 'right' });
-}
-
-export function paintStandIn(g, c, { area }) {
-  const text = fitText(g, NO_PLAN, area.right - area.left - 24);
-  tag(g, c, text, area.left + 6, area.top + 12, { ground: c.panel, ink: c.ink, align: 'left' });
 }

@@ -1,8 +1,9 @@
 // Memory: its title with the two choices and the legend, and the map.
 import { choice } from './choice.js';
-import { make } from './dom.js';
-import { KIND_SHORT, kindVariable } from './kinds.js';
+import { make, say } from './dom.js';
+import { KIND_LABELS, kindVariable } from './kinds.js';
 import { MemoryMap } from './memory_map.js';
+import { withinOther } from './verdict.js';
 
 const VIEWS = [
   ['address', 'Address'],
@@ -21,22 +22,25 @@ export function memoryPanel(section, bench) {
   const list = () => {
     const present = new Set(store.graph?.storage_kind);
     const swatch = kind => make('i', { class: 'k', style: `background:${kindVariable(kind)}` });
-    const entry = kind => make('span', {}, swatch(kind), KIND_SHORT[kind]);
+    const entry = kind => make('span', {}, swatch(kind), KIND_LABELS[kind]);
     legend.replaceChildren(
-      ...KIND_SHORT.map((_, kind) => kind)
+      ...KIND_LABELS.map((_, kind) => kind)
         .filter(kind => present.has(kind))
         .map(entry),
     );
   };
   list();
-  const [name, space] = [make('h3', { text: 'Memory' }), make('span', { class: 'grow' })];
-  section.append(make('div', { class: 'sw-title' }, name, views, legend, space, units));
+  const note = make('span', { class: 'note' });
+  section.append(make('div', { class: 'sw-title' }, make('h3', { text: 'Memory' }), views, note, legend, units));
+  const tell = () => {
+    say(note, store.plan?.stand_in ? 'no plan: as captured' : withinOther(store));
+    note.title = store.plan?.summary ?? '';
+  };
+  tell();
   const map = new MemoryMap(section.appendChild(make('div')), bench);
-  const endLegend = store.on(['graph'], list);
+  const ends = [endViews, endUnits, store.on(['graph'], list), store.on(['plan', 'budget_bytes'], tell)];
   return () => {
     map.close();
-    endViews();
-    endUnits();
-    endLegend();
+    for (const end of ends) end();
   };
 }

@@ -4,7 +4,8 @@ import { make, say } from './dom.js';
 import { PHASES } from './kinds.js';
 import { IN, OUT } from './lanes.js';
 import { StreamsView } from './streams_view.js';
-import { bytesText, plural, secondsText } from './units.js';
+import { plural, secondsText } from './units.js';
+import { withinOther } from './verdict.js';
 
 const UNITS = [
   ['time', 'Time'],
@@ -15,8 +16,7 @@ export function streamsPanel(section, bench) {
   const { root, store, axis } = bench;
   const note = make('span', { class: 'note' });
   const legend = make('span', { class: 'legend' });
-  const space = make('span', { class: 'grow' });
-  const title = make('div', { class: 'sw-title' }, make('h3', { text: 'Streams' }), note, space, legend);
+  const title = make('div', { class: 'sw-title' }, make('h3', { text: 'Streams' }), note, legend);
   const endings = [];
   if (root.dataset.panels === 'one') {
     // elsewhere the memory map has this choice
@@ -44,16 +44,15 @@ export function streamsPanel(section, bench) {
   };
 }
 
-function noteOf({ plan, budget_bytes: wanted }, lanes) {
+function noteOf(store, lanes) {
+  const { plan } = store;
   if (!plan || !lanes) return '';
   if (plan.stand_in) return 'no plan';
   const percent = which => `${(100 * lanes.busy(which)).toFixed(0)} %`;
   const stalls = plan.stall_start.length;
   const waits = stalls ? `${plural(stalls, 'stall')}, ${secondsText(plan.stall_seconds)}` : 'no stalls';
-  // while the budget is being moved, the plan of the one before is still drawn
-  const where = plan.budget_bytes === wanted ? '' : `within ${bytesText(plan.budget_bytes)}: `;
   const link = plan.moved ? `busy ${percent(OUT)} out, ${percent(IN)} in` : 'idle';
-  return `${where}${waits} · link ${link}`;
+  return [withinOther(store), waits, `link ${link}`].filter(Boolean).join(' · ');
 }
 
 function entries({ graph, plan }) {

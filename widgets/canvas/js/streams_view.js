@@ -2,7 +2,7 @@
 import { Coverage } from './coverage.js';
 import { paintCursor } from './cursor_line.js';
 import { paintFocus, paintIdle, paintLane, paintNames, paintPointed, paintStalls } from './lane_paint.js';
-import { COMPUTE, IN, LANES, Lanes, OUT, inView, spanAt } from './lanes.js';
+import { COMPUTE, LANES, Lanes, OUT, inView, spanAt } from './lanes.js';
 import { Plot } from './plot.js';
 import { copyTip, opTip, stallTip } from './stream_tips.js';
 import { within } from './surface.js';
@@ -80,7 +80,7 @@ export class StreamsView extends Plot {
       for (const which of lanes) paintNames(g, c, this, which);
       if (this.focus) for (const which of lanes) paintFocus(g, c, this, which);
     });
-    if (!plan.in_storage.length && !plan.out_storage.length) paintIdle(g, c, this, OUT, IN);
+    if (!plan.in_storage.length && !plan.out_storage.length) paintIdle(g, c, this, OUT);
     this.say(`${plan.stand_in ? plan.summary + ' ' : ''}${plan.streams_summary}`);
   }
 

@@ -44,6 +44,10 @@ export function nextKnown({ samples }, bytes) {
   return samples.points.find(([budget]) => budget > bytes)?.[0] ?? null;
 }
 
+// While the budget is being moved, the plan of the one before is still drawn: which that is.
+export const withinOther = ({ plan, budget_bytes: wanted }) =>
+  !plan || plan.stand_in || plan.budget_bytes === wanted ? '' : `within ${bytesText(plan.budget_bytes)}`;
+
 export const VERDICTS = { fits: 'fits', swap: 'needs swap', impossible: 'impossible' };
 
 // Each answer: `head`, `unit` behind it, `parts` of the sentence below, and a budget to `use` instead, if any.
