@@ -89,10 +89,11 @@ def change_machine(core: Core, name: str | Machine) -> None:
     """Plan for another machine, with the same budget.
 
     Raises:
-        StowageError: there is no such machine.
+        StowageError: there is no such machine, or all was closed.
     """
     machines.check(name)
     with core.outbox.turn:
+        core.check_open()
         if core.ground is None:
             core.machine = name
             return

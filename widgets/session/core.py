@@ -16,7 +16,7 @@ from planner.run import Run
 from planner.swap import SwapSearch
 from widgets.canvas.columns import Message
 from widgets.canvas.plan_message import Standing, plan_message
-from widgets.canvas.state_messages import budget_message
+from widgets.canvas.state_messages import budget_message, refused_message
 from widgets.session.ground import Ground
 from widgets.session.jobs import Job, Jobs
 from widgets.session.outbox import Outbox
@@ -114,10 +114,21 @@ class Core:
         assert isinstance(self.budget, int)
         return self.budget
 
+    def check_open(self) -> None:
+        """Refuse to begin anything once all is closed.
+
+        Raises:
+            StowageError: it is.
+        """
+        if self.jobs.closed:
+            raise StowageError("this was closed, and nothing begins in it any more: make another one for the same step")
+
     def close(self) -> None:
-        """End everything."""
+        """End everything, and say of what goes on that it ended."""
         with self.outbox.turn:
-            self.jobs.close()
+            if not self.jobs.closed:
+                self.jobs.close()
+                self.outbox.tell(*filter(None, map(_ended, self.outbox.all())))
             search, run, self.search, self.run = self.search, self.run, None, None
         if search is not None:
             search.cancel()
@@ -125,6 +136,25 @@ class Core:
             run.cancel()
         self.settled.set()
         self.planned.set()
+
+
+def _ended(message: Message) -> Message | None:
+    """What to say at the end of what a message says is going on; None where nothing is."""
+    content, state = message.content, message.content.get("state")
+    if message.kind == "loading":
+        return refused_message("Closed", "it was closed before the step was captured; open it again")
+    if message.kind == "front" and content["share"] is not None:
+        return Message({**content, "doing": "", "share": None}, message.buffers)
+    ends = {
+        ("search", "running"): ("cancelled", "It was closed while this search went on."),
+        ("run", "planning"): ("cancelled", "It was closed while this run went on."),
+        ("run", "running"): ("cancelled", "It was closed while this run went on."),
+        ("budget", "planning"): ("none", "It was closed before there was a plan."),
+    }
+    if (message.kind, state) not in ends:
+        return None
+    ended, sentence = ends[message.kind, str(state)]
+    return Message({**content, "state": ended, "doing": "", "sentence": sentence}, message.buffers)
 
 
 def problems_of(plan: SwapPlan, graph: Graph) -> list[str]:

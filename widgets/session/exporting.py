@@ -43,8 +43,9 @@ def begin(core: Core, name: str, view: Any = None) -> None:
         view: which of the places that show this wants it, by its own name.
 
     Raises:
-        StowageError: there is no such format, or no graph yet.
+        StowageError: there is no such format, no graph yet, or all was closed.
     """
+    core.check_open()
     if name not in FORMATS:
         raise StowageError(f"there is no export to {name}; choose one of {', '.join(FORMATS)}")
     if core.ground is None:

@@ -48,6 +48,11 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._closed = False
 
+    @property
+    def closed(self) -> bool:
+        """Whether no more are begun."""
+        return self._closed
+
     def start(self, kind: str, work: Callable[[Job], None]) -> Job | None:
         """Begin a job in the place of the one of its kind; None once all is closed."""
         with self._turn:

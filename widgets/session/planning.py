@@ -23,9 +23,10 @@ def set_budget(core: Core, budget: str | int) -> None:
     """Plan for another budget; a search that is at work is cancelled.
 
     Raises:
-        StowageError: it is no amount.
+        StowageError: it is no amount, or all was closed.
     """
     with core.outbox.turn:
+        core.check_open()
         if core.ground is None:
             parse_budget(budget, 2**50)
             core.budget = budget

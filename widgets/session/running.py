@@ -35,9 +35,10 @@ def begin(core: Core, steps: int = STEPS, check: bool = True) -> None:
         check: whether to run eager PyTorch beside it, and to compare all bits.
 
     Raises:
-        StowageError: there is nothing to run.
+        StowageError: there is nothing to run, or all was closed.
     """
     with core.outbox.turn:
+        core.check_open()
         step, plan = core.source.step, core.plan
         if step is None:
             raise StowageError("a graph alone cannot be run: open the workbench with the step it was captured from")

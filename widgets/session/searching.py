@@ -32,9 +32,10 @@ def begin(core: Core, seconds: float | None = LIMIT_SECONDS) -> None:
         seconds: after which it pauses; None for no limit.
 
     Raises:
-        StowageError: there is nothing to search for.
+        StowageError: there is nothing to search for, or all was closed.
     """
     with core.outbox.turn:
+        core.check_open()
         if core.ground is None:
             raise StowageError("there is nothing to search yet: wait until the step is captured")
         verdict = core.ground.verdict(core.budget_bytes)
@@ -52,8 +53,13 @@ def begin(core: Core, seconds: float | None = LIMIT_SECONDS) -> None:
 
 
 def resume(core: Core, seconds: float | None = LIMIT_SECONDS) -> None:
-    """Go on with the search that was cancelled or has paused; without one, begin."""
+    """Go on with the search that was cancelled or has paused; without one, begin.
+
+    Raises:
+        StowageError: as `begin`.
+    """
     with core.outbox.turn:
+        core.check_open()
         if core.search is None:
             begin(core, seconds)
         elif not core.jobs.running("search"):

@@ -116,7 +116,7 @@ class Session:
             seconds: after which it pauses; None for no limit.
 
         Raises:
-            StowageError: there is nothing to search for, or as `graph` does.
+            StowageError: there is nothing to search for, it was closed, or as `graph` does.
         """
         _ = self.graph
         searching.resume(self._core, seconds)
@@ -129,7 +129,7 @@ class Session:
             check: whether to run eager PyTorch beside it, and to compare all bits.
 
         Raises:
-            StowageError: there is nothing to run, or as `graph` does.
+            StowageError: there is nothing to run, it was closed, or as `graph` does.
         """
         _ = self.plan
         running.begin(self._core, steps, check)
@@ -156,6 +156,8 @@ class Session:
         if do is None:
             return
         try:
+            if do is not _awake:  # whoever opens a view of what was closed sees it as it was
+                self._core.check_open()
             do(self._core, wanted)
         except StowageError as error:
             self._core.outbox.tell(notice_message(str(error)))
@@ -178,7 +180,7 @@ class Session:
 
 
 def _awake(core: Core, _: Mapping[str, Any]) -> None:
-    core.awake = True
+    core.awake = not core.jobs.closed
     sweeping.begin(core)
 
 

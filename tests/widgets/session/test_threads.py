@@ -76,15 +76,58 @@ def test_after_closing_nothing_begins_and_nobody_waits_for_ever() -> None:
     session.close()
     assert session.graph is graph
     _ = session.plan
-    session.request({"do": "search"})
-    session.budget = "70%"
+    for begin in (
+        lambda: setattr(session, "budget", "70%"),
+        lambda: setattr(session, "machine", "laptop"),
+        session.start_search,
+        lambda: session.start_run(10**6, check=False),
+    ):
+        with pytest.raises(StowageError, match="closed"):
+            begin()
     _ = session.plan
+    assert_all_ended(before)
+
+
+@pytest.mark.parametrize("do", ["sweep", "search", "run"])
+def test_a_view_of_a_closed_bench_says_so_and_waits_for_nothing(do: str) -> None:
+    session = busy(do)
+    session.close()
+    ear = Ear(session)
+    asked = [
+        {"do": "search"},
+        {"do": "resume"},
+        {"do": "budget", "bytes": 10**6},
+        {"do": "machine", "name": "laptop"},
+        {"do": "run"},
+        {"do": "export", "format": "html"},
+    ]
+    for wanted in asked:
+        mark = ear.mark()
+        session.request(wanted)
+        assert [said.content["kind"] for said in ear.heard[mark:]] == ["notice"]
+        assert "closed" in ear.last("notice")["sentence"]
+    session.request({"do": "ready"})
+    shown = {message.kind: message.content for message in session.messages()}
+    assert {shown[kind]["state"] for kind in ("search", "run", "budget")} & {"running", "planning"} == set()
+    assert shown["front"]["share"] is None
+
+
+def test_what_can_be_run_is_not_begun_any_more_once_it_is_closed() -> None:
+    before = ours()
+    session = Session(zoo.load(MODEL), machine="cpu", budget="200%")
+    assert session.plan is not None
+    session.close()
+    with pytest.raises(StowageError, match="closed"):
+        session.start_run(10**6, check=False)
     assert_all_ended(before)
 
 
 def test_closed_before_the_capture_is_done_it_says_so_to_whoever_waits() -> None:
     session = Session(zoo.load(MODEL))
+    ear = Ear(session)
+    ear.wait("loading")
     session.close()
+    assert "closed before the step was captured" in ear.last("refused")["sentence"]
     with pytest.raises(StowageError, match="closed before the step was captured"):
         _ = session.graph
 
