@@ -170,6 +170,18 @@ def test_who_holds_the_peak_holds_all_of_it(show: Show) -> None:
     assert page.text(".sw-holders h3") == "Who holds the peak"
 
 
+def test_a_canvas_that_the_browser_had_dropped_is_drawn_again(show: Show) -> None:
+    page = shown(show, planned())
+    for panel in ("graph", "memory", "streams", "search-tab"):
+        page.plot(panel).evaluate("""host => {
+          for (const canvas of host.querySelectorAll('canvas')) canvas.getContext('2d').reset();
+        }""")
+        assert not page.inked(panel)
+        page.plot(panel).locator("canvas").first.evaluate("canvas => canvas.dispatchEvent(new Event('contextrestored'))")
+        page.settle()
+        assert page.inked(panel)
+
+
 def test_by_ops_the_same_op_lies_in_its_place_in_the_order(show: Show) -> None:
     told = planned()
     page = shown(show, told)

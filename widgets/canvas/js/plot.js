@@ -1,7 +1,7 @@
 // A plot is two canvases, data below and an overlay above, so that pointing at something never redraws the data.
 // Both are painted at most once per frame, and only while they can be seen.
 import { unique } from './names.js';
-import { colours } from './theme.js';
+import { colours, forgetColours } from './theme.js';
 
 const DATA = 2;
 const OVERLAY = 1;
@@ -16,7 +16,13 @@ export class Plot {
     host.setAttribute('aria-label', label);
     this.data = host.appendChild(document.createElement('canvas'));
     this.overlay = host.appendChild(document.createElement('canvas'));
-    for (const canvas of [this.data, this.overlay]) canvas.setAttribute('aria-hidden', 'true');
+    for (const canvas of [this.data, this.overlay]) {
+      canvas.setAttribute('aria-hidden', 'true');
+      canvas.addEventListener('contextrestored', () => {
+        forgetColours(host); // the patterns are lost, too
+        this.draw();
+      });
+    }
     this.summary = host.appendChild(document.createElement('p'));
     this.summary.className = 'sr';
     this.summary.id = unique(`sw-${name}`);
