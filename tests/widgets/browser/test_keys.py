@@ -230,6 +230,29 @@ def test_the_wheel_zooms_only_where_the_focus_is(page: Shown) -> None:
     assert high - low < 1
 
 
+#: Whether the page is kept from scrolling when a plot hears the wheel turn.
+KEPT = """(host, turn) => !host.dispatchEvent(new WheelEvent('wheel', {
+  ...turn, clientX: host.getBoundingClientRect().x + 200, cancelable: true, bubbles: true }))"""
+
+
+@pytest.mark.parametrize("panel", ["memory", "streams", "graph"])
+def test_where_the_wheel_can_do_nothing_the_page_scrolls(page: Shown, panel: str) -> None:
+    page.plot(panel).focus()
+    if panel == "graph":
+        page.find(".sw-graph button:text-is('Schedule')").click()
+        page.plot(panel).focus()
+    assert not page.plot(panel).evaluate(KEPT, {"deltaY": 120})
+    assert page.plot(panel).evaluate(KEPT, {"deltaY": 120, "ctrlKey": True})
+    assert page.plot(panel).evaluate(KEPT, {"deltaY": -120})
+    assert page.plot(panel).evaluate(KEPT, {"deltaY": 60})
+
+
+def test_the_list_of_modules_scrolls_to_its_end_and_then_the_page(page: Shown) -> None:
+    page.plot("graph").focus()
+    kept = [page.plot("graph").evaluate(KEPT, {"deltaY": by}) for by in (-50, 50, 10**6, 50, -50)]
+    assert kept == [False, True, True, False, True]
+
+
 @pytest.mark.parametrize("key", ["p", "f", "0", "w", "s", "a", "d", "ArrowRight", "ArrowDown", "Escape", "/"])
 def test_a_key_lets_go_of_what_was_under_the_pointer_until_that_moves(page: Shown, key: str) -> None:
     page.click("memory", page.x_of("memory", 0.4), 150)

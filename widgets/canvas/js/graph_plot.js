@@ -74,8 +74,10 @@ export class GraphPlot extends Plot {
       event => {
         const focused = document.activeElement === host || event.ctrlKey || event.metaKey;
         if (!focused || !this.view) return; // the page scrolls
-        event.preventDefault();
+        const { scroll, zoom } = this.view;
         if (!this.view.wheel?.(event)) this.view.scrollBy(event.deltaY);
+        const moved = scroll !== this.view.scroll || zoom !== this.view.zoom; // at an end the page scrolls
+        if (moved || event.ctrlKey || event.metaKey) event.preventDefault();
       },
       { passive: false },
     );

@@ -11,10 +11,15 @@ export function attachTime(axis, plot, on = {}) {
     event => {
       const focused = document.activeElement === host || event.ctrlKey || event.metaKey;
       if (!focused || !axis.plan) return; // the page scrolls
-      event.preventDefault();
-      if (on.wheel?.(event)) return;
-      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) axis.pan(event.deltaX);
-      else axis.zoom(Math.exp(event.deltaY * 0.0022), plot.at(event)[0]);
+      const { from, to } = axis;
+      let taken = on.wheel?.(event);
+      if (!taken) {
+        if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) axis.pan(event.deltaX);
+        else axis.zoom(Math.exp(event.deltaY * 0.0022), plot.at(event)[0]);
+        // at an end the page scrolls; with a key it would become smaller
+        taken = event.ctrlKey || event.metaKey || axis.from !== from || axis.to !== to;
+      }
+      if (taken) event.preventDefault();
     },
     { passive: false },
   );
