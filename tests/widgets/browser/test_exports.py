@@ -88,6 +88,21 @@ def test_the_menu_works_by_keys_and_escape_closes_nothing_but_it(show: Show) -> 
     assert "Nothing selected" not in page.selected()
 
 
+def test_the_menu_closes_when_the_page_scrolls_and_not_when_it_scrolls_itself(show: Show) -> None:
+    page = show(height=420)
+    page.tell(planned().messages)
+    page.find(".sw-do-export").click()
+    menu = page.find(".sw-export")
+    box = menu.bounding_box()
+    assert box is not None and box["y"] >= 0 and box["y"] + box["height"] <= 420
+    menu.evaluate("menu => new Promise(done => { menu.onscroll = done; menu.scrollTop = 1000; })")
+    assert menu.evaluate("menu => menu.scrollTop") > 0
+    assert menu.is_visible()
+    page.page.evaluate("() => new Promise(done => { document.onscroll = done; scrollTo(0, 30); })")
+    page.settle()
+    assert not menu.is_visible()
+
+
 def test_there_is_a_picture_of_every_view_in_both_formats(show: Show) -> None:
     page = open_menu(show, trained())
     labels = [button.get_attribute("aria-label") for button in page.find(".sw-export-row button").all()]

@@ -35,8 +35,15 @@ export function exportMenu(bench) {
   const element = make('div', {}, button, menu);
   if ('popoverTargetElement' in button) button.popoverTargetElement = menu;
   const files = FILES.map(([format, label, suffix]) => fileRow(store, format, label, suffix));
+  // it lies in the window and not on the page, so when that moves it would hang in the air
+  const scrolled = event => {
+    if (!menu.contains(event.target)) menu.hidePopover();
+  };
+  const close = () => window.removeEventListener('scroll', scrolled, true);
   menu.addEventListener('beforetoggle', event => {
+    close();
     if (event.newState !== 'open') return;
+    window.addEventListener('scroll', scrolled, true);
     menu.replaceChildren(
       make('h3', { text: 'Files' }),
       ...files.map(file => file.element),
@@ -54,7 +61,7 @@ export function exportMenu(bench) {
     const pressed = event.target.closest('button');
     if (pressed && allowed(pressed)) menu.hidePopover();
   });
-  return { element, close: () => {} };
+  return { element, close };
 }
 
 function fileRow(store, format, label, suffix) {
@@ -118,10 +125,15 @@ function saveSvg(element, filename, label) {
   save({ filename, mime: 'image/svg+xml' }, svgOf(element, label));
 }
 
-// Below the button, or above where there is more room.
+// Below the button, or above where there is more room; never lower than what the page scrolls in.
 function place(menu, button) {
   const box = button.getBoundingClientRect();
-  const below = innerHeight - box.bottom - 2 * EDGE;
+  let end = innerHeight;
+  for (let frame = button.closest('.sw'); (frame = frame.parentElement) !== document.body;) {
+    if (/auto|scroll/.test(getComputedStyle(frame).overflowY))
+      end = Math.min(end, frame.getBoundingClientRect().bottom);
+  }
+  const below = end - box.bottom - 2 * EDGE;
   const up = below < 280 && box.top > below;
   Object.assign(menu.style, {
     right: `${Math.max(EDGE, document.documentElement.clientWidth - box.right)}px`,
