@@ -232,6 +232,25 @@ def test_a_run_goes_on_and_is_stopped_between_steps(live: Callable[[Session], Li
     assert here.shown.requests("cancel_run")
 
 
+def test_what_begins_elsewhere_comes_to_the_front_once(show: Show) -> None:
+    told = trained()
+    page = open_at(show, told)
+
+    def tab() -> str:
+        return page.text("[role=tab][aria-selected=true]")
+
+    assert tab() == "Search"
+    page.tell(told.having("run", state="planning").messages)
+    assert tab() == "Run"
+    page.find("[role=tab]:text-is('Search')").click()
+    page.tell(told.having("run", state="running").messages)
+    assert tab() == "Search"
+    page.tell(told.messages)
+    page.find("[role=tab]:text-is('Run')").click()
+    page.tell(told.having("search", state="running").messages)
+    assert tab() == "Search"
+
+
 def test_a_run_that_fails_in_step_2_says_where_and_what_is_kept(live: Callable[[Session], Live]) -> None:
     class Fragile(nn.Module):
         def __init__(self) -> None:

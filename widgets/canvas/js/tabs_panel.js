@@ -55,7 +55,16 @@ export function tabsPanel(section, bench) {
     }
     say(status, TABS.find(([name]) => name === store.tab)[3](store));
   };
-  closing.push(store.on(WATCHED, show));
+  const busy = {};
+  // what begins comes to the front, wherever it was asked for
+  const follow = () => {
+    for (const [name] of TABS) {
+      const before = busy[name];
+      busy[name] = /planning|running/.test(store[name]?.state);
+      if (busy[name] && !before) store.set({ tab: name });
+    }
+  };
+  closing.push(store.on(['search', 'run'], follow), store.on(WATCHED, show));
   show();
   return () => closing.forEach(close => close());
 }
