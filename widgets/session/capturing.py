@@ -60,9 +60,10 @@ class _Loading:
 
     def _tell(self) -> None:
         while True:
-            if not self._over.is_set() and not self._job.stopped():
-                name = self._core.source.name
-                self._core.report(self._job, loading_message(name, self.doing, self.share, self.ops, self._job.seconds))
+            with self._core.outbox.turn:  # no word of loading comes after the graph
+                if not self._over.is_set() and not self._job.stopped():
+                    said = self._core.source.name, self.doing, self.share, self.ops, self._job.seconds
+                    self._core.report(self._job, loading_message(*said))
             if self._over.wait(_EVERY_SECONDS) or self._job.stopped():
                 return
 
@@ -118,22 +119,8 @@ def _begin(core: Core, job: Job) -> None:
         plan = core.source.plan
         if plan is not None:
             graph = _of_plan(graph, plan)
-        machine = machines.find(core.machine or (plan.machine if plan is not None else None))
-        ground = lay_ground(graph, machine, None if plan is None else _seconds_of(plan))
-        message = graph_message(graph, ground.peak_bytes, core.source.phrases)
-        _first_budget(core, ground, plan)  # raises before anything is told
-        loading.note(1.0, "done")
-        loading.end()
-        with core.outbox.turn:
-            if not job.current or job.stopped():
-                return
-            core.graph = graph
-            core.budget = _first_budget(core, ground, plan)
-            core.outbox.tell(message)
-            _settle(core, ground)
-            core.outbox.tell(run_message(RunState()))
-            core.settled.set()
-            planning.begin(core, plan)
+        while not _lay_out(core, job, loading, graph, plan):
+            pass
     except _GivenUpError:
         pass
     except StowageError as error:
@@ -142,6 +129,30 @@ def _begin(core: Core, job: Job) -> None:
         _fail(core, job, "The capture failed", StowageError(sentence_of(error)))
     finally:
         loading.end()
+
+
+def _lay_out(core: Core, job: Job, loading: _Loading, graph: Graph, plan: SwapPlan | None) -> bool:
+    """Lay out what was captured, and begin to plan; False if another machine was asked for meanwhile."""
+    asked = core.machine
+    machine = machines.find(asked or (plan.machine if plan is not None else None))
+    ground = lay_ground(graph, machine, None if plan is None else _seconds_of(plan))
+    message = graph_message(graph, ground.peak_bytes, core.source.phrases)
+    _first_budget(core, ground, plan)  # raises before anything is told
+    loading.note(1.0, "done")
+    with core.outbox.turn:
+        if not job.current or job.stopped():
+            return True
+        if core.machine is not asked:
+            return False
+        loading.end()
+        core.graph = graph
+        core.budget = _first_budget(core, ground, plan)
+        core.outbox.tell(message)
+        _settle(core, ground)
+        core.outbox.tell(run_message(RunState()))
+        core.settled.set()
+        planning.begin(core, plan)
+    return True
 
 
 def _change(core: Core, job: Job, name: str | Machine) -> None:

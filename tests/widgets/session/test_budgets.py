@@ -110,6 +110,16 @@ def test_another_machine_has_other_times_and_the_same_budget(graph: Graph) -> No
     assert "k80x8" in {name for name, _, _ in after["machines"]}
 
 
+@pytest.mark.parametrize("delay", [0.0, 0.003, 0.01, 0.03, 0.1])
+def test_the_machine_asked_for_last_is_planned_for_however_early_that_was(graph: Graph, delay: float) -> None:
+    session = Session(graph, machine="v100-16gb", budget="50%")
+    time.sleep(delay)
+    session.machine = "laptop"
+    plan = session.plan
+    assert plan is not None
+    assert (session.machine.name, plan.machine) == ("laptop", "laptop")
+
+
 def test_a_machine_that_is_none_is_told_in_one_line_and_nothing_changes(graph: Graph) -> None:
     session = Session(graph, budget="50%")
     ear = Ear(session)
