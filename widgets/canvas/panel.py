@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any, ClassVar
 from weakref import ref
 
@@ -40,6 +41,8 @@ class Panel(anywidget.AnyWidget):
 
     panels = traitlets.List(traitlets.Unicode()).tag(sync=True)
     link = traitlets.Unicode().tag(sync=True)
+    #: What stands in its place where there is no kernel, as HTML.
+    still = traitlets.Unicode().tag(sync=True)
 
     def __init__(
         self, source: Any, *, machine: str | Machine | None = None, budget: str | int | None = None, seed: int = 0
@@ -54,6 +57,7 @@ class Panel(anywidget.AnyWidget):
             link = link_of(*self.session.about)
         self._owner: Panel | None = source if isinstance(source, Panel) else None
         self._stop_listening: Callable[[], None] | None = None
+        self._stop_drawing: Callable[[], None] | None = None
         self._shown = False
         super().__init__(panels=list(self.parts), link=link)
         self.on_msg(_heed)
@@ -101,10 +105,11 @@ class Panel(anywidget.AnyWidget):
         self.session.rest()
 
     def _leave(self) -> None:
-        stop = getattr(self, "_stop_listening", None)  # a view that could not be made has none
-        if stop is not None:
-            stop()
-            self._stop_listening = None
+        for name in ("_stop_listening", "_stop_drawing"):
+            stop = getattr(self, name, None)  # a view that could not be made has none
+            if stop is not None:
+                stop()
+                setattr(self, name, None)
         if getattr(self, "comm", None) is not None:
             self.layout.close()
             super().close()
@@ -117,7 +122,11 @@ class Panel(anywidget.AnyWidget):
             return None
         cells.shown(self, _retiring(self))
         data, metadata = bundle
-        return {**data, **picture(self.session)}, metadata
+        known = picture(self.session)
+        self.still = known["text/html"]
+        if self._stop_drawing is None and all(each.kind != "plan" for each in self.session.messages()):
+            self._stop_drawing = self.session.listen(_drawing(self))
+        return {**data, **known}, metadata
 
 
 def _heed(panel: Panel, content: Mapping[str, Any], _: Any) -> None:
@@ -136,6 +145,25 @@ def _teller(panel: Panel, view: Any = None) -> Callable[[Message], None]:
             panel.send({**message.content, **to}, list(message.buffers))
 
     return tell
+
+
+def _drawing(panel: Panel) -> Callable[[Message], None]:
+    """What draws the picture of a panel once more when the first plan is known."""
+    known = ref(panel)
+
+    def draw() -> None:
+        panel = known()
+        if panel is not None:
+            panel.still = picture(panel.session)["text/html"]
+
+    def heed(message: Message) -> None:
+        panel = known()
+        if message.kind == "plan" and panel is not None and panel._stop_drawing is not None:
+            panel._stop_drawing()
+            panel._stop_drawing = None
+            Thread(target=draw, name="stowage picture", daemon=True).start()
+
+    return heed
 
 
 def _retiring(panel: Panel) -> Callable[[], None]:

@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import nbformat
+from nbformat.sign import NotebookNotary
 from playwright.sync_api import Browser, Locator, Page
 
 ROOT = Path(__file__).parents[3]
@@ -70,6 +72,12 @@ class Lab:
     def look_at(self, browser: Browser, name: str, page: str = "lab/tree") -> Opened:
         """Open a notebook that is there."""
         return Opened(self, browser, f"{self.address}/{page}/{name}?reset&token={self._token}")
+
+
+    def trust(self, name: str) -> None:
+        """Take a notebook for the user's own, whose widgets may be shown."""
+        notary = NotebookNotary(data_dir=str(self.at / "jupyter" / "jupyter_data_dir"))
+        notary.sign(nbformat.read(self.at / name, as_version=4))
 
 
 class Opened:

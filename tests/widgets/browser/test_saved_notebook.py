@@ -1,0 +1,42 @@
+"""A notebook that was saved with its widgets and is opened again shows what it showed, without being run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from playwright.sync_api import Browser
+
+from tests.widgets.browser import lab
+from tests.widgets.browser.told import SMALL
+
+#: The widget is shown before there is a graph; the next cell waits for the plan and its picture.
+CELLS = [
+    f"from planner import zoo\nimport widgets\nbench = widgets.Workbench(zoo.load({SMALL!r}), budget='60%')\nbench",
+    "import time\nbench.plan\nwhile '<img' not in bench.still:\n    time.sleep(0.05)",
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Lab]:
+    with lab.running(tmp_path_factory.mktemp("lab")) as server:
+        yield server
+
+
+def test_the_picture_of_the_first_plan_stands_where_the_widget_was(
+    server: lab.Lab, browser: Browser, tmp_path: Path
+) -> None:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    NotebookClient(notebook, timeout=120, kernel_name="python3", store_widget_state=True).execute()
+    nbformat.write(notebook, server.at / "saved.ipynb")
+    server.trust("saved.ipynb")
+    opened = server.look_at(browser, "saved.ipynb")
+    drawn = opened.page.locator(".jp-OutputArea img[src^='data:image/svg+xml']")
+    drawn.wait_for()
+    opened.page.screenshot(path=tmp_path / "reopened.png")
+    assert "60" in opened.page.locator(".jp-OutputArea").first.inner_text()
+    assert "swap" in (drawn.get_attribute("alt") or "")
+    assert not opened.page.locator(".sw").is_visible()
+    assert opened.ours() == []
+    opened.close()
