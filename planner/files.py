@@ -13,8 +13,9 @@ def write_text(path: str | Path, text: str) -> None:
     """Write `text` to `path` whole or not at all, by a temporary name in the same folder and a rename.
 
     Raises:
-        StowageError: the folder is missing, read-only, or the disk is full.
+        StowageError: the folder is missing, read-only, or the disk is full; no file may be called so, or hold that.
     """
+    encoded(text)
     path = Path(path)
     temporary: str | None = None
     try:
@@ -33,13 +34,30 @@ def write_text(path: str | Path, text: str) -> None:
             Path(temporary).unlink(missing_ok=True)
         reason = error.strerror or str(error)
         raise StowageError(f"cannot write {path}: {reason}; choose another place or free some space") from error
+    except ValueError as error:
+        raise _no_path(path, error) from error
+
+
+def encoded(text: str) -> bytes:
+    """The bytes of a text file.
+
+    Raises:
+        StowageError: there is half a character in the text, as names that were read from elsewhere may have.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        around = ascii(text[max(0, error.start - 20) : error.end + 20])
+        raise StowageError(
+            f"{around} holds half a character, which no file can hold: rename what is called so"
+        ) from error
 
 
 def read_text(path: str | Path) -> str:
     """Read a text file.
 
     Raises:
-        StowageError: it does not exist, cannot be opened, or is not UTF-8 text.
+        StowageError: it does not exist, cannot be opened, is not UTF-8 text, or no file may be called so.
     """
     try:
         return Path(path).read_text(encoding="utf-8")
@@ -47,6 +65,12 @@ def read_text(path: str | Path) -> str:
         raise StowageError(f"cannot read {path}: {error.strerror or error}; check the path") from error
     except UnicodeDecodeError as error:
         raise StowageError(f"cannot read {path}: it is not a text file; check the path") from error
+    except ValueError as error:
+        raise _no_path(path, error) from error
+
+
+def _no_path(path: str | Path, error: ValueError) -> StowageError:
+    return StowageError(f"no file can be called {str(path)!a}: {error}; choose another name")
 
 
 def _umask() -> int:

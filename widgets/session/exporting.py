@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.errors import StowageError
+from planner.files import encoded
 from planner.graph import Graph
 from planner.memory import SwapPlan, buffers_to_csv, plan_buffers, plan_to_json, trace_json
 from widgets.canvas.state_messages import export_message, notice_message
@@ -50,20 +51,21 @@ def begin(core: Core, name: str, view: Any = None) -> None:
         raise StowageError(f"there is no export to {name}; choose one of {', '.join(FORMATS)}")
     if core.ground is None:
         raise StowageError("there is nothing to export yet: wait until the step is captured")
-    core.jobs.start("export", lambda job: _export(core, job, FORMATS[name], view))
+    kind = f"export {name} {view!r}"  # several may be asked for at a time
+    core.jobs.start(kind, lambda job: _export(core, job, FORMATS[name], view))
 
 
 def _export(core: Core, job: Job, wanted: Format, view: Any) -> None:
     graph = core.graph
     assert graph is not None
     try:
-        text = wanted.make(core)
+        data = encoded(wanted.make(core))
     except Exception as error:
         core.report(job, notice_message(sentence_of(error)))
         return
     filename = re.sub(r"[^A-Za-z0-9_-]+", "-", graph.name).strip("-")[:60] or "step"
     core.report(
-        job, export_message(filename + wanted.ending, wanted.mime, text.encode(), view),
+        job, export_message(filename + wanted.ending, wanted.mime, data, view),
         notice_message(f"Saved {filename}{wanted.ending}."),
     )  # fmt: skip
 

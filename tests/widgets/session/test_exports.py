@@ -5,8 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from planner import zoo
+from planner.capture import TrainStep
 from planner.memory import plan_from_json, read_buffers
 from tests.widgets.session.hearing import Ear
 from widgets.session import Session
@@ -79,3 +82,22 @@ def test_what_is_not_there_yet_says_what_to_do(session: Session) -> None:
     ear.wait("notice", lambda notice: "run a step first" in notice["sentence"])
     session.request({"do": "export", "format": "pdf"})
     assert "there is no export to pdf" in ear.last("notice")["sentence"]
+
+
+def test_all_files_that_are_asked_for_at_once_arrive(session: Session) -> None:
+    ear = Ear(session)
+    for wanted in ("html", "trace", "plan", "csv"):
+        session.request({"do": "export", "format": wanted, "view": 0.5})
+    for ending in (".html", ".trace.json", ".plan.json", ".buffers.csv"):
+        ear.wait("exported", lambda said, ending=ending: said["filename"].endswith(ending))
+
+
+def test_a_name_that_no_file_can_hold_is_told_in_one_line() -> None:
+    model = nn.Module()
+    model.add_module("layer\ud800", nn.Linear(4, 4))
+    step = TrainStep(model, torch.ones(2, 4), loss=lambda model, x: next(model.children())(x).sum())
+    session = Session(step, machine="laptop")
+    ear = Ear(session)
+    assert session.plan is not None
+    session.request({"do": "export", "format": "html"})
+    assert "half a character" in ear.wait("notice")["sentence"]
