@@ -208,7 +208,7 @@ def test_what_was_run_shows_measured_beside_predicted_losses_and_that_the_bits_a
     assert says(page.text(".sw-badge"), run["compared"])
     for exact in (run["step_seconds"][0], run["step_seconds"][1], run["predicted_step_seconds"], run["losses"][1]):
         assert says(words, exact)
-    assert says(words, float(np.mean(run["eager_step_seconds"])))
+    assert says(words, float(np.median(run["eager_step_seconds"][1:])))
     spoken = page.summary("run-tab")
     assert says(spoken, run["peak_bytes"])
     assert says(spoken, run["predicted_peak_bytes"])
@@ -230,6 +230,22 @@ def test_a_run_goes_on_and_is_stopped_between_steps(live: Callable[[Session], Li
     made = len(here.session.run.losses) if here.session.run is not None else 0
     assert says(here.shown.text(".sw-status"), made)
     assert here.shown.requests("cancel_run")
+
+
+def test_the_first_step_warms_up_and_hides_nothing_of_the_others(show: Show) -> None:
+    told = trained().having("run", steps=6, step_seconds=[3.0, 0.1, 0.2, 0.15, 0.3, 0.12], predicted_step_seconds=0.1)
+    page = open_at(show, told.having("run", steps=6, step_seconds=[3.0], predicted_step_seconds=0.1))
+    assert "the first step warms up" in run_tab(page)
+    page.tell(told.messages)
+    words = page.text(".sw-run-tab")
+    page.picture("run-warm-up")
+    assert says(words, 3.0)
+    assert "+50.0 % on prediction" in words
+    rows = page.find(".sw-run-tab .sw-bar").evaluate_all(
+        "rows => rows.map(row => [row.firstChild.textContent, row.querySelector('.sw-bar-track > i').offsetWidth])"
+    )
+    width = {name: wide for name, wide in rows}
+    assert width["1: warm-up"] > width["step 5"] > 1.8 * width["step 6"] > 20
 
 
 def test_what_begins_elsewhere_comes_to_the_front_once(show: Show) -> None:

@@ -1,11 +1,12 @@
 // Rows of a name, a bar and an amount.
 import { make } from './dom.js';
 
-// `rows`: `[name, share of the longest, text]`; `old` marks the bar of what is only expected.
+// `rows`: `[name, share of the longest, text]`; of bars that are longer than that the end is left out. `old` marks the
+// bar of what is only expected.
 export function bars(element, rows) {
   element.replaceChildren(
     ...rows.map(([name, share, text, old]) => {
-      const bar = make('i', old ? { class: 'old' } : {});
+      const bar = make('i', { class: old ? 'old' : share > 1 && 'cut' });
       bar.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
       const track = make('span', { class: 'sw-bar-track' }, bar);
       return make(

@@ -6,6 +6,7 @@ import { make, say } from './dom.js';
 import { bytesText, changeText, countText, plural, secondsText } from './units.js';
 
 const LAST = 3; // steps that get a bar of their own
+const WARM = '1: warm-up';
 const CHECK = ['2,6.5 5,9.5 10,3'];
 const CROSS = ['3,3 9,9', '9,3 3,9'];
 
@@ -18,13 +19,15 @@ export function stepTimes(store) {
     const predicted = run && !run.elsewhere ? run.predicted_step_seconds : null;
     const done = run?.step_seconds ?? [];
     const all = timeRows(run, predicted, done);
-    const longest = Math.max(...all.map(([, seconds]) => seconds), 1e-12) * 1.06;
+    const others = all.filter(([name]) => name !== WARM);
+    const longest = Math.max(...(others.length ? others : all).map(([, seconds]) => seconds), 1e-12) * 1.06;
     bars(
       rows,
       all.map(([name, seconds, text, old]) => [name, seconds / longest, text ?? secondsText(seconds), old]),
     );
-    const last = done[done.length - 1];
-    say(times.note, last && predicted ? `${changeText(last / predicted - 1)} on prediction` : '');
+    const compared = done.length > 1 && predicted ? `${changeText(usual(done) / predicted - 1)} on prediction` : '';
+    say(times.note, compared || (done.length ? 'the first step warms up' : ''));
+    times.note.title = compared && 'The median of all steps but the first, which warms up';
     showLosses(losses, run?.losses ?? []);
   };
   const close = store.on(['run'], show);
@@ -36,16 +39,24 @@ export function stepTimes(store) {
 function timeRows(run, predicted, done) {
   const rows = predicted === null ? [] : [['predicted', predicted, null, true]];
   const eager = run?.eager_step_seconds ?? [];
-  if (eager.length) rows.push(['eager', mean(eager), null, true]);
-  const first = Math.max(0, done.length - LAST);
-  if (first) rows.push([first === 1 ? 'step 1' : `1–${first}, mean`, mean(done.slice(0, first))]);
+  if (eager.length) rows.push(['eager', usual(eager), null, true]);
+  const first = Math.max(1, done.length - LAST);
+  if (done.length) rows.push([WARM, done[0]]);
+  if (first > 1) rows.push([first === 2 ? 'step 2' : `2–${first}, mean`, mean(done.slice(1, first))]);
   for (let step = first; step < done.length; step++) rows.push([`step ${step + 1}`, done[step]]);
   if (run?.state === 'running' && done.length < run.steps) {
     const now = run.seconds?.length ? run.seconds[run.seconds.length - 1] : 0;
     const passed = now - (run.step_start?.[done.length] ?? Infinity);
-    rows.push([`step ${done.length + 1}`, Math.max(0, passed), 'running']);
+    rows.push([done.length ? `step ${done.length + 1}` : WARM, Math.max(0, passed), 'running']);
   }
   return rows;
+}
+
+// The median of all but the first, which warms up.
+function usual(values) {
+  const sorted = [...(values.length > 1 ? values.slice(1) : values)].sort((a, b) => a - b);
+  const half = (sorted.length - 1) / 2;
+  return mean([sorted[Math.floor(half)], sorted[Math.ceil(half)]]);
 }
 
 const mean = values => values.reduce((a, b) => a + b, 0) / values.length;
