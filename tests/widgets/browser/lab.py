@@ -73,7 +73,6 @@ class Lab:
         """Open a notebook that is there."""
         return Opened(self, browser, f"{self.address}/{page}/{name}?reset&token={self._token}")
 
-
     def trust(self, name: str) -> None:
         """Take a notebook for the user's own, whose widgets may be shown."""
         notary = NotebookNotary(data_dir=str(self.at / "jupyter" / "jupyter_data_dir"))

@@ -35,8 +35,8 @@ def test_the_picture_of_the_first_plan_stands_where_the_widget_was(
     drawn = opened.page.locator(".jp-OutputArea img[src^='data:image/svg+xml']")
     drawn.wait_for()
     opened.page.screenshot(path=tmp_path / "reopened.png")
-    assert "60" in opened.page.locator(".jp-OutputArea").first.inner_text()
-    assert "swap" in (drawn.get_attribute("alt") or "")
+    assert "Needs swap" in opened.page.locator(".jp-OutputArea").first.inner_text()
+    assert "ideal speed" in (drawn.get_attribute("alt") or "")
     assert not opened.page.locator(".sw").is_visible()
     assert opened.ours() == []
     opened.close()
