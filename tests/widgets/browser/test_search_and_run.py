@@ -232,6 +232,14 @@ def test_a_run_goes_on_and_is_stopped_between_steps(live: Callable[[Session], Li
     assert here.shown.requests("cancel_run")
 
 
+def test_one_plan_is_one_plan_and_that_nothing_was_searched_is_said_once(show: Show) -> None:
+    told = trained().having("front", points=front(trained())[:1])
+    idle = {"state": "idle", "history": [], "baselines": [], "sentence": "Not searched yet. Trivial policies run first."}
+    page = open_at(show, told.having("search", **idle))
+    assert page.summary(FRONT).startswith("1 plan on the front, ")
+    assert page.text(".sw-search-tab .sw-empty").count("ot searched yet") == 1
+
+
 def test_the_first_step_warms_up_and_hides_nothing_of_the_others(show: Show) -> None:
     told = trained().having("run", steps=6, step_seconds=[3.0, 0.1, 0.2, 0.15, 0.3, 0.12], predicted_step_seconds=0.1)
     page = open_at(show, told.having("run", steps=6, step_seconds=[3.0], predicted_step_seconds=0.1))

@@ -3,7 +3,7 @@ import { Plot } from './plot.js';
 import { secondsAxis } from './seconds_axis.js';
 import { digitsFor, ticks } from './ticks.js';
 import { hideTip, showTip } from './tooltip.js';
-import { bytesText, bytesUnit, countText, percentText, secondsText } from './units.js';
+import { bytesText, bytesUnit, countText, percentText, plural, secondsText } from './units.js';
 import { standing } from './verdict.js';
 
 const LEFT = 56;
@@ -200,8 +200,9 @@ export class FrontPlot extends Plot {
     const { front } = this;
     if (!front.length) return 'No plan is known yet.';
     const words = ([bytes, cost]) => `${bytesText(bytes)} at ${secondsText(cost)}`;
-    const ends = `${words(front[0])} to ${words(front[front.length - 1])}`;
-    return `${front.length} plans on the front, from ${ends} per step.`;
+    const last = words(front[front.length - 1]);
+    const range = front.length > 1 ? `from ${words(front[0])} to ${last}` : last;
+    return `${plural(front.length, 'plan')} on the front, ${range} per step.`;
   }
 
   close() {

@@ -98,7 +98,7 @@ function stagesAtPeak(graph, plan) {
 }
 
 const nameOf = ({ stage, kind }, graph) =>
-  stage ? graph.path(stage) : KINDS[kind] === 'input' ? 'batch' : 'the model';
+  stage ? graph.path(stage) : KINDS[kind] === 'input' ? 'batch' : 'top level';
 const kindOf = ({ kind, storages }) => (storages.length > 1 ? KIND_PLURALS[kind] : KIND_LABELS[kind].toLowerCase());
 const countOf = ({ storages }) => (storages.length > 1 ? `, ${countText(storages.length)}` : '');
 

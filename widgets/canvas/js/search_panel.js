@@ -83,5 +83,5 @@ function emptySearch(store) {
   if (search?.state === 'cancelled') {
     return ['Cancelled before the first plan.', search.sentence || 'Resume goes on where it stopped.'];
   }
-  return ['Not searched yet.', search?.sentence || 'Search looks for the fastest plan within the budget.'];
+  return ['Not searched yet.', 'Search looks for the fastest plan within the budget.'];
 }
