@@ -112,7 +112,8 @@ def _begin(core: Core, job: Job) -> None:
         graph = core.source.graph
         if graph is None:
             assert core.source.step is not None
-            graph = capture(core.source.step, progress=loading.note)
+            with core.surroundings.entered():
+                graph = capture(core.source.step, progress=loading.note)
         loading.ops = len(graph.ops)
         title = "This step cannot be planned"
         loading.note(0.9, "working out what the step needs")

@@ -13,6 +13,7 @@ from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.memory import SwapPlan, validate
 from planner.run import Run
+from planner.run.surroundings import Surroundings
 from planner.swap import SwapSearch
 from widgets.canvas.columns import Message
 from widgets.canvas.plan_message import Standing, plan_message
@@ -38,6 +39,7 @@ class Core:
         plan: what is drawn, as long as it is a plan for the budget.
         bound_seconds, baselines: no plan within the budget is faster; seconds by baseline, as far as known.
         search, run: the last ones begun.
+        surroundings: PyTorch's modes in the thread that made this, under which the step is captured and run.
         settled: set when there is a graph, or never will be; `planned` when the budget's first plan is there or not.
         refusal: why there is no graph.
         awake: whether anybody looks on, so that it is worth it to go on by oneself.
@@ -58,6 +60,7 @@ class Core:
     search: SwapSearch | None = None
     search_limit: float | None = None
     run: Run | None = None
+    surroundings: Surroundings = field(default_factory=Surroundings)
     settled: Event = field(default_factory=Event)
     planned: Event = field(default_factory=Event)
     refusal: StowageError | None = None

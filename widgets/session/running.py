@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from time import perf_counter, sleep
 
+from torch import autocast
+
 from planner.capture.step import Step
 from planner.errors import StowageError
 from planner.graph import fingerprint
@@ -49,7 +51,8 @@ def begin(core: Core, steps: int = STEPS, check: bool = True) -> None:
         core.jobs.drop("run")
         if core.run is not None:
             core.run.cancel()
-        handle = core.run = run(step, plan, steps=steps, check=check)  # from here: this thread's modes are the user's
+        with autocast("cpu", enabled=False), core.surroundings.entered():  # as the plan's step was captured
+            handle = core.run = run(step, plan, steps=steps, check=check)
         note = _times_note(core, plan)
         core.outbox.tell(_words(handle, plan, steps, note))
         core.jobs.start("run", lambda job: _run(core, job, handle, plan, check, note))
@@ -81,17 +84,32 @@ def _run(core: Core, job: Job, handle: Run, plan: SwapPlan, check: bool, note: s
     _watch(core, job, handle, plan, steps, note)
     error = handle.error
     refused = isinstance(error, StowageError) and error.__cause__ is None and not handle.step_seconds
-    if refused and _is_of(plan, core.source.step) and not job.stopped() and job.current:
+    sentence = ""
+    if refused and _is_of(plan, core.source.step):
         machine = _machine_of(core, plan)
-        note = f"The plan for {machine} does not hold here, so this computer made its own in the same budget."
-        again = run(core.source.step, budget=plan.budget_bytes, steps=steps, check=check)  # type: ignore[arg-type]
-        with core.outbox.turn:
-            if job.current:
-                core.run = again
-        _watch(core, job, again, plan, steps, note)
-        handle = again
-    core.report(job, _words(handle, plan, steps, note))
+        try:
+            again = _again(core, job, plan, steps, check)
+        except Exception as found:  # somebody else runs the step by now
+            sentence = f"The plan for {machine} does not hold here, and none can be made: {sentence_of(found)}."
+        else:
+            if again is not None:
+                note = f"The plan for {machine} does not hold here, so this computer made its own in the same budget."
+                _watch(core, job, again, plan, steps, note)
+                handle = again
+    said = _words(handle, plan, steps, note)
+    core.report(job, Message({**said.content, "sentence": sentence or said.content["sentence"]}, said.buffers))
     core.idle(core)
+
+
+def _again(core: Core, job: Job, plan: SwapPlan, steps: int, check: bool) -> Run | None:
+    """A run that makes its own plan, unless nobody wants it any more."""
+    with core.outbox.turn:
+        if job.stopped() or not job.current:
+            return None
+        assert core.source.step is not None
+        with core.surroundings.entered():
+            core.run = run(core.source.step, budget=plan.budget_bytes, steps=steps, check=check)
+        return core.run
 
 
 def _is_of(plan: SwapPlan, step: Step | None) -> bool:

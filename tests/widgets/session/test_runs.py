@@ -7,9 +7,13 @@ import pytest
 import torch
 from torch import nn
 
+import planner
 from planner import zoo
 from planner.capture import TrainStep, capture
+from planner.errors import StowageError
+from planner.run import Run
 from tests.widgets.session.hearing import Ear
+from widgets.canvas.columns import Message
 from widgets.session import Session
 
 OVER = {"done", "failed", "cancelled"}
@@ -128,3 +132,42 @@ def test_what_cannot_be_run_says_why() -> None:
     ear.planned()
     session.request({"do": "run"})
     assert "no plan to run yet" in ear.last("notice")["sentence"]
+
+
+def test_a_step_is_captured_and_run_under_the_autocast_in_which_the_bench_was_made() -> None:
+    step = zoo.load("mlp:layers=6")
+    twin, plain = step.clone(), step.clone()
+    with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
+        session = Session(step, machine="cpu", budget="150%")
+        expected = [float(twin.eager().detach()) for _ in range(2)]
+    ear = Ear(session)
+    assert session.plan is not None
+    mark = ear.mark()
+    session.start_run(2)
+    run = ear.wait("run", over, mark)
+    assert (run["state"], run["mismatched"], run["losses"]) == ("done", 0, expected)
+    assert float(plain.eager().detach()) != expected[0]
+    assert any("bfloat16" in storage.dtype for storage in session.graph.tensors)
+
+
+def test_a_step_that_somebody_else_begins_to_run_meanwhile_is_told_and_not_waited_for() -> None:
+    step = zoo.load("gpt:layers=2,hidden=64,sequence=32,optimizer=adam")  # attention takes temporary memory on a CPU
+    session = Session(step, machine="cpu", budget="79%")
+    assert session.plan is not None
+    others: list[Run] = []
+
+    def claim(message: Message) -> None:
+        if message.kind == "run" and not others:
+            assert session.run is not None
+            with pytest.raises(StowageError):
+                session.run.wait()
+            others.append(planner.run(step, steps=10**6))
+
+    session.listen(claim)
+    ear = Ear(session)
+    mark = ear.mark()
+    session.start_run(1)
+    run = ear.wait("run", over, mark)
+    others[0].cancel()
+    assert run["state"] == "failed"
+    assert "this step is being run" in run["sentence"]
