@@ -24,7 +24,8 @@ class Scalars:
     """The numbers behind the references of a program: called with 0, 1, ... for the steps of a run.
 
     A run starts from what the step's live optimizer has reached when number 0 is asked for. Learning rates of a live
-    optimizer are read each time, so that changes during a run are followed.
+    optimizer are read each time, so that changes during a run are followed; those of steps that the live step has not
+    come to yet are a copy of the scheduler's.
 
     Args:
         step: whose numbers they are.
@@ -98,17 +99,17 @@ class Scalars:
         spec = getattr(self._step, "optimizer", None)
         if isinstance(spec, optimizers.Spec):
             return [optimizers.group_of(spec, self._steps + number)]
-        if number:
-            scheduler = getattr(self._step, "scheduler", None)
-            if scheduler is not None:
-                return self._groups_ahead(scheduler, number)
+        made = 0 if self._step.live is None else self._step.live.steps - self._steps
+        scheduler = getattr(self._step, "scheduler", None)
+        if number > made and scheduler is not None:
+            return self._groups_ahead(scheduler, made, number)
         optimizer = self._step.torch_optimizer
         return [] if optimizer is None else optimizer.param_groups
 
-    def _groups_ahead(self, scheduler: LRScheduler, number: int) -> list[dict[str, Any]]:
+    def _groups_ahead(self, scheduler: LRScheduler, made: int, number: int) -> list[dict[str, Any]]:
         """The same from a copy of the scheduler that has made so many more steps."""
         if self._ahead is None or self._reached > number:
-            self._ahead, self._reached = _bodiless(scheduler), 0
+            self._ahead, self._reached = _bodiless(scheduler), made
         advance(self._ahead, number - self._reached)
         self._reached = number
         return self._ahead.optimizer.param_groups

@@ -33,7 +33,7 @@ def settings(model: nn.Module, held: Iterable[Member], *, modes: bool) -> Settin
     autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else "off"
     found: dict[str, object] = {"autocast": autocast, "the default dtype": torch.get_default_dtype()}
     for path, module in model.named_modules():
-        found.update({f"{path or 'model'}.{name}": value for name, value in _attributes(module)})
+        found.update({f"{path or 'model'}.{name}": value for name, value in attributes(module)})
         if modes:
             found[f"{path or 'model'}.training"] = module.training
     held = list(held)
@@ -45,6 +45,15 @@ def settings(model: nn.Module, held: Iterable[Member], *, modes: bool) -> Settin
             found[f"{member.name}.requires_grad"] = tensor.requires_grad
     found.update({f"{one.name}.shares_memory_with": other.name for one, other in overlaps(held)})
     return found
+
+
+def attributes(module: nn.Module) -> Iterator[tuple[str, object]]:
+    """The public attributes of a module that are numbers, text, truth values, None, or tuples of these."""
+    for name, value in vars(module).items():
+        if name[0] == "_" or name == "training":
+            continue
+        if type(value) in _PLAIN or (type(value) is tuple and all(type(item) in _PLAIN for item in value)):
+            yield name, value
 
 
 def optimizer_settings(groups: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> Settings:
@@ -73,14 +82,6 @@ def change(before: Settings, now: Settings) -> str:
         if name not in now:
             return f"{name if _owner(name) in map(_owner, now) else _owner(name)} is gone"
     return ""
-
-
-def _attributes(module: nn.Module) -> Iterator[tuple[str, object]]:
-    for name, value in vars(module).items():
-        if name[0] == "_" or name == "training":
-            continue
-        if type(value) in _PLAIN or (type(value) is tuple and all(type(item) in _PLAIN for item in value)):
-            yield name, value
 
 
 def _owner(name: str) -> str:

@@ -162,6 +162,9 @@ class Step:
         """
         return settings(model, held, modes=self.follows_modes)
 
+    def settle(self) -> None:
+        """Take back what was made for parameters that get no gradient, of which PyTorch keeps nothing."""
+
     def complete(self) -> None:
         """Make what the optimizer keeps for parameters and by hyperparameters that are new since its last step."""
 

@@ -2,7 +2,7 @@
 
 It holds for torch 2.11 to 2.13. What is private: fake tensors, dispatch modes, the running autograd node, operator
 schemas, the identity of a storage, pytrees, the tables in which a module keeps its tensors, the hooks of tensors and
-optimizers, and the profiler's records of single allocations.
+optimizers, how often tensors were written to, and the profiler's records of single allocations.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
     "DATA_DEPENDENT", "LAZY", "MIXED", "UNSUPPORTED", "FakeTensor", "FakeTensorMode", "OpOverload",
     "TorchDispatchMode", "allocations", "autocasting", "backward_sequence", "certain", "fake_call",
     "forward_sequence", "functional_form", "has_gradient_hooks", "has_step_hooks", "kernel_name",
-    "mutated_arguments", "no_modes", "operator_name", "pytree", "quantises", "quiet",
+    "marks", "mutated_arguments", "no_modes", "operator_name", "pytree", "quantises", "quiet",
     "schema", "storage_identity", "tables",
 ]  # fmt: skip
 
@@ -169,6 +169,11 @@ def has_step_hooks(optimizer: torch.optim.Optimizer | None) -> bool:
     if optimizer is not None:
         tables += [optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks]
     return any(tables)
+
+
+def marks(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
+    """Per tensor how often it was written to in place, and where it lies."""
+    return [(0 if tensor.is_inference() else tensor._version, tensor.data_ptr()) for tensor in tensors]
 
 
 def schema(target: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import torch
 from torch import nn
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from planner.capture import optimizers
 from planner.capture.batches import cut, tensor_leaves
@@ -75,6 +75,8 @@ class TrainStep(Step):
             )
         if clip_norm is not None and not clip_norm > 0:
             raise StowageError(f"clip_norm is {clip_norm}: it must be above 0, or None for no clipping")
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise StowageError("ReduceLROnPlateau follows what was measured: step it between two steps of Run.steps")
         self.scheduler = scheduler
         self.loss = loss
         self.clip_norm = clip_norm
@@ -123,14 +125,13 @@ class TrainStep(Step):
         with _single_tensor_kernels(live.optimizer):
             live.optimizer.step()
         self.advance(1)
+        self.settle()
         return loss
 
     def advance(self, count: int) -> None:
         """Take note of steps that were made elsewhere; the learning-rate schedule goes on from there."""
         super().advance(count)
         live = self.materialize()
-        if count and self.graph is not None:
-            self._forget_unused_state(live)
         if live.scheduler is not None:
             advance(live.scheduler, count)
 
@@ -181,6 +182,22 @@ class TrainStep(Step):
         self._adopt(live)
         _complete(live.optimizer)
 
+    def settle(self) -> None:
+        """Take back what was made for parameters that get no gradient, of which PyTorch keeps nothing."""
+        live = self.materialize()
+        assert live.optimizer is not None
+        if self.graph is None:
+            return
+        program: Any = self.graph.program
+        used = {key for _, key in program.state}
+        for group, names in self.groups(live.model):
+            for name, parameter in zip(names, group["params"], strict=True):
+                state = live.optimizer.state.get(parameter, {})
+                if any(f"optimizer/{name}/{key}" in used for key in state):
+                    continue
+                if float(state.get("step", 0.0)) == 0 and optimizers.untouched(state.get("momentum_buffer")):
+                    live.optimizer.state.pop(parameter, None)
+
     def groups(self, model: nn.Module) -> list[tuple[dict[str, Any], list[str]]]:
         """Per parameter group, the hyperparameters (with the learning rate of now) and the names of the parameters."""
         names = {id(member.tensor): member.name for member in members(model) if member.kind is Kind.PARAMETER}
@@ -212,20 +229,6 @@ class TrainStep(Step):
         wanted = [one for one in live.model.parameters() if one.requires_grad or id(one) in known]
         there = {id(one) for one in wanted}
         group["params"] = wanted + [one for one in group["params"] if id(one) not in there]
-
-    def _forget_unused_state(self, live: Live) -> None:
-        """Take back what was made for parameters that get no gradient, of which PyTorch keeps nothing."""
-        assert live.optimizer is not None
-        assert self.graph is not None
-        program: Any = self.graph.program
-        used = {key for _, key in program.state}
-        for group, names in self.groups(live.model):
-            for name, parameter in zip(names, group["params"], strict=True):
-                state = live.optimizer.state.get(parameter, {})
-                if any(f"optimizer/{name}/{key}" in used for key in state):
-                    continue
-                if float(state.get("step", 0.0)) == 0 and optimizers.untouched(state.get("momentum_buffer")):
-                    live.optimizer.state.pop(parameter, None)
 
     def _enliven(self, model: nn.Module, batch: Any) -> Live:
         optimizer = self.optimizer

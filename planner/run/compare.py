@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +47,15 @@ class Twin:
     """
 
     def __init__(self, step: Step) -> None:
-        self._step = step.clone()
+        self._original, self._step = step, step.clone()
+
+    def follow(self) -> None:
+        """Take over the hyperparameters that the step has now."""
+        ours, theirs = self._original.torch_optimizer, self._step.torch_optimizer
+        if ours is None or theirs is None:
+            return
+        for group, other in zip(theirs.param_groups, ours.param_groups, strict=True):
+            group.update(copy.deepcopy({name: value for name, value in other.items() if name != "params"}))
 
     def step(
         self,

@@ -75,7 +75,8 @@ class Executor:
         program: Program = graph.program
         self._program, self._stress, self._impatient = program, stress, impatient
         self._generator = torch.default_generator if generator is None else generator
-        self._number = 0
+        self._number = 0  # since it was loaded
+        self._before = 0  # steps before that
         self._scalars = dict(program.scalars(0))  # may make the live model, whose tensors must be ordinary ones
         with torch.inference_mode():
             self._places = Places(plan, self.graph, device.arena, device.host)
@@ -126,6 +127,7 @@ class Executor:
                 self.device.arena.fill_(POISON)
                 self.device.host.fill_(POISON)
             self._held.load(state)
+            self._before += self._number
             self._number = 0
 
     def state(self) -> dict[str, Tensor]:
@@ -151,9 +153,10 @@ class Executor:
                 self._pins.begin()
             start = device.begin()
             marks: list[Any] = []
-            self._present = self._number, marks
+            number = self._before + self._number
+            self._present = number, marks
             try:
-                (self._walk if self._number else self._first_walk)(marks)
+                (self._walk if number else self._first_walk)(marks)
                 device.synchronize()
             finally:
                 self._present = None
@@ -197,7 +200,7 @@ class Executor:
     def _stop(self, error: Exception, slot: int) -> NoReturn:
         if isinstance(error, StowageError):
             raise error
-        raise explain(error, self.graph, self.plan.order[slot], self._number) from error
+        raise explain(error, self.graph, self.plan.order[slot], self._before + self._number) from error
 
     def _set_scalars(self, values: Mapping[str, float]) -> None:
         """Bind the calls anew whose numbers are others in this step, such as the learning rate."""

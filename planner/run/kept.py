@@ -4,38 +4,47 @@ from __future__ import annotations
 
 import torch
 
+from planner.capture.sole import sole
 from planner.capture.step import Step
 from planner.run.executor import Executor
 from planner.run.interrupts import uninterrupted
 
 
 class Kept:
-    """The live model, brought up to date after every step: one that stops half way has overwritten what it began with.
+    """The live step, brought up to date after every step: one that stops half way has overwritten what it began with.
 
     Args:
         step: whose tensors are written.
         generator: what the run's steps draw from.
+        shared: whether PyTorch's default generator follows it.
 
     Attributes:
         drawn: the state of the generator after the last finished step.
     """
 
-    def __init__(self, step: Step, generator: torch.Generator) -> None:
-        step.complete()
-        self._step, self._live, self._generator = step, step.state(), generator
+    def __init__(self, step: Step, generator: torch.Generator, *, shared: bool) -> None:
+        self._step, self._generator, self._shared = step, generator, shared
         self.drawn = generator.get_state()
-        self._steps = 0
+        self._live = self.live()
+
+    def live(self) -> dict[str, torch.Tensor]:
+        """The live tensors, as they are now and will be written from now on."""
+        self._step.complete()
+        self._live = self._step.state()
+        return self._live
 
     def keep(self, executor: Executor) -> None:
-        """Write a finished step back, whole whatever interrupts it."""
+        """Write a finished step back, whole whatever interrupts it; the learning rates go on from there."""
         with uninterrupted(), torch.no_grad():
             for key, value in executor.state().items():
                 self._live[key].copy_(value)
             self.drawn = self._generator.get_state()
-            self._steps += 1
+            if self._shared:
+                with sole():
+                    torch.set_rng_state(self.drawn)
+            self._step.advance(1)
 
-    def advance(self) -> None:
-        """The learning rates go on from the last finished step; not before the run ends, which looks ahead itself."""
+    def settle(self) -> None:
+        """The optimizer keeps what eager PyTorch would."""
         with uninterrupted():
-            self._step.advance(self._steps)
-            self._steps = 0
+            self._step.settle()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import ExitStack
 from threading import Event, Thread
 from time import perf_counter
 from typing import Any, Literal
 
 import torch
 
+from planner.capture import capture
 from planner.capture.sole import sole
 from planner.capture.training import TrainStep
 from planner.errors import StowageError
@@ -20,7 +22,7 @@ from planner.run.claims import Claim
 from planner.run.monitor import Monitor
 from planner.run.preparing import Asked, prepare
 from planner.run.result import Done, RunResult
-from planner.run.session import session
+from planner.run.session import Session, session
 from planner.run.stopping import PATIENCE, Cancelled, Stop
 from planner.run.surroundings import Surroundings
 
@@ -94,30 +96,30 @@ class Runner:
 
     def loop(self, batches: Iterable[Any]) -> Iterator[float]:
         """A step with each batch, in this thread; yields the losses."""
-        step, graph, plan = self.asked.step, self.graph, self.plan
-        assert graph is not None
-        assert plan is not None
+        step = self.asked.step
         if not isinstance(step, TrainStep):
             raise StowageError("an InferenceStep has no losses to train by: make a TrainStep of the model")
         claim = Claim(step, self.stop)
         for other in claim.make():
             other.ended.wait()
         try:
-            matcher = Matcher(step, graph)
-            self._go_on(len(batches) if isinstance(batches, Sized) else None)
-            with session(
-                self.asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_a_step
-            ) as running:
+            self._go_on(_length(batches))
+            with ExitStack() as stack:
+                running, matcher = self._begin(stack, step)
                 for batch in batches:
                     if self.stop.asked:
                         break
+                    if running.changed:
+                        if self._captured_anew():
+                            stack.close()
+                            running, matcher = self._begin(stack, step)
+                        else:
+                            running.load()
                     leaves = matcher.leaves(batch)
                     with sole(self.stop.between_steps):
                         self._generator.set_state(torch.get_rng_state())
                     with self._surroundings.entered():
                         running.step(leaves, batch)
-                    with sole():
-                        torch.set_rng_state(self._generator.get_state())
                     self._tell_steps()
                     yield self.done.losses[-1]
             self._end("cancelled" if self.stop.asked else "done")
@@ -133,6 +135,25 @@ class Runner:
             raise
         finally:
             claim.end()
+
+    def _begin(self, stack: ExitStack, step: TrainStep) -> tuple[Session, Matcher]:
+        """Get ready for steps of the model as it is set up now."""
+        if self._captured_anew():
+            with self._surroundings.entered():
+                self.graph, self.plan = self._prepared()
+            self._tell_steps()
+        graph, plan = self.graph, self.plan
+        assert graph is not None
+        assert plan is not None
+        running = session(
+            self.asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_a_step, followed=True
+        )
+        return stack.enter_context(running), Matcher(step, graph)
+
+    def _captured_anew(self) -> bool:
+        """Whether the plan is for another graph than the step has by now."""
+        with self._surroundings.entered(), sole(self.stop.between_steps):
+            return capture(self.asked.step) is not self.graph
 
     def _go_on(self, more: int | None) -> None:
         self.state, self.error, self._over = "running", None, None
@@ -201,6 +222,16 @@ class Runner:
                     torch.get_rng_state(), begun
                 ):  # else somebody has drawn or seeded, and goes on from there
                     torch.set_rng_state(self._generator.get_state())
+
+
+def _length(batches: Iterable[Any]) -> int | None:
+    """How many there are, where they can tell; a loader of an iterable data set has a length and cannot."""
+    if not isinstance(batches, Sized):
+        return None
+    try:
+        return len(batches)
+    except (TypeError, NotImplementedError):
+        return None
 
 
 def _let_go(error: BaseException | None) -> None:
