@@ -80,7 +80,8 @@ def test_the_graph_and_the_memory_and_the_streams_in_words(show: Show) -> None:
     assert words.startswith(plan["memory_summary"])
     assert says(words.removeprefix(plan["memory_summary"]), held.sum(axis=1).max())
     assert says(words, told["budget"]["budget_bytes"])
-    assert says(words.split("arena")[-1], plan["peak_bytes"]) and plan["peak_bytes"] > held.sum(axis=1).max()
+    assert says(words.split("arena")[-1], plan["peak_bytes"])
+    assert plan["peak_bytes"] > held.sum(axis=1).max()
     page.tell(told.having("plan", peak_bytes=int(held.sum(axis=1).max())).messages)
     assert "arena" not in page.summary("memory").removeprefix(plan["memory_summary"])
     assert page.summary("streams") == plan["streams_summary"]
@@ -177,7 +178,8 @@ def test_a_canvas_that_the_browser_had_dropped_is_drawn_again(show: Show) -> Non
           for (const canvas of host.querySelectorAll('canvas')) canvas.getContext('2d').reset();
         }""")
         assert not page.inked(panel)
-        page.plot(panel).locator("canvas").first.evaluate("canvas => canvas.dispatchEvent(new Event('contextrestored'))")
+        back = "canvas => canvas.dispatchEvent(new Event('contextrestored'))"
+        page.plot(panel).locator("canvas").first.evaluate(back)
         page.settle()
         assert page.inked(panel)
 

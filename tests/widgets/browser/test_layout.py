@@ -138,6 +138,7 @@ def test_the_peak_its_words_and_the_budget_never_lie_on_each_other(show: Show, w
             assert min(abs(words[1] - x), abs(words[2] - x)) < 8, "the words stand at the mark"
     assert worded > 6
 
+
 #: What a legend explains and how much of each entry can be seen: all of it is within the panel and over its plot.
 EXPLAINED = """panel => [...panel.querySelectorAll('.legend span')].map(entry => {
   const [box, all] = [entry.getBoundingClientRect(), panel.getBoundingClientRect()];

@@ -234,8 +234,8 @@ def test_a_run_goes_on_and_is_stopped_between_steps(live: Callable[[Session], Li
 
 def test_one_plan_is_one_plan_and_that_nothing_was_searched_is_said_once(show: Show) -> None:
     told = trained().having("front", points=front(trained())[:1])
-    idle = {"state": "idle", "history": [], "baselines": [], "sentence": "Not searched yet. Trivial policies run first."}
-    page = open_at(show, told.having("search", **idle))
+    idle = told.having("search", state="idle", history=[], baselines=[], sentence="Not searched yet. Trivial first.")
+    page = open_at(show, idle)
     assert page.summary(FRONT).startswith("1 plan on the front, ")
     assert page.text(".sw-search-tab .sw-empty").count("ot searched yet") == 1
 
@@ -252,7 +252,7 @@ def test_the_first_step_warms_up_and_hides_nothing_of_the_others(show: Show) -> 
     rows = page.find(".sw-run-tab .sw-bar").evaluate_all(
         "rows => rows.map(row => [row.firstChild.textContent, row.querySelector('.sw-bar-track > i').offsetWidth])"
     )
-    width = {name: wide for name, wide in rows}
+    width = dict(rows)
     assert width["1: warm-up"] > width["step 5"] > 1.8 * width["step 6"] > 20
 
 
