@@ -95,7 +95,7 @@ function rest({ graph, machine, search }, { seconds, guessed, plan, verdict }) {
   if (!plan) return [verdict === 'swap' ? ', once searched' : ''];
   const idle = !search || search.state === 'idle';
   if (verdict === 'swap' && idle && guessed && guessed < seconds * WORTH_A_SEARCH) {
-    return [`, a search may reach about ${secondsText(guessed, 1)}`];
+    return [`, a search may reach ${secondsText(guessed, 1)} or less`];
   }
   return graph?.samples ? [`, ${rateText(graph.samples / seconds)} samples/s`] : [];
 }
