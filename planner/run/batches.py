@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -69,6 +70,11 @@ class Matcher:
         for name in {**self._plain, **plain}:
             if name in plain and name in self._plain and _equal(plain[name], self._plain[name]):
                 continue
+            if isinstance(plain.get(name, self._plain.get(name)), np.ndarray):
+                raise StowageError(
+                    f"{name} is a NumPy array, which stays as the step was captured with it, and it differs: make the "
+                    "step with a tensor in its place, and give tensors (torch.from_numpy)"
+                )
             raise StowageError(
                 f"{name} is a value that the step was captured with, and it differs: leave it as it was, "
                 "or make a step with such a batch"
@@ -96,6 +102,8 @@ def _apart(a: Tensor, b: Tensor) -> int:
 
 
 def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     return a is b or (type(a) is type(b) and bool(a == b))
 
 

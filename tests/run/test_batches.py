@@ -7,11 +7,12 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from planner.capture import InferenceStep, TrainStep
 from planner.errors import StowageError
@@ -240,3 +241,27 @@ def test_loops_that_make_no_sense_are_refused() -> None:
     running.cancel()
     with pytest.raises(StowageError):
         list(running.steps([]))
+
+
+class Numbers(IterableDataset[Tensor]):
+    def __iter__(self) -> Iterator[Tensor]:
+        yield from torch.ones(6, 4)
+
+
+def test_a_loader_that_cannot_tell_its_length_is_run_to_its_end() -> None:
+    step = TrainStep(nn.Linear(4, 2), torch.ones(2, 4), loss=lambda model, x: model(x).sum())
+    running = run(step, steps=0)
+    assert len(list(running.steps(DataLoader(Numbers(), batch_size=2)))) == 3
+    assert (running.progress.step, running.progress.steps) == (3, None)
+
+
+def test_a_numpy_array_in_a_batch_must_be_as_it_was() -> None:
+    def batch(weights: list[float]) -> Any:
+        return {"x": torch.ones(3, 4), "w": np.array(weights)}
+
+    step = TrainStep(nn.Linear(4, 2), batch([1.0, 2.0]), loss=lambda model, b: (model(b["x"]) * float(b["w"][1])).sum())
+    running = run(step, steps=0, check=True)
+    assert len(list(running.steps([batch([1.0, 2.0])]))) == 1
+    for other in ([1.0, 3.0], [1.0]):
+        with pytest.raises(StowageError, match=r"batch/w is a NumPy array.* give tensors"):
+            list(running.steps([batch(other)]))
