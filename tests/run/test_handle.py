@@ -284,6 +284,21 @@ def test_a_step_is_run_by_one_run_at_a_time() -> None:
     running.wait()
 
 
+def test_models_that_share_layers_are_run_by_one_run_at_a_time() -> None:
+    def step(model: nn.Module) -> TrainStep:
+        return TrainStep(model, torch.ones(2, 4), loss=lambda model, x: model(x).square().mean())
+
+    shared = nn.Linear(4, 4)
+    whole, other = nn.Sequential(shared, nn.Tanh()), nn.Sequential(nn.Linear(4, 4), shared)
+    running = run(step(whole), steps=MANY)
+    for model in (shared, other):
+        with pytest.raises(StowageError, match="shares parameters with it"):
+            run(step(model))
+    run(step(other[0]), steps=1).wait()
+    running.cancel()
+    assert len(run(step(other), steps=1, check=True).wait().losses) == 1
+
+
 def test_two_cancelled_and_gone_on_with_draw_as_one() -> None:
     step = words()
     reference, generator = step.clone(), torch.get_rng_state()
