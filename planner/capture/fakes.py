@@ -11,7 +11,7 @@ from torch.nn.parameter import is_lazy
 
 from planner.capture import torch_private as private
 from planner.capture.failures import first_line, unplannable
-from planner.capture.members import Member, members, overlaps
+from planner.capture.members import Member, members, overlaps, repeats
 from planner.errors import StowageError
 from planner.graph import Kind
 
@@ -83,12 +83,18 @@ def fake_members(found: list[Member], fake: private.FakeTensorMode) -> dict[int,
     """A fake tensor for each that a model holds, by the `id` of the real one.
 
     Raises:
-        StowageError: one has no shape yet, or is no block of memory.
+        StowageError: one has no shape yet, is no block of memory, or shares its own with itself or a parameter.
     """
     for member in found:
         if is_lazy(member.tensor):
             raise StowageError(
                 f"{member.kind} {member.name} has no shape before the first forward pass: run the model once on a batch"
+            )
+    for member in found:
+        if repeats(member.tensor):
+            raise StowageError(
+                f"{member.kind} {member.name} has several numbers in one place of memory, as expand() makes them, "
+                "which a plan cannot hold: give it memory of its own, by contiguous()"
             )
     for one, other in overlaps(found):
         if Kind.PARAMETER in (one.kind, other.kind):

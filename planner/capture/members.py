@@ -52,6 +52,18 @@ def overlaps(held: Iterable[Member]) -> Iterator[tuple[Member, Member]]:
         others.append((start, stop, member))
 
 
+def repeats(tensor: torch.Tensor) -> bool:
+    """Whether several elements of a tensor lie in one place: not if each stride reaches past those below it."""
+    if tensor.layout is not torch.strided or not tensor.numel():
+        return False
+    reach = 0
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1 and stride <= reach:
+            return True
+        reach += (size - 1) * stride
+    return False
+
+
 def substitute(model: nn.Module, others: Mapping[int, torch.Tensor]) -> None:
     """Put other tensors in the place of those that a model holds, by the `id` of each."""
     for module in model.modules():

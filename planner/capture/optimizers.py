@@ -105,7 +105,7 @@ def check_supported(optimizer: object) -> None:
         raise StowageError(f"the optimizer {name} cannot be captured: use torch.optim.SGD, Adam or AdamW")
     assert isinstance(optimizer, torch.optim.Optimizer)
     for group in optimizer.param_groups:
-        for setting in ("capturable", "differentiable"):
+        for setting in ("capturable", "differentiable", "fused"):
             if group.get(setting):
                 raise StowageError(f"an optimizer with {setting}=True cannot be captured: make it with {setting}=False")
 
@@ -117,6 +117,11 @@ def state_names(group: Mapping[str, Any]) -> tuple[str, ...]:
     return ("momentum_buffer",) if group["momentum"] != 0 else ()
 
 
+def step_dtype() -> torch.dtype:
+    """In what an optimizer of `torch.optim` counts its steps."""
+    return torch.float64 if torch.get_default_dtype() is torch.float64 else torch.float32
+
+
 def initial_state(name: str, parameter: torch.Tensor) -> torch.Tensor:
     """A state before the first step.
 
@@ -124,7 +129,7 @@ def initial_state(name: str, parameter: torch.Tensor) -> torch.Tensor:
     turns into exactly that copy, because -0.0 + x is x for every x, -0.0 included.
     """
     if name == "step":
-        return torch.tensor(0.0, dtype=torch.float32)
+        return torch.tensor(0.0, dtype=step_dtype())
     if name == "momentum_buffer":
         return torch.full_like(parameter, -0.0, requires_grad=False)
     return torch.zeros_like(parameter, memory_format=torch.preserve_format, requires_grad=False)

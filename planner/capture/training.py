@@ -31,7 +31,9 @@ class TrainStep(Step):
         batch: a pytree of tensors, or a function that makes one.
         loss: from module and batch to a scalar; without it, `model(**batch).loss` is taken.
         optimizer: `SGD`, `Adam` or `AdamW` of this package, or a live optimizer of `torch.optim` over the module's
-            parameters, whose groups, state and learning rates are followed; without it `SGD(lr=1e-2)`.
+            parameters, whose groups, state and learning rates are followed; without it `SGD(lr=1e-2)`. It takes
+            parameters one by one, as with `foreach=False`, whatever its `foreach` says; `fused=True` is refused, since
+            its kernels round otherwise.
         scheduler: a learning-rate scheduler of that live optimizer, which is stepped after each step.
         clip_norm: gradients are scaled down to this norm, as `torch.nn.utils.clip_grad_norm_` does.
         micro_batches: the batch is cut into so many along dimension 0, and their gradients are averaged.

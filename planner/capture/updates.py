@@ -10,7 +10,7 @@ import torch
 
 from planner.capture.events import Layout
 from planner.capture.members import Member
-from planner.capture.optimizers import state_names, untouched
+from planner.capture.optimizers import state_names, step_dtype, untouched
 from planner.capture.program import ScalarRef
 from planner.capture.recorder import Recorder
 from planner.capture.step import Step
@@ -81,7 +81,7 @@ class Updates:
     def _state(self, parameter: Held, key: str) -> Layout:
         live = self._kept.get(self._tensors[parameter.name], {}).get(key)
         if key == "step":
-            like = Layout(0, (), (), 0, torch.float32)
+            like = Layout(0, (), (), 0, step_dtype() if live is None else live.dtype)
         elif live is not None:
             like = parameter.layout._replace(strides=live.stride(), dtype=live.dtype)
         else:

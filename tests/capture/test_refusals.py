@@ -274,3 +274,34 @@ def test_hooks_that_a_models_function_registers_are_refused():
 
     with pytest.raises(StowageError, match=r"parameter layers\.0\.weight has a hook"):
         capture(TrainStep(build, vectors, loss=cross_entropy))
+
+
+def test_a_buffer_whose_numbers_share_memory_is_refused():
+    class Masked(nn.Module):
+        def __init__(self, mask):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+            self.register_buffer("mask", mask)
+
+        def forward(self, x):
+            return self.linear(x) * self.mask
+
+    mask = torch.rand(4).expand(3, 4)
+    with pytest.raises(StowageError, match=r"buffer mask has several numbers in one place .* by contiguous\(\)"):
+        capture(TrainStep(Masked(mask), torch.randn(3, 4), loss=lambda model, x: model(x).sum()))
+    for apart in (mask.contiguous(), torch.rand(8, 3).t()[:, ::2]):
+        capture(TrainStep(Masked(apart), torch.randn(3, 4), loss=lambda model, x: model(x).sum()))
+
+
+def test_parameters_that_overlap_are_refused():
+    class Overlapping(nn.Module):
+        def __init__(self):
+            super().__init__()
+            flat = torch.randn(8, 4)
+            self.left, self.right = nn.Parameter(flat), nn.Parameter(flat[2:6])
+
+        def forward(self, x):
+            return x @ self.left @ self.right
+
+    with pytest.raises(StowageError, match=r"right and left share memory .*tied weights"):
+        capture(TrainStep(Overlapping(), torch.randn(3, 8), loss=lambda model, x: model(x).sum()))

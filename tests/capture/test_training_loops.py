@@ -21,7 +21,7 @@ LIVE = {
     "dampened": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3),
     "maximizing": lambda p: torch.optim.SGD(p, lr=0.1, maximize=True, foreach=True),
     "adam": lambda p: torch.optim.Adam(p, lr=1e-2, amsgrad=True),
-    "adamw": lambda p: torch.optim.AdamW(p, lr=1e-2, fused=True),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=1e-2, foreach=True),
     "tensor rate": lambda p: torch.optim.Adam(p, lr=torch.tensor(1e-2)),
 }
 
@@ -219,8 +219,9 @@ def test_inference_returns_every_tensor_of_a_nested_result():
         ({"clip_norm": -1.0}, "clip_norm is -1.0: it must be above 0"),
         ({"autocast": "bf16"}, "autocast is 'bf16': pass a dtype such as torch.bfloat16"),
         ({"optimizer": lambda p: torch.optim.Adam(p, capturable=True)}, "make it with capturable=False"),
+        ({"optimizer": lambda p: torch.optim.AdamW(p, fused=True)}, "make it with fused=False"),
     ],
-    ids=["other optimizer", "a name", "no micro-batch", "negative norm", "a name for a dtype", "capturable"],
+    ids=["other optimizer", "a name", "no micro-batch", "negative norm", "a name for a dtype", "capturable", "fused"],
 )
 def test_settings_that_make_no_sense_are_one_sentence(options, words):
     model = Perceptron()
@@ -239,3 +240,21 @@ def test_an_optimizer_of_another_model_is_refused():
     other = torch.optim.lr_scheduler.StepLR(torch.optim.SGD(Perceptron().parameters(), lr=0.1), 1)
     with pytest.raises(StowageError, match="the scheduler belongs to another optimizer"):
         TrainStep(Perceptron(), vectors(), loss=cross_entropy, optimizer=optimizer, scheduler=other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_steps_are_counted_in_the_dtype_that_pytorch_counts_in(dtype):
+    torch.set_default_dtype(dtype)
+    try:
+        model, batch = Perceptron(), vectors()
+        expected = torch.optim.Adam(Perceptron().parameters())
+        for parameter in expected.param_groups[0]["params"]:
+            parameter.grad = torch.ones_like(parameter)
+        expected.step()
+        step = TrainStep(model, batch, loss=cross_entropy, optimizer=Adam())
+        counts = {value.dtype for key, value in step.state().items() if key.endswith("/step")}
+        assert counts == {state["step"].dtype for state in expected.state.values()} == {dtype}
+        assert differences(step) == []
+        assert differences(TrainStep(Perceptron, vectors, loss=cross_entropy, optimizer=Adam())) == []
+    finally:
+        torch.set_default_dtype(torch.float32)
