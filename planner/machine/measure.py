@@ -112,7 +112,7 @@ def _costs(
     stretch: Stretch, graph: Graph, program: Program, machine: Machine, numbers: Mapping[str, float],
     signatures: Sequence[str], wanted: Sequence[bool], progress: Callable[[float], None],
 ) -> Iterator[tuple[str, Cost]]:  # fmt: skip
-    with torch.random.fork_rng(devices=[]), torch.inference_mode():
+    with torch.inference_mode():
         rehearsal = Rehearsal(stretch, graph, program, numbers)
         workspaces = rehearsal.temporary_bytes(wanted)
         seconds = rehearsal.seconds(progress)

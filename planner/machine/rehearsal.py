@@ -16,6 +16,7 @@ import torch
 
 from planner.capture.kernels import Bound, bind
 from planner.capture.program import Program, ScalarRef, TensorRef
+from planner.capture.torch_private import takes_generator
 from planner.graph import Graph
 from planner.machine.stretches import Stretch
 from planner.machine.temporary import temporary_bytes
@@ -41,9 +42,10 @@ class Rehearsal:
         self._slab = torch.empty(max(stretch.bytes, 1), dtype=torch.uint8)
         self._stretch, self._graph, self._numbers = stretch, graph, numbers
         self._program = program
+        self._generator = torch.Generator()  # whoever measures in a thread does not move PyTorch's default one
         self._calls = [self._bind(op) for op in stretch.ops]
         self.refused: set[int] = set()
-        fill(self._slab, stretch, graph, program)
+        fill(self._slab, stretch, graph, program, self._generator)
         try:
             self._round()
         except (IndexError, RuntimeError):
@@ -124,7 +126,11 @@ class Rehearsal:
 
         args = [self._resolve(value, place) for value in call.args]
         kwargs = {name: self._resolve(value, place) for name, value in call.kwargs.items()}
-        return bind(call, args, kwargs, [None if t < 0 else self._view(t) for t in call.results])
+        own = self._graph.ops[op].random and takes_generator(call.target)
+        if own:
+            kwargs["generator"] = self._generator
+        bound = bind(call, args, kwargs, [None if t < 0 else self._view(t) for t in call.results])
+        return bound if own or not self._graph.ops[op].random else _lent(bound)
 
     def _resolve(self, value: Any, place: Callable[[int], torch.Tensor]) -> Any:
         if isinstance(value, TensorRef):
@@ -147,6 +153,19 @@ def _run(call: Bound) -> int:
 
 def _temporary_bytes(call: Bound) -> int:
     return temporary_bytes(lambda: _run(call))
+
+
+def _lent(call: Bound) -> Bound:
+    """A call that draws from PyTorch's default generator alone, which is put back at once, as in a run."""
+
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        before = torch.get_rng_state()
+        try:
+            return call.function(*args, **kwargs)
+        finally:
+            torch.set_rng_state(before)
+
+    return Bound(draw, call.args, call.kwargs)
 
 
 def _nothing() -> None:

@@ -14,7 +14,9 @@ from planner.machine.stretches import Stretch
 _BLOCK = 1 << 16
 
 
-def fill(slab: torch.Tensor, stretch: Stretch, graph: Graph, program: Program) -> None:
+def fill(
+    slab: torch.Tensor, stretch: Stretch, graph: Graph, program: Program, generator: torch.Generator
+) -> None:
     """Fill everything that was there before a stretch of a step.
 
     Constants get their values, whole numbers are right wherever they serve for indices, and other numbers are small
@@ -23,9 +25,10 @@ def fill(slab: torch.Tensor, stretch: Stretch, graph: Graph, program: Program) -
     Args:
         slab: shape (stretch.bytes,), uint8.
         stretch, graph, program: what is rehearsed.
+        generator: what other numbers are drawn from.
     """
     bounds = index_bounds(graph, program, stretch.ops)
-    block = torch.empty(_BLOCK).uniform_(-0.1, 0.1)
+    block = torch.empty(_BLOCK).uniform_(-0.1, 0.1, generator=generator)
     constants = {graph.tensors[tensor].storage: (tensor, value) for tensor, value in program.constants}
     for storage, op, tensor in _first_uses(stretch, graph):
         if storage in constants:
@@ -38,11 +41,11 @@ def fill(slab: torch.Tensor, stretch: Stretch, graph: Graph, program: Program) -
         if values.is_floating_point():
             _repeat(block.to(values.dtype), values)
         elif values.dtype is torch.bool:
-            values.random_(0, 2)
+            values.random_(0, 2, generator=generator)
         elif (positions := pooled_positions(graph, program, op, tensor)) is not None:
             values[: positions.numel()] = positions
         else:
-            values.random_(0, bounds.get(storage, 1))
+            values.random_(0, bounds.get(storage, 1), generator=generator)
 
 
 def clear_integers(slab: torch.Tensor, stretch: Stretch, graph: Graph) -> None:

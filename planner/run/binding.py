@@ -9,11 +9,11 @@ import torch
 
 from planner.capture.kernels import Bound, bind, may_overwrite, writes_directly
 from planner.capture.program import Call, Program, ScalarRef, TensorRef
+from planner.capture.torch_private import takes_generator
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory.plan import Residency, SwapPlan
 from planner.run.places import Places
-from planner.run.randomness import takes_generator
 
 Scalars = Mapping[str, float]
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from planner.capture.kernels import Bound
 from planner.capture.program import Program
+from planner.capture.torch_private import takes_generator
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory.plan import SwapPlan
@@ -25,7 +26,7 @@ from planner.run.held import Held
 from planner.run.measure import Clock, Temporaries
 from planner.run.occupancy import Occupancy
 from planner.run.places import Places
-from planner.run.randomness import Lender, Pins, reordered, takes_generator
+from planner.run.randomness import Lender, Pins, reordered
 from planner.run.stress import POISON, Stress
 from planner.run.walk import Segment, Walk
 

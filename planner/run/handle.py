@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from weakref import finalize
 
+from planner.capture.sole import sole
 from planner.errors import StowageError
 from planner.memory import SwapPlan, Timeline
 from planner.run.monitor import Snapshot
@@ -42,6 +43,9 @@ class Run:
     """Steps by a plan. Made by `planner.run`; dropping the last reference to it ends it between two steps."""
 
     def __init__(self, asked: Asked, report: Callable[[float, str], None]) -> None:
+        if asked.step.live is None:
+            with sole():
+                asked.step.materialize()  # here, since it moves PyTorch's generator, and puts it back
         self._runner = Runner(asked, report)
         self._end = finalize(self, self._runner.stop.ask)
         self._runner.start()
@@ -111,7 +115,7 @@ class Run:
         Ctrl-C cancels the run.
 
         Raises:
-            StowageError: it went wrong, or no step is finished.
+            StowageError: it went wrong, or was cancelled or is still on its way before its first step is finished.
             Stopped: Ctrl-C, after at least one step; it is a KeyboardInterrupt and holds what was done.
         """
         runner = self._runner
@@ -136,7 +140,8 @@ class Run:
     def cancel(self) -> None:
         """Stop after the step that is being made, or in the middle of a long one; finished steps stay.
 
-        Cancelling again does nothing.
+        `wait` then returns what these amount to; where there are none, it says so in a StowageError, and the model and
+        the generator are as they were. Cancelling again does nothing.
         """
         self._runner.cancel()
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from planner.capture import torch_private as private
 from planner.capture.sole import give, take
 from planner.errors import StowageError
 from planner.graph import Graph
@@ -34,11 +33,6 @@ def reordered(graph: Graph, plan: SwapPlan) -> bool:
     """Whether a plan runs the random ops of a graph in another order than they were captured in."""
     drawn = [op for op in plan.order if graph.ops[op].random]
     return drawn != sorted(drawn)
-
-
-def takes_generator(target: Any) -> bool:
-    """Whether an operator can be told which generator to draw from."""
-    return any(argument.name == "generator" for argument in private.schema(target).arguments)
 
 
 class Lender:
