@@ -1,20 +1,68 @@
-"""The compiler of the hot loops, and the compiled code kept on the disk."""
+"""The compiler of the hot loops, whether it is at work, and the compiled code kept on the disk."""
 
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from numba import njit
+from numba.core import event
 
 _MARKS = (b"@kernel", b"@inlined_kernel")
 
+
+#: What to say while kernels are compiled: the first plan on a computer waits for most of them.
+COMPILING = "compiling the planner, once on this computer"
 
 #: Compiles a loop over arrays when it is first called; it runs without the interpreter's lock.
 kernel = njit(cache=True, nogil=True)
 #: The same, of a short one that another kernel calls in its innermost loop.
 inlined_kernel = njit(cache=True, nogil=True, inline="always")
+
+
+def doing(words: str) -> str:
+    """What to say is going on: the words, or that a kernel is being compiled just now, which everything waits for."""
+    return COMPILING if _watch.depth else words
+
+
+@contextmanager
+def announcing(tell: Callable[[str], object]) -> Iterator[None]:
+    """Have a function told of every kernel that this thread compiles during the block; it may raise."""
+    before = getattr(_watch.here, "tell", None)
+    _watch.here.tell = tell
+    try:
+        yield
+    finally:
+        _watch.here.tell = before
+
+
+class _Watch(event.Listener):
+    """Hears of a kernel that is compiled, not of one that comes from the disk; one thread compiles at a time."""
+
+    def __init__(self) -> None:
+        self.depth, self.here = 0, threading.local()
+
+    def on_start(self, event: Any) -> None:
+        if _ours(event):
+            tell = getattr(self.here, "tell", None)
+            if tell is not None:
+                tell(COMPILING)
+            self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= _ours(event)
+
+
+def _ours(event: Any) -> bool:
+    return str(event.data["dispatcher"].py_func.__module__).startswith("planner.")
+
+
+_watch = _Watch()
+event.register("numba:compile", _watch)  # type: ignore[no-untyped-call]
 
 
 def forget_changed(folder: Path) -> None:

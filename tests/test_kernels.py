@@ -1,9 +1,11 @@
-"""Compiled kernels are kept on the disk, and not used once the source of a kernel that they call has changed."""
+"""Compiled kernels are kept on the disk and not used once a kernel that they call has changed; compiling is told of."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 CALLED = """
 from planner.kernels import kernel
@@ -46,3 +48,46 @@ def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(tmp_path: 
     assert asked(tmp_path) == (10, 1)
     (tmp_path / "called.py").write_text(CALLED.format(number=23))
     assert asked(tmp_path) == (230, 0)
+
+
+PLANNED = """
+import os, planner
+from planner import zoo
+
+def heed(share, doing):
+    if doing == "compiling the planner, once on this computer":
+        os._exit(7)
+
+graph = planner.capture(zoo.load("mlp:layers=3"))
+planner.plan_swaps(graph, planner.machine("laptop"), "60%", progress=heed)
+"""
+SEARCHED = """
+import os, planner, time
+from planner import zoo
+
+graph = planner.capture(zoo.load("mlp:layers=150"))  # large enough to be laid out by the search's own thread
+search = planner.search_swaps(graph, planner.machine("laptop"), "60%")
+while search.progress.state == "running":
+    if search.progress.doing == "compiling the planner, once on this computer":
+        os._exit(7)
+    time.sleep(0.01)
+"""
+SHOWN = """
+import os, planner, time
+from planner import zoo
+from widgets.session import Session
+
+def heed(message):
+    if message.content.get("doing") == "compiling the planner, once on this computer":
+        os._exit(7)
+
+session = Session(zoo.load("mlp:layers=3"), machine="laptop", budget="60%")
+session.listen(heed)
+session.plan
+"""
+
+
+@pytest.mark.parametrize("code", [PLANNED, SEARCHED, SHOWN])
+def test_whoever_waits_for_the_first_plan_on_a_computer_is_told_what_for(code: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 7

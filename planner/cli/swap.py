@@ -109,6 +109,7 @@ def command(
     """
     from planner import zoo
     from planner.capture import capture
+    from planner.kernels import announcing
     from planner.machine import machine, timed
     from planner.swap import search_swaps
 
@@ -124,10 +125,11 @@ def command(
     with progress() as report:
         ready = timed(capture(step, progress=report), device, progress=report, remeasure=remeasure)
         report(0.0, "laying out the graph")
-        search = search_swaps(
-            ready.graph, device, budget, host_budget=host_budget, seconds=ready.seconds, method=method, seed=seed,
-            time_limit=seconds,
-        )  # fmt: skip
+        with announcing(lambda words: report(0.0, words)):
+            search = search_swaps(
+                ready.graph, device, budget, host_budget=host_budget, seconds=ready.seconds, method=method, seed=seed,
+                time_limit=seconds,
+            )  # fmt: skip
         plan, stopped = _watch(search, seconds, report)
         if out is not None:
             save_plan(plan, out)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from math import inf
 from time import perf_counter
 
 from planner.graph import Graph
+from planner.kernels import COMPILING, announcing, doing
 from planner.machine.types import Machine
 from planner.memory import SwapPlan
 from planner.swap.course import DEFAULT, Course
+from planner.swap.method import Item, Result
 from planner.swap.problem import Seconds
 from planner.swap.request import problem_of
 from planner.swap.search import check_limits
 from planner.swap.wording import percent_of_ideal
 
 Progress = Callable[[float, str], None]
+
+_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +79,7 @@ def plan_swaps(
         method: one of `METHODS`; None for `"joint"`, the best there is. The baselines always run.
         seed: for random choices.
         time_limit: seconds after which no better plan is looked for; None to look as long as that pays.
-        progress: called with the share done and what is being done.
+        progress: called with the share done, which never falls, and what is being done.
 
     Raises:
         StowageError: the method is unknown, the seed or time limit is none, or no plan fits; the sentence names the
@@ -109,13 +113,26 @@ def compare_plans(
     """
     check_limits(time_limit)
     begin, report = perf_counter(), progress or _silent
-    report(0.0, "laying out the graph")
-    problem, host = problem_of(graph, machine, budget, host_budget, seconds)
-    deadline = inf if time_limit is None else begin + time_limit
-    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
-        course = Course(problem, host, method or DEFAULT, seed, lambda work, items: list(pool.map(work, items)))
+    share = 0.0
+
+    def compiling(words: str) -> None:
+        report(share, words)
+
+    def each(work: Callable[[Item], Result], items: Iterable[Item], /) -> list[Result]:
+        futures = [pool.submit(work, item) for item in items]
+        while wait(futures, _LOOK_SECONDS).not_done:
+            if doing("") == COMPILING:
+                compiling(COMPILING)
+        return [future.result() for future in futures]
+
+    report(share, "laying out the graph")
+    with announcing(compiling), ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+        problem, host = problem_of(graph, machine, budget, host_budget, seconds)
+        deadline = inf if time_limit is None else begin + time_limit
+        course = Course(problem, host, method or DEFAULT, seed, each)
         while not course.done and (course.best is None or perf_counter() < deadline):
-            report(min(1.0, (course.stage + course.share) / max(1, len(course.methods))), course.doing)
+            share = max(share, min(1.0, (course.stage + course.share) / max(1, len(course.methods))))
+            report(share, course.doing)
             course.step()
             course.seconds = perf_counter() - begin
     plan = course.plan()

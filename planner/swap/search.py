@@ -10,6 +10,7 @@ from weakref import finalize
 
 from planner.errors import StowageError
 from planner.graph import Graph
+from planner.kernels import doing
 from planner.machine.types import Machine
 from planner.memory import SwapPlan
 from planner.swap.course import DEFAULT, STOPPED, Course, Point, check_choice
@@ -87,10 +88,11 @@ class SwapSearch:
         runner, course = self._runner, self._runner.course
         if course is None:
             ideal = runner.ideal
-            return SearchProgress(runner.state, "laying out the graph", 0.0, 0, runner.searched(), None, ideal, ideal)
+            words = doing("laying out the graph")
+            return SearchProgress(runner.state, words, 0.0, 0, runner.searched(), None, ideal, ideal)
         best = course.best
         return SearchProgress(
-            runner.state, course.doing, course.share, course.evaluations, runner.searched(),
+            runner.state, doing(course.doing), course.share, course.evaluations, runner.searched(),
             None if best is None else best.predicted.seconds, course.bound, course.problem.ideal_seconds,
         )  # fmt: skip
 

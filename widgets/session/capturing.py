@@ -9,6 +9,7 @@ import numpy as np
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
+from planner.kernels import doing
 from planner.machine.types import Machine
 from planner.memory import SwapPlan, parse_budget
 from planner.swap.problem import Seconds
@@ -62,7 +63,7 @@ class _Loading:
         while True:
             with self._core.outbox.turn:  # no word of loading comes after the graph
                 if not self._over.is_set() and not self._job.stopped():
-                    said = self._core.source.name, self.doing, self.share, self.ops, self._job.seconds
+                    said = self._core.source.name, doing(self.doing), self.share, self.ops, self._job.seconds
                     self._core.report(self._job, loading_message(*said))
             if self._over.wait(_EVERY_SECONDS) or self._job.stopped():
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from time import sleep
 
+from planner.kernels import COMPILING
 from planner.memory import SwapPlan, format_bytes, parse_budget
 from planner.swap import SwapSearch, search_swaps
 from widgets.canvas.columns import Message
@@ -159,7 +160,10 @@ def follow(core: Core, job: Job, method: str, time_limit: float | None, threads:
         ground.graph, ground.machine, core.budget_bytes, seconds=ground.seconds, method=method, seed=core.seed,
         time_limit=time_limit, threads=threads,
     )  # fmt: skip
+    told = False
     while search.progress.state == "running":
+        if not told and search.progress.doing == COMPILING:
+            told = core.report(job, core.budget_words("planning", COMPILING))
         if job.stopped() or (time_limit is not None and search.progress.seconds > 2 * time_limit):
             search.cancel()
         sleep(_LOOK_SECONDS)
