@@ -89,7 +89,9 @@ class Panel(anywidget.AnyWidget):
         save_html(self, path)
 
     def heed(self, wanted: Mapping[str, Any]) -> None:
-        """Answer the page."""
+        """Answer the page; what is no mapping is no request."""
+        if not isinstance(wanted, Mapping):
+            return
         view = wanted.get("view")
         if "number" in wanted:
             self.send({"kind": "heard", "number": wanted["number"], "view": view})

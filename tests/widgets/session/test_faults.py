@@ -16,6 +16,7 @@ from planner.graph import Graph
 from planner.machine import machine
 from planner.machine.types import Machine
 from tests.widgets.session.hearing import Ear
+from widgets import SearchPanel
 from widgets.session import Session
 
 SMALL = "mlp:layers=3,optimizer=adam"
@@ -95,6 +96,15 @@ def test_a_share_of_the_step_that_leaves_no_byte_is_refused_where_the_step_is_kn
     assert "leaves no memory" in refused["sentence"]
     with pytest.raises(StowageError, match="leaves no memory"):
         _ = session.budget
+
+
+@pytest.mark.parametrize("wanted", [None, [], "ready", 3])
+def test_what_the_page_cannot_have_asked_is_not_heeded(graph: Graph, wanted: Any) -> None:
+    panel = SearchPanel(graph)
+    before = panel.session.graph
+    panel.heed(wanted)
+    assert panel.session.graph is before
+    panel.close()
 
 
 @pytest.mark.parametrize("given", [3, [], object()])
