@@ -83,7 +83,8 @@ def fake_members(found: list[Member], fake: private.FakeTensorMode) -> dict[int,
     """A fake tensor for each that a model holds, by the `id` of the real one.
 
     Raises:
-        StowageError: one has no shape yet, is no block of memory, or shares its own with itself or a parameter.
+        StowageError: one has no shape yet, is no block of memory, or has its own in common with itself, or another
+            parameter with it.
     """
     for member in found:
         if is_lazy(member.tensor):
@@ -97,7 +98,7 @@ def fake_members(found: list[Member], fake: private.FakeTensorMode) -> dict[int,
                 "which a plan cannot hold: give it memory of its own, by contiguous()"
             )
     for one, other in overlaps(found):
-        if Kind.PARAMETER in (one.kind, other.kind):
+        if one.kind is other.kind is Kind.PARAMETER:
             raise StowageError(
                 f"{one.name} and {other.name} share memory and are two tensors: let both be the one nn.Parameter (tied "
                 "weights), or give each memory of its own, by clone()"
