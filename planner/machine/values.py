@@ -14,9 +14,7 @@ from planner.machine.stretches import Stretch
 _BLOCK = 1 << 16
 
 
-def fill(
-    slab: torch.Tensor, stretch: Stretch, graph: Graph, program: Program, generator: torch.Generator
-) -> None:
+def fill(slab: torch.Tensor, stretch: Stretch, graph: Graph, program: Program, generator: torch.Generator) -> None:
     """Fill everything that was there before a stretch of a step.
 
     Constants get their values, whole numbers are right wherever they serve for indices, and other numbers are small
