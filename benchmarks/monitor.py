@@ -27,6 +27,7 @@ from planner.machine import machine, timed
 from planner.run import CpuDevice, Executor
 from planner.run.kept import Kept
 from planner.run.monitor import Monitor
+from planner.run.preparing import Asked
 from planner.run.result import Done
 from planner.run.session import Session
 from planner.swap import plan_swaps
@@ -45,9 +46,9 @@ def measure(text: str, budget: str, rounds: int) -> dict[str, object]:
     turns: list[tuple[float, float, float, float]] = []
     with closing(CpuDevice(plan.peak_bytes, plan.host_bytes)) as device:
         executor = Executor(graph, plan, device, generator=generator)
-        executor.load(step.state())
-        kept = Kept(step, generator)
-        session = Session(executor, kept, None, generator, done)
+        kept = Kept(step, generator, shared=False)
+        asked = Asked(step, plan, budget, None, rounds, "cpu", check=False, stress=False, remeasure=False)
+        session = Session(asked, executor, kept, generator, done, followed=False)
         batch = step.batch_leaves()
 
         def plain() -> None:
