@@ -20,7 +20,7 @@ test: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 	$(BIN)/pytest --nbmake --nbmake-timeout=180 -n 2 notebooks
 
 env: $(STAMP)

@@ -15,12 +15,16 @@ step = zoo.load("gpt:layers=2,hidden=64,sequence=32")
 #: What is going on at the end, and how far it is.
 CASES = {
     "a capture that has just begun": "bench = widgets.Workbench(step, budget='60%'); time.sleep(0.05)",
-    "a first plan": "bench = widgets.Workbench(step, budget='60%'); bench.graph",
-    "a sweep": "bench = widgets.Workbench(step, budget='60%'); bench.plan; bench.session.request({'do': 'ready'})",
-    "a search": "bench = widgets.Workbench(step, budget='60%'); bench.plan; bench.start_search(None); bench.search",
-    "a run of a bench": "bench = widgets.Workbench(step, budget='200%'); bench.plan; bench.start_run(10**6)",
     "a run that captures": "run = planner.run(step, steps=10**6)",
-    "a run that makes steps": "run = planner.run(step, steps=10**6)\nwhile not run.step_seconds: time.sleep(0.01)",
+    "a sweep, a search, a run of a bench and one of its own": """
+steps = [zoo.load("gpt:layers=2,hidden=64,sequence=32") for _ in range(3)]
+swept, searched, ran = (widgets.Workbench(one, budget=budget) for one, budget in zip(steps, ("50%", "60%", "200%")))
+swept.plan; swept.session.request({"do": "ready"})
+searched.plan; searched.start_search(None); searched.search
+ran.plan; ran.start_run(10**6)
+run = planner.run(step, steps=10**6)
+while not run.step_seconds: time.sleep(0.01)
+""",
 }
 
 

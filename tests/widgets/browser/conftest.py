@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
+from tests.widgets.browser import lab
 from tests.widgets.browser.page import Shown
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Lab]:
+    """A JupyterLab; one for all tests of a process, for it takes seconds to start."""
+    with lab.running(tmp_path_factory.mktemp("lab")) as server:
+        yield server
 
 
 @pytest.fixture

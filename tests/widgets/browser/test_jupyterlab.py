@@ -1,10 +1,8 @@
 """The whole way in a real JupyterLab: open, run all, move the budget, search, cancel, resume, run, export, close."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Browser
 
 from tests.widgets.browser import lab
@@ -27,12 +25,6 @@ while (left is None or left) and time.monotonic() < until:
 print("left:", left)
 """
 STATE = "(document.querySelector('.sw-memory .plot')?.plot.store ?? {})"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Lab]:
-    with lab.running(tmp_path_factory.mktemp("lab")) as server:
-        yield server
 
 
 def test_the_tour(server: lab.Lab, browser: Browser, tmp_path: Path) -> None:

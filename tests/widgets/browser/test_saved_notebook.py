@@ -1,10 +1,8 @@
 """A notebook that was saved with its widgets and is opened again shows what it showed, without being run."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
-import pytest
 from nbclient import NotebookClient
 from playwright.sync_api import Browser
 
@@ -16,12 +14,6 @@ CELLS = [
     f"from planner import zoo\nimport widgets\nbench = widgets.Workbench(zoo.load({SMALL!r}), budget='60%')\nbench",
     "import time\nbench.plan\nwhile '<img' not in bench.still:\n    time.sleep(0.05)",
 ]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Lab]:
-    with lab.running(tmp_path_factory.mktemp("lab")) as server:
-        yield server
 
 
 def test_the_picture_of_the_first_plan_stands_where_the_widget_was(

@@ -1,9 +1,7 @@
 """Plots that follow a search and a run, in a real JupyterLab."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Browser
 
 from tests.widgets.browser import lab
@@ -21,12 +19,6 @@ widgets.watch(planner.capture(step), search)
 #: The words in the plot of a cell.
 WORDS = """number => [...document.querySelectorAll('.jp-Notebook .jp-Cell')[number]
   .querySelectorAll('.js-plotly-plot text')].map(text => text.textContent)"""
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Lab]:
-    with lab.running(tmp_path_factory.mktemp("lab")) as server:
-        yield server
 
 
 def test_a_run_and_a_search_are_followed_to_their_ends(server: lab.Lab, browser: Browser, tmp_path: Path) -> None:
