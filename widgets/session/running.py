@@ -21,8 +21,8 @@ from widgets.session.core import Core, sentence_of
 from widgets.session.jobs import Job
 
 STEPS = 3
-_EVERY_SECONDS = 0.22
-_LOOK_SECONDS = 0.02
+_EVERY_SECONDS = 0.19
+_LOOK_SECONDS = 0.1
 #: Steps whose times are told.
 _MOST = 1000
 _HERE = "cpu"
