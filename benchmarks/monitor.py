@@ -1,10 +1,11 @@
-"""What watching a run costs: steps with the monitor, the run's bookkeeping and a reader, against steps without.
+"""What watching a run costs: steps with the monitor and a live chart's reader, against steps without.
 
-Both are made by one executor in turns, so that whatever else the machine does meets both. Every turn gives a ratio to
-the turn beside it; shown is the median of these ratios with the interval that holds it in 19 of 20 such measurements,
-of the time that passed and of the processor time of all threads, which other programs disturb less. (The ratio of the
-two medians swings by 3 % from one measurement to the next: a machine has slower and faster minutes.) The reader asks
-ten times a second for the snapshots and for what the steps so far amount to, as a live chart does.
+The reader asks ten times a second for the snapshots and for what the steps so far amount to. What a run notes of each
+step besides, watched or not (its loss, time and timeline, and where the random generator is), is shown beside it.
+
+All are made by one executor in turns, so that whatever else the machine does meets all. Every turn gives a ratio to the
+turn beside it; shown is the median of these ratios with the interval that holds it in 19 of 20 such measurements. (The
+ratio of two medians swings by 3 % from one measurement to the next: a machine has slower and faster minutes.)
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from threading import Event, Thread
 
@@ -43,7 +44,7 @@ def measure(text: str, budget: str, rounds: int) -> dict[str, object]:
     ready = timed(graph, machine("cpu"))
     plan = plan_swaps(ready.graph, machine("cpu"), budget, seconds=ready.seconds, time_limit=5)
     generator, monitor, done = torch.Generator(), Monitor(time.perf_counter()), Done()
-    turns: list[tuple[float, float, float, float]] = []
+    turns: dict[str, list[float]] = {"without": [], "watched": [], "noted": []}
     with closing(CpuDevice(plan.peak_bytes, plan.host_bytes)) as device:
         executor = Executor(graph, plan, device, generator=generator)
         kept = Kept(step, generator, shared=False)
@@ -55,43 +56,43 @@ def measure(text: str, budget: str, rounds: int) -> dict[str, object]:
             executor.step(batch)
             kept.keep(executor)
 
-        def watched() -> tuple[float, float]:
+        def watched(make: Callable[[], None]) -> float:
             with monitor.watching(executor.present, 0), reading(monitor, done, plan):
-                return repeated(lambda: session.step(batch))
+                return repeated(make)
 
+        kinds: dict[str, Callable[[], float]] = {
+            "without": lambda: repeated(plain),
+            "watched": lambda: watched(plain),
+            "noted": lambda: watched(lambda: session.step(batch)),
+        }
         for number in range(rounds + 2):
-            if number % 2:  # in either order
-                with_it, without = watched(), repeated(plain)
-            else:
-                without, with_it = repeated(plain), watched()
-            if number >= 2:  # the first two warm up
-                turns.append((*without, *with_it))
+            for kind in sorted(kinds, reverse=bool(number % 2)):  # in either order
+                seconds = kinds[kind]()
+                if number >= 2:  # the first two warm up
+                    turns[kind].append(seconds)
     return {
-        "model": text, "ops": len(graph.ops), "rounds": rounds,
-        "seconds_without": statistics.median(turn[0] for turn in turns),
-        "seconds_with": statistics.median(turn[2] for turn in turns),
-        "ratio": middle([turn[2] / turn[0] for turn in turns]),
-        "processor_ratio": middle([turn[3] / turn[1] for turn in turns]),
+        "model": text, "ops": len(graph.ops), "rounds": rounds, "seconds": statistics.median(turns["without"]),
+        "ratio": middle(turns["watched"], turns["without"]),
+        "ratio_with_notes": middle(turns["noted"], turns["without"]),
         "goal": GOAL, "snapshots": len(monitor.snapshots),
     }  # fmt: skip
 
 
-def middle(values: list[float]) -> list[float]:
-    """The median with the ends of the interval that holds it 19 times of 20: lower end, median, upper end."""
-    ordered = sorted(values)
-    aside = math.sqrt(len(ordered)) * 0.98  # 1.96 standard deviations of how many of n fall below the median
-    low, high = math.floor(len(ordered) / 2 - aside), math.ceil(len(ordered) / 2 + aside)
-    return [ordered[max(low, 0)], statistics.median(ordered), ordered[min(high, len(ordered) - 1)]]
+def middle(these: list[float], those: list[float]) -> list[float]:
+    """The median of ratios, in the interval that holds it 19 times of 20: lower end, median, upper end."""
+    ratios = sorted(this / that for this, that in zip(these, those, strict=True))
+    aside = math.sqrt(len(ratios)) * 0.98  # 1.96 standard deviations of how many of n fall below the median
+    low, high = math.floor(len(ratios) / 2 - aside), math.ceil(len(ratios) / 2 + aside)
+    return [ratios[max(low, 0)], statistics.median(ratios), ratios[min(high, len(ratios) - 1)]]
 
 
-def repeated(make: object, least: float = 0.15) -> tuple[float, float]:
-    """Seconds a step and processor seconds a step, over as many steps as take so long that the monitor comes round."""
-    assert callable(make)
-    start, work, count = time.perf_counter(), time.process_time(), 0
+def repeated(make: Callable[[], None], least: float = 0.15) -> float:
+    """Seconds a step, over as many steps as take so long that the monitor comes round."""
+    start, count = time.perf_counter(), 0
     while count == 0 or time.perf_counter() - start < least:
         make()
         count += 1
-    return (time.perf_counter() - start) / count, (time.process_time() - work) / count
+    return (time.perf_counter() - start) / count
 
 
 @contextmanager
@@ -131,13 +132,13 @@ def main() -> None:
     if arguments.json:
         print(json.dumps({"budget": arguments.budget, "threads": torch.get_num_threads(), "rows": rows}))
         return
-    table = Table(title=f"a step with and without monitor and handle, {torch.get_num_threads()} threads")
-    for column in ("model", "ops", "without s", "with s", "ratio", "processor ratio", "goal", "snapshots"):
+    table = Table(title=f"steps with monitor and live chart over steps without, {torch.get_num_threads()} threads")
+    for column in ("model", "ops", "step s", "ratio", "goal", "with a run's notes", "snapshots"):
         table.add_column(column, justify="left" if column == "model" else "right")
     for row in rows:
         table.add_row(
-            str(row["model"]), str(row["ops"]), f"{row['seconds_without']:.4f}", f"{row['seconds_with']:.4f}",
-            interval(row["ratio"]), interval(row["processor_ratio"]), f"{row['goal']:.2f}", str(row["snapshots"]),
+            str(row["model"]), str(row["ops"]), f"{row['seconds']:.4f}", interval(row["ratio"]), f"{row['goal']:.2f}",
+            interval(row["ratio_with_notes"]), str(row["snapshots"]),
         )  # fmt: skip
     Console(width=130).print(table)
 
