@@ -21,7 +21,7 @@ test: env
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal
-	$(BIN)/pytest --nbmake --nbmake-timeout=180 -n 2 notebooks
+	OMP_NUM_THREADS=1 $(BIN)/pytest --nbmake --nbmake-timeout=180 -n 2 notebooks
 
 env: $(STAMP)
 	@command -v dot >/dev/null || echo "The program 'dot' is missing, so module graphs are drawn more plainly: install graphviz (apt install graphviz, brew install graphviz)."

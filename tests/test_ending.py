@@ -15,7 +15,6 @@ step = zoo.load("gpt:layers=2,hidden=64,sequence=32")
 #: What is going on at the end, and how far it is.
 CASES = {
     "a capture that has just begun": "bench = widgets.Workbench(step, budget='60%'); time.sleep(0.05)",
-    "a run that captures": "run = planner.run(step, steps=10**6)",
     "a sweep, a search, a run of a bench and one of its own": """
 steps = [zoo.load("gpt:layers=2,hidden=64,sequence=32") for _ in range(3)]
 swept, searched, ran = (widgets.Workbench(one, budget=budget) for one, budget in zip(steps, ("50%", "60%", "200%")))

@@ -92,8 +92,7 @@ BODIES: dict[str, Body] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("check", [False, True])
-@pytest.mark.parametrize("scheduled", [False, True], ids=["", "scheduled"])
+@pytest.mark.parametrize(("scheduled", "check"), [(False, True), (True, False)], ids=["checked", "scheduled"])
 @pytest.mark.parametrize("name", BODIES)
 def test_what_the_loop_does_between_two_steps_is_what_it_does_in_eager(name: str, scheduled: bool, check: bool) -> None:
     def schedule(optimizer: torch.optim.Optimizer) -> Any:
