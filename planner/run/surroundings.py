@@ -34,6 +34,6 @@ class Surroundings:
                 stack.enter_context(torch.inference_mode())
             stack.enter_context(torch.set_grad_enabled(self._gradients))
             enabled, dtype = self._autocast
-            if enabled:
-                stack.enter_context(torch.autocast("cpu", dtype=dtype, cache_enabled=self._caching))
+            if enabled or torch.is_autocast_enabled("cpu"):
+                stack.enter_context(torch.autocast("cpu", dtype, enabled, self._caching))
             yield

@@ -104,6 +104,22 @@ SGD: dict[str, Any] = {"lr": 0.1, "momentum": 0.0, "weight_decay": 0.0}
 ADAM: dict[str, Any] = {"lr": 0.01}
 
 
+def assert_followed(
+    kind: dict[str, Any], change: Callable[[nn.Sequential, torch.optim.Optimizer], object], steps: int = 1, **more: Any
+) -> None:
+    """What is changed after some steps counts in two more, as in an ordinary loop."""
+    pairs = live(kind, **more), live(kind, **more)
+    (ours, step), (theirs, other) = pairs
+    run(step, budget="100%", steps=steps).wait()
+    eager(theirs, other, steps)
+    for model, each in pairs:
+        assert isinstance(each.optimizer, torch.optim.Optimizer)
+        change(model, each.optimizer)
+    assert run(step, budget="100%", steps=2, check=True).wait().mismatches == ()
+    eager(theirs, other, 2)
+    assert same(ours, theirs)
+
+
 @pytest.mark.parametrize(
     ("before", "now"),
     [
@@ -120,48 +136,23 @@ ADAM: dict[str, Any] = {"lr": 0.01}
     ],
 )
 def test_what_was_changed_about_an_optimizer_is_followed(before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Held against an ordinary loop."""
-    (ours, step), (theirs, other) = live(before), live(before)
-    running = run(step, budget="100%", steps=1)
-    running.wait()
-    eager(theirs, other, 1)
-    for each in (step, other):
-        optimizer = each.optimizer
-        assert isinstance(optimizer, torch.optim.Optimizer)
-        optimizer.param_groups[0].update(now)
-    assert run(step, budget="100%", steps=2, check=True).wait().mismatches == ()
-    eager(theirs, other, 2)
-    assert same(ours, theirs)
+    assert_followed(before, lambda _, optimizer: optimizer.param_groups[0].update(now))
 
 
 def test_a_group_added_after_a_run_is_trained() -> None:
-    pairs = live(ADAM, first=True), live(ADAM, first=True)
-    (ours, step), (theirs, other) = pairs
-    run(step, budget="100%", steps=1).wait()
-    eager(theirs, other, 1)
-    for model, each in pairs:
-        optimizer = each.optimizer
-        assert isinstance(optimizer, torch.optim.Optimizer)
+    def add(model: nn.Sequential, optimizer: torch.optim.Optimizer) -> None:
         optimizer.add_param_group({"params": list(model[2:].parameters()), "lr": 0.05})
-    assert run(step, budget="100%", steps=2, check=True).wait().mismatches == ()
-    eager(theirs, other, 2)
-    assert same(ours, theirs)
+
+    assert_followed(ADAM, add, first=True)
 
 
 def test_counts_of_steps_that_were_loaded_between_two_runs_are_followed() -> None:
-    pairs = live(ADAM), live(ADAM)
-    (ours, step), (theirs, other) = pairs
-    run(step, budget="100%", steps=3).wait()
-    eager(theirs, other, 3)
-    for _, each in pairs:
-        optimizer = each.optimizer
-        assert isinstance(optimizer, torch.optim.Optimizer)
+    def load(_: nn.Sequential, optimizer: torch.optim.Optimizer) -> None:
         state = optimizer.state_dict()
         state["state"][0]["step"] = torch.tensor(40.0)
         optimizer.load_state_dict(state)
-    assert run(step, budget="100%", steps=2, check=True).wait().mismatches == ()
-    eager(theirs, other, 2)
-    assert same(ours, theirs)
+
+    assert_followed(ADAM, load, steps=3)
 
 
 def test_amsgrad_cannot_be_switched_on_later() -> None:

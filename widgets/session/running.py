@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from time import perf_counter, sleep
 
-from torch import autocast
-
 from planner.capture.step import Step
 from planner.errors import StowageError
 from planner.graph import fingerprint
@@ -51,7 +49,7 @@ def begin(core: Core, steps: int = STEPS, check: bool = True) -> None:
         core.jobs.drop("run")
         if core.run is not None:
             core.run.cancel()
-        with autocast("cpu", enabled=False), core.surroundings.entered():  # as the plan's step was captured
+        with core.surroundings.entered():  # as the plan's step was captured
             handle = core.run = run(step, plan, steps=steps, check=check)
         note = _times_note(core, plan)
         core.outbox.tell(_words(handle, plan, steps, note))

@@ -89,7 +89,7 @@ def test_all_files_that_are_asked_for_at_once_arrive(session: Session) -> None:
     for wanted in ("html", "trace", "plan", "csv"):
         session.request({"do": "export", "format": wanted, "view": 0.5})
     for ending in (".html", ".trace.json", ".plan.json", ".buffers.csv"):
-        ear.wait("exported", lambda said, ending=ending: said["filename"].endswith(ending))
+        assert ear.wait("exported", lambda said, ending=ending: said["filename"].endswith(ending))["view"] == 0.5
 
 
 def test_a_name_that_no_file_can_hold_is_told_in_one_line() -> None:
