@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from planner.capture import torch_private as private
+from planner.capture.kernels import takes_generator
 from planner.errors import StowageError
 
 
@@ -36,7 +37,7 @@ class Draws:
         finally:
             torch.random.default_generator = torch.default_generator  # type: ignore[attr-defined]
 
-    def next(self, target: object, kwargs: Mapping[str, Any], module: str) -> None:
+    def next(self, target: Callable[..., Any], kwargs: Mapping[str, Any], module: str) -> None:
         """Take note of a draw.
 
         Args:
@@ -45,12 +46,17 @@ class Draws:
             module: path of the module it is in.
 
         Raises:
-            StowageError: it draws elsewhere than after the draw before it.
+            StowageError: it draws elsewhere than after the draw before it, or nobody can tell it where to draw from.
         """
         where = f"{target} in {f'module {module}' if module else 'the model'}"
         if kwargs.get("generator") is not None:
             raise StowageError(
                 f"{where} draws from a generator of its own, which a plan cannot hold: use PyTorch's default generator"
+            )
+        if not takes_generator(target):
+            raise StowageError(
+                f"{where} knows no generator but PyTorch's default one, from which everything draws, so a plan cannot "
+                "hold it: draw by an operator that takes a generator, such as torch.rand or torch.randint"
             )
         self._check(where)
         with private.no_modes():

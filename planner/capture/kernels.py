@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,19 +26,12 @@ from torch import Tensor
 from planner.capture import torch_private as private
 from planner.capture.layouts import plainly_laid
 from planner.capture.program import Call
+from planner.capture.rewrites import DRAWING, REWRITTEN, Bound
 from planner.errors import StowageError
 
 _ATEN = torch.ops.aten
 #: Arguments that a result already decides.
 _LAYOUT_ARGUMENTS = frozenset({"dtype", "layout", "device", "pin_memory"})
-
-
-class Bound(NamedTuple):
-    """A call with everything in place: run it as `function(*args, **kwargs)`."""
-
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +47,17 @@ def writes_directly(call: Call) -> bool:
 
     A kernel cannot leave out a result, so one that the graph has no tensor for rules `out=` out.
     """
-    if call.in_place or call.target in _REWRITTEN:
+    if call.in_place:
         return True
-    return all(tensor >= 0 for tensor in call.results) and out_variant(call.target) is not None
+    return all(tensor >= 0 for tensor in call.results) and (
+        call.target in REWRITTEN or out_variant(call.target) is not None
+    )
+
+
+@cache
+def takes_generator(target: Callable[..., Any]) -> bool:
+    """Whether a random operator can be told, by an argument `generator` for `bind`, where to draw from."""
+    return target in DRAWING or any(argument.name == "generator" for argument in private.schema(target).arguments)
 
 
 def bind(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], results: Sequence[Tensor | None]) -> Bound:
@@ -70,9 +71,9 @@ def bind(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], results: Se
     target = call.target
     if call.in_place:
         return Bound(target, tuple(args), dict(kwargs))
-    rewrite = _REWRITTEN.get(target)
+    rewrite = REWRITTEN.get(target)
     if rewrite is not None and isinstance(results[0], Tensor):
-        return rewrite(results[0], *args, **kwargs)
+        return rewrite(*results, *args, **kwargs)
     variant = out_variant(target)
     if variant is not None and all(isinstance(result, Tensor) for result in results) and not _scattered(target, args):
         kept = {name: value for name, value in kwargs.items() if name not in _LAYOUT_ARGUMENTS}
@@ -189,107 +190,6 @@ def _run_with_gradients(*call: Any) -> None:
     with torch.enable_grad():
         _run_and_copy(*call)
 
-
-def _in_turn(*calls: Bound) -> Bound:
-    return Bound(_run_in_turn, calls, {})
-
-
-def _run_in_turn(*calls: Bound) -> None:
-    for function, args, kwargs in calls:
-        function(*args, **kwargs)
-
-
-def _copy(result: Tensor, source: Tensor, *_: Any, **__: Any) -> Bound:
-    return Bound(result.copy_, (source,), {})
-
-
-def _fill(position: int) -> Callable[..., Bound]:
-    def rewrite(result: Tensor, *args: Any, **_: Any) -> Bound:
-        return Bound(result.fill_, (args[position],), {})
-
-    return rewrite
-
-
-def _fill_with(value: float) -> Callable[..., Bound]:
-    def rewrite(result: Tensor, *_: Any, **__: Any) -> Bound:
-        return Bound(result.fill_, (value,), {})
-
-    return rewrite
-
-
-def _through(overload: Callable[..., Any], *more: Any) -> Callable[..., Bound]:
-    """The `out=` overload of another operator that the op itself calls."""
-
-    def rewrite(result: Tensor, *args: Any, **kwargs: Any) -> Bound:
-        return Bound(overload, (*args, *more), {**kwargs, "out": result})
-
-    return rewrite
-
-
-def _scaled(overload: Callable[..., Any]) -> Callable[..., Bound]:
-    """A sum or difference with a number, whose factor the tensor overload takes by name."""
-
-    def rewrite(result: Tensor, source: Tensor, number: Any, alpha: Any = 1) -> Bound:
-        return Bound(overload, (source, number), {"alpha": alpha, "out": result})
-
-    return rewrite
-
-
-def _copy_then(overload: Callable[..., Any]) -> Callable[..., Bound]:
-    """An op defined as a copy of its first argument that is then changed in place."""
-
-    def rewrite(result: Tensor, source: Tensor, *args: Any, **kwargs: Any) -> Bound:
-        return _in_turn(Bound(result.copy_, (source,), {}), Bound(overload, (result, *args), kwargs))
-
-    return rewrite
-
-
-def _zero_then_copy(view: Callable[..., Tensor]) -> Callable[..., Bound]:
-    """The gradient of a view: zero but for the viewed part."""
-
-    def rewrite(result: Tensor, gradient: Tensor, _: Any, *where: Any) -> Bound:
-        return _in_turn(Bound(result.zero_, (), {}), Bound(view(result, *where).copy_, (gradient,), {}))
-
-    return rewrite
-
-
-def _copy_then_part(view: Callable[..., Tensor]) -> Callable[..., Bound]:
-    """A copy in which the viewed part comes from elsewhere."""
-
-    def rewrite(result: Tensor, source: Tensor, part: Tensor, *where: Any, **more: Any) -> Bound:
-        return _in_turn(Bound(result.copy_, (source,), {}), Bound(view(result, *where, **more).copy_, (part,), {}))
-
-    return rewrite
-
-
-def _bernoulli(result: Tensor, _: Tensor, probability: float, **generator: Any) -> Bound:
-    return Bound(result.bernoulli_, (probability,), generator)
-
-
-_REWRITTEN: dict[Callable[..., Any], Callable[..., Bound]] = {
-    _ATEN.clone.default: _copy,
-    _ATEN._to_copy.default: _copy,
-    _ATEN.zeros_like.default: _fill_with(0),
-    _ATEN.new_zeros.default: _fill_with(0),
-    _ATEN.ones_like.default: _fill_with(1),
-    _ATEN.new_ones.default: _fill_with(1),
-    _ATEN.full_like.default: _fill(1),
-    _ATEN.new_full.default: _fill(2),
-    _ATEN.scalar_tensor.default: _fill(0),
-    _ATEN.relu.default: _through(_ATEN.clamp_min.out, 0),
-    _ATEN.add.Scalar: _scaled(_ATEN.add.out),
-    _ATEN.sub.Scalar: _scaled(_ATEN.sub.out),
-    _ATEN.mul.Scalar: _through(_ATEN.mul.out),
-    _ATEN.div.Scalar: _through(_ATEN.div.out),
-    _ATEN.bernoulli.p: _bernoulli,
-    _ATEN.index_put.default: _copy_then(_ATEN.index_put_.default),
-    _ATEN.masked_fill.Scalar: _copy_then(_ATEN.masked_fill_.Scalar),
-    _ATEN.masked_fill.Tensor: _copy_then(_ATEN.masked_fill_.Tensor),
-    _ATEN.slice_backward.default: _zero_then_copy(_ATEN.slice.Tensor),
-    _ATEN.select_backward.default: _zero_then_copy(_ATEN.select.int),
-    _ATEN.slice_scatter.default: _copy_then_part(_ATEN.slice.Tensor),
-    _ATEN.select_scatter.default: _copy_then_part(_ATEN.select.int),
-}
 
 _POINTWISE: frozenset[Callable[..., Any]] = frozenset({
     _ATEN.add.Tensor, _ATEN.add.Scalar, _ATEN.sub.Tensor, _ATEN.sub.Scalar, _ATEN.mul.Tensor, _ATEN.mul.Scalar,

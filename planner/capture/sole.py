@@ -1,6 +1,6 @@
 """One at a time for what changes things that a process has once, and puts them back: capturing, measuring, eager.
 
-They are PyTorch's default generator, which measuring and eager move, and the model, whose tensors a capture replaces.
+They are PyTorch's default generator, which eager steps move, and the model, whose tensors a capture replaces.
 """
 
 from __future__ import annotations
@@ -20,19 +20,9 @@ def sole(impatient: Callable[[], object] = lambda: None) -> Iterator[None]:
     Args:
         impatient: asked now and then while another does; it may raise.
     """
-    take(impatient)
+    while not _lock.acquire(timeout=_LOOK_SECONDS):
+        impatient()
     try:
         yield
     finally:
-        give()
-
-
-def take(impatient: Callable[[], object] = lambda: None) -> None:
-    """Begin such a block, which ends with `give` in the same thread."""
-    while not _lock.acquire(timeout=_LOOK_SECONDS):
-        impatient()
-
-
-def give() -> None:
-    """End it."""
-    _lock.release()
+        _lock.release()

@@ -39,7 +39,7 @@ __all__ = [
     "TorchDispatchMode", "allocations", "autocasting", "backward_sequence", "certain", "fake_call",
     "forward_sequence", "functional_form", "has_gradient_hooks", "has_step_hooks", "kernel_name",
     "marks", "mutated_arguments", "no_modes", "operator_name", "pytree", "quantises", "quiet",
-    "schema", "storage_identity", "tables", "takes_generator",
+    "schema", "storage_identity", "tables",
 ]  # fmt: skip
 
 #: Raised by an op whose result depends on the values of tensors.
@@ -156,11 +156,6 @@ def autocasting() -> bool:
 def tables(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """The parameters, the buffers and the plain attributes that a module itself holds, by name; these are no copies."""
     return module._parameters, module._buffers, vars(module)
-
-
-def takes_generator(target: Any) -> bool:
-    """Whether an operator can be told which generator to draw from."""
-    return any(argument.name == "generator" for argument in schema(target).arguments)
 
 
 def has_gradient_hooks(tensor: torch.Tensor) -> bool:

@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
-from planner.capture.kernels import Bound, bind
+from planner.capture.kernels import bind
 from planner.capture.program import Program, ScalarRef, TensorRef
-from planner.capture.torch_private import takes_generator
+from planner.capture.rewrites import Bound
 from planner.graph import Graph
 from planner.machine.stretches import Stretch
 from planner.machine.temporary import temporary_bytes
@@ -126,11 +126,9 @@ class Rehearsal:
 
         args = [self._resolve(value, place) for value in call.args]
         kwargs = {name: self._resolve(value, place) for name, value in call.kwargs.items()}
-        own = self._graph.ops[op].random and takes_generator(call.target)
-        if own:
+        if self._graph.ops[op].random:
             kwargs["generator"] = self._generator
-        bound = bind(call, args, kwargs, [None if t < 0 else self._view(t) for t in call.results])
-        return bound if own or not self._graph.ops[op].random else _lent(bound)
+        return bind(call, args, kwargs, [None if t < 0 else self._view(t) for t in call.results])
 
     def _resolve(self, value: Any, place: Callable[[int], torch.Tensor]) -> Any:
         if isinstance(value, TensorRef):
@@ -153,19 +151,6 @@ def _run(call: Bound) -> int:
 
 def _temporary_bytes(call: Bound) -> int:
     return temporary_bytes(lambda: _run(call))
-
-
-def _lent(call: Bound) -> Bound:
-    """A call that draws from PyTorch's default generator alone, which is put back at once, as in a run."""
-
-    def draw(*args: Any, **kwargs: Any) -> Any:
-        before = torch.get_rng_state()
-        try:
-            return call.function(*args, **kwargs)
-        finally:
-            torch.set_rng_state(before)
-
-    return Bound(draw, call.args, call.kwargs)
 
 
 def _nothing() -> None:

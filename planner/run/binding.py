@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from planner.capture.kernels import Bound, bind, may_overwrite, writes_directly
+from planner.capture.kernels import bind, may_overwrite, writes_directly
 from planner.capture.program import Call, Program, ScalarRef, TensorRef
-from planner.capture.torch_private import takes_generator
+from planner.capture.rewrites import Bound
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory.plan import Residency, SwapPlan
@@ -47,7 +47,7 @@ class Binder:
         results = [None if t < 0 else self._places.tensor(t, self._stay(t, slot)) for t in call.results]
         if not call.in_place and writes_directly(call):
             self._refuse_overlap(op, call, slot)
-        if self._graph.ops[op].random and takes_generator(call.target):
+        if self._graph.ops[op].random:
             kwargs["generator"] = self._generator
         return bind(call, args, kwargs, results)
 

@@ -12,9 +12,8 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from planner.capture.kernels import Bound
 from planner.capture.program import Program
-from planner.capture.torch_private import takes_generator
+from planner.capture.rewrites import Bound
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory.plan import SwapPlan
@@ -26,7 +25,7 @@ from planner.run.held import Held
 from planner.run.measure import Clock, Temporaries
 from planner.run.occupancy import Occupancy
 from planner.run.places import Places
-from planner.run.randomness import Lender, Pins, reordered
+from planner.run.randomness import Pins, reordered
 from planner.run.stress import POISON, Stress
 from planner.run.walk import Segment, Walk
 
@@ -84,11 +83,9 @@ class Executor:
             self._binder = Binder(self.graph, program, plan, self._places, self._generator)
             self._held = Held(self.graph, program, plan, self._places)
             calls = [self._binder.bind(slot, self._scalars) for slot in range(len(plan.order))]
-            self._lender = Lender(self._generator)
-            lent = self._lent()
-            self._pins = self._pin(calls, lent) if reordered(self.graph, plan) else None
+            self._pins = self._pin(calls) if reordered(self.graph, plan) else None
             delays = Stress(self.graph, plan, self._places) if stress else None
-            self._segments = Walk(self.graph, plan, device, self._places, self._pins, lent, delays).segments(calls)
+            self._segments = Walk(self.graph, plan, device, self._places, self._pins, delays).segments(calls)
         self._temporaries = Temporaries(self.graph, plan)
         self._clock = Clock(self.graph, plan, [len(segment.calls) for segment in self._segments])
         self._changing = self._changing_calls()
@@ -161,7 +158,6 @@ class Executor:
                 device.synchronize()
             finally:
                 self._present = None
-                self._lender.take_back()
             marks.append(device.mark())
             if self._pins is not None:
                 self._pins.pin(-1)
@@ -222,28 +218,6 @@ class Executor:
             if names[slot]
         ]
 
-    def _lent(self) -> dict[int, Lender]:
-        """By random op, what lends it the generator, where that is not PyTorch's default and the op knows no other."""
-        if self._generator is torch.default_generator:
-            return {}
-        random = (op.id for op in self.graph.ops if op.random)
-        return {op: self._lender for op in random if not takes_generator(self._program.calls[op].target)}
-
-    def _pin(self, calls: list[Bound], lent: Mapping[int, Lender]) -> Pins:
-        order = self.plan.order
-        random = {op: calls[slot] for slot, op in enumerate(order) if self.graph.ops[op].random}
-
-        def caller(op: int) -> Callable[[], None]:
-            function, args, kwargs = random[op]
-
-            def call() -> None:
-                if op in lent:
-                    lent[op].lend()
-                try:
-                    function(*args, **kwargs)
-                finally:
-                    self._lender.take_back()
-
-            return call
-
-        return Pins(self.graph, {op: caller(op) for op in random}, self._generator)
+    def _pin(self, calls: list[Bound]) -> Pins:
+        slots = {op: slot for slot, op in enumerate(self.plan.order) if self.graph.ops[op].random}
+        return Pins(self.graph, {op: calls[slot] for op, slot in slots.items()}, self._generator)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from planner.capture.kernels import Bound
+from planner.capture.rewrites import Bound
 from planner.errors import StowageError
 from planner.graph import Graph, Op
 from planner.machine.signatures import signature

@@ -10,12 +10,11 @@ own, so that neither disturbs what else draws in the meantime.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 
-from planner.capture.sole import give, take
+from planner.capture.rewrites import Bound
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory.plan import SwapPlan
@@ -35,45 +34,19 @@ def reordered(graph: Graph, plan: SwapPlan) -> bool:
     return drawn != sorted(drawn)
 
 
-class Lender:
-    """Lets PyTorch's default generator be another one for the time of a call that knows no other.
-
-    Args:
-        generator: the other one.
-    """
-
-    def __init__(self, generator: torch.Generator) -> None:
-        self._generator, self._default = generator, torch.default_generator
-        self._before: torch.Tensor | None = None
-
-    def lend(self) -> None:
-        """From now on the default one gives the other's numbers."""
-        take()
-        self._before = self._default.get_state()
-        self._default.set_state(self._generator.get_state())
-
-    def take_back(self) -> None:
-        """The other goes on from there, and the default one from where it was; does nothing where nothing is lent."""
-        if self._before is not None:
-            self._generator.set_state(self._default.get_state())
-            self._default.set_state(self._before)
-            self._before = None
-            give()
-
-
 class Pins:
     """The generator's state before each random op.
 
     Args:
         graph: the graph.
-        calls: by random op, what makes its call; called once each, on whatever lies in memory.
+        calls: by random op, its call; made once each, on whatever lies in memory.
         generator: what they draw from.
 
     Raises:
         StowageError: how much an op draws cannot be told beforehand.
     """
 
-    def __init__(self, graph: Graph, calls: Mapping[int, Callable[[], Any]], generator: torch.Generator) -> None:
+    def __init__(self, graph: Graph, calls: Mapping[int, Bound], generator: torch.Generator) -> None:
         self._generator = generator
         self._states: dict[int, torch.Tensor] = {}
         start = self._generator.get_state()
@@ -100,12 +73,12 @@ class Pins:
         for start in range(0, draws, _CHUNK):
             scratch[: min(_CHUNK, draws - start)].random_(generator=self._generator)
 
-    def _count(self, graph: Graph, op: int, call: Callable[[], Any]) -> int:
+    def _count(self, graph: Graph, op: int, call: Bound) -> int:
         facts = graph.ops[op]
         if facts.target.split(".")[1] not in _EVEN:
             raise _unpredictable(facts.name)
         before = self._generator.get_state()
-        call()
+        call.function(*call.args, **call.kwargs)
         after = self._generator.get_state()
         tail = torch.empty(_TAIL, dtype=torch.int32).random_(generator=self._generator)
         self._generator.set_state(before)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
-from planner.capture.kernels import Bound
+from planner.capture.rewrites import Bound
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory.plan import SwapPlan
 from planner.run.device import Device, Event, Stream
 from planner.run.places import Places
-from planner.run.randomness import Lender, Pins
+from planner.run.randomness import Pins
 from planner.run.schedule import SlotStep, schedule
 from planner.run.stress import POISON, Stress
 
@@ -39,7 +39,6 @@ class Walk:
         graph: with the plan's workspaces.
         plan, device, places: what runs where.
         pins: the generator's states; None where random ops keep their captured order.
-        lent: by random op that only knows PyTorch's default generator, what lends it another.
         stress: delays and poison; None for neither.
     """
 
@@ -50,11 +49,10 @@ class Walk:
         device: Device,
         places: Places,
         pins: Pins | None,
-        lent: Mapping[int, Lender],
         stress: Stress | None,
     ) -> None:
         self._graph, self._plan, self._device, self._places = graph, plan, device, places
-        self._pins, self._lent, self._stress = pins, lent, stress
+        self._pins, self._stress = pins, stress
         steps = schedule(plan)
         self._op_events: dict[int, Event] = {s: device.event() for s, step in enumerate(steps) if step.recorded}
         self._out_events = [device.event() for _ in plan.swap_outs]
@@ -82,8 +80,6 @@ class Walk:
         actions: list[Action] = []
         if self._stress is not None:
             actions += [(compute.fill, (dead, POISON)) for dead in self._stress.dead.get(slot, ())]
-        if slot and (lender := self._lent.get(self._plan.order[slot - 1])) is not None:
-            actions.append((lender.take_back, ()))
         if slot - 1 in self._op_events:
             actions.append((compute.record, (self._op_events[slot - 1],)))
         actions += self._copies(step)
@@ -98,8 +94,6 @@ class Walk:
             op = self._plan.order[slot]
             if self._pins is not None and self._graph.ops[op].random:
                 actions.append((self._pins.pin, (op,)))
-            if op in self._lent:
-                actions.append((self._lent[op].lend, ()))
         return actions
 
     def _copies(self, step: SlotStep) -> list[Action]:

@@ -51,3 +51,8 @@ def test_a_generator_of_one_s_own_is_refused():
     own = torch.Generator()
     with pytest.raises(StowageError, match="draws from a generator of its own"):
         capture(step(lambda x: x + torch.randn(4, generator=own)))
+
+
+def test_a_draw_that_can_be_told_no_generator_is_refused():
+    with pytest.raises(StowageError, match=r"randint_like.Tensor in .* knows no generator"):
+        capture(step(lambda x: x + torch.randint_like(x, torch.tensor(3))))

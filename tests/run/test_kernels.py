@@ -14,6 +14,7 @@ from planner.run import same_bits
 
 aten = torch.ops.aten
 X, Y, Z = (torch.randn(6, 8, generator=torch.Generator().manual_seed(seed)) for seed in range(3))
+WIDE = torch.randn(400, 300, generator=torch.Generator().manual_seed(5))  # for several threads
 MASK, ROWS = X > 0, torch.tensor([1, 1, 4])
 IMAGES = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(3))
 FILTERS = torch.randn(5, 3, 3, 3, generator=torch.Generator().manual_seed(4))
@@ -46,6 +47,21 @@ DIRECT: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
     (aten.select_scatter.default, (X, Y[0], 0, 2), {}),
     (aten.bernoulli.p, (X, 0.3), {}),
     (aten.rand.default, ([4, 5],), {"device": "cpu"}),
+    (aten.rand_like.default, (X.t(),), {}),
+    (aten.randn.default, ([4, 5],), {"dtype": torch.float64, "pin_memory": False}),
+    (aten.randn_like.default, (X.bfloat16(),), {}),
+    (aten.randint.default, (7, [4, 5]), {"device": "cpu"}),
+    (aten.randint.low, (-3, 7, [4, 5]), {"dtype": torch.int32}),
+    (aten.randint_like.default, (X, 7), {}),
+    (aten.randint_like.low_dtype, (X, -3, 7), {"dtype": torch.int64}),
+    (aten.randperm.default, (20,), {"device": "cpu"}),
+    *(
+        (aten.native_dropout.default, (x, p, True), {})
+        for x in (X, X.t(), X.double(), X.bfloat16(), X / 0, WIDE)
+        for p in (0.3, 1.0)
+    ),
+    (aten.native_dropout.default, (X, 0.3, None), {}),
+    (aten.native_dropout.default, (X, 0.3, False), {}),
     (aten.mm.default, (X, Y.t()), {}),
     (aten.addmm.default, (Z[0, :6], X, Y.t()), {}),
     (aten.cat.default, ([X, Y], 1), {}),
@@ -57,7 +73,6 @@ DIRECT: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
 COPIED: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
     (aten.convolution.default, (IMAGES, FILTERS, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1), {}),
     (aten.native_layer_norm.default, (X, [8], None, None, 1e-5), {}),
-    (aten.native_dropout.default, (X, 0.5, True), {}),
     (aten.mse_loss.default, (X, Y), {}),
     (aten.smooth_l1_loss.default, (X, Y), {}),
 ]
@@ -102,6 +117,17 @@ def test_what_needs_temporary_memory_is_known_beforehand() -> None:
     for known, cases in ((True, DIRECT), (False, COPIED)):
         for target, args, kwargs in cases:
             assert writes_directly(Call(target, args, kwargs, (0,))) is known, target
+
+
+def test_dropout_whose_mask_nobody_reads_makes_one_in_temporary_memory() -> None:
+    call = Call(aten.native_dropout.default, (X, 0.3, True), {}, (0, -1))
+    assert not writes_directly(call)
+    plain, _ = called(call.target, call.args, {})
+    result = torch.empty_like(plain)
+    torch.manual_seed(1)
+    function, args, kwargs = bind(call, call.args, {}, [result, None])
+    function(*args, **kwargs)
+    assert same_bits(result, plain)
 
 
 def test_a_result_that_the_graph_lacks_rules_the_kernels_own_out_out() -> None:
