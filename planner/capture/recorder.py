@@ -7,10 +7,11 @@ order. Tensors become layouts, strided views of numbered storages, so nothing of
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from planner.graph import Phase
 
 _TORCH = str(Path(torch.__file__).parent)
 _HERE = str(Path(__file__).parent)
+_HEED_SECONDS = 0.1
 
 
 class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -35,9 +37,12 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         fake: the mode that fake tensors are made in.
         paths: module path by `id(module)`.
         draws: told of every draw.
+        heed: called several times a second with the number of calls so far; what it raises ends the recording.
     """
 
-    def __init__(self, fake: private.FakeTensorMode, paths: Mapping[int, str], draws: Draws) -> None:
+    def __init__(
+        self, fake: private.FakeTensorMode, paths: Mapping[int, str], draws: Draws, heed: Callable[[int], object]
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.events: list[Event] = []
         self.storage_bytes: list[int] = []
@@ -45,7 +50,8 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.literals: set[int] = set()
         self.phase = Phase.FORWARD
         self.current: private.OpOverload | None = None
-        self._draws = draws
+        self._draws, self._heed = draws, heed
+        self._heeded = perf_counter()
         self._fake = fake
         self.paths = paths
         self._numbers: dict[int, int] = {}
@@ -58,6 +64,11 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        # PyTorch aborts where something is raised as it asks for a device or layout
+        if perf_counter() > self._heeded + _HEED_SECONDS and func.namespace != "prim":
+            with private.no_modes():
+                self._heed(len(self.events))
+            self._heeded = perf_counter()
         if func is torch.ops.aten.lift_fresh.default and not isinstance(args[0], private.FakeTensor):
             result = func(*args)
             layout = self.layout(result)

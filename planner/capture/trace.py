@@ -27,6 +27,7 @@ from planner.errors import StowageError
 from planner.graph import Kind
 
 Progress = Callable[[float, str], object]
+_RUNNING = "running the model on fake tensors"
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,15 @@ def trace(step: Step, progress: Progress) -> Trace:
 
     Args:
         step: its model is left as it was.
-        progress: told the share done, from 0 to 1, and what is being done.
+        progress: told the share done, from 0 to 1, and what is being done; it may raise.
 
     Raises:
         StowageError: the model does what no graph can hold, or raises.
     """
+
+    def heed(calls: int) -> None:
+        progress(0.1, f"{_RUNNING}, {calls:,} ops so far")
+
     fake = private.FakeTensorMode(allow_non_fake_inputs=True)
     progress(0.0, "building the model")
     given = step.live is not None or isinstance(step.model, nn.Module)
@@ -105,10 +110,10 @@ def trace(step: Step, progress: Progress) -> Trace:
         substitute(model, fakes)
         classes = {path: type(module).__name__ for path, module in model.named_modules()}
         draws = Draws()
-        recorder = Recorder(fake, {id(module): path for path, module in model.named_modules()}, draws)
+        recorder = Recorder(fake, {id(module): path for path, module in model.named_modules()}, draws, heed)
         held = [_held(member, recorder.layout(fakes[id(member.tensor)])) for member in found]
         inputs = list(zip(leaf_names(batch), map(recorder.layout, tensor_leaves(batch)), strict=True))
-        progress(0.1, "running the model on fake tensors")
+        progress(0.1, _RUNNING)
         try:
             with (
                 draws.following(), fake, recorder, recorder.watching_modules(), _without_collection(),

@@ -33,8 +33,8 @@ from widgets.session.shelf import Shelf
 _EVERY_SECONDS = 0.25
 
 
-class _GivenUpError(Exception):
-    """The capture was cancelled."""
+class _GivenUp(BaseException):
+    """The capture was cancelled; nothing of the model's may take it for an error."""
 
 
 class _Loading:
@@ -53,10 +53,10 @@ class _Loading:
         """Heed a cancel, and note the progress.
 
         Raises:
-            _GivenUpError: it was cancelled.
+            _GivenUp: it was cancelled.
         """
         if self._job.stopped():
-            raise _GivenUpError
+            raise _GivenUp
         self.share, self.doing = share, doing
 
     def _tell(self) -> None:
@@ -123,7 +123,7 @@ def _begin(core: Core, job: Job) -> None:
             graph = _of_plan(graph, plan)
         while not _lay_out(core, job, loading, graph, plan):
             pass
-    except _GivenUpError:
+    except _GivenUp:
         pass
     except StowageError as error:
         _fail(core, job, title, error)
