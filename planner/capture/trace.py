@@ -86,7 +86,7 @@ def trace(step: Step, progress: Progress) -> Trace:
     """
 
     def heed(calls: int) -> None:
-        progress(0.1, f"{_RUNNING}, {calls:,} ops so far")
+        progress(0.1, f"{_RUNNING}: {calls:,} ops")
 
     fake = private.FakeTensorMode(allow_non_fake_inputs=True)
     progress(0.0, "building the model")

@@ -52,27 +52,31 @@ def prepare(asked: Asked, stop: Stop, report: Progress) -> tuple[Graph, SwapPlan
     Args:
         asked: what to prepare.
         stop: looked at all the time.
-        report: told the share done and what is being done.
+        report: told the share of all this that is done, from 0 to 1, and what is being done.
 
     Raises:
         StowageError: the step cannot be captured, there is no plan within the budget, or the plan given is not valid.
         Cancelled: it was asked to stop.
     """
 
-    def heed(share: float, doing: str) -> None:
-        stop.between_steps()
-        report(share, doing)
+    def part(begin: float, end: float) -> Progress:
+        def heed(share: float, doing: str) -> None:
+            stop.between_steps()
+            report(begin + share * (end - begin), doing)
 
-    heed(0.0, "capturing the step")
+        return heed
+
+    capturing = part(0.0, 1.0 if asked.plan is not None else 0.2)
+    capturing(0.0, "capturing the step")
     with sole(stop.between_steps):
-        graph = capture(asked.step, progress=heed)
-    plan = _planned(graph, asked, stop, heed) if asked.plan is None else asked.plan
+        graph = capture(asked.step, progress=capturing)
+    plan = _planned(graph, asked, stop, part(0.2, 0.6), part(0.6, 1.0)) if asked.plan is None else asked.plan
     stop.between_steps()
     _refuse_invalid(plan, graph, asked.step.change)
     return graph, plan
 
 
-def _planned(graph: Graph, asked: Asked, stop: Stop, report: Progress) -> SwapPlan:
+def _planned(graph: Graph, asked: Asked, stop: Stop, measuring: Progress, planning: Progress) -> SwapPlan:
     """A plan for this CPU, with op times and temporary memory as they are measured here."""
     from planner.machine import machine, timed
     from planner.swap import search_swaps
@@ -80,15 +84,15 @@ def _planned(graph: Graph, asked: Asked, stop: Stop, report: Progress) -> SwapPl
     here = machine("cpu")
     if asked.link is not None:
         here = replace(here, host_link=asked.link)
-    report(0.0, "measuring ops")
+    measuring(0.0, "measuring ops")
     with sole(stop.between_steps):
-        ready = timed(graph, here, progress=report, remeasure=asked.remeasure)
-    report(0.0, "planning")
+        ready = timed(graph, here, progress=measuring, remeasure=asked.remeasure)
+    planning(0.0, "planning")
     budget = "100%" if asked.budget is None else asked.budget
     search = search_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS)
     try:
         while (progress := search.progress).state == "running":
-            report(progress.share, progress.doing)
+            planning(progress.share, progress.doing)
             sleep(_LOOK_SECONDS)
     except BaseException:
         search.cancel()

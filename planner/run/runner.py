@@ -28,6 +28,8 @@ from planner.run.surroundings import Surroundings
 
 #: A wait looks up so often: a signal may have reached another thread, which does not end a wait.
 _LOOK_SECONDS = 0.05
+#: What getting ready counts for in a run's progress beside its steps, without a plan and with one.
+_READY, _READY_WITH_PLAN = 0.5, 0.1
 
 
 class Runner:
@@ -50,6 +52,7 @@ class Runner:
         self.failure: BaseException | None = None  # of the run's own steps
         self.ready = False
         self.doing, self.share = "starting", 0.0
+        self._ready = (_READY if asked.plan is None else _READY_WITH_PLAN) if asked.steps else 1.0
         self.steps: int | None = asked.steps
         self._began = perf_counter()
         self._over: float | None = None
@@ -140,7 +143,7 @@ class Runner:
         """Get ready for steps of the model as it is set up now."""
         if self._captured_anew():
             with self._surroundings.entered():
-                self.graph, self.plan = self._prepared()
+                self.graph, self.plan = prepare(self.asked, self.stop, self._tell_words)
             self._tell_steps()
         graph, plan = self.graph, self.plan
         assert graph is not None
@@ -172,6 +175,12 @@ class Runner:
             self.doing = doing
         self._report(share, doing)
 
+    def _tell_preparing(self, share: float, doing: str) -> None:
+        self._tell(self._ready * share, doing)
+
+    def _tell_words(self, _: float, doing: str) -> None:
+        self._tell(self.share, doing)
+
     def _tell_steps(self) -> None:
         made, steps = len(self.done.seconds), self.steps
         self.share = made / steps if steps else 0.0
@@ -185,7 +194,7 @@ class Runner:
                 with sole(self.stop.between_steps):
                     self._generator.set_state(torch.get_rng_state())
             with self._surroundings.entered():
-                self.graph, self.plan = self._prepared()
+                self.graph, self.plan = prepare(self.asked, self.stop, self._tell_preparing)
                 if self.asked.steps:
                     self._make_steps(self.graph, self.plan)
                 self._tell(1.0, "done")
@@ -202,9 +211,6 @@ class Runner:
         self._claim.end()
         self._ended.set()
 
-    def _prepared(self) -> tuple[Graph, SwapPlan]:
-        return prepare(self.asked, self.stop, self._tell)
-
     def _make_steps(self, graph: Graph, plan: SwapPlan) -> None:
         begun = self._generator.get_state()
         try:
@@ -213,7 +219,7 @@ class Runner:
             ) as running:
                 leaves, steps = self.asked.step.batch_leaves(), self.asked.steps
                 for number in range(steps):
-                    self._tell(number / steps, f"step {number + 1} of {steps}")
+                    self._tell(self._ready + (1 - self._ready) * number / steps, f"step {number + 1} of {steps}")
                     self.stop.between_steps()
                     running.step(leaves)
         finally:

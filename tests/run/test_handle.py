@@ -108,6 +108,20 @@ def test_waiting_for_a_while_gives_what_there_is_or_says_that_there_is_nothing()
     running.wait()
 
 
+def test_its_progress_is_one_whole_from_the_capture_to_the_last_step() -> None:
+    step, told = gpt(), list[tuple[float, str]]()
+    first = run(step, budget="60%", steps=4, remeasure=True, progress=lambda *each: told.append(each)).wait()
+    run(step, first.plan, steps=4, progress=lambda *each: told.append(each)).wait()
+    shares = [share for share, _ in told]
+    ends = [place for place, share in enumerate(shares) if share == 1.0]
+    assert len(ends) == 2
+    assert ends[-1] == len(told) - 1
+    for part in (shares[: ends[0] + 1], shares[ends[0] + 1 :]):
+        assert part == sorted(part)
+        assert part[0] == 0.0
+    assert [doing for _, doing in told].count("step 4 of 4") == 2
+
+
 def test_cancelling_lets_the_step_end_and_keeps_what_was_made() -> None:
     step = words()
     reference, generator = step.clone(), torch.get_rng_state()
