@@ -20,8 +20,7 @@ test: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist worksteal
-	OMP_NUM_THREADS=1 $(BIN)/pytest --nbmake --nbmake-timeout=180 -n 2 notebooks
+	$(BIN)/pytest -n 3 --dist worksteal --nbmake --nbmake-timeout=180 tests notebooks # pages wait: three keep two cores busy
 
 env: $(STAMP)
 	@command -v dot >/dev/null || echo "The program 'dot' is missing, so module graphs are drawn more plainly: install graphviz (apt install graphviz, brew install graphviz)."
@@ -31,7 +30,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "This Python cannot make environments: install its venv module (apt install python3-venv) and run make again."; exit 1; }
 	@echo "Making .venv and installing the packages, which takes about a minute."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test]" \
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable ".[test]" \
 	|| { echo "The packages could not be installed: check the network and the message above, then run make again."; exit 1; }
 	@echo "Compiling the planner, which takes another minute; otherwise the first plan would wait for it."
 	@$(BIN)/python -c '$(COMPILE)'

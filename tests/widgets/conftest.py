@@ -17,6 +17,6 @@ def browser() -> Iterator[Browser]:
     if found is None:
         pytest.skip("no browser was found, so what a page does is not tested: install chromium (apt install chromium)")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         yield started
         started.close()
