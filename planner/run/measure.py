@@ -100,7 +100,8 @@ class Clock:
                 leaving.append(1 + copy)
                 lost.append(facts.bytes)
         self._begins, self._ends, self._leaving = (np.array(column, np.int64) for column in (begins, ends, leaving))
-        self._changes = np.concatenate([np.array(gained, np.int64), -np.array(lost, np.int64)])
+        # the first change is none: a step's memory is known from its start, also where nothing is held
+        self._changes = np.concatenate([[0], np.array(gained, np.int64), -np.array(lost, np.int64)])
 
     def timeline(self, marks: Sequence[float], outs: list[Span], ins: list[Span]) -> Timeline:
         """The timeline of a step.
@@ -115,7 +116,7 @@ class Clock:
         begins = np.concatenate([[0.0], compute[:, 0], swap_in[:, 0]])[self._begins]
         done, gone = np.append(0.0, compute[:, 1]), np.append(0.0, swap_out[:, 1])
         ends = np.maximum(done[self._ends], gone[self._leaving])
-        times = np.concatenate([begins, ends])
+        times = np.concatenate([[0.0], begins, ends])
         order = np.lexsort((self._changes, times))
         levels = np.cumsum(self._changes[order])
         times = times[order]

@@ -52,17 +52,21 @@ def prepare(asked: Asked, stop: Stop, report: Progress) -> tuple[Graph, SwapPlan
     Args:
         asked: what to prepare.
         stop: looked at all the time.
-        report: told the share of all this that is done, from 0 to 1, and what is being done.
+        report: told the share of all this that is done, from 0 to 1 and never falling, and what is being done.
 
     Raises:
         StowageError: the step cannot be captured, there is no plan within the budget, or the plan given is not valid.
         Cancelled: it was asked to stop.
     """
 
+    reached = 0.0
+
     def part(begin: float, end: float) -> Progress:
         def heed(share: float, doing: str) -> None:
+            nonlocal reached  # rounds of measuring, and budgets of planning, may begin anew
             stop.between_steps()
-            report(begin + share * (end - begin), doing)
+            reached = max(reached, begin + share * (end - begin))
+            report(reached, doing)
 
         return heed
 

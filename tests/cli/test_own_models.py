@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 FILE = """
 import torch
 import transformers
@@ -22,11 +20,10 @@ def llama():
 """
 
 
-@pytest.mark.parametrize("budget", ["50%", "30%"])
-def test_a_transformers_model_trains_inside_its_budget(planner, tmp_path: Path, budget: str) -> None:
+def test_a_transformers_model_trains_inside_its_budget(planner, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(FILE)
     model = f"{tmp_path / 'own.py'}:llama"
-    facts = planner("run", model, "--budget", budget, "--steps", 3, "--check", "--stress", "--json").json
+    facts = planner("run", model, "--budget", "30%", "--steps", 3, "--check", "--stress", "--json").json
     assert facts["mismatches"] == 0
     assert facts["compared"] > 3 * 3
     assert facts["peak_bytes"] <= facts["budget_bytes"]

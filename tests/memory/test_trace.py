@@ -16,7 +16,7 @@ from planner.memory import buffers_to_csv, plan_buffers, read_buffers, save_trac
 from planner.run import run
 from planner.swap import plan_swaps
 from tests.memory.plans import random_plan
-from tests.run.steps import ALL
+from tests.run.steps import ALL, planned
 from tests.swap.random_graphs import build, machine
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
 
@@ -89,7 +89,7 @@ def test_spans_of_a_thread_never_overlap_and_all_lie_in_their_step():
 @pytest.fixture(scope="module")
 def finished():
     step = ALL["convolutions"]()
-    return step, run(step, budget="40%", steps=3).wait()
+    return step, run(step, planned(step, "40%"), steps=3).wait()
 
 
 def test_a_run_is_its_steps_one_after_another_with_the_memory_that_was_measured(finished):

@@ -7,7 +7,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout, mse_loss, relu
 
 from planner import zoo
-from planner.capture import SGD, AdamW, TrainStep
+from planner.capture import SGD, AdamW, Step, TrainStep, capture
+from planner.machine import machine, timed
+from planner.memory import SwapPlan
+from planner.swap import plan_swaps
 
 
 class Convolutions(nn.Module):
@@ -54,6 +57,12 @@ class Normalisations(nn.Module):
         for layer, norm in zip(self.layers, self.norms, strict=True):
             x = x + norm(layer(x))
         return self.scores(x.transpose(1, 2))
+
+
+def planned(step: Step, budget: str) -> SwapPlan:
+    """The first plan there is within a budget: what is tested is how plans are run, and a better one swaps no more."""
+    ready = timed(capture(step), machine("cpu"))
+    return plan_swaps(ready.graph, machine("cpu"), budget, seconds=ready.seconds, time_limit=0)
 
 
 def mlp() -> TrainStep:

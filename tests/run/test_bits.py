@@ -8,13 +8,14 @@ import torch
 from planner.capture import InferenceStep, TrainStep, capture
 from planner.errors import StowageError
 from planner.run import run, same_bits
-from tests.run.steps import ALL, branches, convolutions, normalisations
+from tests.run.steps import ALL, branches, convolutions, normalisations, planned
 
 
 @pytest.mark.parametrize("budget", ["100%", "50%", "30%"])
 @pytest.mark.parametrize("model", ALL)
 def test_three_steps_under_stress_have_eagers_bits(model: str, budget: str) -> None:
-    result = run(ALL[model](), budget=budget, steps=3, check=True, stress=True).wait()
+    step = ALL[model]()
+    result = run(step, planned(step, budget), steps=3, check=True, stress=True).wait()
     assert result.mismatches == ()
     assert result.compared > 3
     assert len(result.losses) == len(result.step_seconds) == len(result.eager_step_seconds) == 3
@@ -27,7 +28,7 @@ def test_the_live_model_afterwards_is_what_eager_would_have_made_of_it() -> None
     step = convolutions()
     other = step.clone()
     torch.manual_seed(5)
-    result = run(step, budget="50%", steps=4).wait()
+    result = run(step, planned(step, "50%"), steps=4).wait()
     torch.manual_seed(5)
     losses = [float(other.eager()) for _ in range(4)]
     assert list(result.losses) == losses
@@ -57,7 +58,8 @@ def test_changing_learning_rates_are_followed() -> None:
 
 
 def test_a_slow_link_changes_no_bits() -> None:
-    result = run(convolutions(), budget="40%", steps=2, check=True, link_bandwidth=2e8).wait()
+    step = convolutions()
+    result = run(step, planned(step, "40%"), steps=2, check=True, link_bandwidth=2e8).wait()
     assert result.mismatches == ()
 
 

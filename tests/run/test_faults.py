@@ -10,17 +10,12 @@ import torch
 
 from planner.capture import Step, capture
 from planner.errors import StowageError
-from planner.machine import machine, timed
+from planner.machine import machine
 from planner.memory import SwapPlan
 from planner.run import CpuDevice, Executor, run, same_bits
 from planner.run.compare import Twin
 from planner.swap import plan_swaps
-from tests.run.steps import convolutions, gpt, mlp
-
-
-def planned(step: Step, budget: str) -> SwapPlan:
-    ready = timed(capture(step), machine("cpu"))
-    return plan_swaps(ready.graph, machine("cpu"), budget, seconds=ready.seconds)
+from tests.run.steps import convolutions, gpt, mlp, planned
 
 
 def loads_too_late(plan: SwapPlan) -> SwapPlan:

@@ -14,8 +14,7 @@ import torch
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.run import CpuDevice, Executor, run, same_bits
-from tests.run.steps import branches, gpt
-from tests.run.test_faults import planned
+from tests.run.steps import branches, gpt, planned
 
 
 def test_an_op_that_raises_leaves_the_model_as_it_was() -> None:

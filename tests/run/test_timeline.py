@@ -7,13 +7,14 @@ import pytest
 
 from planner.memory import SwapPlan, Timeline
 from planner.run import run
-from tests.run.steps import ALL
+from tests.run.steps import ALL, planned
 
 
 @pytest.mark.parametrize("stress", [False, True])
 @pytest.mark.parametrize("model", ["convolutions", "lstm"])
 def test_spans_follow_each_other_and_wait_for_what_they_must(model: str, stress: bool) -> None:
-    result = run(ALL[model](), budget="35%", steps=2, stress=stress, link_bandwidth=1e9).wait()
+    step = ALL[model]()
+    result = run(step, planned(step, "35%"), steps=2, stress=stress, link_bandwidth=1e9).wait()
     for timeline in result.timelines:
         _check_order(result.plan, timeline)
         _check_bytes(result.plan, timeline)
@@ -49,6 +50,7 @@ def _check_bytes(plan: SwapPlan, timeline: Timeline) -> None:
 
 
 def test_the_measured_peak_counts_addresses_and_not_what_the_plan_says() -> None:
-    result = run(ALL["lstm"](), budget="50%", steps=1).wait()
+    step = ALL["lstm"]()
+    result = run(step, planned(step, "50%"), steps=1).wait()
     ends = [stay.offset for stay in result.plan.residencies]
     assert max(ends) < result.peak_bytes <= result.plan.peak_bytes
