@@ -1,5 +1,7 @@
 """From a step to the first picture: what is said while it is captured, and what if it cannot be."""
 
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
@@ -78,6 +80,31 @@ def test_a_capture_that_is_cancelled_says_so_at_once_and_no_graph_comes_of_it() 
         with pytest.raises(StowageError, match="run the cell again"):
             _ = session.graph
     assert "graph" not in ear.kinds()
+
+
+class Endless(nn.Module):
+    """Is never done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        while True:
+            x = self.layer(x)
+
+
+def test_a_step_without_end_says_how_far_it_is_and_ends_when_it_is_cancelled() -> None:
+    model = Endless()
+    session = Session(TrainStep(model, torch.ones(3, 4), loss=lambda model, x: model(x).sum()))
+    ear = Ear(session)
+    ear.wait("loading", lambda loading: loading["doing"].endswith(" ops"))
+    session.request({"do": "cancel_loading"})
+    assert ear.last("refused")["title"] == "Capture cancelled"
+    while any(thread.name.startswith("stowage") for thread in threading.enumerate()):
+        time.sleep(0.01)
+    assert type(model.layer.weight) is nn.Parameter
+    assert model.layer(torch.ones(4)).shape == (4,)
 
 
 def test_a_step_that_cannot_be_captured_is_refused_with_the_sentence_that_the_capture_has() -> None:
