@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, BrowserContext
 
 from tests.widgets.browser import lab
 from tests.widgets.browser.page import Shown
@@ -20,14 +21,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Lab]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def screen(browser: Browser) -> Callable[[float], BrowserContext]:
+    """What pages are opened on, by its pixels per pixel of the page; each begins a process, so pages share them."""
+    return cache(lambda scale: browser.new_context(device_scale_factor=scale))
+
+
 @pytest.fixture
-def show(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Shown]]:
+def show(screen: Callable[[float], BrowserContext], tmp_path: Path) -> Iterator[Callable[..., Shown]]:
     shown: list[Shown] = []
 
-    def one(*args: Any, **options: Any) -> Shown:
+    def one(*args: Any, scale: float = 1.0, **options: Any) -> Shown:
         folder = tmp_path / str(len(shown))
         folder.mkdir()
-        shown.append(Shown(browser, folder, *args, **options))
+        shown.append(Shown(screen(scale), folder, *args, **options))
         return shown[-1]
 
     yield one

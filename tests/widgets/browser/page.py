@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import BrowserContext, Locator, Page
 
 from widgets.canvas.bundle import script, style
 from widgets.canvas.columns import Message
@@ -96,23 +96,24 @@ class Shown:
     """One or more widgets in a page.
 
     Args:
-        browser: that shows them.
+        screen: that shows them.
         at: folder for the page and its pictures.
         panels: of the one widget.
         widgets: panels of each, where there are several.
         links: of each widget; without them, one for all.
-        theme, width, height, scale: of the notebook and the screen.
+        theme, width, height: of the notebook and the page.
         deaf: whether nobody hears what the widgets ask.
     """
 
     def __init__(
-        self, browser: Browser, at: Path, panels: Sequence[str] = EVERY_PANEL, *,
+        self, screen: BrowserContext, at: Path, panels: Sequence[str] = EVERY_PANEL, *,
         widgets: Sequence[Sequence[str]] | None = None, links: Sequence[str] | None = None, theme: str = "light",
-        width: int = 1240, height: int = 1100, scale: float = 1.0, deaf: bool = False,
+        width: int = 1240, height: int = 1100, deaf: bool = False,
     ) -> None:  # fmt: skip
         self.at = at
         self.errors: list[str] = []
-        self.page: Page = browser.new_page(viewport={"width": width, "height": height}, device_scale_factor=scale)
+        self.page: Page = screen.new_page()
+        self.page.set_viewport_size({"width": width, "height": height})
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
         shown = [panels] if widgets is None else widgets
