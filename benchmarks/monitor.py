@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from contextlib import closing, contextmanager
 from threading import Event, Thread
 
 import torch
+from paired import interval, middle
 from rich.console import Console
 from rich.table import Table
 
@@ -78,14 +78,6 @@ def measure(text: str, budget: str, rounds: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def middle(these: list[float], those: list[float]) -> list[float]:
-    """The median of ratios, in the interval that holds it 19 times of 20: lower end, median, upper end."""
-    ratios = sorted(this / that for this, that in zip(these, those, strict=True))
-    aside = math.sqrt(len(ratios)) * 0.98  # 1.96 standard deviations of how many of n fall below the median
-    low, high = math.floor(len(ratios) / 2 - aside), math.ceil(len(ratios) / 2 + aside)
-    return [ratios[max(low, 0)], statistics.median(ratios), ratios[min(high, len(ratios) - 1)]]
-
-
 def repeated(make: Callable[[], None], least: float = 0.15) -> float:
     """Seconds a step, over as many steps as take so long that the monitor comes round."""
     start, count = time.perf_counter(), 0
@@ -110,12 +102,6 @@ def reading(monitor: Monitor, done: Done, plan: object) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-
-
-def interval(ends: object) -> str:
-    assert isinstance(ends, list)
-    low, median, high = ends
-    return f"{median:.4f} ({low:.4f}-{high:.4f})"
 
 
 def main() -> None:
