@@ -3,9 +3,9 @@
 Both search the same graph with the same seed, in turns, so that whatever else the machine does meets both. Every turn
 gives a ratio to the turn beside it; shown is the median of these ratios with the interval that holds it in 19 of 20
 such measurements. On a machine that others use too even that swings by several percent, the processor time that an
-evaluation takes by less: it is compared likewise, and the thread that tells is looked at alone. The session packs every better plan and what
-there is to say, and a listener makes of it what a notebook's kernel sends. What it costs a run to be watched,
-`monitor.py` tells.
+evaluation takes by less: it is compared likewise, and the thread that tells is looked at alone. The session packs every
+better plan and what there is to say, and a listener makes of it what a notebook's kernel sends. What it costs a run to
+be watched, `monitor.py` tells.
 """
 
 from __future__ import annotations
