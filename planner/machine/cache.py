@@ -12,7 +12,7 @@ from pathlib import Path
 import platformdirs
 import torch
 
-from planner.capture import kernels
+from planner.capture import kernels, rewrites
 from planner.errors import StowageError
 from planner.files import write_text
 from planner.machine.attached import cpu_name
@@ -84,7 +84,7 @@ def cache_path() -> Path:
     """The file that op times measured here are kept in; removing it lets them be measured anew."""
     setting = "|".join(
         (
-            hashlib.sha256(Path(kernels.__file__).read_bytes()).hexdigest(),
+            *(hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest() for module in (kernels, rewrites)),
             torch.__version__,
             str(torch.get_num_threads()),
             cpu_name(),

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 MODEL = "mlp:layers=2,hidden=32,batch=4"
 
 
@@ -37,9 +39,10 @@ def test_what_was_not_checked_is_not_counted_for_a_person(planner) -> None:
     assert "compared" in planner(*words, "--check").out
 
 
-def test_op_times_are_measured_anew_when_asked(planner) -> None:
+def test_op_times_are_measured_anew_when_asked(planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from planner.machine import cache_path
 
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # others measure too, at the same time
     words = ["run", "mlp:layers=2,hidden=24,batch=4", "--budget", "100%", "--steps", "1"]
     assert str(cache_path()) in planner("machines").out.replace("\n", "")
     planner(*words)
