@@ -6,7 +6,8 @@ import sys
 import pytest
 
 BEGIN = """
-import sys, threading, time
+import faulthandler, sys, threading, time
+faulthandler.dump_traceback_later(200, exit=True)  # says where it hangs, if it does
 import planner, widgets
 from planner import zoo
 
@@ -22,7 +23,9 @@ swept.plan; swept.session.request({"do": "ready"})
 searched.plan; searched.start_search(None); searched.search
 ran.plan; ran.start_run(10**6)
 run = planner.run(step, steps=10**6)
-while not run.step_seconds: time.sleep(0.01)
+while not run.step_seconds:
+    assert run.progress.state == "running", run.error
+    time.sleep(0.01)
 """,
 }
 
