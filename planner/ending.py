@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -16,6 +17,8 @@ _OURS, _WITH_POOLS = "stowage", "stowage-search"
 #: So long threads may take to end by themselves; then they are interrupted, and at last left alone.
 _GENTLE_SECONDS, _SECONDS = 0.6, 1.8
 _LOOK_SECONDS, _AGAIN_SECONDS = 0.01, 0.4
+#: In the path of every file of numba's.
+_COMPILER = f"{os.sep}numba{os.sep}"
 
 _asks: set[WeakMethod[Callable[[], object]]] = set()
 _early_asks: set[WeakMethod[Callable[[], object]]] = set()
@@ -55,9 +58,22 @@ def _threads(names: str) -> list[threading.Thread]:
 
 
 def _interrupt(threads: list[threading.Thread]) -> None:
-    """Raise in threads that do not look whether they are to stop: in an import, a model's code or the compiler."""
+    """Raise in threads that do not look whether they are to stop: in an import or a model's code.
+
+    Not in the compiler, nor where its lock is waited for: it would stay locked for ever, and a pool that waits for it
+    would keep the program. What is being compiled is soon done.
+    """
     for thread in threads:
+        if _compiles(thread):
+            continue
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
+
+
+def _compiles(thread: threading.Thread) -> bool:
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None and _COMPILER not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame is not None
 
 
 threading._register_atexit(_end, _early_asks, _WITH_POOLS)  # type: ignore[attr-defined]
