@@ -95,11 +95,11 @@ def _bernoulli(result: Tensor, _: Tensor, probability: float, **generator: Any) 
     return Bound(result.bernoulli_, (probability,), generator)
 
 
-def _drawn(draw: Callable[..., Tensor], *numbers: float) -> Callable[..., Bound]:
+def _drawn(draw: Callable[..., Tensor]) -> Callable[..., Bound]:
     """A new tensor of random numbers, which PyTorch too makes empty and then fills; the result decides its shape."""
 
     def rewrite(result: Tensor, *_: Any, generator: torch.Generator | None = None, **__: Any) -> Bound:
-        return Bound(draw, (result, *numbers), {"generator": generator})
+        return Bound(draw, (result,), {"generator": generator})
 
     return rewrite
 
