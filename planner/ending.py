@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import thread as pools  # its own end is registered when it is imported, and comes after ours
 from time import perf_counter, sleep
-from weakref import WeakMethod
+from typing import Any
+from weakref import ref
 
 #: What the names of all our threads begin with, and those of the threads that wait for a pool's or are a pool's.
 _OURS, _WITH_POOLS = "stowage", "stowage-search"
@@ -20,8 +21,11 @@ _LOOK_SECONDS, _AGAIN_SECONDS = 0.01, 0.4
 #: In the path of every file of numba's.
 _COMPILER = f"{os.sep}numba{os.sep}"
 
-_asks: set[WeakMethod[Callable[[], object]]] = set()
-_early_asks: set[WeakMethod[Callable[[], object]]] = set()
+#: Objects and methods of theirs. Those that are gone are found when there is another: a weak reference has no callback
+#: here, and a WeakMethod always has, since a KeyboardInterrupt that is raised in one is lost.
+_Asks = set[tuple[ref[Any], Callable[[Any], object]]]
+_asks: _Asks = set()
+_early_asks: _Asks = set()
 
 
 def at_end(ask: Callable[[], object], *, early: bool = False) -> None:
@@ -33,14 +37,16 @@ def at_end(ask: Callable[[], object], *, early: bool = False) -> None:
             Python waits for pools then; other things may go on as long as any thread of the program does.
     """
     asks = _early_asks if early else _asks
-    asks.add(WeakMethod(ask, asks.discard))
+    asks.difference_update([known for known in tuple(asks) if known[0]() is None])
+    method: Any = ask
+    asks.add((ref(method.__self__), method.__func__))
 
 
-def _end(asks: set[WeakMethod[Callable[[], object]]], names: str) -> None:
-    for known in list(asks):
-        ask = known()
-        if ask is not None:
-            ask()
+def _end(asks: _Asks, names: str) -> None:
+    for known, ask in list(asks):
+        owner = known()
+        if owner is not None:
+            ask(owner)
     began = interrupted = perf_counter()
     while (left := _threads(names)) and (now := perf_counter()) < began + _SECONDS:
         if now > began + _GENTLE_SECONDS and now > interrupted + _AGAIN_SECONDS:

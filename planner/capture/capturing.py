@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
 from torch import nn
 
+from planner.capture.batches import Form, tensor_leaves
+from planner.capture.fakes import refuse_meta_default
 from planner.capture.hooks import refuse_hooks
+from planner.capture.likeness import unlikeness
 from planner.capture.lower import lower
-from planner.capture.members import members
+from planner.capture.replay import reading_changed
 from planner.capture.schedules import Scalars
-from planner.capture.settings import change
+from planner.capture.settings import Settings, change
 from planner.capture.sole import sole
 from planner.capture.step import Step
-from planner.capture.trace import Progress, trace
+from planner.capture.trace import Progress, Trace, trace
 from planner.graph import Graph
+
+#: Graphs are kept for so many setups of a step.
+_MOST_CAPTURES = 8
 
 
 def capture(step: Step, *, progress: Progress | None = None) -> Graph:
     """The dataflow graph of a whole step, with its program; nothing of the model is allocated.
 
-    The result is kept on the step, so that asking again costs nothing, until something is set up otherwise: `eval()` or
-    `train()`, an attribute of a module, a parameter frozen or replaced by one of another shape, the optimizer's groups
-    and what selects its kernels, or autocast.
+    The result is kept on the step, so that asking again costs nothing, until something is otherwise that the step
+    depends on: `eval()` or `train()`, what the code of the model and the loss can reach (attributes, containers,
+    closures, globals, hooks), a parameter frozen or replaced by one of another shape, the optimizer's groups and what
+    selects its kernels, values of the batch that the code reads (`.item()`), or PyTorch's own settings. The graphs of
+    some setups are kept, so that going back is free.
 
     Args:
         step: a `TrainStep` or an `InferenceStep`.
@@ -30,29 +42,86 @@ def capture(step: Step, *, progress: Progress | None = None) -> Graph:
         StowageError: the step does what no graph can hold, or raises.
     """
     report = progress or _silent
+    refuse_meta_default()
     with sole(lambda: report(0.0, "waiting for another capture or run")):
-        changed = _changed(step)
-        if step.graph is None or changed:
+        found = _known(step)
+        if found is None:
             traced = trace(step, report)
             report(0.8, "building the graph")
-            step.graph = lower(traced, Scalars(step, traced.scalars, traced.alike))
-            step.settings = traced.settings
-            step.change = changed or step.change
+            alike = _alike(step.captures, traced)
+            graph = lower(traced, Scalars(step, traced.scalars, traced.alike)) if alike is None else alike.graph
+            found = Capture(graph, traced.settings, traced)
+            if step.graph is not None:
+                step.change = _change(step, traced.settings, traced.form) or step.change
             report(1.0, "captured")
-        return step.graph
+        step.captures = [found, *(one for one in step.captures if one is not found)][:_MOST_CAPTURES]
+        step.graph, step.settings = found.graph, found.settings
+        step.form, step.given = found.trace.form, found.trace.given
+        return found.graph
 
 
-def _changed(step: Step) -> str:
-    """What about the model is otherwise than when the step was captured, in words."""
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """A graph, and what it was captured for.
+
+    Args:
+        graph: with its program.
+        settings: how the step was set up.
+        trace: what it did.
+    """
+
+    graph: Graph
+    settings: Settings
+    trace: Trace
+
+
+def _known(step: Step) -> Capture | None:
+    """An earlier capture of the step as it is set up now."""
     model = step.live.model if step.live is not None else step.model
-    if step.graph is None or not isinstance(model, nn.Module):
-        return ""
-    found = members(model)
-    if step.follows_modes:
-        refuse_hooks(found, step.torch_optimizer)
-    scalars = step.graph.program.scalars
-    apart = scalars.apart(found) if isinstance(scalars, Scalars) else ""
-    return change(step.settings, step.setup(model, found)) or apart
+    if not step.captures:
+        return None
+    if not isinstance(model, nn.Module):
+        return cast(Capture, step.captures[0])
+    reach = step.reach(model)
+    found = step.held(model, reach)
+    refuse_hooks(model, step.loss, found, step.torch_optimizer)
+    now = step.setup(model, found, reach)
+    batch = step.live.batch if step.live is not None else None
+    form = Form(batch) if batch is not None else None
+    leaves = tensor_leaves(batch)
+    for known in step.captures:
+        program = known.graph.program
+        if program is None or (program.guessed and form is not None):  # of a step that was copied; by a batch without
+            continue  # values
+        if known.trace.effects is not None and not known.trace.effects.fit(reach):
+            continue
+        scalars = program.scalars
+        if change(known.settings, now) or (form is not None and known.trace.form.change(form)):
+            continue
+        apart = scalars.apart(found) if isinstance(scalars, Scalars) else ""
+        apart = apart or ("" if form is None else reading_changed(program, leaves))
+        if not apart:
+            return cast(Capture, known)
+        step.change = apart
+    return None
+
+
+def _alike(captures: Iterable[Capture], traced: Trace) -> Capture | None:
+    """An earlier capture that made the same calls; what a step leaves behind belongs to variables of then."""
+    if traced.effects is not None or traced.readings.calls:
+        return None
+    names = [name for name, _ in traced.batch]
+    without = [
+        one
+        for one in captures
+        if one.trace.effects is None and not one.trace.readings.calls and [name for name, _ in one.trace.batch] == names
+    ]
+    return next((one for one in without if not unlikeness(one.trace, traced)), None)
+
+
+def _change(step: Step, now: Settings, form: Form) -> str:
+    """What about the step is otherwise than when it was captured last, in words."""
+    return change(step.settings, now) or ("" if step.form is None else step.form.change(form))
 
 
 def _silent(share: float, what: str) -> None:

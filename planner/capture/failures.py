@@ -10,11 +10,16 @@ import torch
 from torch import nn
 
 from planner.capture import torch_private as private
+from planner.capture.advice import instead
 from planner.errors import StowageError
 
 _TORCH = str(Path(torch.__file__).parent)
 
 
+_REWRITE = (
+    "rewrite what reads them (.item(), a branch on a tensor, or a shape that follows from data) with torch.where or a "
+    "fixed shape"
+)
 _QUANTISED = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4})
 
 
@@ -42,14 +47,25 @@ def explain(
     module, line = _origin(error.__traceback__, paths)
     kind = f" ({classes[module]})" if module in classes else ""
     where = f"{_name(module)}{kind}{f' at {line}' if line else ''}"
-    if isinstance(error, private.DATA_DEPENDENT):
+    if isinstance(error, private.DATA_DEPENDENT) and error.func is torch.ops.aten._ctc_loss.Tensor:
         return StowageError(
-            f"{error.func} in {where} depends on the values of tensors (.item(), a branch on a tensor, or a shape that "
-            "follows from data), which a plan cannot hold: rewrite it with torch.where or a fixed shape"
+            f"{error.func} in {where} reads lengths, which a plan cannot hold as tensors: give input_lengths and "
+            "target_lengths as tuples of whole numbers"
+        )
+    data = isinstance(error, private.DATA_DEPENDENT)
+    func = getattr(error, "func", None) if data else target
+    advice = instead(error, private.operator_name(func) if isinstance(func, private.OpOverload) else str(func))
+    if data:
+        return StowageError(
+            f"{func} in {where} depends on the values of tensors, which a plan cannot hold: {advice or _REWRITE}"
         )
     if isinstance(error, (*private.UNSUPPORTED, NotImplementedError)):
-        return StowageError(f"{target} in {where} cannot be captured ({first_line(error)}): use another op there")
+        return StowageError(
+            f"{target} in {where} cannot be captured ({first_line(error)}): {advice or 'use another op there'}"
+        )
     op = f", in {target}" if target is not None else ""
+    if advice:
+        return StowageError(f"{where}{op} does what a plan cannot hold ({first_line(error)}): {advice}")
     return StowageError(
         f"the {phase} pass raised {type(error).__name__} in {where}{op} ({first_line(error)}): "
         "make the step run in eager PyTorch first"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -10,10 +10,20 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from planner.capture import torch_private as private
+from planner.capture.batches import rebuilt, tensor_leaves, tensors_of
 from planner.capture.failures import first_line, unplannable
 from planner.capture.members import Member, members, overlaps, repeats
 from planner.errors import StowageError
 from planner.graph import Kind
+
+
+def refuse_meta_default() -> None:
+    """Raise a StowageError where tensors are made on the meta device if nothing else is said."""
+    if torch.get_default_device().type == "meta":
+        raise StowageError(
+            'the default device is meta, where tensors hold no numbers: end the block of torch.device("meta"), or call '
+            'torch.set_default_device("cpu"), before the step is captured or run'
+        )
 
 
 def fake_model(make: Callable[[], nn.Module], fake: private.FakeTensorMode) -> nn.Module:
@@ -65,6 +75,8 @@ def fake_tensor(tensor: torch.Tensor, fake: private.FakeTensorMode, what: str) -
     kind = unplannable(tensor)
     if kind is not None:
         raise StowageError(f"{what} is a {kind} tensor, which cannot be planned: make it dense")
+    if private.lazy(tensor):
+        raise StowageError(f"{what} is lazily conjugated, which a plan cannot hold: call resolve_conj() on it")
     gradient, tensor.grad = (tensor.grad, None) if tensor.is_leaf else (None, None)
     try:
         if tensor.device.type != "meta":
@@ -106,6 +118,59 @@ def fake_members(found: list[Member], fake: private.FakeTensorMode) -> dict[int,
     return {id(member.tensor): fake_tensor(member.tensor, fake, f"{member.kind} {member.name}") for member in found}
 
 
+def fake_reached(found: list[Member], fake: private.FakeTensorMode) -> dict[int, torch.Tensor]:
+    """The same for tensors that a step's code reaches, of which it need not use any: the others are left alone."""
+    return {
+        id(member.tensor): fake_tensor(member.tensor, fake, member.name)
+        for member in found
+        if unplannable(member.tensor) is None
+        and member.tensor.device.type != "meta"
+        and not is_lazy(member.tensor)
+        and not repeats(member.tensor)
+    }
+
+
+def fake_leaves(batch: Any, found: list[Member], fake: private.FakeTensorMode) -> Any:
+    """The batch with fake tensors in the place of its own.
+
+    Raises:
+        StowageError: a tensor is no block of memory as its layout says, or it is one of the model's own.
+    """
+    held = {
+        private.storage_identity(one.tensor.untyped_storage()): one
+        for one in found
+        if unplannable(one.tensor) is None and not is_lazy(one.tensor)
+    }
+    leaves = tensors_of(batch)
+    for name, leaf in leaves.items():
+        if leaf.is_nested:
+            raise StowageError(
+                f"{name} is a nested tensor, which cannot be planned: make it dense by torch.nested.to_padded_tensor, "
+                "and mask the loss"
+            )
+        if unplannable(leaf) is not None:
+            continue
+        if leaf.is_conj() or leaf.is_neg():
+            raise StowageError(f"{name} is lazily conjugated: give it with .resolve_conj().resolve_neg()")
+        member = held.get(private.storage_identity(leaf.untyped_storage()))
+        if member is not None and not member.reached:
+            raise StowageError(
+                f"{name} shares memory with {member.kind} {member.name}, which steps change: let the loss read it from "
+                "the model instead of the batch"
+            )
+    return rebuilt(batch, {name: _fake_leaf(leaf, fake, name, held) for name, leaf in leaves.items()})
+
+
+def _fake_leaf(leaf: torch.Tensor, fake: private.FakeTensorMode, name: str, held: Mapping[int, Member]) -> torch.Tensor:
+    """Of a tensor that the code reaches by another way too: in memory of its own, since the next batch has others."""
+    known = unplannable(leaf) is None and private.storage_identity(leaf.untyped_storage()) in held
+    if not known or isinstance(leaf, private.FakeTensor):
+        return fake_tensor(leaf, fake, name)
+    with fake:
+        made = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device)
+    return made.requires_grad_(leaf.requires_grad)
+
+
 def check_devices(model: nn.Module, batch: Any, *, meta: bool) -> None:
     """Raise a StowageError unless model and batch are on one device.
 
@@ -114,7 +179,7 @@ def check_devices(model: nn.Module, batch: Any, *, meta: bool) -> None:
         meta: whether weights on the meta device stand for weights on the CPU.
     """
     of_model = {member.tensor.device for member in members(model)}
-    of_batch = {leaf.device for leaf in private.pytree.tree_leaves(batch) if isinstance(leaf, torch.Tensor)}
+    of_batch = {leaf.device for leaf in tensor_leaves(batch)}
     if meta:
         of_model = {torch.device("cpu") if device.type == "meta" else device for device in of_model}
     if any(device.type == "meta" for device in of_model | of_batch):

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from planner.capture import torch_private as private
-from planner.capture.layouts import plainly_laid
+from planner.capture.layouts import BATCH_NORMALISATIONS, plainly_laid
 from planner.capture.program import Call
 from planner.capture.rewrites import DRAWING, REWRITTEN, Bound
 from planner.errors import StowageError
@@ -36,10 +36,20 @@ _LAYOUT_ARGUMENTS = frozenset({"dtype", "layout", "device", "pin_memory"})
 
 @dataclass(frozen=True, slots=True)
 class OutVariant:
-    """The `out=` overload of an operator, and the names of its out arguments, in the order of its results."""
+    """The `out=` overload of an operator.
+
+    Args:
+        target: the overload.
+        names: of its out arguments, in the order of its results.
+        defaults: by position and name, what the operator takes for an argument that is not given and its `out=`
+            overload must be given.
+        left_out: arguments of the operator that its `out=` overload does not have, since a result decides them.
+    """
 
     target: Callable[..., Any]
     names: tuple[str, ...]
+    defaults: tuple[tuple[int, str, Any], ...]
+    left_out: frozenset[str]
 
 
 def writes_directly(call: Call) -> bool:
@@ -76,8 +86,9 @@ def bind(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], results: Se
         return rewrite(*results, *args, **kwargs)
     variant = out_variant(target)
     if variant is not None and all(isinstance(result, Tensor) for result in results) and not _scattered(target, args):
-        kept = {name: value for name, value in kwargs.items() if name not in _LAYOUT_ARGUMENTS}
-        bound = Bound(variant.target, tuple(args), kept | dict(zip(variant.names, results, strict=True)))
+        kept = {name: value for name, value in kwargs.items() if name not in variant.left_out}
+        missing = {name: value for place, name, value in variant.defaults if place >= len(args) and name not in kept}
+        bound = Bound(variant.target, tuple(args), missing | kept | dict(zip(variant.names, results, strict=True)))
         if not _resizes(bound, variant.names):
             return bound
     # oneDNN's LSTM keeps something for a backward pass, and rounds accordingly, where gradients could be asked for
@@ -92,18 +103,32 @@ def out_variant(target: Callable[..., Any]) -> OutVariant | None:
     reduces = any(argument.name == "reduction" for argument in schema.arguments)
     if reduces and not schema.name.endswith("_backward"):
         return None  # `mse_loss` writes the losses that it then adds up into its result, resized
+    if target in _STORAGE_AWARE:
+        return None
     wanted = [(a.name, str(a.type)) for a in schema.arguments if a.name not in _LAYOUT_ARGUMENTS]
     packet = target.overloadpacket  # type: ignore[attr-defined]
     for name in packet.overloads():
         overload = getattr(packet, name)
-        out, given = [], []
+        out, given, demanded = [], [], set()
         for argument in private.schema(overload).arguments:
             if argument.kwarg_only and argument.alias_info is not None and argument.alias_info.is_write:
                 out.append(argument.name)
-            elif argument.name not in _LAYOUT_ARGUMENTS:
+                continue
+            if not argument.has_default_value():
+                demanded.add(argument.name)
+            if argument.name not in _LAYOUT_ARGUMENTS:
                 given.append((argument.name, str(argument.type)))
-        if out and len(out) == len(schema.returns) and given == wanted and torch.Tag.generated not in overload.tags:
-            return OutVariant(overload, tuple(out))
+        lists = any(str(value.type) != "Tensor" for value in schema.returns)
+        if not out or lists or len(out) != len(schema.returns) or demanded & _LAYOUT_ARGUMENTS:
+            continue
+        if given == wanted and torch.Tag.generated not in overload.tags:
+            defaults = tuple(
+                (place, argument.name, argument.default_value)
+                for place, argument in enumerate(schema.arguments)
+                if argument.has_default_value() and argument.name in demanded
+            )
+            taken = {argument.name for argument in private.schema(overload).arguments}
+            return OutVariant(overload, tuple(out), defaults, _LAYOUT_ARGUMENTS - taken)
     return None
 
 
@@ -118,7 +143,7 @@ def may_overwrite(target: Callable[..., Any], position: int) -> bool:
 
 def _scattered(target: Callable[..., Any], args: Sequence[Any]) -> bool:
     """Whether an `out=` variant rounds otherwise: batch normalisation does, where its input is transposed."""
-    return target is _ATEN.native_batch_norm.default and not plainly_laid(args[0])
+    return target in BATCH_NORMALISATIONS and not plainly_laid(args[0])
 
 
 def _resizes(bound: Bound, names: tuple[str, ...]) -> bool:
@@ -190,6 +215,9 @@ def _run_with_gradients(*call: Any) -> None:
     with torch.enable_grad():
         _run_and_copy(*call)
 
+
+#: Kernels that take two results in one storage, as those in an arena are, for one and the same.
+_STORAGE_AWARE: frozenset[Callable[..., Any]] = frozenset({_ATEN.linalg_qr.default})
 
 _POINTWISE: frozenset[Callable[..., Any]] = frozenset({
     _ATEN.add.Tensor, _ATEN.add.Scalar, _ATEN.sub.Tensor, _ATEN.sub.Scalar, _ATEN.mul.Tensor, _ATEN.mul.Scalar,

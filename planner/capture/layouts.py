@@ -15,6 +15,10 @@ from torch import Tensor
 _ATEN = torch.ops.aten
 _ORDERS = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)}
 _LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+BATCH_NORMALISATIONS = frozenset({
+    _ATEN.native_batch_norm.default, _ATEN._native_batch_norm_legit.default, _ATEN._native_batch_norm_legit.no_stats,
+    _ATEN._native_batch_norm_legit_no_training.default,
+})  # fmt: skip
 
 
 def right_strides(target: Any, args: Sequence[Any], result: Any) -> Any:
@@ -113,7 +117,7 @@ def _strided(tensor: Tensor, strides: Sequence[int]) -> Tensor:
 
 
 _FORMS = {
-    _ATEN.native_batch_norm.default: _normalised,
+    **dict.fromkeys(BATCH_NORMALISATIONS, _normalised),
     _ATEN.native_batch_norm_backward.default: _formatted(1),
     _ATEN.batch_norm_backward.default: _formatted(1),
     _ATEN.max_unpool2d.default: _formatted(0),

@@ -30,6 +30,7 @@ _WRITE_ONLY = frozenset({
     "copy_", "zero_", "fill_", "bernoulli_", "normal_", "uniform_", "random_", "exponential_", "log_normal_",
     "cauchy_", "geometric_",
 })  # fmt: skip
+_ABSOLUTE = frozenset({"as_strided_scatter", "as_strided_copy"})
 _REFUSED = frozenset({"resize_", "set_", "resize_as_", "_resize_output_", "unsafe_set_data"})
 
 
@@ -56,6 +57,7 @@ class _Lowering:
         self.temporaries: dict[int, int] = {}
         self.names: Counter[str] = Counter()
         self.allocations: dict[int, Event] = {}
+        self.shaped = trace.readings.shaped
 
     def graph(self, scalars: Callable[[int], Mapping[str, float]]) -> Graph:
         trace, tensors = self.trace, self.tensors
@@ -75,13 +77,16 @@ class _Lowering:
             raise StowageError("the step runs no kernel, so there is nothing to plan: let the model compute something")
         for held in trace.held:
             if held.replaced is not None:
+                self._read(held.replaced)  # before any is copied to where another lies
+        for held in trace.held:
+            if held.replaced is not None:
                 self._copy(held.replaced, held.layout, held.module)
         outputs = [self._read(layout) for layout in trace.outputs]
         for layout in trace.outputs:
             tensors.mark_output(layout)
         program = Program(
             tuple(self.calls), tuple(dict.fromkeys(state)), tuple(constants), tuple(batch), outputs[0], scalars,
-            dict(self.unused), self.temporaries,
+            dict(self.unused), self.temporaries, trace.effects, trace.returned, trace.readings, trace.guessed,
         )  # fmt: skip
         # in the graph as well, so that a plan for whatever machine can be run by our kernels
         return replace(self.builder.build(outputs).with_workspaces(self.temporaries), program=program)
@@ -89,9 +94,21 @@ class _Lowering:
     def _lower(self, event: Event) -> None:
         if _only_views(event):
             return
+        if any(layout.storage in self.shaped for layout in event.made):
+            line = f" at {event.source}" if event.source else ""
+            raise StowageError(
+                f"{event.target} in {_place(event)}{line} makes a tensor whose "
+                "shape follows from the values of the batch, which a plan cannot hold: use torch.where or a fixed "
+                "shape, or compute it before the step and put it into the batch"
+            )
         if event.kernel in _REFUSED:
             raise StowageError(
                 f"{event.target} in {_place(event)} changes the size of a tensor: make a new tensor there"
+            )
+        if event.kernel in _ABSOLUTE:
+            raise StowageError(
+                f"{event.target} in {_place(event)} counts from where a tensor's memory begins, which a plan shares "
+                "out: use slice_scatter, select_scatter or diagonal_scatter, or clone what as_strided returns"
             )
         if event.kernel in ALLOCATIONS:
             self.allocations[event.made[0].storage] = event
@@ -123,7 +140,8 @@ class _Lowering:
             return
         form = private.functional_form(event.target)
         same_type = all(layout.dtype == target.dtype or not layout.shape for layout in event.arguments)
-        if free and whole and len(mutated) == 1 and form is not None and may_overwrite(form, 1) and same_type:
+        alone = free and whole and len(mutated) == 1 and not target.dtype.is_complex
+        if alone and form is not None and may_overwrite(form, 1) and same_type:
             self._read(target)
             self._add(event._replace(target=form), renamed=True)
             return
@@ -202,6 +220,8 @@ class _Lowering:
         """The inputs whose place the one result may take."""
         if len(event.made) != 1 or not self.tensors.whole(event.made[0]):
             return
+        if event.made[0].dtype.is_complex:
+            return  # products of complex numbers round otherwise where the result lies on a factor
         for place, argument in enumerate(event.args):
             if not isinstance(argument, Layout) or argument in event.args[:place]:
                 continue

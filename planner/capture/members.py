@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import is_
+from typing import Any
 
 import torch
 from torch import nn
 
+from planner.capture.guards import Reach
+from planner.capture.guards.containers import DictItems, Items, Slots
 from planner.capture.torch_private import storage_identity, tables
 from planner.graph import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A tensor that a module holds: a parameter, a buffer, or a plain attribute, which is taken for a buffer."""
+    """A tensor that a step's code holds on to.
+
+    It is a parameter, a buffer, a plain attribute of a module, which is taken for a buffer, or, outside of the
+    modules' own tables, one that the code reaches through a container, a closure or a global.
+    """
 
     name: str
     path: str
     kind: Kind
     tensor: torch.Tensor
+    reached: bool = False
+
+    @property
+    def key(self) -> str:
+        """In `Step.state()`."""
+        return f"{'code' if self.reached else 'model'}/{self.name}"
 
 
 def members(model: nn.Module) -> list[Member]:
@@ -32,6 +47,25 @@ def members(model: nn.Module) -> list[Member]:
                 if isinstance(tensor, torch.Tensor) and id(tensor) not in found:
                     found[id(tensor)] = Member(f"{path}.{name}" if path else name, path, kind, tensor)
     return list(found.values())
+
+
+def reached_members(reach: Reach, found: Iterable[Member], parameters: Iterable[torch.Tensor]) -> list[Member]:
+    """The tensors that a step's code reaches besides those that its model's modules hold, each once.
+
+    Args:
+        reach: of the step.
+        found: the members of the model.
+        parameters: what the optimizer updates.
+    """
+    known = {id(member.tensor) for member in found}
+    updated = {id(parameter) for parameter in parameters}
+    others = []
+    for path, tensor in reach.tensors.items():
+        if id(tensor) not in known:
+            known.add(id(tensor))
+            kind = Kind.PARAMETER if id(tensor) in updated else Kind.BUFFER
+            others.append(Member(path, "", kind, tensor, reached=True))
+    return others
 
 
 def overlaps(held: Iterable[Member]) -> Iterator[tuple[Member, Member]]:
@@ -64,22 +98,43 @@ def repeats(tensor: torch.Tensor) -> bool:
     return False
 
 
-def substitute(model: nn.Module, others: Mapping[int, torch.Tensor]) -> None:
-    """Put other tensors in the place of those that a model holds, by the `id` of each."""
-    for module in model.modules():
-        for table in tables(module):
-            for name, tensor in list(table.items()):
-                if isinstance(tensor, torch.Tensor) and id(tensor) in others:
-                    table[name] = others[id(tensor)]
+def substitute(reach: Reach, others: Mapping[int, torch.Tensor]) -> None:
+    """Put other tensors in the place of those that modules and their containers hold, by the `id` of each.
+
+    What hangs on globals and closures stays: others may use that meanwhile.
+    """
+    for container in reach.containers:
+        if isinstance(container, DictItems | Items | Slots) and not container.path.startswith("global "):
+            before = container.contents()
+            after = tuple(_other(value, others) for value in before)
+            if any(a is not b for a, b in zip(after, before, strict=True)):
+                container.put(after)
+
+
+def _other(value: Any, others: Mapping[int, torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return others.get(id(value), value)
+    if isinstance(value, weakref.ref) and id(value()) in others:
+        return weakref.ref(others[id(value())])
+    if isinstance(value, tuple):
+        items = [_other(item, others) for item in value]
+        if any(a is not b for a, b in zip(items, value, strict=True)):
+            return tuple.__new__(type(value), items)
+    return value
 
 
 @contextmanager
-def restored(model: nn.Module) -> Iterator[None]:
-    """Afterwards every module holds again what it held before."""
-    saved = [(table, dict(table)) for module in model.modules() for table in tables(module)]
+def restored(reach: Reach) -> Iterator[None]:
+    """Afterwards every container holds again what it held before, and every gradient is the one it was."""
+    saved = [(container, container.contents()) for container in reach.containers]
+    gradients = [(tensor, tensor.grad) for tensor in reach.tensors.values() if tensor.is_leaf]
     try:
         yield
     finally:
-        for table, before in saved:
-            table.clear()
-            table.update(before)
+        for container, before in saved:
+            now = container.contents()
+            if len(now) != len(before) or not all(map(is_, now, before)):
+                container.put(before)
+        for tensor, gradient in gradients:
+            if tensor.grad is not gradient:
+                tensor.grad = gradient

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from planner.capture.failures import first_line
+from planner.capture.optimizer_checks import check_optimizer
 from planner.errors import StowageError
 
 #: A learning rate, or the learning rate of step 0, 1, 2, ...
@@ -100,14 +101,10 @@ def check_supported(optimizer: object) -> None:
         except (TypeError, ValueError) as error:
             raise StowageError(f"{optimizer} cannot be made ({first_line(error)}): correct what it is given") from error
         return
-    if type(optimizer) not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+    if not isinstance(optimizer, torch.optim.Optimizer):
         name = type(optimizer).__name__
         raise StowageError(f"the optimizer {name} cannot be captured: use torch.optim.SGD, Adam or AdamW")
-    assert isinstance(optimizer, torch.optim.Optimizer)
-    for group in optimizer.param_groups:
-        for setting in ("capturable", "differentiable", "fused"):
-            if group.get(setting):
-                raise StowageError(f"an optimizer with {setting}=True cannot be captured: make it with {setting}=False")
+    check_optimizer(optimizer)
 
 
 def state_names(group: Mapping[str, Any]) -> tuple[str, ...]:
@@ -131,13 +128,9 @@ def initial_state(name: str, parameter: torch.Tensor) -> torch.Tensor:
     if name == "step":
         return torch.tensor(0.0, dtype=step_dtype())
     if name == "momentum_buffer":
-        return torch.full_like(parameter, -0.0, requires_grad=False)
+        nothing = complex(-0.0, -0.0) if parameter.is_complex() else -0.0
+        return torch.full_like(parameter, nothing, requires_grad=False)
     return torch.zeros_like(parameter, memory_format=torch.preserve_format, requires_grad=False)
-
-
-def untouched(momentum: torch.Tensor | None) -> bool:
-    """Whether a momentum buffer is as it was before the first step."""
-    return momentum is None or bool((momentum == 0).all() and momentum.signbit().all())
 
 
 def numbers(group: Mapping[str, Any], step: float, *, first: bool) -> dict[str, float]:

@@ -11,6 +11,9 @@ from typing import Any
 
 import torch
 
+from planner.capture.effects import Effects
+from planner.capture.readings import Readings
+
 
 @dataclass(frozen=True, slots=True)
 class TensorRef:
@@ -61,8 +64,13 @@ class Program:
         scalars: the numbers behind each `ScalarRef` name in step `number`, which counts from 0 in this run.
         unused: how many calls of each kernel (`aten.add`) eager makes that were left out, because nothing that
             outlives the step follows from them.
+        effects: what the step leaves in Python's variables; None for nothing.
+        returned: how many of the graph's outputs the step returns; those after them are for `effects`.
         temporaries: by op, bytes that its call makes its results in on a CPU before they are copied to their place;
             calls that write straight into it are left out. Of what else a kernel takes nothing is known here.
+        readings: the values of the batch by which Python code chose these calls.
+        guessed: whether the model may have chosen otherwise than it does in eager PyTorch, because the batch had no
+            values yet and its code asked for that.
     """
 
     calls: tuple[Call, ...]
@@ -73,3 +81,7 @@ class Program:
     scalars: Callable[[int], Mapping[str, float]]
     unused: Mapping[str, int] = field(default_factory=dict)
     temporaries: Mapping[int, int] = field(default_factory=dict)
+    effects: Effects | None = None
+    returned: int = 1
+    readings: Readings = field(default_factory=Readings)
+    guessed: bool = False

@@ -18,10 +18,15 @@ import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from planner.capture import derivatives
 from planner.capture import torch_private as private
+from planner.capture.advice import instead_of_layout
+from planner.capture.data_dependent import result_by_values
 from planner.capture.draws import Draws
 from planner.capture.events import Event, Layout
 from planner.capture.failures import unplannable
+from planner.capture.leftovers import Leftovers
+from planner.capture.steering import Steering
 from planner.errors import StowageError
 from planner.graph import Phase
 
@@ -37,22 +42,30 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         fake: the mode that fake tensors are made in.
         paths: module path by `id(module)`.
         draws: told of every draw.
+        steering: told of every call, and asked for the values that Python code reads.
+        leftovers: told of every tensor.
         heed: called several times a second with the number of calls so far; what it raises ends the recording.
     """
 
     def __init__(
-        self, fake: private.FakeTensorMode, paths: Mapping[int, str], draws: Draws, heed: Callable[[int], object]
+        self,
+        fake: private.FakeTensorMode,
+        paths: Mapping[int, str],
+        draws: Draws,
+        steering: Steering,
+        leftovers: Leftovers,
+        heed: Callable[[int], object],
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.events: list[Event] = []
         self.storage_bytes: list[int] = []
-        self.constants: dict[int, tuple[Layout, torch.Tensor]] = {}
+        self.constants: dict[Layout, torch.Tensor] = {}
         self.literals: set[int] = set()
         self.phase = Phase.FORWARD
         self.current: private.OpOverload | None = None
-        self._draws, self._heed = draws, heed
+        self.draws, self._steering, self._leftovers, self._heed = draws, steering, leftovers, heed
         self._heeded = perf_counter()
-        self._fake = fake
+        self.fake = fake
         self.paths = paths
         self._numbers: dict[int, int] = {}
         self._kept: list[torch.UntypedStorage | None] = []  # a freed storage's identity would be given to another
@@ -71,37 +84,56 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._heeded = perf_counter()
         if func is torch.ops.aten.lift_fresh.default and not isinstance(args[0], private.FakeTensor):
             result = func(*args)
+            self._leftovers.note(result)
             layout = self.layout(result)
             self.literals.add(layout.storage)
             with private.no_modes():
-                self.constants[layout.storage] = (layout, args[0].clone())
+                self.constants[layout] = args[0].clone()
+            self._steering.hold_constant(layout, self.constants[layout], literal=True)
             return result
         self.current = func
         if private.quantises(func):
             raise self._refusal("quantised")
-        if func in private.LAZY:
-            raise self._refusal("lazily conjugated", "compute with its real and imaginary part")
+        if func is torch.ops.aten.copy_.default and args[0].is_conj():
+            with self:
+                conjugate = torch.ops.aten._conj.default
+                torch.ops.aten.copy_.default(conjugate(args[0]), conjugate(args[1]))
+            return args[0]
+        if func in private.COPYING and private.lazy(args[-1]):
+            args = (*args[:-1], self.resolved(args[-1]))
+        target = self._target(func, args, kwargs)
         if func in private.MIXED and private.autocasting():
             raise StowageError(
                 f"{func} in {self._name()} computes in autocast's precision inside, which a plan does not: call it "
                 "under torch.autocast(..., enabled=False)"
             )
+        instead = derivatives.as_in_eager(private.backward_node(), func, args, self._name())
+        if instead is not None:
+            with self:
+                return instead()
         args, kwargs = self._faked(args), {name: self._faked(value) for name, value in kwargs.items()}
-        result = private.fake_call(func, args, kwargs)
         module, source = self._where()
+        try:
+            result = private.fake_call(func, args, kwargs)
+        except private.DATA_DEPENDENT:
+            call = Event(func, self.noted(args), self.noted(kwargs), (), self.phase, module, source)
+            result = result_by_values(self, self._steering, call)
+            if result is None:
+                raise
         if not private.certain(func, args, kwargs):
-            self._draws.next(func, kwargs, module)
+            self.draws.next(func, kwargs, module)
         self.events.append(
             Event(
-                func,
-                self._noted(args),
-                {name: self._noted(value) for name, value in kwargs.items()},
-                tuple(self._results(result)),
+                target,
+                self.noted(args if target is func else args[:1]),
+                {name: self.noted(value) for name, value in kwargs.items() if target is func},
+                tuple(self.results(result)),
                 self.phase,
                 module,
                 source,
             )
         )
+        self._steering.note(self.events[-1])
         self.current = None
         return result
 
@@ -118,6 +150,13 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._kept.append(storage)
             self.storage_bytes.append(storage.nbytes())
         return Layout(number, tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()), tensor.dtype)
+
+    def resolved(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor, or a copy of one that is lazily conjugated, whose layout would not say so."""
+        if not private.lazy(tensor):
+            return tensor
+        with torch.no_grad(), self.fake, self:
+            return tensor.clone()
 
     def enter(self, phase: Phase) -> None:
         """Begin a phase of the step."""
@@ -170,10 +209,30 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._kept.append(None)
         return like._replace(storage=len(self._kept) - 1, offset=0)
 
-    def _refusal(self, kind: str, instead: str = "use a dense one") -> StowageError:
+    def running(self) -> str:
+        """The module that runs, for a sentence."""
+        return self._name()
+
+    def _refusal(self, kind: str, instead: str = "") -> StowageError:
+        line = source_line() if self.phase is Phase.FORWARD else ""
+        where = f"{self._name()} at {line}" if line else self._name()
         return StowageError(
-            f"{self.current} in {self._name()} takes or makes a {kind} tensor, which cannot be planned: {instead} there"
+            f"{self.current} in {where} takes or makes a {kind} tensor, which cannot be planned: "
+            f"{instead or instead_of_layout(kind)}"
         )
+
+    def _target(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """What a call is in a graph, whose layouts do not say which tensors are conjugated or negated lazily.
+
+        PyTorch copies such a tensor for every kernel that does not ask for it; the copy is what does the work.
+        """
+        given = [leaf for leaf in private.pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        if func.namespace == "prim" or not any(map(private.lazy, given)) or private.is_view(func):
+            return func
+        instead = private.MATERIALISED.get((func, args[0].is_conj(), args[0].is_neg()))
+        if instead is None:
+            raise self._refusal("lazily conjugated", "compute with its real and imaginary part there")
+        return instead
 
     def _name(self) -> str:
         return f"module {self._stack[-1]}" if self._stack[-1] else "the model"
@@ -199,24 +258,32 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _constant(self, value: torch.Tensor) -> torch.Tensor:
         known = self._converted.get(id(value))
         if known is None:
-            known = self._converted[id(value)] = (self._fake.from_tensor(value), value)
+            if private.lazy(value):
+                raise self._refusal("lazily conjugated", "call resolve_conj() on it before it is used")
+            known = self._converted[id(value)] = (self.fake.from_tensor(value), value)
             layout = self.layout(known[0])
-            self.constants.setdefault(layout.storage, (layout, value))
+            self.constants.setdefault(layout, value)
+            self._steering.hold_constant(layout, value, literal=False)
         return known[0]
 
-    def _noted(self, value: Any) -> Any:
+    def noted(self, value: Any) -> Any:
+        """An argument with layouts in the place of its tensors."""
         if isinstance(value, torch.Tensor):
             return self.layout(value)
         if isinstance(value, list | tuple):
-            return tuple(self._noted(item) for item in value)
+            return tuple(self.noted(item) for item in value)
+        if isinstance(value, Mapping):
+            return {name: self.noted(item) for name, item in value.items()}
         return value
 
-    def _results(self, value: Any) -> Iterator[Layout | None]:
+    def results(self, value: Any) -> Iterator[Layout | None]:
+        """The layouts of what a call returns; None for what is no tensor."""
         if isinstance(value, torch.Tensor):
+            self._leftovers.note(value)
             yield self.layout(value)
         elif isinstance(value, list | tuple):
             for item in value:
-                yield from self._results(item)
+                yield from self.results(item)
         else:
             yield None
 

@@ -169,6 +169,7 @@ REWRITTEN: dict[Callable[..., Any], Callable[..., Bound]] = {
     _ATEN.sub.Scalar: _scaled(_ATEN.sub.out),
     _ATEN.mul.Scalar: _through(_ATEN.mul.out),
     _ATEN.div.Scalar: _through(_ATEN.div.out),
+    _ATEN._conj_physical.default: _through(_ATEN.conj_physical.out),
     _ATEN.bernoulli.p: _bernoulli,
     _ATEN.index_put.default: _copy_then(_ATEN.index_put_.default),
     _ATEN.masked_fill.Scalar: _copy_then(_ATEN.masked_fill_.Scalar),
@@ -177,4 +178,6 @@ REWRITTEN: dict[Callable[..., Any], Callable[..., Bound]] = {
     _ATEN.select_backward.default: _zero_then_copy(_ATEN.select.int),
     _ATEN.slice_scatter.default: _copy_then_part(_ATEN.slice.Tensor),
     _ATEN.select_scatter.default: _copy_then_part(_ATEN.select.int),
+    # its own kernel copies all of the memory that its first argument is a part of, which here is the arena
+    _ATEN.diagonal_scatter.default: _copy_then_part(_ATEN.diagonal.default),
 }

@@ -13,6 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from planner.capture import optimizers
 from planner.capture.members import Member, members
+from planner.capture.optimizer_state import untouched
 from planner.capture.program import ScalarRef
 from planner.capture.step import Step
 
@@ -68,8 +69,10 @@ class Scalars:
         dampened = any(group.get("dampening") for group in optimizer.param_groups)
 
         def reached(name: str) -> tuple[float, bool]:
-            state = optimizer.state.get(tensors[name], {}) if name in tensors else {}
-            return float(state.get("step", 0.0)), dampened and optimizers.untouched(state.get("momentum_buffer"))
+            if name not in tensors:
+                return 0.0, dampened
+            state = optimizer.state.get(tensors[name], {})
+            return float(state.get("step", 0.0)), dampened and untouched(optimizer, tensors[name])
 
         for name, other in self._alike.items():
             if name != other and reached(name) != reached(other):
@@ -91,7 +94,7 @@ class Scalars:
             if member.name in self._counts:
                 state = optimizer.state.get(member.tensor, {})
                 self._counts[member.name] = float(state.get("step", 0.0))
-                if member.name in damped and optimizers.untouched(state.get("momentum_buffer")):
+                if member.name in damped and untouched(optimizer, member.tensor):
                     self._undamped.add(member.name)
 
     def _groups(self, number: int) -> list[dict[str, Any]]:

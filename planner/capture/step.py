@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
 from torch import nn
 
-from planner.capture.batches import tensor_leaves
+from planner.capture import torch_private as private
+from planner.capture.batches import Form, tensor_leaves
 from planner.capture.failures import first_line
-from planner.capture.members import Member, members
+from planner.capture.guards import Reach
+from planner.capture.members import Member, members, reached_members
 from planner.capture.settings import Settings, settings
 from planner.errors import StowageError
 from planner.graph import Graph, Phase
@@ -39,11 +42,14 @@ class Live:
 class Step:
     """What `TrainStep` and `InferenceStep` have in common: a model, a batch, and what becomes of them.
 
-    `live` holds the real tensors once there are any, `graph` what was captured, `settings` how the model was set up
-    then, and `change` what has changed about that since an earlier capture.
+    `live` holds the real tensors once there are any, `graph` what was captured last, `settings` how the model was set
+    up then, `form` what the batch was then and `given` that batch with its plain values, `change` what has changed
+    about these since an earlier capture, and `captures` what was captured, the latest first.
     """
 
     follows_modes = True
+    recapture = False
+    loss: Callable[[nn.Module, Any], torch.Tensor] | None = None
 
     def __init__(self, model: nn.Module | Callable[[], nn.Module], batch: Any, name: str | None, seed: int) -> None:
         if not callable(model):
@@ -54,8 +60,15 @@ class Step:
         self.given_name = name
         self.graph: Graph | None = None
         self.settings: Settings = {}
+        self.form: Form | None = None
+        self.given: Any = None
         self.change = ""
+        self.captures: list[Any] = []
         self.live: Live | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy, pickled or not, is captured anew: captures belong to the variables of the original."""
+        return vars(self) | {"captures": []}
 
     @property
     def name(self) -> str:
@@ -97,28 +110,60 @@ class Step:
                 self.live = self._enliven(model, self.make_batch())
         return self.live
 
+    @contextmanager
+    def given_batch(self, batch: Any) -> Iterator[None]:
+        """Let the step's own batch be another one during the block."""
+        live = self.materialize()
+        own, live.batch = live.batch, batch
+        try:
+            yield
+        finally:
+            live.batch = own
+
     def batch_leaves(self) -> list[torch.Tensor]:
-        """The tensors of the real batch, in pytree order."""
+        """The tensors of the real batch, in order."""
         return tensor_leaves(self.materialize().batch)
 
     def state(self) -> dict[str, torch.Tensor]:
         """Every tensor that outlives a step, live, by key.
 
-        Keys are `model/<name>` for parameters and buffers and `optimizer/<parameter>/<state>` for the optimizer's.
+        Keys are `model/<name>` for parameters and buffers, `code/<name>` for tensors that the step's code reaches
+        besides, in containers, closures or globals, and `optimizer/<parameter>/<state>` for the optimizer's.
         """
-        return {f"model/{member.name}": member.tensor.detach() for member in members(self.materialize().model)}
+        model = self.materialize().model
+        return {member.key: member.tensor.detach() for member in self.held(model, self.reach(model))}
+
+    def reach(self, model: nn.Module) -> Reach:
+        """Everything that the step's code can reach.
+
+        Args:
+            model: real or fake.
+        """
+        return Reach(model, getattr(self, "loss", None))
+
+    def held(self, model: nn.Module, reach: Reach) -> list[Member]:
+        """The tensors that the step's code holds on to, those of the model's modules first.
+
+        Args:
+            model: real or fake.
+            reach: of it.
+        """
+        optimizer = self.torch_optimizer
+        updated = [one for group in optimizer.param_groups for one in group["params"]] if optimizer is not None else []
+        found = members(model)
+        return found + reached_members(reach, found, updated)
 
     def clone(self) -> Self:
         """An independent copy of the step in its present state, sharing nothing that a step changes."""
         try:
             live = copy.deepcopy(self.materialize())
-        except (RuntimeError, TypeError) as error:
+        except Exception as error:
             raise StowageError(
                 f"the model or the batch cannot be copied ({first_line(error)}): keep no tensor that was computed with "
-                "gradients as an attribute of a module, or run without a check"
+                "gradients, no lock and no open file as an attribute of a module"
             ) from error
         other = copy.copy(self)
-        other.live, other.graph = live, None
+        other.live, other.graph, other.captures = live, None, []
         other.model, other.batch = live.model, live.batch
         return other
 
@@ -153,14 +198,15 @@ class Step:
         """
         self.materialize().steps += count
 
-    def setup(self, model: nn.Module, held: Iterable[Member]) -> Settings:
+    def setup(self, model: nn.Module, held: Iterable[Member], reach: Reach) -> Settings:
         """What the step's ops follow from.
 
         Args:
             model: real or fake.
-            held: its members.
+            held, reach: of it.
         """
-        return settings(model, held, modes=self.follows_modes)
+        del model
+        return settings(held, reach, modes=self.follows_modes)
 
     def settle(self) -> None:
         """Take back what was made for parameters that get no gradient, of which PyTorch keeps nothing."""
@@ -210,7 +256,8 @@ class InferenceStep(Step):
         finally:
             for module in training:
                 module.training = True
-        outputs = tensor_leaves(dict(result) if isinstance(result, Mapping) else result)
+        found = private.pytree.tree_leaves(dict(result) if isinstance(result, Mapping) else result)
+        outputs = [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
         if not outputs:
             raise StowageError("the model returns no tensor: return at least one")
         return tuple(outputs)

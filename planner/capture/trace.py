@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
 
 from planner.capture import torch_private as private
-from planner.capture.batches import leaf_names, tensor_leaves
+from planner.capture.batches import Form, rebuilt, tensors_of
+from planner.capture.changes import Changes
+from planner.capture.composites import as_in_eager
 from planner.capture.draws import Draws
+from planner.capture.effects import Effects
 from planner.capture.events import Event, Layout
 from planner.capture.failures import explain
-from planner.capture.fakes import check_devices, fake_batch, fake_members, fake_model, fake_tensor
-from planner.capture.hooks import refuse_hooks
-from planner.capture.members import Member, members, restored, substitute
+from planner.capture.fakes import (
+    check_devices,
+    fake_batch,
+    fake_leaves,
+    fake_members,
+    fake_model,
+    fake_reached,
+)
+from planner.capture.generators import unchanged_generators
+from planner.capture.hooks import Hooks, refuse_hooks
+from planner.capture.leftovers import Leftovers
+from planner.capture.members import Member, restored, substitute
+from planner.capture.optimizer_checks import refuse_other_optimizers
 from planner.capture.program import ScalarRef
+from planner.capture.readings import Readings
 from planner.capture.recorder import Recorder
 from planner.capture.settings import Settings
+from planner.capture.steering import Steering
 from planner.capture.step import Step
 from planner.capture.updates import Held, Updates
 from planner.errors import StowageError
@@ -43,11 +59,17 @@ class Trace:
         outputs: layouts of what the step returns.
         gradients: by parameter name.
         constants: layouts and values of tensors that are neither held nor computed.
+        effects: what it leaves in Python's variables; None for nothing.
+        returned: how many of the outputs the step returns; the others are for `effects`.
         literals: storages of those among them that the step makes anew each time (`torch.tensor(0.5)`).
         modules: class name by module path.
         settings: of the model.
         scalars: by reference, the parameter group, a parameter with the right count of steps, and the quantity.
         alike: by updated parameter, the one that stands for it there.
+        form: what the batch is apart from the numbers in its tensors.
+        given: the real batch with its plain values as they are now, since it may be filled anew; None without one.
+        readings: values of the batch that Python code read.
+        guessed: whether it asked if it was traced, where the batch has no values to read.
     """
 
     name: str
@@ -63,6 +85,12 @@ class Trace:
     settings: Settings
     scalars: dict[ScalarRef, tuple[int, str, str]]
     alike: dict[str, str]
+    effects: Effects | None
+    returned: int
+    form: Form
+    given: Any
+    readings: Readings
+    guessed: bool
 
     @property
     def kept(self) -> Iterator[Layout]:
@@ -84,7 +112,16 @@ def trace(step: Step, progress: Progress) -> Trace:
     Raises:
         StowageError: the model does what no graph can hold, or raises.
     """
+    leftovers = Leftovers()
+    try:
+        traced = _trace(step, progress, leftovers)
+    finally:
+        leftovers.clear()
+    leftovers.refuse()
+    return traced
 
+
+def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
     def heed(calls: int) -> None:
         progress(0.1, f"{_RUNNING}: {calls:,} ops")
 
@@ -97,85 +134,146 @@ def trace(step: Step, progress: Progress) -> Trace:
         model = step.make_model() if given else fake_model(step.make_model, fake)
         batch = fake_batch(step.make_batch, fake)
     check_devices(model, batch, meta=not given)
-    with restored(model):
-        found = members(model)
-        if step.follows_modes:
-            refuse_hooks(found, step.torch_optimizer)
-        fakes = fake_members(found, fake)
-        setup = step.setup(model, found)
-        batch = private.pytree.tree_map_only(
-            torch.Tensor, lambda leaf: fake_tensor(leaf, fake, "a tensor of the batch"), batch
+    if any(isinstance(mode, private.TorchDispatchMode) for mode in private.user_modes()):
+        raise StowageError(
+            "a TorchDispatchMode is entered, which a plan would not call: leave it before the step is made"
         )
+    reach = step.reach(model)
+    with restored(reach), unchanged_generators():
+        found = step.held(model, reach)
+        refuse_hooks(model, step.loss, found, step.torch_optimizer)
+        own = [member for member in found if not member.reached]
+        fakes = fake_members(own, fake)
+        fakes |= fake_reached([member for member in found if member.reached], fake)
+        setup = step.setup(model, found, reach)
+        form = Form(batch)
+        as_given = rebuilt(batch, tensors_of(batch)) if step.live is not None or not callable(step.batch) else None
+        real = tensors_of(batch)
+        batch = fake_leaves(batch, found, fake)
         groups = step.groups(model)
-        substitute(model, fakes)
+        steering = readings = Steering(list(real.values()), list(real))
+        substitute(reach, fakes)
         classes = {path: type(module).__name__ for path, module in model.named_modules()}
         draws = Draws()
-        recorder = Recorder(fake, {id(module): path for path, module in model.named_modules()}, draws, heed)
-        held = [_held(member, recorder.layout(fakes[id(member.tensor)])) for member in found]
-        inputs = list(zip(leaf_names(batch), map(recorder.layout, tensor_leaves(batch)), strict=True))
+        recorder = Recorder(
+            fake, {id(module): path for path, module in model.named_modules()}, draws, steering, leftovers, heed
+        )
+        held = [_held(member, recorder.layout(fakes[id(member.tensor)])) for member in own]
+        inputs = [(name, recorder.layout(leaf)) for name, leaf in tensors_of(batch).items()]
+        steering.hold_batch([layout for _, layout in inputs])
+        for member in found:
+            tensor = fakes.get(id(member.tensor), member.tensor)
+            if tensor is not member.tensor:
+                leftovers.note(tensor)
+                steering.hold_member(member, recorder.layout(tensor))
+        changes = Changes(step, model, reach, fakes)
         progress(0.1, _RUNNING)
         try:
             with (
                 draws.following(), fake, recorder, recorder.watching_modules(), _without_collection(),
-                private.quiet(),
+                private.quiet(), Hooks(model, step.loss).watched(recorder.running), as_in_eager(),
+                private.tracing_hidden(steering.active) as question, torch.autograd.set_detect_anomaly(False),
+                private.addresses_refused(),
             ):  # fmt: skip
                 outputs = step.passes(model, batch, recorder.enter)
                 draws.finish()
         except Exception as error:
             raise explain(error, recorder.phase, recorder.current, recorder.paths, classes) from error
-        held = [_after(one, model, member, fakes, recorder) for one, member in zip(held, found, strict=True)]
+        used = {layout.storage for event in recorder.events for layout in event.arguments}
+        for member in found:
+            if member.reached:
+                layout = _reached(member, fakes, recorder)
+                if layout is not None and (layout.storage in used or changes.replaces(fakes.get(id(member.tensor)))):
+                    held.append(_held(member, layout))
         gradients = _gradients(found, fakes, recorder)
+        graded = _with_gradients(found, fakes)
+        refuse_other_optimizers(step.torch_optimizer, graded)
+        lone = next(
+            (one for one in graded if one.kind is not Kind.PARAMETER and id(one.tensor) not in reach.owned), None
+        )
+        if lone is not None:
+            raise StowageError(
+                f"{lone.name} gets a gradient, which a plan does not keep: make it a parameter of the model and of the "
+                "optimizer, or detach it in the loss"
+            )
+        returned = [recorder.layout(recorder.resolved(output)) for output in outputs]
+        held, effects, left = changes.found(held, found, recorder)
+        if changes.advances and not step.recapture:
+            steering = Steering(list(real.values()), list(real))
+            once_more = Recorder(fake, {}, Draws(), steering, leftovers, heed)
+            steering.hold_batch([once_more.layout(leaf) for leaf in tensors_of(batch).values()])
+            changes.refuse_advancing(lambda: _again(step, model, batch, fakes.values(), once_more))
         progress(0.7, "adding the optimizer")
         updates = Updates(step, recorder, found)
         updates.emit(groups, held, gradients)
+        known = {one.layout for one in held}
         return Trace(
             step.given_name or (step.name if given else type(model).__name__),
             recorder.events,
             recorder.storage_bytes,
             held + updates.states,
             inputs,
-            [recorder.layout(output) for output in outputs],
+            [*returned, *left],
             gradients,
-            list(recorder.constants.values()),
+            [(layout, value) for layout, value in recorder.constants.items() if layout not in known],
             recorder.literals,
             classes,
             setup,
             updates.scalars,
             updates.alike,
+            effects,
+            len(outputs),
+            form,
+            as_given,
+            readings.finish([one.layout.storage for one in held if one.replaced is not None]),
+            question.asked and not readings.active,
         )
+
+
+def _again(
+    step: Step,
+    model: nn.Module,
+    batch: Any,
+    fakes: Iterable[torch.Tensor],
+    recorder: Recorder,
+) -> None:
+    """Run the step once more on what it left behind."""
+    for tensor in fakes:
+        if tensor.is_leaf:
+            tensor.grad = None
+    with recorder.draws.following(), recorder.fake, recorder, private.quiet():
+        step.passes(model, batch, recorder.enter)
+
+
+def _reached(member: Member, fakes: Mapping[int, torch.Tensor], recorder: Recorder) -> Layout | None:
+    """The layout of a tensor that a step's code reaches, if anything but its place is known of it."""
+    if id(member.tensor) in fakes:
+        return recorder.layout(fakes[id(member.tensor)])
+    return next((layout for layout, value in recorder.constants.items() if value is member.tensor), None)
 
 
 def _held(member: Member, layout: Layout) -> Held:
-    return Held(member.name, f"model/{member.name}", member.kind, member.path, layout)
-
-
-def _after(held: Held, model: nn.Module, member: Member, fakes: Mapping[int, torch.Tensor], recorder: Recorder) -> Held:
-    """The same with the tensor that the module holds now, where the step put another in its place."""
-    now = getattr(model.get_submodule(member.path), member.name.rpartition(".")[2], None)
-    if not isinstance(now, torch.Tensor) or now is fakes[id(member.tensor)]:
-        return held
-    layout = recorder.layout(now)
-    storages = [recorder.layout(other).storage for other in fakes.values()]
-    if layout.storage != held.layout.storage and storages.count(held.layout.storage) > 1:
-        raise StowageError(
-            f"{member.name} shares memory with another parameter or buffer before the step and not after it: make it a "
-            "tensor of its own before the first step, for example by one forward pass"
-        )
-    if (layout.shape, layout.dtype) != (held.layout.shape, held.layout.dtype):
-        raise StowageError(
-            f"{member.name} has shape {layout.shape} and {layout.dtype} after the step, {held.layout.shape} and "
-            f"{held.layout.dtype} before: let the model keep both"
-        )
-    return held if layout == held.layout else replace(held, replaced=layout)
+    return Held(member.name, member.key, member.kind, member.path, layout)
 
 
 def _gradients(found: list[Member], fakes: Mapping[int, torch.Tensor], recorder: Recorder) -> dict[str, Layout]:
     gradients = {}
     for member in found:
-        gradient = fakes[id(member.tensor)].grad if member.kind is Kind.PARAMETER else None
+        tensor = fakes.get(id(member.tensor))
+        gradient = tensor.grad if tensor is not None and member.kind is Kind.PARAMETER else None
         if gradient is not None:
-            gradients[member.name] = recorder.layout(gradient)
+            gradients[member.name] = recorder.layout(recorder.resolved(gradient))
     return gradients
+
+
+def _with_gradients(found: list[Member], fakes: Mapping[int, torch.Tensor]) -> list[Member]:
+    """The members that get a gradient in the step."""
+    places = [(one, fakes.get(id(one.tensor)), one.tensor) for one in found if one.tensor.is_leaf]
+    return [
+        one
+        for one, fake, real in places
+        if (fake is not None and fake.grad is not None) or isinstance(real.grad, private.FakeTensor)
+    ]
 
 
 @contextmanager

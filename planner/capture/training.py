@@ -11,8 +11,9 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from planner.capture import optimizers
+from planner.capture import optimizer_state, optimizers
 from planner.capture.batches import cut, tensor_leaves
+from planner.capture.guards import Reach
 from planner.capture.members import Member, members
 from planner.capture.schedules import advance
 from planner.capture.settings import Settings, optimizer_settings
@@ -38,6 +39,8 @@ class TrainStep(Step):
         clip_norm: gradients are scaled down to this norm, as `torch.nn.utils.clip_grad_norm_` does.
         micro_batches: the batch is cut into so many along dimension 0, and their gradients are averaged.
         autocast: a dtype, `torch.bfloat16`: forward and loss run under `torch.autocast`.
+        recapture: whether to capture every step anew where the step itself changes a number, such as a counter that
+            a weight follows; without it such a step is refused.
         name: for titles; the module's class without it.
         seed: what a function that makes the model or the batch starts from.
 
@@ -56,6 +59,7 @@ class TrainStep(Step):
         clip_norm: float | None = None,
         micro_batches: int = 1,
         autocast: torch.dtype | None = None,
+        recapture: bool = False,
         name: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -84,6 +88,7 @@ class TrainStep(Step):
         self.clip_norm = clip_norm
         self.micro_batches = micro_batches
         self.autocast = autocast
+        self.recapture = recapture
 
     def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> tuple[torch.Tensor, ...]:
         """Forward, loss and backward over all micro-batches, then clipping; returns the mean loss."""
@@ -153,19 +158,22 @@ class TrainStep(Step):
         """An independent copy of the step in its present state, sharing nothing that a step changes."""
         other = super().clone()
         assert other.live is not None
+        assert self.live is not None
+        assert self.live.optimizer is not None
+        assert other.live.optimizer is not None
+        optimizer_state.copy_untouched(self.live.optimizer, other.live.optimizer)
         if isinstance(other.optimizer, torch.optim.Optimizer):
-            assert other.live.optimizer is not None
             other.optimizer, other.scheduler = other.live.optimizer, other.live.scheduler
         return other
 
-    def setup(self, model: nn.Module, held: Iterable[Member]) -> Settings:
+    def setup(self, model: nn.Module, held: Iterable[Member], reach: Reach) -> Settings:
         """What the step's ops follow from, of the model, a live optimizer and this step's own settings.
 
         Args:
             model: real or fake.
-            held: its members.
+            held, reach: of it.
         """
-        found = dict(super().setup(model, held))
+        found = dict(super().setup(model, held, reach))
         own = ("loss", "clip_norm", "micro_batches", "autocast")
         found.update({f"step.{name}": getattr(self, name) for name in own})
         if isinstance(self.optimizer, torch.optim.Optimizer):
@@ -182,7 +190,7 @@ class TrainStep(Step):
         live = self.materialize()
         assert live.optimizer is not None
         self._adopt(live)
-        _complete(live.optimizer)
+        optimizer_state.complete(live.optimizer)
 
     def settle(self) -> None:
         """Take back what was made for parameters that get no gradient, of which PyTorch keeps nothing."""
@@ -197,12 +205,18 @@ class TrainStep(Step):
                 state = live.optimizer.state.get(parameter, {})
                 if any(f"optimizer/{name}/{key}" in used for key in state):
                     continue
-                if float(state.get("step", 0.0)) == 0 and optimizers.untouched(state.get("momentum_buffer")):
+                if float(state.get("step", 0.0)) == 0 and optimizer_state.untouched(live.optimizer, parameter):
                     live.optimizer.state.pop(parameter, None)
 
     def groups(self, model: nn.Module) -> list[tuple[dict[str, Any], list[str]]]:
         """Per parameter group, the hyperparameters (with the learning rate of now) and the names of the parameters."""
         names = {id(member.tensor): member.name for member in members(model) if member.kind is Kind.PARAMETER}
+        updated = self.torch_optimizer
+        if updated is not None and any(
+            id(one) not in names for group in updated.param_groups for one in group["params"]
+        ):
+            found = self.held(model, self.reach(model))
+            names = {id(member.tensor): member.name for member in found if member.kind is Kind.PARAMETER}
         if self.live is not None and self.live.optimizer is not None:
             self._adopt(self.live)
             groups = self.live.optimizer.param_groups
@@ -236,7 +250,7 @@ class TrainStep(Step):
         optimizer = self.optimizer
         if not isinstance(optimizer, torch.optim.Optimizer):
             optimizer = optimizer.build(_trainable(model.parameters()))
-        _complete(optimizer)
+        optimizer_state.complete(optimizer)
         return Live(model, batch, optimizer, self.scheduler)
 
     def _loss_of(self, model: nn.Module, batch: Any) -> torch.Tensor:
@@ -251,21 +265,6 @@ class TrainStep(Step):
             return nullcontext()
         leaves = tensor_leaves(batch)
         return torch.autocast(leaves[0].device.type if leaves else "cpu", dtype=self.autocast)
-
-
-def _complete(optimizer: torch.optim.Optimizer) -> None:
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            state = optimizer.state[parameter]
-            for name in optimizers.state_names(group):
-                if state.get(name) is not None:
-                    continue
-                if name == "max_exp_avg_sq" and float(state.get("step", 0.0)) > 0:
-                    raise StowageError(
-                        "amsgrad was switched on after the first step, which torch.optim cannot do either: make the "
-                        "optimizer and the TrainStep anew"
-                    )
-                state[name] = optimizers.initial_state(name, parameter)
 
 
 def _own_loss(model: nn.Module, batch: Any) -> object:
@@ -304,9 +303,8 @@ def _single_tensor_kernels(optimizer: torch.optim.Optimizer) -> Iterator[None]:
 def _forget_untouched_momentum(optimizer: torch.optim.Optimizer, group: Mapping[str, Any]) -> None:
     """Let PyTorch make the momentum buffer itself: the first gradient goes into it undamped."""
     for parameter in group["params"]:
-        state = optimizer.state[parameter]
-        if optimizers.untouched(state.get("momentum_buffer")):
-            state["momentum_buffer"] = None
+        if optimizer_state.untouched(optimizer, parameter):
+            optimizer.state[parameter]["momentum_buffer"] = None
 
 
 def _trainable(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:

@@ -10,7 +10,8 @@ import torch
 
 from planner.capture.events import Layout
 from planner.capture.members import Member
-from planner.capture.optimizers import state_names, step_dtype, untouched
+from planner.capture.optimizer_state import untouched
+from planner.capture.optimizers import state_names, step_dtype
 from planner.capture.program import ScalarRef
 from planner.capture.recorder import Recorder
 from planner.capture.step import Step
@@ -52,8 +53,8 @@ class Updates:
         self.alike: dict[str, str] = {}
         self._recorder = recorder
         self._tensors = {member.name: member.tensor for member in found}
-        optimizer = step.torch_optimizer
-        self._kept = optimizer.state if optimizer is not None else {}
+        self._optimizer = step.torch_optimizer
+        self._kept = self._optimizer.state if self._optimizer is not None else {}
         self._first: dict[tuple[int, float, bool], str] = {}
 
     def emit(
@@ -94,7 +95,7 @@ class Updates:
     def _scalar(self, place: int, group: Mapping[str, Any], name: str) -> Callable[[str], ScalarRef]:
         """What makes references for a parameter; parameters of a group that are equally far share them."""
         state = self._kept.get(self._tensors[name], {})
-        undamped = bool(group.get("dampening")) and untouched(state.get("momentum_buffer"))
+        undamped = bool(group.get("dampening")) and untouched(self._optimizer, self._tensors[name])
         first = self._first.setdefault((place, float(state.get("step", 0.0)), undamped), name)
         self.alike[name] = first
 
@@ -143,6 +144,9 @@ def _emit(
                 gradient = momentum
         update(_ATEN.add_.Tensor, parameter, gradient, alpha=scalar("-lr"))
         return
+    if parameter.dtype.is_complex:
+        parameter, gradient = _as_real(parameter), _as_real(gradient)
+        state = {name: layout if name == "step" else _as_real(layout) for name, layout in state.items()}
     mean, square = state["exp_avg"], state["exp_avg_sq"]
     update(_ATEN.lerp_.Scalar, mean, gradient, scalar("1-beta1"))
     update(_ATEN.mul_.Tensor, square, scalar("beta2"))
@@ -155,3 +159,14 @@ def _emit(
     root = new(_ATEN.div.Tensor, root, scalar("bias_correction2_sqrt"))
     root = new(_ATEN.add.Tensor, root, scalar("eps"))
     update(_ATEN.addcdiv_.default, parameter, mean, root, value=scalar("-step_size"))
+
+
+def _as_real(layout: Layout) -> Layout:
+    """Complex numbers as pairs of real ones, which is how `torch.optim` gives them to Adam's kernels."""
+    return Layout(
+        layout.storage,
+        (*layout.shape, 2),
+        (*(2 * stride for stride in layout.strides), 1),
+        2 * layout.offset,
+        layout.dtype.to_real(),
+    )

@@ -71,8 +71,8 @@ def command(
     with progress() as report:
         try:
             result = run(
-                step, plan, budget=budget, steps=steps, device=device, check=check, stress=stress, remeasure=remeasure,
-                progress=report,
+                step, plan, budget=budget, steps=steps, device=device, check=check or "first", stress=stress,
+                remeasure=remeasure, progress=report,
             ).wait()  # fmt: skip
         except Stopped as stop:
             result, stopped = stop.result, stop
@@ -108,14 +108,14 @@ def _show(result: RunResult, graph: Graph, check: bool, as_json: bool) -> None:
             "mismatches": len(result.mismatches),
             "mismatched": mismatched,
             "compared": result.compared,
+            "checked": result.checked,
         },
         as_json,
-        instead={"mismatched": mismatched or ...} if check else dict.fromkeys(_OF_A_CHECK, ...) | _UNCHECKED,
+        instead={"mismatched": mismatched or ...} if check else dict.fromkeys(_OF_A_CHECK, ...),
     )
 
 
-_UNCHECKED = {"mismatches": "not checked"}
-_OF_A_CHECK = ("eager_step_seconds", "mismatched", "compared")
+_OF_A_CHECK = ("eager_step_seconds", "mismatches", "mismatched", "compared")
 
 
 def _remark(result: RunResult) -> None:

@@ -4,11 +4,11 @@ from planner.graph.arrays import Csr, GraphArrays, arrays, csr
 from planner.graph.builder import GraphBuilder
 from planner.graph.check import check
 from planner.graph.modules import Module, module_tree, storage_modules
-from planner.graph.store import fingerprint, from_json, load, save, to_json
+from planner.graph.store import fingerprint, from_json, load, save, structure, to_json
 from planner.graph.types import PERSISTENT, Graph, Kind, Op, Phase, Storage, Tensor
 
 __all__ = [
     "PERSISTENT", "Csr", "Graph", "GraphArrays", "GraphBuilder", "Kind", "Module", "Op", "Phase", "Storage", "Tensor",
     "arrays", "check", "csr", "fingerprint", "from_json", "load", "module_tree",
-    "save", "storage_modules", "to_json",
+    "save", "storage_modules", "structure", "to_json",
 ]  # fmt: skip

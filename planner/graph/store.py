@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from collections.abc import Callable
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from planner.graph.types import Graph, Kind, Op, Phase, Storage, Tensor
 
 VERSION = 1
 _FORMAT = "stowage-graph"
+_NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 
 
 def to_json(graph: Graph) -> str:
@@ -86,6 +89,15 @@ def fingerprint(graph: Graph) -> str:
 
     Names, modules and source lines do not count, so a renamed model keeps its plans.
     """
+    return _digest(graph, lambda attributes: attributes)
+
+
+def structure(graph: Graph) -> str:
+    """The same without the numbers with a point that ops are called with: a plan for one such graph is one for all."""
+    return _digest(graph, lambda attributes: _NUMBER.sub("#", attributes))
+
+
+def _digest(graph: Graph, words: Callable[[str], str]) -> str:
     digest = hashlib.sha256()
     for storage in graph.storages:
         if storage.kind is not Kind.WORKSPACE:
@@ -93,7 +105,7 @@ def fingerprint(graph: Graph) -> str:
     for tensor in graph.tensors:
         digest.update(f"t{tensor.storage},{tensor.shape},{tensor.strides},{tensor.offset},{tensor.dtype};".encode())
     for op in graph.ops:
-        digest.update(f"o{op.target},{op.inputs},{op.outputs},{op.attributes},{op.overwrites};".encode())
+        digest.update(f"o{op.target},{op.inputs},{op.outputs},{words(op.attributes)},{op.overwrites};".encode())
     digest.update(f"r{graph.outputs}".encode())
     return digest.hexdigest()[:32]
 

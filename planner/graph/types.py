@@ -117,7 +117,7 @@ class Graph:
         ops, tensors, storages: each entry's `id` is its position.
         outputs: tensors the step returns, the loss first; they are whole when the step ends.
         modules: class name by module path; the root's path is `""`.
-        program: what can be executed, kept beside the graph and never written to a file.
+        program: what can be executed, kept beside the graph and never written to a file, pickled or copied with it.
     """
 
     name: str
@@ -127,6 +127,10 @@ class Graph:
     outputs: tuple[int, ...] = ()
     modules: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     program: Any = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied as it is written to a file: without the program, which belongs to a live step."""
+        return Graph, (self.name, self.ops, self.tensors, self.storages, self.outputs, dict(self.modules))
 
     @cached_property
     def reads(self) -> tuple[tuple[int, ...], ...]:

@@ -13,6 +13,7 @@ import platformdirs
 import torch
 
 from planner.capture import kernels, rewrites
+from planner.capture.guards import environment
 from planner.errors import StowageError
 from planner.files import write_text
 from planner.machine.attached import cpu_name
@@ -30,7 +31,7 @@ class Cost:
 
 @dataclass
 class CostCache:
-    """Costs by signature, of one processor, thread count and torch version.
+    """Costs by signature, of one processor, torch version and PyTorch's own settings, such as the thread count.
 
     They do not age: after a change that none of these shows, such as another clock rate, measure anew.
 
@@ -72,7 +73,7 @@ class CostCache:
 
 
 def open_cache() -> CostCache:
-    """The costs kept for this processor, thread count and torch version, and for the way that calls are made now.
+    """The costs kept for this processor, torch version and PyTorch's own settings, and for how calls are made now.
 
     A damaged file counts as empty.
     """
@@ -86,10 +87,10 @@ def cache_path() -> Path:
         (
             *(hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest() for module in (kernels, rewrites)),
             torch.__version__,
-            str(torch.get_num_threads()),
             cpu_name(),
             platform.machine(),
             torch.backends.cpu.get_cpu_capability(),
+            str(environment()),
         )
     )
     folder = platformdirs.user_cache_path("stowage", appauthor=False)

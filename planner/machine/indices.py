@@ -7,7 +7,7 @@ only others read gets numbers below the smallest size among their tensors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf, prod
 from typing import Any
 
@@ -63,8 +63,8 @@ def _indexed(graph: Graph, call: Call, name: str, tensor: int) -> float:
     if name in _LISTS:
         shape = _argument(call, 0, graph).shape
         return min((shape[place] for place, index in enumerate(call.args[1]) if index == reference), default=inf)
-    place, size = _KNOWN.get(name.removesuffix("_"), (-1, None))
-    return size(call, graph) if size is not None and call.args[place] == reference else inf
+    known = _KNOWN.get(name.removesuffix("_"), ())
+    return min((size(call, graph) for place, size in known if call.args[place] == reference), default=inf)
 
 
 def _sizes(graph: Graph, op: int) -> list[int]:
@@ -104,6 +104,15 @@ def _number(call: Call, _graph: Graph) -> int:
     return int(call.args[2])
 
 
+def _nothing(_call: Call, _graph: Graph) -> int:
+    """Offsets that do not rise from 0 on make a kernel write elsewhere; all 0, they do."""
+    return 1
+
+
+def _weights(call: Call, _graph: Graph) -> int:
+    return int(call.args[5])
+
+
 def _positions(call: Call, _graph: Graph) -> int:
     return prod(call.args[2])
 
@@ -111,21 +120,24 @@ def _positions(call: Call, _graph: Graph) -> int:
 #: Ops that take a list of indices, one per dimension, None for those taken whole.
 _LISTS = frozenset({"index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put"})
 
-#: Which argument indexes, and how far it may go.
-_KNOWN: Mapping[str, tuple[int, Callable[[Call, Graph], Any]]] = {
-    "embedding": (1, _rows),
-    "embedding_dense_backward": (1, _number),
-    "gather": (2, _along(0, 1)),
-    "scatter": (2, _along(0, 1)),
-    "scatter_add": (2, _along(0, 1)),
-    "scatter_reduce": (2, _along(0, 1)),
-    "index_select": (2, _along(0, 1)),
-    "index_add": (2, _along(0, 1)),
-    "index_copy": (2, _along(0, 1)),
-    "index_fill": (2, _along(0, 1)),
-    "nll_loss_forward": (1, _classes(0)),
-    "nll_loss_backward": (2, _classes(1)),
-    "nll_loss2d_forward": (1, _classes(0)),
-    "nll_loss2d_backward": (2, _classes(1)),
-    "max_unpool2d": (1, _positions),
+#: Which arguments index, and how far each may go.
+_KNOWN: Mapping[str, Sequence[tuple[int, Callable[[Call, Graph], Any]]]] = {
+    "embedding": [(1, _rows)],
+    "embedding_dense_backward": [(1, _number)],
+    "gather": [(2, _along(0, 1))],
+    "scatter": [(2, _along(0, 1))],
+    "scatter_add": [(2, _along(0, 1))],
+    "scatter_reduce": [(2, _along(0, 1))],
+    "index_select": [(2, _along(0, 1))],
+    "index_add": [(2, _along(0, 1))],
+    "index_copy": [(2, _along(0, 1))],
+    "index_fill": [(2, _along(0, 1))],
+    "nll_loss_forward": [(1, _classes(0))],
+    "nll_loss_backward": [(2, _classes(1))],
+    "nll_loss2d_forward": [(1, _classes(0))],
+    "nll_loss2d_backward": [(2, _classes(1))],
+    "max_unpool2d": [(1, _positions)],
+    "_embedding_bag": [(1, _rows), (2, _nothing)],
+    "_embedding_bag_forward_only": [(1, _rows), (2, _nothing)],
+    "_embedding_bag_dense_backward": [(1, _weights), (2, _rows), (4, _weights)],
 }

@@ -120,7 +120,7 @@ def _costs(
         predicted = op_seconds(graph, machine)
         for place in rehearsal.refused:
             seconds[place] = predicted[stretch.ops[place]]
-            workspaces[place] = program.temporaries.get(stretch.ops[place], 0)
+            workspaces[place] = _supposed(graph, program, stretch.ops[place])
     places: dict[str, list[int]] = {}
     for place, (op, ask) in enumerate(zip(stretch.ops, wanted, strict=True)):
         if ask:
@@ -128,6 +128,12 @@ def _costs(
     for each, where in places.items():
         # the mean, since what counts is that the step's ops add up
         yield each, Cost(statistics.fmean(seconds[p] for p in where), max(workspaces[p] for p in where))
+
+
+def _supposed(graph: Graph, program: Program, op: int) -> int:
+    """Temporary memory of an op that refuses all made-up values: a guess, twice what it works on."""
+    touched = {*graph.reads[op], *graph.writes[op]}
+    return program.temporaries.get(op, 0) + 2 * sum(graph.storages[storage].bytes for storage in touched)
 
 
 def _silent(_share: float, _what: str) -> None:

@@ -18,9 +18,11 @@ from planner.capture.kernels import bind
 from planner.capture.program import Program, ScalarRef, TensorRef
 from planner.capture.rewrites import Bound
 from planner.graph import Graph
+from planner.machine.families import operator
+from planner.machine.signatures import ALIGNMENT
 from planner.machine.stretches import Stretch
-from planner.machine.temporary import temporary_bytes
-from planner.machine.values import clear_integers, fill, view
+from planner.machine.temporary import SIZED_BY_VALUES, temporary_bytes
+from planner.machine.values import OTHERS, Filling, clear_integers, fill, filled, view
 
 _LEAST_ROUNDS, _MOST_ROUNDS = 7, 40
 _SECONDS = 1.5
@@ -39,7 +41,7 @@ class Rehearsal:
     """
 
     def __init__(self, stretch: Stretch, graph: Graph, program: Program, numbers: Mapping[str, float]) -> None:
-        self._slab = torch.empty(max(stretch.bytes, 1), dtype=torch.uint8)
+        self._slab = torch.empty(max(stretch.bytes, ALIGNMENT), dtype=torch.uint8)
         self._stretch, self._graph, self._numbers = stretch, graph, numbers
         self._program = program
         self._generator = torch.Generator()  # whoever measures in a thread does not move PyTorch's default one
@@ -62,6 +64,12 @@ class Rehearsal:
         taken = []
         for place, ask in enumerate(wanted):
             taken.append(self._tried(place, _temporary_bytes if ask else _run))
+            op = self._graph.ops[self._stretch.ops[place]]
+            demanding = SIZED_BY_VALUES.get(operator(op)) if ask else None
+            if demanding is not None:
+                # values of all kinds at once may take copies of the kinds besides
+                copies = sum(self._graph.storages[storage].bytes for storage in self._graph.reads[op.id])
+                taken[-1] = max([taken[-1], *(self._tried_with(place, values) for values in demanding)]) + copies
         return taken
 
     def seconds(self, progress: Callable[[float], object]) -> list[float]:
@@ -91,15 +99,28 @@ class Rehearsal:
 
     def _tried(self, place: int, way: Callable[[Bound], int]) -> int:
         """What comes of a call, from now on with values of its own where it refuses those that are there."""
+        op = self._stretch.ops[place]
+        for other in OTHERS:
+            try:
+                return way(self._calls[place])
+            except (IndexError, RuntimeError):
+                self._calls[place] = self._bind(op, other)
         try:
             return way(self._calls[place])
         except (IndexError, RuntimeError):
-            self._calls[place] = self._bind(self._stretch.ops[place], apart=True)
-        try:
-            return way(self._calls[place])
-        except (IndexError, RuntimeError):
-            self._calls[place] = Bound(_nothing, (), {})
+            # others may index by its results
+            results = [self._view(tensor) for tensor in self._program.calls[op].results if tensor >= 0]
+            whole = [each for each in results if not each.is_floating_point() and not each.is_complex()]
+            self._calls[place] = Bound(_clear, tuple(whole), {})
+            self._calls[place].function(*whole)
             self.refused.add(place)
+            return 0
+
+    def _tried_with(self, place: int, values: Filling) -> int:
+        """The temporary memory of a call with other values; 0 where it refuses them."""
+        try:
+            return _temporary_bytes(self._bind(self._stretch.ops[place], values))
+        except (IndexError, RuntimeError):
             return 0
 
     def _round(self) -> list[float]:
@@ -112,17 +133,16 @@ class Rehearsal:
             stamp(mark())
         return [stop - start for start, stop in pairwise(marks)]
 
-    def _bind(self, op: int, *, apart: bool = False) -> Bound:
-        """An op's call; `apart`, it reads memory of its own, of numbers that may be probabilities."""
+    def _bind(self, op: int, values: Filling | None = None) -> Bound:
+        """An op's call; with values, it reads memory of its own that is full of them."""
         call = self._program.calls[op]
         written = {self._graph.tensors[tensor].storage for tensor in self._graph.ops[op].outputs}
 
         def place(tensor: int) -> torch.Tensor:
             there = self._view(tensor)
-            if not apart or self._graph.tensors[tensor].storage in written:
+            if values is None or self._graph.tensors[tensor].storage in written:
                 return there
-            value = 0.5 if there.is_floating_point() or there.is_complex() else 0
-            return torch.empty_strided(there.shape, there.stride(), dtype=there.dtype).fill_(value)
+            return filled(there, values)
 
         args = [self._resolve(value, place) for value in call.args]
         kwargs = {name: self._resolve(value, place) for name, value in call.kwargs.items()}
@@ -153,5 +173,7 @@ def _temporary_bytes(call: Bound) -> int:
     return temporary_bytes(lambda: _run(call))
 
 
-def _nothing() -> None:
+def _clear(*results: torch.Tensor) -> None:
     """In the place of a call that is left out."""
+    for result in results:
+        result.zero_()

@@ -77,7 +77,7 @@ def _pair(device: torch.device, other: torch.device | None, size: int) -> tuple[
     here = torch.ones(size, dtype=torch.uint8, device=device)
     if other is not None:
         return here, torch.ones(size, dtype=torch.uint8, device=other)
-    return here, torch.ones(size, dtype=torch.uint8, pin_memory=device.type == "cuda")
+    return here, torch.ones(size, dtype=torch.uint8, device="cpu", pin_memory=device.type == "cuda")
 
 
 def _copy_seconds(pairs: Sequence[tuple[Tensor, Tensor]]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 
@@ -52,6 +53,43 @@ def clear_integers(slab: torch.Tensor, stretch: Stretch, graph: Graph) -> None:
         values = _whole(slab, stretch, graph, tensor)
         if not values.is_floating_point() and not values.is_complex():
             values.zero_()
+
+
+class Filling(NamedTuple):
+    """What to put into tensors in the place of the values at hand.
+
+    Args:
+        number: for floating-point numbers; None for matrices that are the identity.
+        integer: for whole numbers; None for numbers that all differ.
+    """
+
+    number: float | None
+    integer: int | None
+
+
+#: For calls that refuse the values at hand, in turn: probabilities and indices; what may be decomposed, and pivots.
+OTHERS = (Filling(0.5, 0), Filling(None, 1))
+
+
+def filled(like: torch.Tensor, filling: Filling) -> torch.Tensor:
+    """A tensor laid out like another, of other values.
+
+    Args:
+        like: a tensor.
+        filling: the values.
+    """
+    made = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype)
+    if made.is_floating_point() or made.is_complex():
+        if filling.number is not None:
+            return made.fill_(filling.number)
+        made.zero_()
+        if made.dim() > 1:
+            made.diagonal(dim1=-2, dim2=-1).fill_(1)
+    elif filling.integer is None and made.dtype is not torch.bool:
+        made.copy_(torch.arange(made.numel()).reshape(made.shape))
+    else:
+        made.fill_(filling.integer or 0)
+    return made
 
 
 def _first_uses(stretch: Stretch, graph: Graph) -> Iterator[tuple[int, int, int]]:

@@ -26,8 +26,14 @@ def plan_to_json(plan: SwapPlan) -> str:
     """The plan as JSON text.
 
     Raises:
-        StowageError: its predicted timeline holds what is no number.
+        StowageError: its predicted timeline holds what is no number, or its machine or method has too long a name.
     """
+    for name, text in ("machine", plan.machine), ("method", plan.method):
+        if len(text) > strict.LONGEST_TEXT:
+            raise StowageError(
+                f"the plan's {name} has a name of {len(text):,} characters, and {strict.LONGEST_TEXT:,} can be saved; "
+                "shorten it"
+            )
     body: dict[str, Any] = {"format": _FORMAT, "version": VERSION}
     for name in _READERS:
         value = getattr(plan, name)

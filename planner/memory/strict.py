@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from planner.memory.plan import HostResidency, Residency, SwapIn, SwapOut
 
 _LARGEST = 2**62
+#: Characters that the names in a plan may have, of machine and method.
+LONGEST_TEXT = 1000
 Row = TypeVar("Row", Residency, HostResidency, SwapOut, SwapIn)
 
 
@@ -48,9 +50,11 @@ def number(value: Any, where: str) -> float:
 
 
 def text(value: Any, where: str) -> str:
-    """Text."""
+    """Text, of a name's length."""
     if type(value) is not str:
         raise DamageError(f"{where} holds {repr(value)[:40]}, which is not text")
+    if len(value) > LONGEST_TEXT:
+        raise DamageError(f"{where} holds {len(value):,} characters, and no name has more than {LONGEST_TEXT:,}")
     return value
 
 

@@ -2,119 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Collection, Hashable
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
-from planner.capture.batches import leaf_names, tensor_leaves
-from planner.capture.program import Program
+from planner.capture.batches import Facts, Form, Tree
 from planner.capture.step import Step
-from planner.capture.torch_private import pytree
 from planner.errors import StowageError
-from planner.graph import Graph
 
 
 class Matcher:
-    """Holds batches against the one that a step was captured with.
+    """Holds batches against the one that a step was captured with, as that one was when this was made.
 
     Args:
-        step: the step.
-        graph: as it was captured.
+        step: the step, just captured.
+        unused: names of plain values that the step does not use, which may differ.
     """
 
-    def __init__(self, step: Step, graph: Graph) -> None:
-        batch = step.materialize().batch
-        self._own = dict(zip(leaf_names(batch), tensor_leaves(batch), strict=True))
-        self._plain = _plain_leaves(batch)
-        program: Program = graph.program
-        storages = [graph.tensors[tensor].storage for tensor in program.batch]
-        of_leaf = dict(zip(self._own, storages, strict=True))
-        self._sharing = [(a, b) for a, b in combinations(self._own, 2) if of_leaf[a] == of_leaf[b]]
+    def __init__(self, step: Step, unused: Collection[str] = ()) -> None:
+        self._own = Form(step.materialize().batch)
+        self._unused = set(unused)
+        self._key = self._own.key(self._unused)
+
+    @property
+    def unused(self) -> frozenset[str]:
+        """Names of plain values that may differ."""
+        return frozenset(self._unused)
 
     def leaves(self, batch: Any) -> list[Tensor]:
         """The tensors of a batch, in the order of the step's own.
 
         Raises:
-            StowageError: it is another one than the step was captured with; the sentence names the first difference.
+            StowageError: no capture of this step takes it: it has other tensors, or one of another shape or dtype; the
+                sentence names the first difference.
         """
-        given = dict(zip(leaf_names(batch), tensor_leaves(batch), strict=True))
-        for name in [*self._own, *given]:
-            if name not in given or name not in self._own:
-                has, lacks = ("has no", "has one") if name in self._own else ("has a", "has none")
+        tree = Tree(batch)
+        given = {name: node.value for name, node in tree.tensors.items()}
+        for name in [*self._own.tensors, *given]:
+            if name not in given or name not in self._own.tensors:
+                has, lacks = ("has no", "has one") if name in self._own.tensors else ("has a", "has none")
                 raise StowageError(
                     f"a batch {has} tensor {name} and the step's own batch {lacks}: give batches of the form that the "
                     "step was made with"
                 )
-        for name, own in self._own.items():
-            leaf = given[name]
-            if leaf.shape != own.shape:
-                raise StowageError(
-                    f"{name} has shape {tuple(leaf.shape)} and the step was captured with {tuple(own.shape)}: leave "
-                    "out what is smaller (drop_last=True in a DataLoader), pad it, or make a step with such a batch"
-                )
-            if leaf.dtype != own.dtype:
-                raise StowageError(
-                    f"{name} has dtype {leaf.dtype} and the step was captured with {own.dtype}: convert it, or make a "
-                    "step with such a batch"
-                )
-            if leaf.is_meta or leaf.layout != own.layout:
-                kind = "a tensor without data (meta)" if leaf.is_meta else f"{leaf.layout}"
-                raise StowageError(
-                    f"{name} is {kind} and the step was captured with {own.layout}: give an ordinary tensor"
-                )
-        plain = _plain_leaves(batch)
-        for name in {**self._plain, **plain}:
-            if name in plain and name in self._plain and _equal(plain[name], self._plain[name]):
-                continue
-            if isinstance(plain.get(name, self._plain.get(name)), np.ndarray):
-                raise StowageError(
-                    f"{name} is a NumPy array, which stays as the step was captured with it, and it differs: make the "
-                    "step with a tensor in its place, and give tensors (torch.from_numpy)"
-                )
-            raise StowageError(
-                f"{name} is a value that the step was captured with, and it differs: leave it as it was, "
-                "or make a step with such a batch"
-            )
-        self._refuse_unlike(given)
-        return [given[name] for name in self._own]
+        for name, own in self._own.tensors.items():
+            _refuse_unlike(name, own, given[name])
+        return [given[name] for name in self._own.tensors]
 
-    def _refuse_unlike(self, given: dict[str, Tensor]) -> None:
-        """Tensors that share memory in the step's own batch have one place in the plan."""
-        for a, b in self._sharing:
-            ours, theirs = (self._own[a], self._own[b]), (given[a], given[b])
-            together = _apart(*ours) == _apart(*theirs) and all(
-                own.stride() == leaf.stride() for own, leaf in zip(ours, theirs, strict=True)
-            )
-            alike = _apart(*ours) == 0 and ours[0].stride() == ours[1].stride() and torch.equal(*theirs)
-            if not together and not alike:
-                raise StowageError(
-                    f"{a} and {b} share memory in the step's own batch and differ in this one: make the step with a "
-                    "batch in which each has its own, for example by clone()"
-                )
+    def difference(self, batch: Any) -> str:
+        """What another capture with that batch would take into account, in words; empty where the batch matches.
+
+        Args:
+            batch: one whose tensors `leaves` takes.
+        """
+        given = Form(batch)
+        return "" if given.key(self._unused) == self._key else self._own.change(given, self._unused)
+
+    def pass_by(self, names: Collection[str]) -> None:
+        """Take note that the step does not use certain plain values."""
+        self._unused.update(names)
+        self._key = self._own.key(self._unused)
+
+    def plain_differences(self, batch: Any) -> list[str]:
+        """The names of the plain values that differ where nothing else does; empty otherwise."""
+        given, own = Form(batch), self._own
+        if given.key(given.plain) != own.key(own.plain):
+            return []
+        return [name for name, value in own.plain.items() if name not in self._unused and given.plain[name] != value]
+
+    def key(self, batch: Any) -> Hashable:
+        """Equal for batches that one graph serves."""
+        return Form(batch).key(self._unused)
 
 
-def _apart(a: Tensor, b: Tensor) -> int:
-    return b.data_ptr() - a.data_ptr()
-
-
-def _equal(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-    return a is b or (type(a) is type(b) and bool(a == b))
-
-
-def _plain_leaves(batch: Any) -> dict[str, Any]:
-    """What is no tensor in a batch, by name."""
-    return dict(_named(batch))
-
-
-def _named(batch: Any) -> Iterator[tuple[str, Any]]:
-    leaves = pytree.tree_leaves(batch)
-    marked = pytree.tree_map(lambda _: torch.empty(0), batch)
-    for name, leaf in zip(leaf_names(marked), leaves, strict=True):
-        if not isinstance(leaf, Tensor):
-            yield name, leaf
+def _refuse_unlike(name: str, own: Facts, leaf: Tensor) -> None:
+    if leaf.is_nested or leaf.layout != own.layout or (leaf.is_meta and own.device.type != "meta"):
+        kind = "a nested tensor" if leaf.is_nested else str(leaf.layout)
+        kind = "a tensor without data (meta)" if leaf.is_meta else kind
+        raise StowageError(f"{name} is {kind} and the step was captured with {own.layout}: give an ordinary tensor")
+    if tuple(leaf.shape) != own.shape:
+        raise StowageError(
+            f"{name} has shape {tuple(leaf.shape)} and the step was captured with {own.shape}: leave out what is "
+            "smaller (drop_last=True in a DataLoader), pad it, or make a step with such a batch"
+        )
+    if leaf.dtype != own.dtype:
+        raise StowageError(
+            f"{name} has dtype {leaf.dtype} and the step was captured with {own.dtype}: convert it, or make a step "
+            "with such a batch"
+        )
+    if leaf.device != own.device:
+        raise StowageError(f"{name} is on {leaf.device} and the step was captured on {own.device}: move it there")
+    if leaf.is_conj() or leaf.is_neg():
+        raise StowageError(f"{name} is lazily conjugated: give it with .resolve_conj().resolve_neg()")

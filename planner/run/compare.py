@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,9 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     with torch.inference_mode():
-        flat = [tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in (a, b)]
+        plain = [tensor.detach().resolve_conj().resolve_neg() for tensor in (a, b)]
+        # one element is contiguous whatever its strides
+        flat = [t.contiguous().as_strided((t.numel(),), (1,)).view(torch.uint8) for t in plain]
         return bool(torch.equal(*flat))
 
 
@@ -39,23 +40,20 @@ class Check:
     mismatches: tuple[str, ...]
 
 
-class Twin:
-    """A copy of a step that eager PyTorch makes beside the run.
+class EagerReference:
+    """Eager PyTorch, which makes the same steps on the live model.
+
+    The run has a copy of the state in its arena, so nothing is copied besides: what the live model holds after an eager
+    step is what the run ought to have left there.
 
     Args:
-        step: in the state that the run starts from.
+        step: whose live model is used.
+        shared: whether eager PyTorch draws from its default generator as if nobody else were there; else that is lent
+            to it and put back.
     """
 
-    def __init__(self, step: Step) -> None:
-        self._original, self._step = step, step.clone()
-
-    def follow(self) -> None:
-        """Take over the hyperparameters that the step has now."""
-        ours, theirs = self._original.torch_optimizer, self._step.torch_optimizer
-        if ours is None or theirs is None:
-            return
-        for group, other in zip(theirs.param_groups, ours.param_groups, strict=True):
-            group.update(copy.deepcopy({name: value for name, value in other.items() if name != "params"}))
+    def __init__(self, step: Step, *, shared: bool) -> None:
+        self._step, self._shared = step, shared
 
     def step(
         self,
@@ -65,10 +63,8 @@ class Twin:
         outputs: Sequence[Tensor],
         state: Mapping[str, Tensor],
         batch: Any = None,
-    ) -> Check:
+    ) -> tuple[Check, Tensor]:
         """Make one eager step and hold it against a step of the run that is just done.
-
-        PyTorch's generator, which eager draws from, is lent to it and put back.
 
         Args:
             number: the step's, from 0.
@@ -76,6 +72,9 @@ class Twin:
             outputs: what the run's step returned; eager PyTorch returns the first of them.
             state: of the run.
             batch: what the step was made with; the step's own if None.
+
+        Returns:
+            What was found, and the state of the generator after the eager step.
         """
         with sole():
             lent = torch.get_rng_state()
@@ -86,9 +85,11 @@ class Twin:
                 seconds = time.perf_counter() - start
                 drawn = torch.get_rng_state()
             finally:
-                torch.set_rng_state(lent)
+                if not self._shared:
+                    torch.set_rng_state(lent)
         pairs = [("loss", outputs[0].reshape(loss.shape), loss), ("random numbers", after, drawn)]
         theirs = self._step.state()
-        pairs += [(key, ours, theirs[key]) for key, ours in state.items()]
-        different = tuple(f"step {number}: {name}" for name, ours, other in pairs if not same_bits(ours, other))
-        return Check(seconds, len(pairs), different)
+        lost = [f"step {number}: {key}" for key in state if key not in theirs]
+        pairs += [(key, ours, theirs[key]) for key, ours in state.items() if key in theirs]
+        different = [f"step {number}: {name}" for name, ours, other in pairs if not same_bits(ours, other)]
+        return Check(seconds, len(pairs) + len(lost), (*different, *lost)), drawn

@@ -37,12 +37,14 @@ class StepRecord:
     """What a step returned, and when everything happened.
 
     Args:
-        outputs: copies of the graph's outputs, the loss first.
+        outputs: copies of what the step returned, the loss first.
         timeline: measured.
+        left: copies of what it leaves in Python's variables besides.
     """
 
     outputs: tuple[Tensor, ...]
     timeline: Timeline
+    left: tuple[Tensor, ...] = ()
 
 
 class Executor:
@@ -144,7 +146,7 @@ class Executor:
         """
         device = self.device
         scalars = self._program.scalars(self._number)
-        with torch.inference_mode():
+        with torch.inference_mode(), torch.autocast("cpu", enabled=False):  # the ops are those after autocast
             self._set_scalars(scalars)
             self._held.load_batch(batch)
             if self._pins is not None:
@@ -163,7 +165,8 @@ class Executor:
                 self._pins.pin(-1)
         self._number += 1
         seconds = device.seconds(start, marks)
-        return StepRecord(self._held.outputs(), self._clock.timeline(seconds, *device.copy_seconds(start)))
+        timeline = self._clock.timeline(seconds, *device.copy_seconds(start))
+        return StepRecord(self._held.outputs(), timeline, self._held.left())
 
     def _walk(self, marks: list[Any]) -> None:
         stamp, mark = marks.append, self.device.mark

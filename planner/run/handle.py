@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
-from weakref import finalize
 
 from planner.capture.sole import sole
+from planner.dropping import when_dropped
 from planner.errors import StowageError
 from planner.memory import SwapPlan, Timeline
 from planner.run.monitor import Snapshot
@@ -47,8 +47,8 @@ class Run:
             with sole():
                 asked.step.materialize()  # here, since it moves PyTorch's generator, and puts it back
         self._runner = Runner(asked, report)
-        self._end = finalize(self, self._runner.stop.ask)
         self._runner.start()
+        when_dropped(self, self._runner.stop.ask)
 
     def __repr__(self) -> str:
         progress = self.progress

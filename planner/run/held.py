@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
+from planner.capture.effects import laid_alike
 from planner.capture.program import Program
 from planner.errors import StowageError
 from planner.graph import Graph
@@ -27,7 +28,8 @@ class Held:
         self._first = {tensor: self._at_start(tensor) for tensor, _ in (*program.state, *program.constants)}
         self._batch = [self._at_start(tensor) for tensor in program.batch]
         self._keys, self._constants = program.state, program.constants
-        self._outputs = [self._at_end(tensor) for tensor in graph.outputs]
+        outputs = [self._at_end(tensor) for tensor in graph.outputs]
+        self._outputs, self._left = outputs[: program.returned], outputs[program.returned :]
 
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Put state and constants where they belong when a step starts."""
@@ -54,6 +56,10 @@ class Held:
         """Copies of what the step returned, ordinary tensors unless this is called in inference mode."""
         return tuple(place.clone() for place in self._outputs)
 
+    def left(self) -> tuple[Tensor, ...]:
+        """Copies of what the step leaves in Python's variables, laid out as it made them."""
+        return tuple(laid_alike(place) for place in self._left)
+
     def _fill(self, places: list[Tensor], value: Tensor, name: str) -> None:
         for place in places:
             if place.shape != value.shape or place.dtype != value.dtype:
@@ -61,7 +67,7 @@ class Held:
                     f"{name} has shape {tuple(value.shape)} and dtype {value.dtype}, captured was "
                     f"{tuple(place.shape)} and {place.dtype}; capture the step again"
                 )
-            place.copy_(value)
+            _written(place, value, name)
 
     def _at_start(self, tensor: int) -> list[Tensor]:
         """Where a tensor has to be valid when the step starts, the device before the host."""
@@ -84,3 +90,16 @@ class Held:
         if place is None:
             raise StowageError(f"the plan loses {self._graph.tensors[tensor].name} before the step ends; plan again")
         return self._places.host_tensor(tensor, place)
+
+
+def _written(place: Tensor, value: Tensor, name: str) -> None:
+    """Copy into a place, of an expanded one each number once."""
+    for dimension, (size, stride) in enumerate(zip(place.shape, place.stride(), strict=True)):
+        if stride == 0 and size > 1:
+            if value.stride(dimension) != 0:
+                raise StowageError(
+                    f"{name} was expanded along dimension {dimension} when the step was captured and is not any more; "
+                    "capture the step again"
+                )
+            place, value = place.narrow(dimension, 0, 1), value.narrow(dimension, 0, 1)
+    place.copy_(value)

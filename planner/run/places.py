@@ -56,7 +56,7 @@ class Places:
         """A tensor of the graph during a stay of its storage on the device."""
         facts = self._graph.tensors[tensor]
         if stay is None:
-            return self._empty(facts)
+            return self._empty(facts, self._arena)
         key = (tensor, stay.offset)
         if key not in self._views:
             self._views[key], top = self._view(facts, self._arena, stay.offset)
@@ -90,18 +90,18 @@ class Places:
         reach = (1 + sum((n - 1) * step for n, step in zip(facts.shape, facts.strides, strict=True))) * dtype.itemsize
         first = facts.offset * dtype.itemsize
         if 0 in facts.shape:
-            return self._empty(facts), 0
+            return self._empty(facts, slab), 0
         if offset < 0 or offset % dtype.itemsize or first + reach > storage.bytes or offset + storage.bytes > len(slab):
             raise _outside(storage.name)
-        view = torch.empty(0, dtype=dtype)
+        view = torch.empty(0, dtype=dtype, device=slab.device)
         # a view of the slab's storage and not of the slab, whose size need not be a multiple of the element's
         view.set_(slab.untyped_storage(), offset // dtype.itemsize + facts.offset, facts.shape, facts.strides)
         return view, offset + first + reach
 
-    def _empty(self, facts: GraphTensor) -> Tensor:
+    def _empty(self, facts: GraphTensor, slab: Tensor) -> Tensor:
         if self._graph.storages[facts.storage].bytes and 0 not in facts.shape:
             raise StowageError(f"the plan has {facts.name} read where it is not on the device; plan again")
-        return torch.empty_strided(facts.shape, facts.strides, dtype=getattr(torch, facts.dtype))
+        return torch.empty_strided(facts.shape, facts.strides, dtype=getattr(torch, facts.dtype), device=slab.device)
 
 
 def _outside(name: str) -> StowageError:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import sleep
+from typing import Literal
 
 from planner.capture import capture
 from planner.capture.sole import sole
 from planner.capture.step import Step
 from planner.errors import StowageError
-from planner.graph import Graph, fingerprint
+from planner.graph import Graph, fingerprint, structure
 from planner.machine.types import Link
 from planner.memory import SwapPlan, validate
 from planner.run.stopping import Stop
@@ -32,7 +33,8 @@ class Asked:
         plan: made for the step's graph; None to plan here.
         budget: device bytes or text; None for what the step takes.
         link: the link to imitate; None for none.
-        steps, device, check, stress, remeasure: as in `run`.
+        steps, device, check, stress, remeasure, recheck: as in `run`; for `recheck`, None for its own choice and 0 for
+            never.
     """
 
     step: Step
@@ -41,16 +43,21 @@ class Asked:
     link: Link | None
     steps: int
     device: str
-    check: bool
+    check: bool | Literal["first"]
     stress: bool
     remeasure: bool
+    recheck: int | None
 
 
-def prepare(asked: Asked, stop: Stop, report: Progress) -> tuple[Graph, SwapPlan]:
+def prepare(
+    asked: Asked, stop: Stop, report: Progress, known: Sequence[tuple[Graph, SwapPlan]] = (), *, within: bool = False
+) -> tuple[Graph, SwapPlan]:
     """The graph of what is asked for, and a valid plan for it.
 
     Args:
         asked: what to prepare.
+        known: plans for graphs of the step as it was before.
+        within: whether to plan anew within the budget of the plan asked for, where that is for another graph.
         stop: looked at all the time.
         report: told the share of all this that is done, from 0 to 1 and never falling, and what is being done.
 
@@ -74,10 +81,25 @@ def prepare(asked: Asked, stop: Stop, report: Progress) -> tuple[Graph, SwapPlan
     capturing(0.0, "capturing the step")
     with sole(stop.between_steps):
         graph = capture(asked.step, progress=capturing)
-    plan = _planned(graph, asked, stop, part(0.2, 0.6), part(0.6, 1.0)) if asked.plan is None else asked.plan
+    plan = _transferred(graph, known)
+    if plan is None and within and asked.plan is not None:
+        asked = replace(asked, plan=None, budget=asked.plan.budget_bytes)
+    if plan is None:
+        plan = _planned(graph, asked, stop, part(0.2, 0.6), part(0.6, 1.0)) if asked.plan is None else asked.plan
     stop.between_steps()
     _refuse_invalid(plan, graph, asked.step.change)
     return graph, plan
+
+
+def _transferred(graph: Graph, known: Sequence[tuple[Graph, SwapPlan]]) -> SwapPlan | None:
+    """A plan for a graph that differs from this one in numbers alone, as one of this one."""
+    wanted = structure(graph) if known else ""
+    for other, plan in known:
+        if other is graph:
+            return plan
+        if structure(other) == wanted:
+            return replace(plan, graph=fingerprint(graph))
+    return None
 
 
 def _planned(graph: Graph, asked: Asked, stop: Stop, measuring: Progress, planning: Progress) -> SwapPlan:

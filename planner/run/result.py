@@ -30,6 +30,8 @@ class RunResult:
         host_bytes: size of the host slab.
         mismatches: names of what differed from eager PyTorch in any bit, by step.
         compared: how many tensors were compared.
+        checked: which steps were held against eager PyTorch, or why none was, in words.
+        rechecks, recheck_seconds: how often the step was captured again and compared, and what that took.
         timelines: measured, of the last steps, 64 at most.
         outputs: what the last step returned, the loss first.
         plan: what was run.
@@ -50,6 +52,9 @@ class RunResult:
     timelines: tuple[Timeline, ...]
     outputs: tuple[Tensor, ...]
     plan: SwapPlan
+    checked: str = "no step"
+    rechecks: int = 0
+    recheck_seconds: float = 0.0
 
 
 class Stopped(KeyboardInterrupt):
@@ -77,13 +82,16 @@ class Done:
     eager_seconds: list[float] = field(default_factory=list)
     mismatches: list[str] = field(default_factory=list)
     compared: int = 0
+    checked: str = "no step"
+    rechecks: int = 0
+    recheck_seconds: float = 0.0
 
     def add(self, record: StepRecord, peak_bytes: int) -> None:
         """Note a step."""
         self.timelines.append(record.timeline)
         self.outputs = record.outputs
         self.peak_bytes = max(self.peak_bytes, peak_bytes)
-        if self.outputs[0].numel() == 1:
+        if self.outputs[0].numel() == 1 and not self.outputs[0].is_complex():
             self.losses.append(float(self.outputs[0]))
         self.seconds.append(record.timeline.seconds)  # last: whoever counts these finds the rest
 
@@ -120,6 +128,9 @@ class Done:
             host_bytes=plan.host_bytes,
             mismatches=tuple(self.mismatches),
             compared=self.compared,
+            checked=self.checked,
+            rechecks=self.rechecks,
+            recheck_seconds=self.recheck_seconds,
             timelines=self.last_timelines(),
             outputs=self.outputs,
             plan=plan,

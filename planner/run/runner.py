@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from threading import Event, Thread
 from time import perf_counter
 from typing import Any, Literal
@@ -12,17 +13,22 @@ from typing import Any, Literal
 import torch
 
 from planner.capture import capture
+from planner.capture.fakes import refuse_meta_default
+from planner.capture.replay import reading_changed
 from planner.capture.sole import sole
 from planner.capture.training import TrainStep
+from planner.capture.unused import unused_leaves
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory import SwapPlan
 from planner.run.batches import Matcher
+from planner.run.checking import why_unchecked
 from planner.run.claims import Claim
 from planner.run.monitor import Monitor
 from planner.run.preparing import Asked, prepare
+from planner.run.recheck import Recheck
 from planner.run.result import Done, RunResult
-from planner.run.session import Session, session
+from planner.run.session import FIRST_STEPS, Session, session
 from planner.run.stopping import PATIENCE, Cancelled, Stop
 from planner.run.surroundings import Surroundings
 
@@ -30,6 +36,8 @@ from planner.run.surroundings import Surroundings
 _LOOK_SECONDS = 0.05
 #: What getting ready counts for in a run's progress beside its steps, without a plan and with one.
 _READY, _READY_WITH_PLAN = 0.5, 0.1
+#: Plans are kept for so many graphs of a step.
+_MOST_PLANS = 8
 
 
 class Runner:
@@ -42,6 +50,8 @@ class Runner:
 
     def __init__(self, asked: Asked, report: Callable[[float, str], None]) -> None:
         self.asked, self._report = asked, report
+        self._plans: list[tuple[Graph, SwapPlan]] = []
+        self._own_doing = False  # whether the step itself has made the next one another
         self.name = asked.step.name
         self.stop, self.done = Stop(), Done()
         self._ended = Event()
@@ -57,6 +67,7 @@ class Runner:
         self._began = perf_counter()
         self._over: float | None = None
         self.monitor = Monitor(self._began)
+        self._recheck = Recheck(asked.step, asked.recheck, self.stop)
         self._surroundings = Surroundings()
         self._thread = Thread(target=self._run, name="stowage run", daemon=True)
         self._generator = torch.Generator()
@@ -106,23 +117,30 @@ class Runner:
         for other in claim.make():
             other.ended.wait()
         try:
+            refuse_meta_default()
             self._go_on(_length(batches))
             with ExitStack() as stack:
-                running, matcher = self._begin(stack, step)
+                running = self._begin(stack, followed=True)
+                matcher = Matcher(step)
                 for batch in batches:
+                    refuse_meta_default()
                     if self.stop.asked:
                         break
-                    if running.changed:
-                        if self._captured_anew():
-                            stack.close()
-                            running, matcher = self._begin(stack, step)
-                        else:
-                            running.load()
                     leaves = matcher.leaves(batch)
+                    difference = matcher.difference(batch)
+                    names = matcher.plain_differences(batch) if difference else []
+                    if names and unused_leaves(step, names, batch):
+                        matcher.pass_by(names)
+                        difference = ""
+                    if difference or running.changed or reading_changed(self._graph().program, leaves):
+                        with step.given_batch(batch):
+                            running = self._renewed(stack, running, followed=True)
+                            matcher = Matcher(step, matcher.unused)
+                        leaves = matcher.leaves(batch)
+                    self._look_again(batch)
                     with sole(self.stop.between_steps):
                         self._generator.set_state(torch.get_rng_state())
-                    with self._surroundings.entered():
-                        running.step(leaves, batch)
+                    running.step(leaves, batch)
                     self._tell_steps()
                     yield self.done.losses[-1]
             self._end("cancelled" if self.stop.asked else "done")
@@ -139,24 +157,62 @@ class Runner:
         finally:
             claim.end()
 
-    def _begin(self, stack: ExitStack, step: TrainStep) -> tuple[Session, Matcher]:
+    def _begin(self, stack: ExitStack, *, followed: bool) -> Session:
         """Get ready for steps of the model as it is set up now."""
         if self._captured_anew():
-            with self._surroundings.entered():
-                self.graph, self.plan = prepare(self.asked, self.stop, self._tell_words)
+            self._prepare(self._tell_words)
             self._tell_steps()
-        graph, plan = self.graph, self.plan
-        assert graph is not None
+        graph, plan = self._graph(), self.plan
         assert plan is not None
-        running = session(
-            self.asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_a_step, followed=True
+        asked = self._checking(graph, followed=followed)
+        return stack.enter_context(
+            session(
+                asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_a_step, followed=followed
+            )
         )
-        return stack.enter_context(running), Matcher(step, graph)
+
+    def _renewed(self, stack: ExitStack, running: Session, *, followed: bool) -> Session:
+        """Get ready for the next step, where anything has changed."""
+        if not self._captured_anew():
+            running.load()
+            return running
+        self._own_doing = running.unsettled
+        stack.close()
+        return self._begin(stack, followed=followed)
+
+    def _prepare(self, report: Callable[[float, str], None]) -> None:
+        """Capture and plan."""
+        within = self._own_doing and bool(self._plans)
+        self.graph, self.plan = prepare(self.asked, self.stop, report, self._plans, within=within)
+        kept = [(graph, plan) for graph, plan in self._plans if graph is not self.graph]
+        self._plans = [(self.graph, self.plan), *kept][:_MOST_PLANS]
+
+    def _graph(self) -> Graph:
+        assert self.graph is not None
+        return self.graph
 
     def _captured_anew(self) -> bool:
         """Whether the plan is for another graph than the step has by now."""
-        with self._surroundings.entered(), sole(self.stop.between_steps):
+        with sole(self.stop.between_steps):
             return capture(self.asked.step) is not self.graph
+
+    def _look_again(self, batch: Any = None) -> None:
+        """Hold the step that comes against what was captured."""
+        with nullcontext() if batch is None else self.asked.step.given_batch(batch):
+            self._recheck.before(len(self.done.seconds) + 1)
+        self.done.rechecks, self.done.recheck_seconds = self._recheck.looks, self._recheck.seconds
+
+    def _checking(self, graph: Graph, *, followed: bool) -> Asked:
+        """What is asked for, and whether its first steps can be held against eager PyTorch."""
+        asked = self.asked
+        if asked.check == "first":
+            if len(self.done.seconds) >= FIRST_STEPS:
+                return asked
+            why = why_unchecked(graph, asked.step, followed=followed)
+            self.done.checked = f"no step, because {why}" if why else f"the first {FIRST_STEPS} steps"
+            return replace(asked, check=False) if why else asked
+        self.done.checked = "every step" if asked.check else "no step"
+        return asked
 
     def _go_on(self, more: int | None) -> None:
         self.state, self.error, self._over = "running", None, None
@@ -194,9 +250,9 @@ class Runner:
                 with sole(self.stop.between_steps):
                     self._generator.set_state(torch.get_rng_state())
             with self._surroundings.entered():
-                self.graph, self.plan = prepare(self.asked, self.stop, self._tell_preparing)
+                self._prepare(self._tell_preparing)
                 if self.asked.steps:
-                    self._make_steps(self.graph, self.plan)
+                    self._make_steps()
                 self._tell(1.0, "done")
             self.ready = True
             state: Literal["cancelled", "done", "failed"] = "done"
@@ -211,16 +267,18 @@ class Runner:
         self._claim.end()
         self._ended.set()
 
-    def _make_steps(self, graph: Graph, plan: SwapPlan) -> None:
+    def _make_steps(self) -> None:
         begun = self._generator.get_state()
         try:
-            with session(
-                self.asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_a_step
-            ) as running:
+            with ExitStack() as stack:
+                running = self._begin(stack, followed=False)
                 leaves, steps = self.asked.step.batch_leaves(), self.asked.steps
                 for number in range(steps):
                     self._tell(self._ready + (1 - self._ready) * number / steps, f"step {number + 1} of {steps}")
                     self.stop.between_steps()
+                    if running.changed:
+                        running = self._renewed(stack, running, followed=False)
+                    self._look_again()
                     running.step(leaves)
         finally:
             with sole():

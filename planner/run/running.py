@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
+from typing import Literal
 
 from planner.capture.step import Step
 from planner.errors import StowageError
@@ -20,7 +21,8 @@ def run(
     budget: str | int | None = None,
     steps: int = 3,
     device: str = "cpu",
-    check: bool = False,
+    check: bool | Literal["first"] = "first",
+    recheck: bool | int = True,
     stress: bool = False,
     link_bandwidth: float | Link | None = None,
     remeasure: bool = False,
@@ -32,6 +34,7 @@ def run(
     finished step left them, and so is PyTorch's generator, unless somebody else has drawn from it or seeded it since.
     Where the step has functions for its model or batch, these are called before this returns. The rest is done in
     another thread, which leaves PyTorch's generator alone except for a check's eager steps.
+    A plan keeps no gradients, so `grad` of every parameter is None after a training step.
     The run starts from that generator as it is now, under the autocast, gradient mode and number of threads of now.
     Leave the model alone until the run has ended.
 
@@ -41,8 +44,13 @@ def run(
         budget: device bytes, or text such as `"8GiB"` or `"50%"`; without plan and budget, what the step takes.
         steps: how many; 0 gets ready for `Run.steps`.
         device: `"cpu"`.
-        check: run eager PyTorch beside it on a copy, from the same random numbers, and compare all bits; nothing else
-            should draw from PyTorch's generator meanwhile.
+        check: run eager PyTorch beside every step, from the same random numbers, and compare all bits; nothing else
+            should draw from PyTorch's generator meanwhile. `"first"` does so for the first two steps and ends the run
+            with an error if any bit differs; it is left out where memory is short, or where steps draw random numbers
+            in another thread, and `RunResult.checked` says so. `False` leaves it out.
+        recheck: before the steps 2, 4, 8, 16, ... capture the step again and compare it call by call with what is
+            run, which finds what it depends on and no guard sees; a number asks for every so many steps, `False` for
+            never. `RunResult.recheck_seconds` says what it cost.
         stress: delay all streams at random and poison memory before anyone may rely on it.
         link_bandwidth: bytes per second of each direction of the link to imitate, or a link; None for none.
         remeasure: measure op times anew that were measured before, also by other programs, and kept on disk.
@@ -63,7 +71,12 @@ def run(
         raise StowageError("a plan has its own budget; give a plan or a budget, not both")
     if plan is not None and remeasure:
         raise StowageError("a plan has its own op times; give a plan or ask for measuring anew, not both")
-    asked = Asked(step, plan, budget, _link(link_bandwidth), steps, device, check, stress, remeasure)
+    if check not in (True, False, "first"):
+        raise StowageError(f'check must be True, False or "first", got {check!r}')
+    if not isinstance(recheck, int) or recheck < 0:
+        raise StowageError(f"recheck must be True, False or a number of steps, got {recheck!r}")
+    often = None if recheck is True else int(recheck)
+    asked = Asked(step, plan, budget, _link(link_bandwidth), steps, device, check, stress, remeasure, often)
     return Run(asked, progress or _silent)
 
 

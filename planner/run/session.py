@@ -8,18 +8,23 @@ from typing import Any
 
 import torch
 
+from planner.capture.effects import Effects
 from planner.capture.sole import sole
+from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory import SwapPlan
-from planner.run.compare import Twin
+from planner.run.compare import EagerReference
 from planner.run.cpu import CpuDevice
-from planner.run.executor import Executor
+from planner.run.executor import Executor, StepRecord
 from planner.run.interrupts import uninterrupted
 from planner.run.kept import Kept
 from planner.run.monitor import Monitor
 from planner.run.preparing import Asked
 from planner.run.result import Done
 from planner.run.watch import Watch
+
+#: Of a run that is not asked to check all of its steps, so many are checked.
+FIRST_STEPS = 2
 
 
 class Session:
@@ -30,28 +35,42 @@ class Session:
         executor, kept: what makes a step, what keeps it.
         generator: what the steps draw from.
         done: where they are noted.
+        effects: what a step leaves in Python's variables; None for nothing.
         followed: whether the model and the optimizer may be changed between two steps.
+
+    Attributes:
+        unsettled: whether the last step has left something behind that makes the next one another.
     """
 
     def __init__(
-        self, asked: Asked, executor: Executor, kept: Kept, generator: torch.Generator, done: Done, *, followed: bool
+        self,
+        asked: Asked,
+        executor: Executor,
+        kept: Kept,
+        generator: torch.Generator,
+        done: Done,
+        effects: Effects | None,
+        *,
+        followed: bool,
     ) -> None:
         self._asked, self._executor, self._kept = asked, executor, kept
         self.generator, self._done, self._followed = generator, done, followed
+        self._effects = effects
         self._watch: Watch | None = None
-        self._twin: Twin | None = None
+        self._reference = EagerReference(asked.step, shared=followed) if asked.check else None
+        self.unsettled = False
         self.load()
 
     def load(self) -> None:
         """Start from the live model and optimizer as they are now."""
         self._executor.load(self._kept.live())
-        self._twin = Twin(self._asked.step) if self._asked.check else None
-        self._watch = Watch(self._asked.step, self._executor.state()) if self._followed else None
+        self.unsettled = False
+        self._look()
 
     @property
     def changed(self) -> bool:
-        """Whether somebody else has changed the model or the optimizer since the last step."""
-        return self._watch is not None and self._watch.changed()
+        """Whether the next step may be another: because of what a step left behind, or of what somebody else did."""
+        return self.unsettled or (self._watch is not None and self._watch.changed())
 
     def step(self, leaves: list[torch.Tensor], batch: Any = None) -> None:
         """Make a step.
@@ -59,19 +78,51 @@ class Session:
         Args:
             leaves: of the batch.
             batch: for the eager step beside it; the step's own if None.
+
+        Raises:
+            StowageError: one of the first steps differs from eager PyTorch's, whose numbers the live model then has.
         """
         number, before = len(self._done.seconds), self.generator.get_state()
-        if self._twin is not None:
-            self._twin.follow()
         record = self._executor.step(leaves)
+        self.unsettled = self._effects is not None and not self._effects.settles
+        if self._reference is not None and (self._asked.check != "first" or number < FIRST_STEPS):
+            self._check(self._reference, number, before, record, batch)
+            return
         with uninterrupted():
-            self._kept.keep(self._executor)
-            if self._watch is not None:
-                self._watch.note()
+            self._kept.keep(self._executor, record)
+            if self._effects is not None:
+                self._look()
+            elif self._watch is not None:
+                self._watch.noted()
             self._done.add(record, self._executor.peak_bytes)
-        if self._twin is not None:
-            state = self._executor.state()
-            self._done.add_check(self._twin.step(number, before, self._kept.drawn, record.outputs, state, batch))
+
+    def _check(
+        self, reference: EagerReference, number: int, before: torch.Tensor, record: StepRecord, batch: Any
+    ) -> None:
+        lost = frozenset() if self._effects is None else self._effects.lost
+        state = {key: value for key, value in self._executor.state().items() if key not in lost}
+        try:
+            check, drawn = reference.step(number, before, self.generator.get_state(), record.outputs, state, batch)
+        except BaseException:
+            self._kept.keep(self._executor, record)
+            self._done.add(record, self._executor.peak_bytes)
+            raise
+        with uninterrupted():
+            drawn = drawn if self._asked.check == "first" else self.generator.get_state()
+            self._kept.adopt(self._executor, record, drawn)
+            self._look()
+            self._done.add(record, self._executor.peak_bytes)
+            self._done.add_check(check)
+        if self._asked.check == "first" and check.mismatches:
+            _, _, first = check.mismatches[0].partition(": ")
+            raise StowageError(
+                f"step {number + 1} differs from eager PyTorch's in {len(check.mismatches)} of {check.compared} "
+                f"tensors, the first of them {first}; the model has eager PyTorch's numbers: please report this "
+                "model, and train it without a plan"
+            )
+
+    def _look(self) -> None:
+        self._watch = Watch(self._asked.step, self._executor.state()) if self._followed else None
 
 
 @contextmanager
@@ -101,14 +152,15 @@ def session(
     Raises:
         StowageError: the plan does not fit on the device.
     """
+    effects = graph.program.effects
     with sole(impatient):
-        kept = Kept(asked.step, generator, shared=followed)  # which makes the live model
+        kept = Kept(asked.step, generator, effects, shared=followed)  # which makes the live model
     try:
         with ExitStack() as stack:
             device = CpuDevice(plan.peak_bytes, plan.host_bytes, asked.link, impatient)
             stack.callback(device.close)
             executor = Executor(graph, plan, device, stress=asked.stress, generator=generator, impatient=impatient)
-            running = Session(asked, executor, kept, generator, done, followed=followed)
+            running = Session(asked, executor, kept, generator, done, effects, followed=followed)
             if monitor is not None:
                 stack.enter_context(monitor.watching(executor.present, len(done.seconds)))
             yield running

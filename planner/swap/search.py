@@ -6,8 +6,8 @@ import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from weakref import finalize
 
+from planner.dropping import when_dropped
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.kernels import doing
@@ -56,7 +56,7 @@ class SwapSearch:
 
     def __init__(self, runner: Runner, time_limit: float | None, evaluations: int | None) -> None:
         self._runner = runner
-        self._stop = finalize(self, runner.cancel)
+        when_dropped(self, runner.cancel)
         self.resume(time_limit=time_limit, evaluations=evaluations)
 
     def __repr__(self) -> str:

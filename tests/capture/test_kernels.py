@@ -31,7 +31,7 @@ class Conjugating(nn.Module):
 
     def forward(self, x):
         z = torch.complex(x * self.weight, x)
-        return (z * z.conj()).real
+        return (z @ z.mH).real
 
 
 def step(model, *shape, **more):
@@ -46,14 +46,9 @@ def test_batch_normalisation_of_a_transposed_input_has_the_bits_of_eager(trainin
     assert differences(step(Transposed(training), 4, 6, 8, autocast=autocast)) == []
 
 
-def test_a_lazily_conjugated_tensor_is_refused_because_a_layout_does_not_say_it():
-    with pytest.raises(StowageError, match=r"aten\._conj\.default in the model takes or makes a lazily conjugated"):
+def test_a_lazily_conjugated_tensor_is_refused_where_a_kernel_reads_it_as_it_is():
+    with pytest.raises(StowageError, match=r"aten\.mm\.default in the model at .*\.py:\d+ takes or makes a lazily"):
         capture(step(Conjugating(), 3, 4))
-
-
-def test_a_weight_that_is_replaced_beside_its_original_in_the_same_memory_is_refused():
-    with pytest.raises(StowageError, match="weight shares memory with another parameter or buffer before the step"):
-        capture(step(nn.utils.spectral_norm(nn.Linear(4, 4)), 3, 4))
 
 
 def test_a_model_that_cannot_be_copied_for_a_check_says_so():

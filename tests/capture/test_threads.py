@@ -1,6 +1,6 @@
 """A capture goes on in the background while its user works on: neither disturbs the other."""
 
-from threading import Barrier, Event, Thread
+from threading import Barrier, Event, Semaphore, Thread
 
 import torch
 from torch import nn
@@ -66,8 +66,8 @@ def test_who_seeds_draws_and_runs_modules_meanwhile_finds_the_numbers_of_that_se
 
 def test_captures_at_once_take_turns_and_one_step_is_captured_once():
     together = Barrier(4)
-    runs = []
-    one = step(lambda: runs.append(1))
+    runs = Semaphore(0)  # which no capture looks into
+    one = step(runs.release)
     others = [step(), step()]
 
     def act(each):
@@ -77,5 +77,6 @@ def test_captures_at_once_take_turns_and_one_step_is_captured_once():
     graphs = in_threads(*(lambda each=each: act(each) for each in (one, one, *others)))
     assert all(isinstance(graph, Graph) for graph in graphs)
     assert graphs[0] is graphs[1]
-    assert len(runs) == 1
+    assert runs.acquire(blocking=False)
+    assert not runs.acquire(blocking=False)
     assert places(graphs[2]) == places(graphs[3]) == places(graphs[0])

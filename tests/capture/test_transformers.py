@@ -87,3 +87,49 @@ def test_the_guard_says_where_a_model_builds_another_mask_when_it_is_captured():
     assert any(sentence.startswith("eager makes ") and "of aten.where in a step" in sentence for sentence in found)
     plain = TrainStep(llama, text)
     assert compare_with_eager(plain, capture(plain)) == []
+
+
+LONG = {**SMALL, "max_position_embeddings": 128}
+
+
+def long_llama(**more):
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**LONG, num_key_value_heads=2, **more))
+
+
+def long_bert():
+    return transformers.BertForMaskedLM(transformers.BertConfig(**LONG))
+
+
+def encoded(padding, length=64):
+    tokens = torch.randint(60, (2, length))
+    mask = torch.ones(2, length, dtype=torch.int64)
+    mask[1, length - padding :] = 0
+    return {"input_ids": tokens, "labels": tokens.clone(), "attention_mask": mask}
+
+
+@pytest.mark.parametrize("make", [long_llama, long_bert])
+@pytest.mark.parametrize("padding", [0, 7])
+def test_a_mask_is_dropped_where_eager_drops_it(make, padding):
+    step = TrainStep(make(), encoded(padding))
+    graph = capture(step)
+    assert compare_with_eager(step, graph) == []
+    assert differences(step) == []
+    assert next(value for _, value in graph.program.readings.values) is (padding == 0)
+
+
+RECORDED = {
+    "vit": (vit, pictures, {"output_hidden_states": True}, "hidden_states", 3),
+    "mixtral": (mixtral, text, {"output_router_logits": True}, "router_logits", 2),
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorders_of_outputs_are_not_registered_twice(name):
+    make, batch, asked, output, count = RECORDED[name]
+    model = make()
+    hooks = {id(module): len(module._forward_hooks) for module in model.modules()}
+    step = TrainStep(model, batch(), loss=lambda model, batch: model(**batch, **asked).loss)
+    capture(step)
+    assert {id(module): len(module._forward_hooks) for module in model.modules()} == hooks
+    assert len(getattr(model(**step.batch, **asked), output)) == count
+    assert differences(step) == []

@@ -63,9 +63,9 @@ USER_FILES = {
     "no function": ("x = 1\n", "f"),
     "syntax": ("def f(:\n", "f"),
     "value-dependent": ("import torch, planner\nclass M(torch.nn.Linear):\n def forward(self, x):\n"
-                        "  return super().forward(x) if x.sum().item() > 0 else x\n"
+                        "  return super().forward(x) if self.weight.sum().item() > 0 else x\n"
                         "def f(): return planner.TrainStep(M(2, 2), torch.ones(2, 2), loss=lambda m, b: m(b).sum())\n",
-                        "item"),
+                        "torch.where"),
     "wrong device": ("import torch, planner\ndef f(): return planner.TrainStep(torch.nn.Linear(2, 2),"
                      " torch.ones(2, 2, device='meta'), loss=lambda m, b: m(b).sum())\n", "meta"),
 }  # fmt: skip

@@ -1,6 +1,8 @@
 """Graphs as JSON: what is written is read back, and what was damaged is refused in one sentence."""
 
+import copy
 import json
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -26,6 +28,16 @@ def test_a_program_is_never_written(tmp_path):
     graph = replace(small(), program=object())
     save(graph, tmp_path / "graph.json")
     assert load(tmp_path / "graph.json").program is None
+
+
+@pytest.mark.parametrize("copied", [lambda graph: pickle.loads(pickle.dumps(graph)), copy.deepcopy])
+def test_a_graph_is_pickled_and_copied_as_it_is_written(copied):
+    graph = replace(small(), program=lambda: None)
+    assert graph.reads
+    again = copied(graph)
+    assert to_json(again) == to_json(graph)
+    assert again.reads == graph.reads
+    assert again.program is None
 
 
 @given(graphs(), st.data())

@@ -143,6 +143,10 @@ def test_what_is_wrong_is_said(change, says):
         (lambda d: d.update(predicted=[]), "predicted is not a timeline"),
         (lambda d: d.update(order={}), "order is not a list"),
         (lambda d: d.update(method=5), "method holds 5, which is not text"),
+        (
+            lambda d: d.update(machine="x" * 10_000_000),
+            "machine holds 10,000,000 characters, and no name has more than",
+        ),
     ],
 )
 def test_a_file_with_a_right_checksum_is_not_believed_either(change, says):
@@ -150,6 +154,13 @@ def test_a_file_with_a_right_checksum_is_not_believed_either(change, says):
     change(data)
     resigned(data)
     assert says in refused(json.dumps(data))
+
+
+@pytest.mark.parametrize("name", ["machine", "method"])
+def test_a_name_that_could_not_be_read_is_not_saved(name):
+    assert plan_from_json(plan_to_json(replace(plan(), **{name: "x" * 1000})))
+    with pytest.raises(StowageError, match=f"the plan's {name} has a name of 1,001 characters, and 1,000 can be saved"):
+        plan_to_json(replace(plan(), **{name: "x" * 1001}))
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])

@@ -187,7 +187,6 @@ def form(**changes: Any) -> dict[str, Any]:
         (form(x=torch.ones(3, 4).to_sparse()), r"batch/x is torch.sparse_coo .*give an ordinary tensor"),
         (form(z=torch.ones(1)), r"a batch has a tensor batch/z and the step's own batch has none"),
         (form(y=[]), r"a batch has no tensor batch/y/0 and the step's own batch has one"),
-        (form(scale=3), r"batch/scale is a value .* differs"),
         (torch.ones(3, 4), r"a batch has no tensor batch/"),
     ],
 )
@@ -206,16 +205,16 @@ def test_the_order_of_names_and_the_kind_of_sequence_do_not_matter() -> None:
     assert list(run(step, steps=0).steps([batch])) == [float(reference.eager(batch).detach())]
 
 
-def test_tensors_that_were_one_when_captured_must_be_alike() -> None:
+def test_tensors_that_were_one_when_captured_may_be_two() -> None:
     tokens = torch.ones(3, 4)
     step = TrainStep(nn.Linear(4, 4), {"a": tokens, "b": tokens}, loss=lambda m, b: (m(b["a"]) - b["b"]).square().sum())
     reference = step.clone()
     other = torch.randn(3, 4)  # drawn before the capture begins, which must be the only one to draw
     running = run(step, steps=0)
-    expected = [float(reference.eager({"a": other, "b": other}).detach()) for _ in range(2)]
-    assert list(running.steps([{"a": other, "b": other}, {"a": other, "b": other.clone()}])) == expected
-    with pytest.raises(StowageError, match="batch/a and batch/b share memory"):
-        list(running.steps([{"a": other, "b": -other}]))
+    expected = [float(reference.eager({"a": other, "b": other}).detach())]
+    assert list(running.steps([{"a": other, "b": other}])) == expected
+    apart = {"a": other, "b": -other}
+    assert list(running.steps([apart])) == [float(reference.eager(apart).detach())]
 
 
 def test_while_a_loop_is_open_the_step_is_taken() -> None:
@@ -255,13 +254,14 @@ def test_a_loader_that_cannot_tell_its_length_is_run_to_its_end() -> None:
     assert (running.progress.step, running.progress.steps) == (3, None)
 
 
-def test_a_numpy_array_in_a_batch_must_be_as_it_was() -> None:
+def test_a_numpy_array_in_a_batch_is_read_anew() -> None:
     def batch(weights: list[float]) -> Any:
         return {"x": torch.ones(3, 4), "w": np.array(weights)}
 
     step = TrainStep(nn.Linear(4, 2), batch([1.0, 2.0]), loss=lambda model, b: (model(b["x"]) * float(b["w"][1])).sum())
     running = run(step, steps=0, check=True)
-    assert len(list(running.steps([batch([1.0, 2.0])]))) == 1
-    for other in ([1.0, 3.0], [1.0]):
-        with pytest.raises(StowageError, match=r"batch/w is a NumPy array.* give tensors"):
-            list(running.steps([batch(other)]))
+    assert len(list(running.steps([batch([1.0, 2.0]), batch([1.0, 3.0])]))) == 2
+    assert running.result is not None
+    assert running.result.mismatches == ()
+    with pytest.raises(StowageError, match="IndexError"):
+        list(running.steps([batch([1.0])]))

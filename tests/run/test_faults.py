@@ -13,7 +13,7 @@ from planner.errors import StowageError
 from planner.machine import machine
 from planner.memory import SwapPlan
 from planner.run import CpuDevice, Executor, run, same_bits
-from planner.run.compare import Twin
+from planner.run.compare import EagerReference
 from planner.swap import plan_swaps
 from tests.run.steps import convolutions, gpt, mlp, planned
 
@@ -72,12 +72,13 @@ def _mismatches(step: Step, plan: SwapPlan) -> tuple[str, ...]:
     with closing(CpuDevice(2 * plan.peak_bytes, plan.host_bytes)) as device:
         executor = Executor(capture(step), plan, device, stress=True)
         executor.load(step.state())
-        twin = Twin(step)
+        reference = EagerReference(step, shared=False)
         found: tuple[str, ...] = ()
         for number in range(3):
             before = torch.get_rng_state()
             outputs = executor.step(step.batch_leaves()).outputs
-            found += twin.step(number, before, torch.get_rng_state(), outputs, executor.state()).mismatches
+            check, _ = reference.step(number, before, torch.get_rng_state(), outputs, executor.state())
+            found += check.mismatches
         return found
 
 

@@ -174,4 +174,4 @@ def test_a_model_that_is_another_one_by_now_is_not_run_by_any_plan(name: str) ->
     session.start_run(1)
     run = ear.wait("run", lambda run: run["state"] in {"done", "failed"})
     assert run["state"] == "failed"
-    assert "its graph is another one since 2 is new" in run["sentence"]
+    assert "its graph is another one since 2.weight is new" in run["sentence"]

@@ -1,0 +1,47 @@
+"""What names a piece of code uses, and whose code is looked at."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Iterator
+from functools import cache
+from types import CodeType
+
+#: Packages whose code a step may rely on without it being looked at: their state is none of a model's.
+_LIBRARIES = frozenset({"torch", "numpy", "scipy", "functorch", "numba", "planner", "widgets"})
+_STORE_GLOBAL = dis.opmap["STORE_GLOBAL"]
+
+
+def of_library(module: object) -> bool:
+    """Whether what was defined in a module of this name belongs to Python, PyTorch or the like."""
+    if not isinstance(module, str):
+        return True
+    root = module.partition(".")[0]
+    if root == "planner":
+        return not module.startswith("planner.zoo")
+    return root in _LIBRARIES or (root in sys.stdlib_module_names and root != "__main__")
+
+
+@cache
+def names_in(code: CodeType) -> frozenset[str]:
+    """Every global and attribute that the code names, functions inside of it included."""
+    found = set(code.co_names)
+    for inner in _inner(code):
+        found |= names_in(inner)
+    return frozenset(found)
+
+
+@cache
+def assigned_globals(code: CodeType) -> frozenset[str]:
+    """The globals that the code assigns."""
+    found = set()
+    if _STORE_GLOBAL in code.co_code[::2]:
+        found = {i.argval for i in dis.get_instructions(code) if i.opcode == _STORE_GLOBAL}
+    for inner in _inner(code):
+        found |= assigned_globals(inner)
+    return frozenset(found)
+
+
+def _inner(code: CodeType) -> Iterator[CodeType]:
+    return (constant for constant in code.co_consts if isinstance(constant, CodeType))

@@ -1,0 +1,387 @@
+"""What a step's Python code can reach, from the model and the loss on: what it holds, and where.
+
+It follows attributes, containers, closures, default arguments, hooks, and the globals, methods and class attributes
+that the code names. Nothing of the user's is called on the way: neither properties nor operators. Of very large
+containers only the size is looked at, and a walk ends after so many values, so that its cost is bounded.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import weakref
+from collections import deque
+from collections.abc import Iterator, Mapping
+from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from planner.capture.guards import values
+from planner.capture.guards.code import assigned_globals, names_in, of_library
+from planner.capture.guards.containers import (
+    MISSING,
+    Cell,
+    Container,
+    DictItems,
+    Function,
+    Items,
+    Names,
+    SetItems,
+    Slots,
+    State,
+    array,
+    generator,
+)  # fmt: skip
+from planner.capture.guards.values import Value
+from planner.capture.torch_private import storage_identity
+
+_MOST_VALUES = 200_000
+_MOST_ENTRIES = 10_000
+_MOST_ARRAY_BYTES = 1 << 24
+#: What `nn.Module` itself keeps; of these, tensors and modules are seen to and hooks are looked at.
+_OF_MODULES = frozenset(vars(nn.Module()))
+_HOOKS = (
+    "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks",
+    "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
+)  # fmt: skip
+#: Of these, an object is what it is: their insides are large, private, or change without meaning anything.
+_OPAQUE = frozenset({
+    "logging", "threading", "_thread", "multiprocessing", "concurrent", "asyncio", "socket", "io", "_io", "weakref",
+    "ctypes", "inspect", "importlib", "contextvars", "subprocess", "queue", "re", "pathlib", "abc", "typing", "types",
+    "datetime", "time", "warnings", "contextlib", "planner", "widgets", "numba", "IPython", "ipykernel", "traitlets",
+    "tqdm", "rich", "pytest", "_pytest",
+})  # fmt: skip
+_OPAQUE_TORCH = ("torch.optim", "torch.utils.data", "torch._", "torch.profiler", "torch.jit", "torch.fx")
+_CACHE = type(functools.cache(len))
+_ITERATORS: tuple[Any, ...] = (
+    itertools.count, itertools.cycle, itertools.islice, itertools.chain, itertools.repeat, itertools.accumulate,
+    type(iter([])), type(iter(())), type(iter(range(0))), type(iter("")), enumerate, zip, map, filter, reversed,
+)  # fmt: skip
+
+
+class Reach:
+    """Everything that a step's code can reach.
+
+    Args:
+        model: the module.
+        loss: the function called with it; None for none.
+
+    Attributes:
+        containers: every place, so that it can be looked at again and put back.
+        objects: modules and others whose attributes are among these, which may become of another class.
+        values: by path, what is compared of it.
+        tensors: by path, every tensor.
+        owned: the `id`s of those that a module holds as its parameters and buffers.
+    """
+
+    def __init__(self, model: nn.Module, loss: object = None) -> None:
+        self.containers: list[Container] = []
+        self.objects: list[object] = []
+        self.values: dict[str, Value] = {}
+        self.tensors: dict[str, torch.Tensor] = {}
+        self.owned: set[int] = set()
+        self._seen: dict[int, object] = {}
+        self._first: dict[int, str] = {}
+        self._memory: dict[int, str] = {}
+        self._names: set[str] = set()
+        self._globals: dict[int, tuple[dict[str, Any], set[str]]] = {}
+        self._scopes: dict[int, tuple[Any, str]] = {}
+        self._queue: deque[tuple[str, Any]] = deque([("", model)])
+        if loss is not None:
+            self._queue.append(("loss", loss))
+        self._drain()
+        self._follow_names()
+
+    def _drain(self) -> None:
+        queue = self._queue
+        while queue:
+            path, value = queue.popleft()
+            if len(self.values) > _MOST_VALUES:
+                queue.clear()
+                return
+            self._visit(path, value)
+
+    # one branch per kind of value: what changes about it decides how it is kept
+    def _visit(self, path: str, value: Any) -> None:
+        if path in self.values:  # of two functions of one name, say
+            path = next(name for number in itertools.count(2) if (name := f"{path} ({number})") not in self.values)
+        if values.is_plain(value):
+            self.values[path] = values.plain(value)
+            return
+        if isinstance(value, torch.Tensor):
+            self._visit_tensor(path, value)
+            return
+        if type(value) is tuple or (isinstance(value, tuple) and hasattr(value, "_fields")) or type(value) is frozenset:
+            self.values[path] = values.structure(value)
+            self._add_children((f"{path}[{place}]", item) for place, item in enumerate(value))
+            return
+        if id(value) in self._seen:
+            self.values[path] = values.identity(value)
+            return
+        self._seen[id(value)] = value
+        if isinstance(value, nn.Module):
+            self._visit_module(path, value)
+        elif isinstance(value, FunctionType):
+            self._visit_function(path, value)
+        elif isinstance(value, MethodType):
+            self._seen.pop(id(value))  # made anew whenever it is asked for
+            self.values[path] = values.identity(value.__func__)
+            self._queue += [(path, value.__func__), (f"{path}.__self__", value.__self__)]
+        elif isinstance(value, functools.partial):
+            self.values[path] = values.structure(value)
+            self._queue += [(path, value.func), (f"{path}.args", value.args), (f"{path}.keywords", value.keywords)]
+        elif isinstance(value, CellType):
+            self._visit_cell(path, value)
+        elif isinstance(value, type):
+            self._visit_class(path, value)
+        elif isinstance(value, ModuleType):
+            self.values[path] = values.identity(value)
+            if not of_library(value.__name__):
+                self._scopes[id(value)] = value, value.__name__
+        else:
+            self._visit_object(path, value)
+
+    def _visit_tensor(self, path: str, value: torch.Tensor) -> None:
+        known = self._first.setdefault(id(value), path)
+        shared = path
+        if value.layout is torch.strided and not is_lazy(value):
+            shared = self._memory.setdefault(storage_identity(value.untyped_storage()), path)
+        self.values[path] = values.tensor(value, known, shared)
+        self.tensors[path] = value
+
+    def _visit_object(self, path: str, value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            self._visit_array(path, value)
+        elif issubclass(type(value), dict | list | deque | set):
+            self._visit_container(path, value)
+        elif (state := generator(path, value) or _progress(path, value)) is not None:
+            self.containers.append(state)
+            self.values[path] = Value("state", state.contents()[0], "in another state")
+        elif isinstance(value, weakref.ref):
+            self.values[path] = values.structure(value)
+        elif isinstance(value, _CACHE):
+            filled = State(path, lambda: value.cache_info().currsize, None)
+            self.containers.append(filled)
+            self.values[path] = Value("cache", (values.Same(value), *filled.contents()), "filled otherwise")
+            self._queue.append((path, value.__wrapped__))
+        else:
+            self.values[path] = values.identity(value) if _opaque(value) else values.structure(value)
+            if not _opaque(value):
+                self._visit_attributes(path, value)
+
+    def _visit_attributes(self, path: str, value: Any) -> None:
+        kind = type(value)
+        self.objects.append(value)
+        if isinstance(table := _dict_of(value), dict):
+            self.containers.append(DictItems(path, table))
+            self._add_children((f"{path}.{name}", item) for name, item in list(dict.items(table)))
+        names = [name for base in kind.__mro__ for name in _slots(base)]
+        if names:
+            slots = Slots(path, value, names)
+            self.containers.append(slots)
+            pairs = zip(names, slots.contents(), strict=True)
+            self._add_children((f"{path}.{name}", item) for name, item in pairs if item is not MISSING)
+        elif not isinstance(table, dict):
+            self.values[path] = values.identity(value)
+        self._visit_class(f"{path}'s class", kind)
+        if isinstance(call := _static(kind, "__call__"), FunctionType):
+            self._queue.append((f"{path}.__call__", call))
+
+    def _visit_array(self, path: str, value: np.ndarray[Any, Any]) -> None:
+        if value.dtype.hasobject or value.nbytes > _MOST_ARRAY_BYTES:
+            self.values[path] = values.identity(value)
+            return
+        kept = array(path, value)
+        self.containers.append(kept)
+        bits = (value.shape, value.dtype.str, kept.contents()[0])
+        self.values[path] = Value(np.ndarray, bits, f"a NumPy array {str(value.tolist())[:60]}")
+
+    def _visit_container(self, path: str, value: Any) -> None:
+        size = _size(value)
+        if size > _MOST_ENTRIES:
+            self.values[path] = Value(type(value), (values.Same(value), size), f"of {size} entries")
+            return
+        self.values[path] = values.structure(value)
+        if issubclass(type(value), dict):
+            self.containers.append(DictItems(path, value))
+            self._add_children((f"{path}[{_key(key)}]", item) for key, item in list(dict.items(value)))
+        elif issubclass(type(value), set):
+            kept = SetItems(path, value)
+            self.containers.append(kept)
+            if all(map(values.is_plain, kept.contents())):
+                self.values[path] = Value(set, frozenset(map(values.plain, kept.contents())), "another set")
+            else:
+                self._add_children((f"{path}[{place}]", item) for place, item in enumerate(kept.contents()))
+        else:
+            items = Items(path, value)
+            self.containers.append(items)
+            self._add_children((f"{path}[{place}]", item) for place, item in enumerate(items.contents()))
+
+    def _visit_module(self, path: str, module: nn.Module) -> None:
+        self.values[f"{path or 'model'}"] = values.identity(type(module), f"a {type(module).__name__}")
+        self.objects.append(module)
+        own = f"{path}." if path else ""
+        table = vars(module)
+        self.containers.append(DictItems(path or "model", table))
+        for name in ("_parameters", "_buffers", "_modules"):
+            self.containers.append(DictItems(path or "model", table[name]))
+            self._add_children((own + key, item) for key, item in table[name].items() if item is not None)
+            self.owned.update(map(id, table[name].values()))
+        for name in _HOOKS:
+            hooks = table.get(name)
+            if hooks is not None:
+                self.containers.append(DictItems(path or "model", hooks))
+                label = f"{path or 'model'}.{name.strip('_')}"
+                self._add_children((f"{label}[{place}]", hook) for place, hook in enumerate(hooks.values()))
+        self._add_children(
+            (f"{path or 'model'}.{name}", item) for name, item in table.items() if name not in _OF_MODULES
+        )
+        self.values[f"{path or 'model'}.training"] = values.plain(table["training"])
+        self._scopes.setdefault(id(type(module)), (type(module), type(module).__name__))
+        forward = _static(type(module), "forward")
+        if isinstance(forward, FunctionType):
+            self._queue.append((f"{type(module).__name__}.forward", forward))
+
+    def _visit_function(self, path: str, function: FunctionType) -> None:
+        self.values[path] = values.identity(function.__code__, f"another function ({function.__qualname__})")
+        if function.__module__ is not None and of_library(function.__module__):
+            return
+        self.containers.append(Function(path, function))
+        name, code = function.__name__, function.__code__
+        self._names |= names_in(code)
+        assigned = assigned_globals(code)
+        known = self._globals.setdefault(id(function.__globals__), (function.__globals__, set()))
+        known[1].update(assigned)
+        for variable, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            if variable != "__class__":
+                self._queue.append((f"{variable} in {name}()", cell))
+        for place, item in enumerate(function.__defaults__ or ()):
+            self._queue.append((f"default {place} of {name}()", item))
+        for key, item in (function.__kwdefaults__ or {}).items():
+            self._queue.append((f"default {key} of {name}()", item))
+        self.containers.append(DictItems(f"{name}()", vars(function)))
+        self._add_children((f"{name}.{key}", item) for key, item in vars(function).items())
+
+    def _visit_cell(self, path: str, cell: CellType) -> None:
+        kept = Cell(path, cell)
+        self.containers.append(kept)
+        (value,) = kept.contents()
+        if value is MISSING:
+            self.values[path] = Value("missing", None, "not assigned")
+        else:
+            self._queue.append((path, value))
+
+    def _visit_class(self, path: str, kind: type) -> None:
+        self.values[path] = values.identity(kind)
+        self._scopes.setdefault(id(kind), (kind, kind.__name__))
+
+    def _add_children(self, pairs: Iterator[tuple[str, Any]]) -> None:
+        self._queue.extend(pairs)
+
+    def _follow_names(self) -> None:
+        """Look up what the code names in the namespaces that it has, until nothing new is found."""
+        done: dict[int, set[str]] = {}
+        spaces: dict[int, tuple[str, Any, object]] = {}
+        while True:
+            for table, assigned in list(self._globals.values()):
+                spaces[id(table)] = "global ", table, None
+                done.setdefault(id(table), set()).update(())
+                self._look_up("global ", table, assigned | (self._names & table.keys()), done)
+            for scope, label in list(self._scopes.values()):
+                bases = scope.__mro__ if isinstance(scope, type) else (scope,)
+                for base in bases:
+                    if isinstance(base, type) and of_library(base.__module__):
+                        continue
+                    own = vars(base)
+                    spaces[id(base)] = f"{label}.", own, base
+                    self._look_up(f"{label}.", own, self._names & own.keys(), done, id(base))
+            if not self._queue:
+                break
+            self._drain()
+        for key, (label, table, owner) in spaces.items():
+            if done.get(key):
+                self.containers.append(Names(label, table, sorted(done[key]), owner))
+
+    def _look_up(
+        self, label: str, table: Mapping[str, Any], names: set[str], done: dict[int, set[str]], key: int | None = None
+    ) -> None:
+        known = done.setdefault(id(table) if key is None else key, set())
+        for name in sorted(names - known):
+            known.add(name)
+            value = table.get(name, MISSING)
+            if isinstance(value, staticmethod | classmethod):
+                value = value.__func__
+            elif isinstance(value, property):
+                value = value.fget
+            if value is MISSING:
+                self.values[f"{label}{name}"] = Value("missing", None, "not assigned")
+            elif not _of_no_interest(value):
+                self._queue.append((f"{label}{name}", value))
+
+
+def _progress(path: str, value: Any) -> State | None:
+    """How far an iterator is: it can be told, and not be put back."""
+    if isinstance(value, GeneratorType):
+        return State(path, lambda: None if value.gi_frame is None else value.gi_frame.f_lasti, None)
+    if type(value) in _ITERATORS:
+        return State(path, lambda: repr(_reduced(value)), None)
+    return None
+
+
+def _reduced(value: Any) -> object:
+    try:
+        return value.__reduce__()
+    except TypeError:
+        return None
+
+
+def _opaque(value: Any) -> bool:
+    module = getattr(type(value), "__module__", None)
+    if not isinstance(module, str) or isinstance(value, BuiltinFunctionType):
+        return True
+    return (module.partition(".")[0] in _OPAQUE and type(value).__name__ != "SimpleNamespace") or module.startswith(
+        _OPAQUE_TORCH
+    )
+
+
+def _of_no_interest(value: Any) -> bool:
+    """What a name stands for in code and nobody changes: a library, a function or a class of one."""
+    if isinstance(value, ModuleType):
+        return of_library(value.__name__)
+    if isinstance(value, FunctionType | type | BuiltinFunctionType):
+        return of_library(getattr(value, "__module__", None))
+    return False
+
+
+def _dict_of(value: Any) -> object:
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except Exception:  # an object may have made its own
+        return None
+
+
+def _size(value: Any) -> int:
+    kind = next(kind for kind in (dict, list, deque, set) if issubclass(type(value), kind))
+    return int(kind.__len__(value))
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    names = vars(kind).get("__slots__", ())
+    names = (names,) if isinstance(names, str) else tuple(names)
+    return tuple(
+        f"_{kind.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
+        for name in names if name not in ("__dict__", "__weakref__")
+    )  # fmt: skip
+
+
+def _static(kind: type, name: str) -> object:
+    """A class's attribute as it is written there."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+
+
+def _key(key: object) -> str:
+    return repr(key)[:60] if values.is_plain(key) else f"a {type(key).__name__}"

@@ -1,0 +1,107 @@
+"""What a live optimizer may not be like: it is taken over as PyTorch wrote it, with numbers for its settings."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from planner.capture.members import Member
+from planner.errors import StowageError
+
+_TORCH = str(Path(torch.__file__).parent)
+_SGD, _ADAM = ("momentum", "dampening", "weight_decay"), ("betas", "eps", "weight_decay")
+_FLAGS = ("capturable", "differentiable", "fused")
+#: Of a parameter group's settings, what the other kind of optimizer is known by.
+_FOREIGN_TO_SGD, _FOREIGN_TO_ADAM = ("betas", "eps", "amsgrad"), ("momentum", "dampening", "nesterov")
+
+
+def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
+    """Raise a StowageError for an optimizer of PyTorch, or a setting of one, that is not taken over."""
+    kind = type(optimizer)
+    if kind not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+        raise StowageError(f"the optimizer {kind.__name__} cannot be captured: use torch.optim.SGD, Adam or AdamW")
+    if not _as_torch_wrote_it(optimizer.step):
+        raise StowageError(
+            "the optimizer's step was replaced by another function, which a plan would not call: make a new optimizer "
+            "and load_state_dict() into it, and do what the function does between two steps of Run.steps"
+        )
+    for place, group in enumerate(optimizer.param_groups):
+        _check_group(f"optimizer.param_groups[{place}]", group, adam=kind is not torch.optim.SGD)
+    for state in optimizer.state.values():
+        for name, value in state.items():
+            if value is not None and not isinstance(value, torch.Tensor):
+                raise StowageError(
+                    f"the optimizer keeps a {type(value).__name__} as {name}, where torch.optim keeps a tensor: make "
+                    "it one, or load the state by load_state_dict()"
+                )
+
+
+def _check_group(where: str, group: Mapping[str, Any], *, adam: bool) -> None:
+    for name in _FLAGS:
+        if group.get(name):
+            raise StowageError(f"an optimizer with {name}=True cannot be captured: make it with {name}=False")
+    for name in _FOREIGN_TO_ADAM if adam else _FOREIGN_TO_SGD:
+        if name in group:
+            raise StowageError(f"{where} has {name}, which this kind of optimizer does not read: take it out")
+    for name in ("lr", *(_ADAM if adam else _SGD)):
+        if name not in group:
+            raise StowageError(f"{where} has no {name}: put it in, as add_param_group does")
+    lr = group["lr"]
+    if not _number(lr) and not (isinstance(lr, torch.Tensor) and lr.numel() == 1 and not lr.requires_grad):
+        raise StowageError(f"{where}['lr'] is {_words(lr)}: give a number, or a tensor of one number without gradient")
+    betas = group["betas"] if adam else ()
+    if not isinstance(betas, tuple | list) or (adam and len(betas) != 2):
+        raise StowageError(f"{where}['betas'] is {_words(betas)}: give a pair of numbers")
+    named = [("betas", beta) for beta in betas]
+    named += [(name, group[name]) for name in (_ADAM if adam else _SGD) if name != "betas"]
+    for name, value in named:
+        if not _number(value):
+            raise StowageError(f"{where}['{name}'] holds {_words(value)}: give a plain number, as float() makes it")
+
+
+def refuse_other_optimizers(own: torch.optim.Optimizer | None, found: Iterable[Member]) -> None:
+    """Raise a StowageError if a tensor that gets a gradient is for another optimizer, which would find none.
+
+    Args:
+        own: the step's; None where it makes its own.
+        found: what gets a gradient in the step.
+    """
+    updated = {
+        id(parameter) for group in (own.param_groups if own is not None else ()) for parameter in group["params"]
+    }
+    left = {id(one.tensor): one.name for one in found if id(one.tensor) not in updated}
+    if not left or (own is None and not any(one.reached for one in found)):
+        return
+    for other in gc.get_objects():
+        if issubclass(type(other), torch.optim.Optimizer) and other is not own:
+            for group in other.param_groups:
+                name = next((left[id(one)] for one in group["params"] if id(one) in left), None)
+                if name is not None:
+                    raise StowageError(
+                        f"{name} gets its gradient in this step and is in another optimizer, and a plan keeps no "
+                        "gradients: put it into a parameter group of the step's own optimizer, or detach it in the loss"
+                    )
+
+
+def _number(value: object) -> bool:
+    """A number whose arithmetic is Python's own; NumPy's of low precision round otherwise."""
+    return isinstance(value, int | float)
+
+
+def _words(value: object) -> str:
+    return f"a {type(value).__name__}"
+
+
+def _as_torch_wrote_it(step: Any) -> bool:
+    """Whether a method is PyTorch's, also where a learning-rate scheduler has put a counter of calls around it."""
+    while step is not None:
+        step = getattr(step, "__func__", step)
+        if not isinstance(step, FunctionType) or not step.__code__.co_filename.startswith(_TORCH):
+            return False
+        step = getattr(step, "__wrapped__", None)
+    return True
