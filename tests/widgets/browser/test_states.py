@@ -66,7 +66,7 @@ def test_a_step_that_cannot_be_captured_says_why_in_full(show: Show) -> None:
             self.weight = nn.Parameter(torch.ones(3))
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x * self.weight if x.sum() > 0 else x - self.weight
+            return x * self.weight if self.weight.sum() > 0 else x - self.weight
 
     step = TrainStep(Undecided(), torch.ones(3), loss=lambda model, x: model(x).sum())
     session = Session(step)
