@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection
 from typing import Any
 
 from torch import Tensor
@@ -24,11 +24,6 @@ class Matcher:
         self._own = Form(step.materialize().batch)
         self._unused = set(unused)
         self._key = self._own.key(self._unused)
-
-    @property
-    def unused(self) -> frozenset[str]:
-        """Names of plain values that may differ."""
-        return frozenset(self._unused)
 
     def leaves(self, batch: Any) -> list[Tensor]:
         """The tensors of a batch, in the order of the step's own.
@@ -70,10 +65,6 @@ class Matcher:
         if given.key(given.plain) != own.key(own.plain):
             return []
         return [name for name, value in own.plain.items() if name not in self._unused and given.plain[name] != value]
-
-    def key(self, batch: Any) -> Hashable:
-        """Equal for batches that one graph serves."""
-        return Form(batch).key(self._unused)
 
 
 def _refuse_unlike(name: str, own: Facts, leaf: Tensor) -> None:

@@ -135,7 +135,7 @@ class Runner:
                     if difference or running.changed or reading_changed(self._graph().program, leaves):
                         with step.given_batch(batch):
                             running = self._renewed(stack, running, followed=True)
-                            matcher = Matcher(step, matcher.unused)
+                            matcher = Matcher(step)  # another graph may use what the last one did not
                         leaves = matcher.leaves(batch)
                     self._look_again(batch)
                     with sole(self.stop.between_steps):
