@@ -41,14 +41,14 @@ class Waiting:
 
 
 class Undecided(nn.Module):
-    """What it computes depends on the data."""
+    """What it computes depends on what training makes of its weight."""
 
     def __init__(self) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(3))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * self.weight if x.sum() > 0 else x - self.weight
+        return x * self.weight if self.weight.sum() > 0 else x - self.weight
 
 
 def test_first_of_all_comes_the_graph_then_the_machine_the_budget_and_a_plan() -> None:
