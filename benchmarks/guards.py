@@ -4,7 +4,9 @@
 
 A model of so many modules, each with attributes, is trained on one batch; then the look alone is timed, whole and in
 parts: PyTorch's settings, and the bytes of all parameters, buffers and optimizer state, which grow with the model and
-not with the number of its modules; the rest is the Python side. `again` is what a second look costs: another capture.
+not with the number of its modules; the rest is the Python side. Between two looks eager PyTorch makes a step, as between
+those of a run, so that nothing is left in the processor's caches that would not be there. `again` is what a second look
+costs: another capture.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from planner.capture.guards import environment
 from planner.capture.trace import trace
 from planner.run.watch import Watch
 
-_TURNS = 300
+_TURNS = 60
 #: Of a step of 20 ms, and for 1,000 modules: most seconds that a look may take.
 LIMITS = {100: 0.01 * 0.02, 1000: 0.001}
 
@@ -85,22 +87,27 @@ def measured(count: int, width: int, rows: int) -> dict[str, float]:
     copies = {key: value.clone() for key, value in state.items()}
     watch, empty = Watch(step, copies), Watch(step, {})
     assert not watch.changed()
-    look, without = typical(watch.changed), typical(empty.changed)
+
+    def pause() -> None:
+        torch.autograd.grad(model(batch).square().mean(), list(model.parameters()))
+
+    look, without = typical(watch.changed, pause), typical(empty.changed, pause)
     begun = time.perf_counter()
     trace(step, lambda *_: None)
     return {
         "state": sum(value.nbytes for value in state.values()),
         "step": statistics.median(run.result.step_seconds[1:]),
         "look": look,
-        "settings": typical(environment),
+        "settings": typical(environment, pause),
         "bytes": max(look - without, 0.0),
         "again": time.perf_counter() - begun,
     }
 
 
-def typical(call: Callable[[], object]) -> float:
+def typical(call: Callable[[], object], pause: Callable[[], object]) -> float:
     seconds = []
     for _ in range(_TURNS):
+        pause()
         begun = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - begun)

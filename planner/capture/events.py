@@ -93,7 +93,7 @@ def layouts(value: Any) -> Iterator[Layout]:
     elif type(value) is tuple:
         for item in value:
             yield from layouts(item)
-    elif isinstance(value, Mapping):
+    elif type(value) is dict:
         for item in value.values():
             yield from layouts(item)
 

@@ -76,6 +76,8 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        if func is torch.ops.prim.device.default:  # most calls are this one, and no graph has it
+            return private.device_of(args[0])
         kwargs = kwargs or {}
         # PyTorch aborts where something is raised as it asks for a device or layout
         if perf_counter() > self._heeded + _HEED_SECONDS and func.namespace != "prim":
@@ -226,8 +228,9 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
 
         PyTorch copies such a tensor for every kernel that does not ask for it; the copy is what does the work.
         """
-        given = [leaf for leaf in private.pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        if func.namespace == "prim" or not any(map(private.lazy, given)) or private.is_view(func):
+        if func.namespace == "prim" or not any(map(private.lazy, private.tensors((args, kwargs)))):
+            return func
+        if private.is_view(func):
             return func
         instead = private.MATERIALISED.get((func, args[0].is_conj(), args[0].is_neg()))
         if instead is None:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache, wraps
+from operator import attrgetter
 from pathlib import Path
 from threading import get_ident
 from types import FrameType
@@ -42,12 +43,13 @@ from planner.capture.layouts import right_strides
 from planner.errors import StowageError
 
 __all__ = [
-    "COPYING", "DATA_DEPENDENT", "MATERIALISED", "MIXED", "READS", "UNSUPPORTED", "FakeTensor", "FakeTensorMode",
-    "OpOverload", "TorchDispatchMode", "addresses_refused", "allocations", "autocasting", "backward_node",
-    "backward_sequence", "certain", "fake_call", "forward_sequence", "functional_form", "has_gradient_hooks",
-    "has_step_hooks", "hook_tables", "is_view", "kernel_name", "lazy", "marks", "mutated_arguments", "no_modes",
-    "operator_name", "overriding", "plainly", "pytree", "quantises", "quiet", "schema", "storage_identity",
-    "tables", "tracing_hidden", "user_modes", "version", "watching_tensor_hooks",
+    "COPYING", "DATA_DEPENDENT", "GRADIENT_HOOKS", "MATERIALISED", "MIXED", "READS", "UNSUPPORTED",
+    "FakeTensor", "FakeTensorMode", "OpOverload", "TorchDispatchMode", "addresses_refused", "allocations",
+    "autocasting", "backward_node", "backward_sequence", "certain", "device_of", "fake_call",
+    "forward_sequence", "functional_form", "has_gradient_hooks", "has_step_hooks", "hook_tables", "is_view",
+    "kernel_name", "lazy", "mutated_arguments", "no_modes", "operator_name", "overriding", "plainly", "pytree",
+    "quantises", "quiet", "schema", "storage_identity", "tables", "tensors", "tracing_hidden", "user_modes",
+    "version", "watching_tensor_hooks",
 ]  # fmt: skip
 
 _TORCH = f"{Path(torch.__file__).parent}{os.sep}"
@@ -93,6 +95,22 @@ _NORMALISATIONS = frozenset({
 })  # fmt: skip
 
 
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors among the arguments of an operator."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from tensors(item)
+    elif isinstance(value, dict):
+        yield from tensors(tuple(value.values()))
+
+
+def device_of(tensor: torch.Tensor) -> torch.device:
+    """Where a tensor is, or would be if it were not fake; PyTorch's own way to ask is a call of an operator."""
+    return tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device
+
+
 def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call an operator on fake tensors.
 
@@ -116,7 +134,7 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     result = target(*args, **kwargs)
     if target is torch.ops.aten.mkldnn_rnn_layer.default:
         return (*result[:3], _kept_by_lstm(args) if torch.is_grad_enabled() else None)
-    if all(value.device.type == "cpu" for value in pytree.tree_leaves(args) if isinstance(value, torch.Tensor)):
+    if all(device_of(value).type == "cpu" for value in tensors(args)):
         result = right_strides(target, args, result)
     if target in _NORMALISATIONS and args[0].device.type == "cpu":
         others = [value.dtype for value in args[1:] if isinstance(value, torch.Tensor)]
@@ -334,9 +352,13 @@ def user_modes() -> tuple[object, ...]:
     return (*modes, *_get_current_dispatch_mode_stack())
 
 
+#: Of a tensor, those who want to be called when it gets its gradient, by kind.
+GRADIENT_HOOKS = attrgetter("_backward_hooks"), attrgetter("_post_accumulate_grad_hooks")
+
+
 def has_gradient_hooks(tensor: torch.Tensor) -> bool:
     """Whether somebody wants to be called when a tensor gets its gradient."""
-    return bool(tensor._backward_hooks) or bool(getattr(tensor, "_post_accumulate_grad_hooks", None))
+    return any(hooks(tensor) for hooks in GRADIENT_HOOKS)
 
 
 def hook_tables(module: nn.Module | None) -> dict[str, dict[int, Any]]:
@@ -389,11 +411,6 @@ def has_step_hooks(optimizer: torch.optim.Optimizer | None) -> bool:
     if optimizer is not None:
         tables += [optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks]
     return any(tables)
-
-
-def marks(tensors: Sequence[torch.Tensor]) -> list[tuple[int, int]]:
-    """Per tensor how often it was written to in place, and where it lies."""
-    return [(version(tensor), tensor.data_ptr()) for tensor in tensors]
 
 
 def version(tensor: torch.Tensor) -> int:

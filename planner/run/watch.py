@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Mapping
-from itertools import starmap
+from collections.abc import Mapping, Sequence
+from operator import attrgetter, is_
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from planner.capture.failures import unplannable
-from planner.capture.guards import ContainerWatch, environment
+from planner.capture.guards import ContainerWatch, DictItems, environment
 from planner.capture.settings import optimizer_settings
 from planner.capture.step import Step
-from planner.capture.torch_private import has_gradient_hooks, has_step_hooks, marks
+from planner.capture.torch_private import GRADIENT_HOOKS, has_step_hooks, version
 from planner.run.compare import same_bits
+from planner.run.memcmp import Areas, places
 
-_memcmp = ctypes.CDLL(None).memcmp
-_memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_REQUIRES_GRAD = attrgetter("requires_grad")
 
 
 class Watch:
@@ -36,8 +36,7 @@ class Watch:
         self._live, self._optimizer, self._state = live, live.optimizer, state
         reach = step.reach(live.model)
         self._containers = ContainerWatch(reach.containers, reach.objects)
-        planned = [one for one in reach.tensors.values() if unplannable(one) is None and not one.is_meta]
-        self._parameters = [(one, one.requires_grad) for one in planned]
+        self._parameters = [one for one in reach.tensors.values() if unplannable(one) is None and not one.is_meta]
         self._step = step
         self.note()
 
@@ -45,19 +44,26 @@ class Watch:
         """What is there now is the run's own doing."""
         self._steps, self._environment = self._live.steps, environment()
         self._containers.note()
-        self._groups, self._states = self._grouped(), self._kept()
+        groups = [] if self._optimizer is None else self._optimizer.param_groups
+        self._groups, self._grouped = _settings(groups), [list(group["params"]) for group in groups]
+        self._states: dict[Any, Any] = {} if self._optimizer is None else self._optimizer.state
+        self._kept = ContainerWatch([DictItems("", one) for one in (self._states, *self._states.values())])
+        self._wanted = list(map(_REQUIRES_GRAD, self._parameters))
         found = self._step.state()
         pairs = [(found[key], ours) for key, ours in self._state.items() if key in found]
-        self._plain = [(live.data_ptr(), ours.data_ptr(), live.nbytes) for live, ours in pairs if _alike(live, ours)]
+        plain = [(live, ours) for live, ours in pairs if _alike(live, ours)]
+        self._plain = Areas([live for live, _ in plain], [ours for _, ours in plain])
         self._odd = [(live, ours) for live, ours in pairs if not _alike(live, ours)]
-        self._kept_alive = pairs
-        known = {id(one): one for one, _ in self._parameters}
-        self._tensors = list(known.values()) + [live for live, _ in pairs if id(live) not in known]
-        self._marks = marks(self._tensors)
+        compared = {id(live) for live, _ in pairs}
+        self._others = [one for one in self._parameters if id(one) not in compared]
+        self._tensors = [live for live, _ in pairs] + self._others
+        self._places = places(self._tensors)
+        self._versions = list(map(version, self._others))
 
     def noted(self) -> None:
         """The run has written to the tensors that were there before, and to nothing else."""
-        self._steps, self._marks = self._live.steps, marks(self._tensors)
+        self._steps = self._live.steps
+        self._versions = list(map(version, self._others))
 
     def changed(self) -> bool:
         """Whether anything is otherwise than it was noted, and not by the run."""
@@ -65,27 +71,28 @@ class Watch:
             self._live.steps != self._steps
             or environment() != self._environment
             or self._containers.changed()
-            or marks(self._tensors) != self._marks
-            or any(one.requires_grad != wanted or has_gradient_hooks(one) for one, wanted in self._parameters)
-            or self._grouped() != self._groups
+            or not np.array_equal(places(self._tensors), self._places)
+            or list(map(version, self._others)) != self._versions
+            or list(map(_REQUIRES_GRAD, self._parameters)) != self._wanted
+            or any(any(map(hooks, self._parameters)) for hooks in GRADIENT_HOOKS)
+            or self._regrouped()
             or has_step_hooks(self._optimizer)
-            or not _same_objects(self._kept(), self._states)
-            or any(starmap(_memcmp, self._plain))  # where they lie is among the marks
+            or (self._optimizer is not None and self._optimizer.state is not self._states)
+            or self._kept.changed()
+            or self._plain.differ()
             or not all(same_bits(live, ours) for live, ours in self._odd)
         )
 
-    def _grouped(self) -> list[Any]:
+    def _regrouped(self) -> bool:
         groups = [] if self._optimizer is None else self._optimizer.param_groups
-        return [(optimizer_settings([(group, ())]), [id(one) for one in group["params"]]) for group in groups]
-
-    def _kept(self) -> list[Any]:
-        """The optimizer's states, each with what it holds."""
-        states = [] if self._optimizer is None else self._optimizer.state.values()
-        return [item for state in states for item in (state, *state.values())]
+        return _settings(groups) != self._groups or not all(
+            len(group["params"]) == len(noted) and all(map(is_, group["params"], noted))
+            for group, noted in zip(groups, self._grouped, strict=True)
+        )
 
 
-def _same_objects(these: list[Any], those: list[Any]) -> bool:
-    return len(these) == len(those) and all(a is b for a, b in zip(these, those, strict=True))
+def _settings(groups: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [optimizer_settings([(group, ())]) for group in groups]
 
 
 def _alike(live: Tensor, ours: Tensor) -> bool:

@@ -69,11 +69,15 @@ class DictItems:
 
 
 class Items:
-    """A list or a deque."""
+    """A list or a deque.
+
+    Attributes:
+        kind: which of them, whose methods are called: a class of the user's may have made its own.
+    """
 
     def __init__(self, path: str, thing: list[Any] | deque[Any]) -> None:
         self.path, self.thing = path, thing
-        self._kind: Any = list if issubclass(type(thing), list) else deque
+        self.kind: Any = list if issubclass(type(thing), list) else deque
 
     @property
     def held(self) -> object:
@@ -82,12 +86,12 @@ class Items:
 
     def contents(self) -> tuple[object, ...]:
         """What it holds now."""
-        return tuple(self._kind.__iter__(self.thing))
+        return tuple(self.kind.__iter__(self.thing))
 
     def put(self, contents: tuple[object, ...]) -> None:
         """Let it hold something else."""
-        self._kind.clear(self.thing)
-        self._kind.extend(self.thing, contents)
+        self.kind.clear(self.thing)
+        self.kind.extend(self.thing, contents)
 
 
 class SetItems:

@@ -1,62 +1,83 @@
-"""How often dicts were changed, all of them read at once.
+"""How often dicts were changed and of what class objects are, of all of them at once.
 
 CPython 3.11 and 3.12 count every change of every dict in a field of the dict itself (PEP 509). Reading that of ten
 thousand dicts takes some 30 µs, a thousandth of what looking at what they hold would take. It is private to CPython, so
-it is tried out when this is imported; where it is not as expected, `versions` says None.
+it is tried out when this is imported; where it is not as expected, nothing is known.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-_WORD = 8
-_FIELD = 24  # after the count of references, the type, and the number of entries
+from planner.capture.guards.memory import WORD, words
+
+_CLASS_FIELD = 8  # after the count of references
+_VERSION_FIELD = 24  # after the class and the number of entries, too
 
 
-class _Memory:
-    """The memory of this process as words, from the second on: the first is where a null pointer points."""
-
-    __array_interface__ = {"shape": (1 << 44,), "typestr": "<u8", "data": (_WORD, False), "version": 3}  # noqa: RUF012
-
-
-class Versions:
-    """The versions of some dicts.
+class Fields:
+    """A field of each of some objects.
 
     Args:
-        tables: which are kept, so that their memory is not given to others.
+        things: which are kept, so that their memory is not given to others.
+        field: bytes from where an object begins.
     """
 
-    def __init__(self, tables: Sequence[dict[Any, Any]]) -> None:
-        self._tables = tables
-        places = np.fromiter((id(table) for table in tables), np.int64, len(tables))
-        self._places = (places + _FIELD) // _WORD - 1
+    def __init__(self, things: Sequence[object], field: int) -> None:
+        self._things = things
+        places = np.fromiter(map(id, things), np.int64, len(things))
+        self._places = (places + field) // WORD - 1
         self._noted: Any = None
 
     def note(self) -> None:
-        """Take the versions of now for those to be compared with."""
-        self._noted = _memory[self._places] if _known else None
+        """Take what the fields hold now for what is to be compared with."""
+        self._noted = words[self._places] if _known else None
 
     def changed(self) -> bool:
-        """Whether any dict may have been changed since; True where that cannot be told."""
-        return self._noted is None or not np.array_equal(_memory[self._places], self._noted)
+        """Whether any field may have been changed since; True where that cannot be told."""
+        return self._noted is None or not np.array_equal(words[self._places], self._noted)
+
+
+def versions(tables: Sequence[dict[Any, Any]]) -> Fields:
+    """How often each dict was changed."""
+    return Fields(tables, _VERSION_FIELD)
+
+
+def classes(things: Sequence[object]) -> Fields:
+    """The class of each object."""
+    return Fields(things, _CLASS_FIELD)
+
+
+class _Before:
+    pass
+
+
+class _After(_Before):
+    pass
 
 
 def _counts() -> bool:
     if platform.python_implementation() != "CPython":
         return False
     table: dict[str, int] = {"a": 1}
-    watch = Versions([table])
+    changes = (lambda: table.update(a=2), lambda: table.update(b=2), lambda: table.pop("b"), lambda: None)
+    thing = _Before()
+    exchanges = (lambda: None, lambda: setattr(thing, "__class__", _After), lambda: None)
+    seen = [_seen(versions([table]), changes), _seen(classes([thing]), exchanges)]
+    return seen == [[True, True, True, False], [False, True, False]]
+
+
+def _seen(fields: Fields, changes: Sequence[Callable[[], object]]) -> list[bool]:
     seen = []
-    for change in (lambda: table.update(a=2), lambda: table.update(b=2), lambda: table.pop("b"), lambda: None):
-        watch._noted = _memory[watch._places]
+    for change in changes:
+        fields._noted = words[fields._places]
         change()
-        seen.append(watch.changed())
-    return seen == [True, True, True, False]
+        seen.append(fields.changed())
+    return seen
 
 
-_memory = np.asarray(_Memory())
 _known = platform.python_version_tuple()[:2] in (("3", "11"), ("3", "12")) and _counts()

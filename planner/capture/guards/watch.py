@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import is_
 
-from planner.capture.guards.containers import Container, DictItems
-from planner.capture.guards.versions import Versions
+from planner.capture.guards.containers import Container, DictItems, Items
+from planner.capture.guards.versions import classes, versions
 
 
 class ContainerWatch:
@@ -22,17 +22,22 @@ class ContainerWatch:
     def __init__(self, containers: Sequence[Container], objects: Sequence[object] = ()) -> None:
         self._objects = objects
         self._tables = [one.thing for one in containers if isinstance(one, DictItems)]
-        self._others = [one for one in containers if not isinstance(one, DictItems)]
-        self._versions = Versions(self._tables)
+        lists = [one for one in containers if isinstance(one, Items) and one.kind is list]
+        self._lists: list[list[object]] = [one.thing for one in lists]  # type: ignore[misc]
+        self._others = [one for one in containers if not isinstance(one, DictItems) and one not in lists]
+        self._versions, self._classes = versions(self._tables), classes(objects)
         self.note()
 
     def note(self) -> None:
         """Take what they hold now for what they are to hold."""
         self._versions.note()
-        self._classes = list(map(type, self._objects))
+        self._classes.note()
+        self._kinds = list(map(type, self._objects))
         self._sizes = list(map(dict.__len__, self._tables))
         self._keys = list(chain.from_iterable(map(dict.keys, self._tables)))
         self._values = list(chain.from_iterable(map(dict.values, self._tables)))
+        self._lengths = list(map(list.__len__, self._lists))
+        self._items = list(chain.from_iterable(map(list.__iter__, self._lists)))
         self._contents = [one.contents() for one in self._others]
 
     def changed(self) -> bool:
@@ -42,19 +47,31 @@ class ContainerWatch:
                 if self._tables_differ():
                     return True
                 self._versions.note()  # the same was put where it was
-            if not all(map(is_, map(type, self._objects), self._classes)):
-                return True
-            return any(self._differs(one, before) for one, before in zip(self._others, self._contents, strict=True))
+            return (
+                (self._classes.changed() and not _same(map(type, self._objects), self._kinds))
+                or self._lists_differ()
+                or any(self._differs(one, before) for one, before in zip(self._others, self._contents, strict=True))
+            )
         except RuntimeError:  # another thread changes one just now
             return True
 
     def _tables_differ(self) -> bool:
         return (
             list(map(dict.__len__, self._tables)) != self._sizes
-            or not all(map(is_, chain.from_iterable(map(dict.values, self._tables)), self._values))
-            or not all(map(is_, chain.from_iterable(map(dict.keys, self._tables)), self._keys))
+            or not _same(chain.from_iterable(map(dict.values, self._tables)), self._values)
+            or not _same(chain.from_iterable(map(dict.keys, self._tables)), self._keys)
+        )
+
+    def _lists_differ(self) -> bool:
+        return list(map(list.__len__, self._lists)) != self._lengths or not _same(
+            chain.from_iterable(map(list.__iter__, self._lists)), self._items
         )
 
     def _differs(self, one: Container, before: tuple[object, ...]) -> bool:
         now = one.contents()
-        return len(now) != len(before) or not all(map(is_, now, before))
+        return len(now) != len(before) or not _same(now, before)
+
+
+def _same(these: Iterable[object], those: Sequence[object]) -> bool:
+    """Whether objects are the same ones, of two rows of one length."""
+    return all(map(is_, these, those))
