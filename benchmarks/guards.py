@@ -4,9 +4,9 @@
 
 A model of so many modules, each with attributes, is trained on one batch; then the look alone is timed, whole and in
 parts: PyTorch's settings, and the bytes of all parameters, buffers and optimizer state, which grow with the model and
-not with the number of its modules; the rest is the Python side. Between two looks eager PyTorch makes a step, as between
-those of a run, so that nothing is left in the processor's caches that would not be there. `again` is what a second look
-costs: another capture.
+not with the number of its modules; the rest is the Python side. Between two looks eager PyTorch makes a step, as
+between those of a run, so that nothing is left in the processor's caches that would not be there. `again` is what a
+second look costs: another capture.
 """
 
 from __future__ import annotations
