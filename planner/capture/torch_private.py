@@ -2,8 +2,8 @@
 
 It holds for torch 2.11 to 2.13. What is private: fake tensors, dispatch modes, the running autograd node, operator
 schemas, how a call finds its kernel, the identity of a storage, pytrees, the tables in which a module keeps its
-tensors, the hooks of tensors, modules and optimizers, how often tensors were written to, and the profiler's records of
-single allocations.
+tensors, the hooks of tensors, modules and optimizers, how often tensors were written to and what their layouts are, all
+at once, and the profiler's records of single allocations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from operator import attrgetter
 from pathlib import Path
 from threading import get_ident
@@ -22,6 +22,7 @@ from typing import Any, cast
 
 import torch
 from torch import nn
+from torch._C._dynamo.guards import TensorGuards
 from torch._C._profiler import _ExperimentalConfig
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import (
@@ -47,9 +48,9 @@ __all__ = [
     "FakeTensor", "FakeTensorMode", "OpOverload", "TorchDispatchMode", "addresses_refused", "allocations",
     "autocasting", "backward_node", "backward_sequence", "certain", "device_of", "fake_call",
     "forward_sequence", "functional_form", "has_gradient_hooks", "has_step_hooks", "hook_tables", "is_view",
-    "kernel_name", "lazy", "mutated_arguments", "no_modes", "operator_name", "overriding", "plainly", "pytree",
-    "quantises", "quiet", "schema", "storage_identity", "tables", "tensors", "tracing_hidden", "user_modes",
-    "version", "watching_tensor_hooks",
+    "kernel_name", "layout_guard", "lazy", "mutated_arguments", "no_modes", "operator_name", "overriding",
+    "plainly", "pytree", "quantises", "quiet", "schema", "storage_identity", "tables", "tensors",
+    "tracing_hidden", "user_modes", "version", "watching_tensor_hooks",
 ]  # fmt: skip
 
 _TORCH = f"{Path(torch.__file__).parent}{os.sep}"
@@ -359,6 +360,14 @@ GRADIENT_HOOKS = attrgetter("_backward_hooks"), attrgetter("_post_accumulate_gra
 def has_gradient_hooks(tensor: torch.Tensor) -> bool:
     """Whether somebody wants to be called when a tensor gets its gradient."""
     return any(hooks(tensor) for hooks in GRADIENT_HOOKS)
+
+
+def layout_guard(tensors: Sequence[torch.Tensor]) -> Callable[[], bool]:
+    """Asks whether tensors are of the class, shape, strides and type they are of now, and want gradients as they do."""
+    sizes: Any = [list(tensor.shape) for tensor in tensors]  # which PyTorch declares otherwise than it takes them
+    strides: Any = [list(tensor.stride()) for tensor in tensors]
+    guards = TensorGuards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
+    return partial(guards.check, *tensors)
 
 
 def hook_tables(module: nn.Module | None) -> dict[str, dict[int, Any]]:

@@ -30,6 +30,7 @@ class RunResult:
         host_bytes: size of the host slab.
         mismatches: names of what differed from eager PyTorch in any bit, by step.
         compared: how many tensors were compared.
+        captures: how often the step was captured for it, since what it depends on was otherwise.
         checked: which steps were held against eager PyTorch, or why none was, in words.
         rechecks, recheck_seconds: how often the step was captured again and compared, and what that took.
         timelines: measured, of the last steps, 64 at most.
@@ -52,6 +53,7 @@ class RunResult:
     timelines: tuple[Timeline, ...]
     outputs: tuple[Tensor, ...]
     plan: SwapPlan
+    captures: int = 1
     checked: str = "no step"
     rechecks: int = 0
     recheck_seconds: float = 0.0
@@ -82,6 +84,7 @@ class Done:
     eager_seconds: list[float] = field(default_factory=list)
     mismatches: list[str] = field(default_factory=list)
     compared: int = 0
+    captures: int = 0
     checked: str = "no step"
     rechecks: int = 0
     recheck_seconds: float = 0.0
@@ -128,6 +131,7 @@ class Done:
             host_bytes=plan.host_bytes,
             mismatches=tuple(self.mismatches),
             compared=self.compared,
+            captures=self.captures,
             checked=self.checked,
             rechecks=self.rechecks,
             recheck_seconds=self.recheck_seconds,

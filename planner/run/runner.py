@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
@@ -38,6 +39,8 @@ _LOOK_SECONDS = 0.05
 _READY, _READY_WITH_PLAN = 0.5, 0.1
 #: Plans are kept for so many graphs of a step.
 _MOST_PLANS = 8
+#: Whose step has been captured so often is told, as by `torch.compile`.
+_MANY_CAPTURES = 8
 
 
 class Runner:
@@ -184,8 +187,21 @@ class Runner:
         """Capture and plan."""
         within = self._own_doing and bool(self._plans)
         self.graph, self.plan = prepare(self.asked, self.stop, report, self._plans, within=within)
+        if all(self.graph is not graph for graph, _ in self._plans):
+            self._count_capture()
         kept = [(graph, plan) for graph, plan in self._plans if graph is not self.graph]
         self._plans = [(self.graph, self.plan), *kept][:_MOST_PLANS]
+
+    def _count_capture(self) -> None:
+        self.done.captures += 1
+        step = self.asked.step
+        if self.done.captures == _MANY_CAPTURES and not (isinstance(step, TrainStep) and step.recapture):
+            number, why = len(self.done.seconds) + 1, f", the last time because {step.change}" if step.change else ""
+            warnings.warn(
+                f"{step.name} has been captured {self.done.captures} times in {number} steps{why}: each capture holds "
+                "the step up; a number that is kept in a tensor may change without one",
+                stacklevel=2,
+            )
 
     def _graph(self) -> Graph:
         assert self.graph is not None

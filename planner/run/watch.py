@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import attrgetter, is_
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,9 @@ from planner.capture.failures import unplannable
 from planner.capture.guards import ContainerWatch, DictItems, environment
 from planner.capture.settings import optimizer_settings
 from planner.capture.step import Step
-from planner.capture.torch_private import GRADIENT_HOOKS, has_step_hooks, version
+from planner.capture.torch_private import GRADIENT_HOOKS, has_step_hooks, layout_guard, version
 from planner.run.compare import same_bits
 from planner.run.memcmp import Areas, places
-
-_REQUIRES_GRAD = attrgetter("requires_grad")
 
 
 class Watch:
@@ -36,7 +34,7 @@ class Watch:
         self._live, self._optimizer, self._state = live, live.optimizer, state
         reach = step.reach(live.model)
         self._containers = ContainerWatch(reach.containers, reach.objects)
-        self._parameters = [one for one in reach.tensors.values() if unplannable(one) is None and not one.is_meta]
+        self._reached = [one for one in reach.tensors.values() if unplannable(one) is None and not one.is_meta]
         self._step = step
         self.note()
 
@@ -48,16 +46,16 @@ class Watch:
         self._groups, self._grouped = _settings(groups), [list(group["params"]) for group in groups]
         self._states: dict[Any, Any] = {} if self._optimizer is None else self._optimizer.state
         self._kept = ContainerWatch([DictItems("", one) for one in (self._states, *self._states.values())])
-        self._wanted = list(map(_REQUIRES_GRAD, self._parameters))
         found = self._step.state()
         pairs = [(found[key], ours) for key, ours in self._state.items() if key in found]
         plain = [(live, ours) for live, ours in pairs if _alike(live, ours)]
         self._plain = Areas([live for live, _ in plain], [ours for _, ours in plain])
         self._odd = [(live, ours) for live, ours in pairs if not _alike(live, ours)]
-        compared = {id(live) for live, _ in pairs}
-        self._others = [one for one in self._parameters if id(one) not in compared]
-        self._tensors = [live for live, _ in pairs] + self._others
-        self._places = places(self._tensors)
+        reached = set(places(self._reached).tolist())
+        self._tensors = self._reached + [live for live, _ in pairs if live.data_ptr() not in reached]
+        self._places, self._laid_out = places(self._tensors), layout_guard(self._tensors)
+        compared = {live.data_ptr() for live, _ in pairs}
+        self._others = [one for one in self._reached if one.data_ptr() not in compared]
         self._versions = list(map(version, self._others))
 
     def noted(self) -> None:
@@ -73,8 +71,8 @@ class Watch:
             or self._containers.changed()
             or not np.array_equal(places(self._tensors), self._places)
             or list(map(version, self._others)) != self._versions
-            or list(map(_REQUIRES_GRAD, self._parameters)) != self._wanted
-            or any(any(map(hooks, self._parameters)) for hooks in GRADIENT_HOOKS)
+            or not self._laid_out()
+            or any(any(map(hooks, self._reached)) for hooks in GRADIENT_HOOKS)
             or self._regrouped()
             or has_step_hooks(self._optimizer)
             or (self._optimizer is not None and self._optimizer.state is not self._states)

@@ -39,6 +39,31 @@ def the_data_of_a_parameter_is_replaced() -> Loop:
 
 
 @spec.equal
+def the_data_of_a_parameter_is_transposed_where_it_lies() -> Loop:
+    def transpose(m: Net) -> None:
+        m.first.weight.data = m.first.weight.data.t()
+
+    return edited(Net(), {4: transpose})  # a step that no second look is made before
+
+
+@spec.equal
+def the_data_of_buffers_and_plain_tensors_is_transposed_where_it_lies() -> Loop:
+    class Turned(Net):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("kept", torch.randn(4, 4))
+            self.plain = torch.randn(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x) @ self.kept @ self.plain
+
+    def transpose(m: Turned) -> None:
+        m.kept.data, m.plain.data = m.kept.data.t(), m.plain.data.t()
+
+    return edited(Turned(), {4: transpose})
+
+
+@spec.equal
 def the_data_of_a_parameter_is_scaled() -> Loop:
     return edited(Net(), {2: lambda m: m.first.weight.data.mul_(0.5)})
 
