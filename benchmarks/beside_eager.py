@@ -84,12 +84,13 @@ class Outcome:
     seconds: float = 0.0
 
 
-def outcome(make: Callable[[], Loop], seed: int = 0) -> Outcome:
+def outcome(make: Callable[[], Loop], seed: int = 0, *, recheck: bool = True) -> Outcome:
     """Make a loop both ways and compare.
 
     Args:
         make: makes the loop, all of it anew.
         seed: for the generators of PyTorch, Python and NumPy.
+        recheck: whether the step is captured again and compared now and then, which finds what no guard sees.
 
     Raises:
         EagerError: the loop by hand fails, which is the loop's own mistake.
@@ -102,7 +103,7 @@ def outcome(make: Callable[[], Loop], seed: int = 0) -> Outcome:
             raise EagerError(f"eager PyTorch fails: {type(error).__name__}: {error}") from error
         begun, losses = time.perf_counter(), []
         try:
-            losses, found, stopped = _made(make, seed, lambda loop: _planned(loop, losses))
+            losses, found, stopped = _made(make, seed, lambda loop: _planned(loop, losses, recheck=recheck))
         except planner.StowageError as error:
             return _refusal(str(error), expected, losses, time.perf_counter() - begun)
         except Exception as error:
@@ -175,7 +176,7 @@ def _by_hand(loop: Loop) -> tuple[list[float], bool]:
     return losses, False
 
 
-def _planned(loop: Loop, losses: list[float]) -> tuple[list[float], bool]:
+def _planned(loop: Loop, losses: list[float], *, recheck: bool) -> tuple[list[float], bool]:
     step = planner.TrainStep(
         loop.model,
         loop.batches[0],
@@ -184,7 +185,7 @@ def _planned(loop: Loop, losses: list[float]) -> tuple[list[float], bool]:
         scheduler=loop.scheduler,
         **(loop.options or {}),
     )
-    run = planner.run(step, steps=0, check=False)
+    run = planner.run(step, steps=0, check=False, recheck=recheck)
     watch = Timer(SECONDS, run.cancel)
     watch.daemon = True
     watch.start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.memory import SwapPlan
@@ -81,12 +83,12 @@ class Workbench(Panel):
         """
         self.session.start_search(seconds)
 
-    def start_run(self, steps: int = 3, *, check: bool = True) -> None:
+    def start_run(self, steps: int = 3, *, check: bool | Literal["first"] = True) -> None:
         """Run the plan that is drawn, on this computer; returns at once.
 
         Args:
             steps: how many.
-            check: whether to run eager PyTorch beside it, and to compare all bits.
+            check: whether to run eager PyTorch beside every step, or the first two, and to compare all bits.
 
         Raises:
             StowageError: there is nothing to run.

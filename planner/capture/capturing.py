@@ -13,6 +13,7 @@ from planner.capture.fakes import refuse_meta_default
 from planner.capture.hooks import refuse_hooks
 from planner.capture.likeness import unlikeness
 from planner.capture.lower import lower
+from planner.capture.optimizer_checks import check_optimizer
 from planner.capture.replay import reading_changed
 from planner.capture.schedules import Scalars
 from planner.capture.settings import Settings, change
@@ -85,6 +86,8 @@ def _known(step: Step) -> Capture | None:
     reach = step.reach(model)
     found = step.held(model, reach)
     refuse_hooks(model, step.loss, found, step.torch_optimizer)
+    if step.torch_optimizer is not None:
+        check_optimizer(step.torch_optimizer)
     now = step.setup(model, found, reach)
     batch = step.live.batch if step.live is not None else None
     form = Form(batch) if batch is not None else None

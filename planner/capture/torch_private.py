@@ -49,8 +49,8 @@ __all__ = [
     "autocasting", "backward_node", "backward_sequence", "certain", "device_of", "fake_call",
     "forward_sequence", "functional_form", "has_gradient_hooks", "has_step_hooks", "hook_tables", "is_view",
     "kernel_name", "layout_guard", "lazy", "mutated_arguments", "no_modes", "operator_name", "overriding",
-    "plainly", "pytree", "quantises", "quiet", "schema", "storage_identity", "tables", "tensors",
-    "tracing_hidden", "user_modes", "version", "watching_tensor_hooks",
+    "plainly", "pytree", "quantises", "quiet", "saved_tensors_hooks", "schema", "storage_identity", "tables",
+    "tensors", "tracing_hidden", "user_modes", "version", "watching_tensor_hooks",
 ]  # fmt: skip
 
 _TORCH = f"{Path(torch.__file__).parent}{os.sep}"
@@ -351,6 +351,11 @@ def user_modes() -> tuple[object, ...]:
         return ()
     modes = [torch._C._get_function_stack_at(place) for place in range(functions)]
     return (*modes, *_get_current_dispatch_mode_stack())
+
+
+def saved_tensors_hooks() -> tuple[object, ...]:
+    """What this thread has PyTorch call with each tensor that it keeps for a backward pass, and gets back from it."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) or ()
 
 
 #: Of a tensor, those who want to be called when it gets its gradient, by kind.

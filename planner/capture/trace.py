@@ -121,6 +121,24 @@ def trace(step: Step, progress: Progress) -> Trace:
     return traced
 
 
+def _refuse_what_watches() -> None:
+    """Raise a StowageError if PyTorch is to call somebody, or to look at every gradient, as the step is made."""
+    if any(isinstance(mode, private.TorchDispatchMode) for mode in private.user_modes()):
+        raise StowageError(
+            "a TorchDispatchMode is entered, which a plan would not call: leave it before the step is made"
+        )
+    if private.saved_tensors_hooks():
+        raise StowageError(
+            "saved_tensors_hooks are entered (save_on_cpu is one), which a plan would not call: leave them before the "
+            "step is made; the plan itself moves to the host what is kept for the backward pass"
+        )
+    if torch.is_anomaly_enabled():
+        raise StowageError(
+            "the detection of anomalies is on, and a plan does not look for NaN: leave detect_anomaly, and look for "
+            "them in a step by eager PyTorch"
+        )
+
+
 def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
     def heed(calls: int) -> None:
         progress(0.1, f"{_RUNNING}: {calls:,} ops")
@@ -134,10 +152,7 @@ def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
         model = step.make_model() if given else fake_model(step.make_model, fake)
         batch = fake_batch(step.make_batch, fake)
     check_devices(model, batch, meta=not given)
-    if any(isinstance(mode, private.TorchDispatchMode) for mode in private.user_modes()):
-        raise StowageError(
-            "a TorchDispatchMode is entered, which a plan would not call: leave it before the step is made"
-        )
+    _refuse_what_watches()
     reach = step.reach(model)
     with restored(reach), unchanged_generators():
         found = step.held(model, reach)

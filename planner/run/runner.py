@@ -6,6 +6,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import ExitStack, nullcontext
+from contextvars import copy_context
 from dataclasses import replace
 from threading import Event, Thread
 from time import perf_counter
@@ -72,7 +73,7 @@ class Runner:
         self.monitor = Monitor(self._began)
         self._recheck = Recheck(asked.step, asked.recheck, self.stop)
         self._surroundings = Surroundings()
-        self._thread = Thread(target=self._run, name="stowage run", daemon=True)
+        self._thread = Thread(target=copy_context().run, args=(self._run,), name="stowage run", daemon=True)
         self._generator = torch.Generator()
         self._generator.set_state(torch.get_rng_state())
         self._claim = Claim(asked.step, self.stop)

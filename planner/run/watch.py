@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from torch import Tensor
+from torch.optim import Optimizer
 
 from planner.capture.failures import unplannable
 from planner.capture.guards import ContainerWatch, DictItems, environment
@@ -44,6 +45,7 @@ class Watch:
         self._containers.note()
         groups = [] if self._optimizer is None else self._optimizer.param_groups
         self._groups, self._grouped = _settings(groups), [list(group["params"]) for group in groups]
+        self._step_by = _step_of(self._optimizer)
         self._states: dict[Any, Any] = {} if self._optimizer is None else self._optimizer.state
         self._kept = ContainerWatch([DictItems("", one) for one in (self._states, *self._states.values())])
         found = self._step.state()
@@ -75,6 +77,7 @@ class Watch:
             or any(any(map(hooks, self._reached)) for hooks in GRADIENT_HOOKS)
             or self._regrouped()
             or has_step_hooks(self._optimizer)
+            or _step_of(self._optimizer) is not self._step_by
             or (self._optimizer is not None and self._optimizer.state is not self._states)
             or self._kept.changed()
             or self._plain.differ()
@@ -87,6 +90,11 @@ class Watch:
             len(group["params"]) == len(noted) and all(map(is_, group["params"], noted))
             for group, noted in zip(groups, self._grouped, strict=True)
         )
+
+
+def _step_of(optimizer: Optimizer | None) -> object:
+    """What an optimizer has in the place of its class's own step, as a scheduler puts there."""
+    return None if optimizer is None else vars(optimizer).get("step")
 
 
 def _settings(groups: Sequence[Mapping[str, Any]]) -> list[Any]:

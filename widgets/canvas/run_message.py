@@ -26,6 +26,7 @@ class RunState:
         predicted_step_seconds: as the plan foresees; None without a plan.
         budget_bytes, peak_bytes, predicted_peak_bytes: allowed, measured and planned.
         compared, mismatched: tensors compared with eager PyTorch bit for bit, and how many differ.
+        checked: which steps were, or why none was, in words.
         sentence: what there is to say.
         differences: what the difference of the peaks is made of, in bytes.
         note: which plan it is that runs, where it is none for this computer or not the one that is drawn.
@@ -46,6 +47,7 @@ class RunState:
     predicted_peak_bytes: int | None = None
     compared: int = 0
     mismatched: int = 0
+    checked: str = ""
     sentence: str = ""
     differences: Sequence[tuple[str, int]] = ()
     note: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter, sleep
+from typing import Literal
 
 from planner.capture.step import Step
 from planner.errors import StowageError
@@ -26,13 +27,13 @@ _MOST = 1000
 _HERE = "cpu"
 
 
-def begin(core: Core, steps: int = STEPS, check: bool = True) -> None:
+def begin(core: Core, steps: int = STEPS, check: bool | Literal["first"] = True) -> None:
     """Run the plan that is drawn on this computer; a run that is at work is cancelled first.
 
     Args:
         core: with a plan.
         steps: how many.
-        check: whether to run eager PyTorch beside it, and to compare all bits.
+        check: whether to run eager PyTorch beside every step, or the first two, and to compare all bits.
 
     Raises:
         StowageError: there is nothing to run, or all was closed.
@@ -77,7 +78,7 @@ def _machine_of(core: Core, plan: SwapPlan) -> str:
     return label_of(ground.machine) if ground is not None and ground.machine.name == plan.machine else plan.machine
 
 
-def _run(core: Core, job: Job, handle: Run, plan: SwapPlan, check: bool, note: str) -> None:
+def _run(core: Core, job: Job, handle: Run, plan: SwapPlan, check: bool | Literal["first"], note: str) -> None:
     steps = handle.progress.steps or 0
     _watch(core, job, handle, plan, steps, note)
     error = handle.error
@@ -99,7 +100,7 @@ def _run(core: Core, job: Job, handle: Run, plan: SwapPlan, check: bool, note: s
     core.idle(core)
 
 
-def _again(core: Core, job: Job, plan: SwapPlan, steps: int, check: bool) -> Run | None:
+def _again(core: Core, job: Job, plan: SwapPlan, steps: int, check: bool | Literal["first"]) -> Run | None:
     """A run that makes its own plan, unless nobody wants it any more."""
     with core.outbox.turn:
         if job.stopped() or not job.current:
@@ -140,7 +141,7 @@ def _words(handle: Run, asked: SwapPlan, steps: int, note: str) -> Message:
         RunState(
             state, progress.doing, progress.share, len(made), steps, handle.losses[-_MOST:], made[-_MOST:],
             plan.predicted.seconds, () if result is None else result.eager_step_seconds[-_MOST:], plan.budget_bytes,
-            peak, plan.peak_bytes, compared, len(mismatches),
+            peak, plan.peak_bytes, compared, len(mismatches), "" if result is None else result.checked,
             _sentence(handle, state, len(made), compared, mismatches), _differences(plan.peak_bytes, peak), note,
             plan.machine != _HERE,
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 from weakref import finalize
 
 from planner.capture import Step
@@ -121,12 +121,12 @@ class Session:
         _ = self.graph
         searching.resume(self._core, seconds)
 
-    def start_run(self, steps: int = running.STEPS, *, check: bool = True) -> None:
+    def start_run(self, steps: int = running.STEPS, *, check: bool | Literal["first"] = True) -> None:
         """Run the plan that is drawn; waits for that, and returns at once after that.
 
         Args:
             steps: how many.
-            check: whether to run eager PyTorch beside it, and to compare all bits.
+            check: whether to run eager PyTorch beside every step, or the first two, and to compare all bits.
 
         Raises:
             StowageError: there is nothing to run, it was closed, or as `graph` does.

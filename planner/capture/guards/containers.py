@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, MutableMapping
+from contextvars import ContextVar
 from operator import is_
 from types import CellType, FunctionType
 from typing import Any, Protocol
@@ -139,6 +140,27 @@ class Cell:
             del self.thing.cell_contents
         else:
             self.thing.cell_contents = contents[0]
+
+
+class ContextVariable:
+    """A variable that has a value in each context, here that of the calling thread."""
+
+    def __init__(self, path: str, thing: ContextVar[Any]) -> None:
+        self.path, self.thing = path, thing
+
+    @property
+    def held(self) -> object:
+        """What it is, in Python."""
+        return self.thing
+
+    def contents(self) -> tuple[object, ...]:
+        """What it holds now."""
+        return (self.thing.get(MISSING),)
+
+    def put(self, contents: tuple[object, ...]) -> None:
+        """Let it hold something else."""
+        if contents[0] is not MISSING and contents[0] is not self.thing.get(MISSING):
+            self.thing.set(contents[0])
 
 
 class Names:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from planner.capture.guards.values import Same, Value
-from planner.capture.torch_private import user_modes
+from planner.capture.torch_private import saved_tensors_hooks, user_modes
 
 _MKLDNN: Any = torch.backends.mkldnn
 _ATTENTION: Any = torch.backends.cuda
@@ -34,8 +34,9 @@ def environment() -> tuple[object, ...]:
         _MKLDNN.deterministic,
         torch.is_grad_enabled(),
         torch.is_inference_mode_enabled(),
+        torch.is_anomaly_enabled(),
         _flushes_denormals(),
-        tuple(map(Same, user_modes())),
+        tuple(map(Same, (*user_modes(), *saved_tensors_hooks()))),
     )
 
 
@@ -43,7 +44,8 @@ _NAMES = (
     "autocast", "autocast's cache", "the default dtype", "the default device", "the number of threads",
     "the precision of float32 matrix products", "torch.use_deterministic_algorithms", "fill_uninitialized_memory",
     "flash attention", "memory-efficient attention", "math attention", "oneDNN", "oneDNN's determinism",
-    "gradient mode", "inference mode", "the flushing of denormal numbers", "the modes entered",
+    "gradient mode", "inference mode", "the detection of anomalies",
+    "the flushing of denormal numbers", "the modes entered",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import itertools
 import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
@@ -26,6 +27,7 @@ from planner.capture.guards.containers import (
     MISSING,
     Cell,
     Container,
+    ContextVariable,
     DictItems,
     Function,
     Items,
@@ -36,8 +38,9 @@ from planner.capture.guards.containers import (
     array,
     generator,
 )  # fmt: skip
+from planner.capture.guards.library_states import is_optimizer, of_optimizer, of_process
 from planner.capture.guards.values import Value
-from planner.capture.torch_private import storage_identity
+from planner.capture.torch_private import hook_tables, storage_identity
 
 _MOST_VALUES = 200_000
 _MOST_ENTRIES = 10_000
@@ -56,6 +59,8 @@ _OPAQUE = frozenset({
     "tqdm", "rich", "pytest", "_pytest",
 })  # fmt: skip
 _OPAQUE_TORCH = ("torch.optim", "torch.utils.data", "torch._", "torch.profiler", "torch.jit", "torch.fx")
+#: What PyTorch calls of a `torch.autograd.Function`, whose code names `apply` alone.
+_OF_FUNCTIONS = frozenset({"forward", "backward", "setup_context", "vjp", "jvp", "vmap"})
 _CACHE = type(functools.cache(len))
 _ITERATORS: tuple[Any, ...] = (
     itertools.count, itertools.cycle, itertools.islice, itertools.chain, itertools.repeat, itertools.accumulate,
@@ -90,11 +95,15 @@ class Reach:
         self._names: set[str] = set()
         self._globals: dict[int, tuple[dict[str, Any], set[str]]] = {}
         self._scopes: dict[int, tuple[Any, str]] = {}
+        self._optimizers: list[tuple[str, object]] = []
         self._queue: deque[tuple[str, Any]] = deque([("", model)])
         if loss is not None:
             self._queue.append(("loss", loss))
+        for kind, hooks in hook_tables(None).items():
+            self._visit_hooks(f"{kind} of all modules", hooks)
         self._drain()
         self._follow_names()
+        self._visit_library_states()
 
     def _drain(self) -> None:
         queue = self._queue
@@ -131,11 +140,14 @@ class Reach:
             self._seen.pop(id(value))  # made anew whenever it is asked for
             self.values[path] = values.identity(value.__func__)
             self._queue += [(path, value.__func__), (f"{path}.__self__", value.__self__)]
+        elif isinstance(value, BuiltinFunctionType) and not isinstance(value.__self__, ModuleType | type | None):
+            self.values[path] = values.identity(value)
+            self._queue.append((f"{path}.__self__", value.__self__))
         elif isinstance(value, functools.partial):
             self.values[path] = values.structure(value)
             self._queue += [(path, value.func), (f"{path}.args", value.args), (f"{path}.keywords", value.keywords)]
         elif isinstance(value, CellType):
-            self._visit_cell(path, value)
+            self._visit_variable(path, Cell(path, value))
         elif isinstance(value, type):
             self._visit_class(path, value)
         elif isinstance(value, ModuleType):
@@ -161,8 +173,16 @@ class Reach:
         elif (state := generator(path, value) or _progress(path, value)) is not None:
             self.containers.append(state)
             self.values[path] = Value("state", state.contents()[0], "in another state")
+        elif is_optimizer(value):
+            self.values[path] = values.identity(value)
+            self._optimizers.append((path, value))
+        elif isinstance(value, ContextVar):
+            self._visit_variable(path, ContextVariable(path, value))
         elif isinstance(value, weakref.ref):
             self.values[path] = values.structure(value)
+            dead = State(path, lambda: value() is None, None)
+            self.containers.append(dead)
+            self.values[f"{path}()"] = values.plain(dead.contents()[0])
         elif isinstance(value, _CACHE):
             filled = State(path, lambda: value.cache_info().currsize, None)
             self.containers.append(filled)
@@ -188,8 +208,6 @@ class Reach:
         elif not isinstance(table, dict):
             self.values[path] = values.identity(value)
         self._visit_class(f"{path}'s class", kind)
-        if isinstance(call := _static(kind, "__call__"), FunctionType):
-            self._queue.append((f"{path}.__call__", call))
 
     def _visit_array(self, path: str, value: np.ndarray[Any, Any]) -> None:
         if value.dtype.hasobject or value.nbytes > _MOST_ARRAY_BYTES:
@@ -234,17 +252,16 @@ class Reach:
         for name in _HOOKS:
             hooks = table.get(name)
             if hooks is not None:
-                self.containers.append(DictItems(path or "model", hooks))
-                label = f"{path or 'model'}.{name.strip('_')}"
-                self._add_children((f"{label}[{place}]", hook) for place, hook in enumerate(hooks.values()))
+                self._visit_hooks(f"{path or 'model'}.{name.strip('_')}", hooks)
         self._add_children(
             (f"{path or 'model'}.{name}", item) for name, item in table.items() if name not in _OF_MODULES
         )
         self.values[f"{path or 'model'}.training"] = values.plain(table["training"])
-        self._scopes.setdefault(id(type(module)), (type(module), type(module).__name__))
-        forward = _static(type(module), "forward")
-        if isinstance(forward, FunctionType):
-            self._queue.append((f"{type(module).__name__}.forward", forward))
+        self._follow_class(type(module))
+
+    def _visit_hooks(self, path: str, hooks: dict[int, Any]) -> None:
+        self.containers.append(DictItems(path, hooks))
+        self._add_children((f"{path}[{place}]", hook) for place, hook in enumerate(hooks.values()))
 
     def _visit_function(self, path: str, function: FunctionType) -> None:
         self.values[path] = values.identity(function.__code__, f"another function ({function.__qualname__})")
@@ -266,8 +283,7 @@ class Reach:
         self.containers.append(DictItems(f"{name}()", vars(function)))
         self._add_children((f"{name}.{key}", item) for key, item in vars(function).items())
 
-    def _visit_cell(self, path: str, cell: CellType) -> None:
-        kept = Cell(path, cell)
+    def _visit_variable(self, path: str, kept: Cell | ContextVariable) -> None:
         self.containers.append(kept)
         (value,) = kept.contents()
         if value is MISSING:
@@ -277,7 +293,20 @@ class Reach:
 
     def _visit_class(self, path: str, kind: type) -> None:
         self.values[path] = values.identity(kind)
-        self._scopes.setdefault(id(kind), (kind, kind.__name__))
+        self._follow_class(kind)
+
+    def _follow_class(self, kind: type) -> None:
+        """Look at the methods that are called without being named."""
+        if id(kind) in self._scopes:
+            return
+        self._scopes[id(kind)] = kind, kind.__name__
+        for base in kind.__mro__:
+            if not of_library(base.__module__):
+                unnamed = {name: item for name, item in vars(base).items() if _unnamed(kind, name)}
+                for name, item in unnamed.items():
+                    function = item.__func__ if isinstance(item, staticmethod | classmethod) else item
+                    if isinstance(function, FunctionType):
+                        self._queue.append((f"{base.__name__}.{name}", function))
 
     def _add_children(self, pairs: Iterator[tuple[str, Any]]) -> None:
         self._queue.extend(pairs)
@@ -306,6 +335,12 @@ class Reach:
             if done.get(key):
                 self.containers.append(Names(label, table, sorted(done[key]), owner))
 
+    def _visit_library_states(self) -> None:
+        states = [state for path, value in self._optimizers for state in of_optimizer(path, value, self._names)]
+        for container, found in (*states, *of_process(self._names)):
+            self.containers.append(container)
+            self.values.update(found)
+
     def _look_up(
         self, label: str, table: Mapping[str, Any], names: set[str], done: dict[int, set[str]], key: int | None = None
     ) -> None:
@@ -326,10 +361,24 @@ class Reach:
 def _progress(path: str, value: Any) -> State | None:
     """How far an iterator is: it can be told, and not be put back."""
     if isinstance(value, GeneratorType):
-        return State(path, lambda: None if value.gi_frame is None else value.gi_frame.f_lasti, None)
+        return State(path, lambda: _suspended(value), None)
     if type(value) in _ITERATORS:
         return State(path, lambda: repr(_reduced(value)), None)
     return None
+
+
+def _suspended(value: GeneratorType[Any, Any, Any]) -> object:
+    """Where a generator function waits, and with which numbers."""
+    frame = value.gi_frame
+    if frame is None:
+        return None
+    return frame.f_lasti, tuple((name, _number_in(item)) for name, item in frame.f_locals.items())
+
+
+def _number_in(item: object) -> object:
+    if values.is_plain(item):
+        return values.plain(item)
+    return repr(_reduced(item)) if type(item) in _ITERATORS else None
 
 
 def _reduced(value: Any) -> object:
@@ -378,9 +427,11 @@ def _slots(kind: type) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _static(kind: type, name: str) -> object:
-    """A class's attribute as it is written there."""
-    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+def _unnamed(kind: type, name: str) -> bool:
+    """Whether Python or PyTorch call a method of a class where no code has its name."""
+    if issubclass(kind, nn.Module):
+        return name == "forward" or (name.startswith("__") and name != "__init__")
+    return name.startswith("__") or (issubclass(kind, torch.autograd.Function) and name in _OF_FUNCTIONS)
 
 
 def _key(key: object) -> str:

@@ -108,6 +108,30 @@ def a_number_in_a_global_dict_read_by_a_submodule() -> Loop:
 
 
 @spec.equal
+def a_global_read_by_methods_that_no_code_names() -> Loop:
+    class Factors:
+        def __getitem__(self, place: int) -> float:
+            return FACTOR + place
+
+        def __mul__(self, other: float) -> float:
+            return FACTOR * other
+
+    factors = Factors()
+    set_global("FACTOR", 1.0)()
+    return weighted(lambda: factors[0] + factors * 2.0, before=at({3: set_global("FACTOR", 0.5)}))
+
+
+@spec.equal
+def a_global_read_as_an_object_is_made_in_the_loss() -> Loop:
+    class Weight:
+        def __init__(self) -> None:
+            self.value = FACTOR
+
+    set_global("FACTOR", 1.0)()
+    return weighted(lambda: Weight().value, before=at({3: set_global("FACTOR", 0.5)}))
+
+
+@spec.equal
 def an_attribute_of_an_imported_module() -> Loop:
     SETTINGS.weight = 1.0
     return weighted(lambda: SETTINGS.weight, before=at({2: lambda: setattr(SETTINGS, "weight", 0.5)}))

@@ -72,7 +72,7 @@ def a_list_of_a_million_numbers() -> Loop:
     return holding(list(range(1_000_000)))
 
 
-@spec.equal_or_refused
+@spec.equal_or_refused_by_the_second_look
 def one_of_a_million_numbers_is_changed() -> Loop:
     edits = {2: lambda model: model.odd.__setitem__(700_000, 3.0)}
     return holding([1.0] * 1_000_000, edits, Uses(lambda odd: odd[700_000]))

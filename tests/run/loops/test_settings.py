@@ -217,7 +217,7 @@ def tiny_numbers_are_flushed_to_zero_from_the_third_step() -> Loop:
     )
 
 
-@spec.equal
+@spec.equal_or_refused
 def anomalies_are_looked_for_from_the_third_step() -> Loop:
     return from_step_to_step(2, 4, torch.autograd.detect_anomaly)
 

@@ -36,6 +36,7 @@ def test_a_run_shows_what_was_predicted_and_what_is_measured_and_whether_the_bit
     assert run["losses"][1] < run["losses"][0]
     assert (run["mismatched"], run["predicted_step_seconds"]) == (0, plan.predicted.seconds)
     assert run["compared"] > 50
+    assert run["checked"] == "every step"
     assert run["sentence"].endswith("compared with eager PyTorch, 0 bits differ.")
     assert run["peak_bytes"] <= run["budget_bytes"]
     assert run["peak_bytes"] - run["predicted_peak_bytes"] == sum(size for _, size in run["differences"])

@@ -127,12 +127,13 @@ function showBadge(badge, run) {
 
 function verdict(run) {
   if (!run || !run.compared) {
+    if (run?.state === 'done' && run.checked) return ['open', '', `Compared: ${run.checked}`];
     const waits = run?.state === 'running' || run?.state === 'planning';
     return ['open', '', waits ? 'Nothing compared yet' : 'A run compares every loss and parameter, bit by bit'];
   }
   const tensors = plural(run.compared, 'tensor');
   if (run.mismatched) return ['differs', `${countText(run.mismatched)} of ${tensors} differ`, run.sentence];
-  if (run.state === 'done') return ['same', 'Identical to eager', `${tensors}, 0 bits differ`];
+  if (run.state === 'done') return ['same', 'Identical to eager', `${tensors} of ${run.checked}, 0 bits differ`];
   return ['open', '', `${tensors} equal so far`];
 }
 
