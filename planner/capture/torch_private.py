@@ -47,10 +47,10 @@ __all__ = [
     "COPYING", "DATA_DEPENDENT", "GRADIENT_HOOKS", "MATERIALISED", "MIXED", "READS", "UNSUPPORTED",
     "FakeTensor", "FakeTensorMode", "OpOverload", "TorchDispatchMode", "addresses_refused", "allocations",
     "autocasting", "backward_node", "backward_sequence", "certain", "device_of", "fake_call",
-    "forward_sequence", "functional_form", "has_gradient_hooks", "has_step_hooks", "hook_tables", "is_view",
-    "kernel_name", "layout_guard", "lazy", "mutated_arguments", "no_modes", "operator_name", "overriding",
-    "plainly", "pytree", "quantises", "quiet", "saved_tensors_hooks", "schema", "storage_identity", "tables",
-    "tensors", "tracing_hidden", "user_modes", "version", "watching_tensor_hooks",
+    "forward_sequence", "function_modes", "functional_form", "has_gradient_hooks", "has_step_hooks",
+    "hook_tables", "is_view", "kernel_name", "layout_guard", "lazy", "mutated_arguments", "no_modes",
+    "operator_name", "overriding", "plainly", "pytree", "quantises", "quiet", "saved_tensors_hooks", "schema",
+    "storage_identity", "tables", "tensors", "tracing_hidden", "user_modes", "version", "watching_tensor_hooks",
 ]  # fmt: skip
 
 _TORCH = f"{Path(torch.__file__).parent}{os.sep}"
@@ -344,9 +344,14 @@ def tables(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any], dict[str,
     return module._parameters, module._buffers, vars(module)
 
 
+def function_modes() -> int:
+    """How many modes that see calls of functions this thread has entered; one of them is a default device."""
+    return torch._C._len_torch_function_stack()
+
+
 def user_modes() -> tuple[object, ...]:
     """The modes that this thread has entered, which see every call of a function or an operator."""
-    functions = torch._C._len_torch_function_stack()
+    functions = function_modes()
     if not functions and not torch._C._len_torch_dispatch_stack():
         return ()
     modes = [torch._C._get_function_stack_at(place) for place in range(functions)]
