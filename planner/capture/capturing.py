@@ -20,12 +20,14 @@ from planner.capture.settings import Settings, change
 from planner.capture.sole import sole
 from planner.capture.step import Step
 from planner.capture.trace import Progress, Trace, trace
+from planner.capture.undisturbed import undisturbed
 from planner.graph import Graph
 
 #: Graphs are kept for so many setups of a step.
 _MOST_CAPTURES = 8
 
 
+@undisturbed()
 def capture(step: Step, *, progress: Progress | None = None) -> Graph:
     """The dataflow graph of a whole step, with its program; nothing of the model is allocated.
 

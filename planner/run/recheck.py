@@ -8,6 +8,7 @@ from planner.capture.likeness import unlikeness
 from planner.capture.sole import sole
 from planner.capture.step import Step
 from planner.capture.trace import trace
+from planner.capture.undisturbed import undisturbed
 from planner.errors import StowageError
 from planner.run.stopping import Stop
 
@@ -30,6 +31,7 @@ class Recheck:
         self.seconds, self.looks = 0.0, 0
         self._agreed = 1
 
+    @undisturbed()
     def before(self, number: int) -> None:
         """Look again if it is time to.
 

@@ -10,6 +10,7 @@ import torch
 
 from planner.capture.effects import Effects
 from planner.capture.sole import sole
+from planner.capture.undisturbed import undisturbed
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory import SwapPlan
@@ -61,6 +62,7 @@ class Session:
         self.unsettled = False
         self.load()
 
+    @undisturbed()
     def load(self) -> None:
         """Start from the live model and optimizer as they are now."""
         self._executor.load(self._kept.live())
@@ -72,6 +74,7 @@ class Session:
         """Whether the next step may be another: because of what a step left behind, or of what somebody else did."""
         return self.unsettled or (self._watch is not None and self._watch.changed())
 
+    @undisturbed()
     def step(self, leaves: list[torch.Tensor], batch: Any = None) -> None:
         """Make a step.
 

@@ -133,7 +133,7 @@ function verdict(run) {
   }
   const tensors = plural(run.compared, 'tensor');
   if (run.mismatched) return ['differs', `${countText(run.mismatched)} of ${tensors} differ`, run.sentence];
-  if (run.state === 'done') return ['same', 'Identical to eager', `${tensors} of ${run.checked}, 0 bits differ`];
+  if (run.state === 'done') return ['same', 'Identical to eager', `In ${run.checked}: ${tensors}, 0 bits differ`];
   return ['open', '', `${tensors} equal so far`];
 }
 
