@@ -142,3 +142,6 @@ _ITERATED = frozenset({
     _ATEN.where.self, _ATEN.gt.Tensor, _ATEN.ge.Tensor, _ATEN.lt.Tensor, _ATEN.le.Tensor, _ATEN.eq.Tensor,
     _ATEN.ne.Tensor,
 })  # fmt: skip
+
+#: Operators whose fake forms may be wrong about strides.
+WRONG_STRIDES = frozenset(_FORMS) | _STRAIGHT | _ITERATED

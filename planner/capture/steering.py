@@ -63,8 +63,10 @@ class Steering:
         """Take note of a recorded call."""
         number, self._count = self._count, self._count + 1
         sources = {layout.storage for layout in event.arguments}
-        known = self.active and not event.random and sources <= self._known
-        if not known and sources.isdisjoint(self._known):
+        if sources and sources.isdisjoint(self._known):
+            return
+        known = self.active and sources <= self._known and not event.random
+        if not known and not sources:
             return
         written = {layout.storage for layout in event.mutated}
         self._written |= written

@@ -40,7 +40,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from torch.utils._python_dispatch import _disable_current_modes as no_modes
 
 from planner.capture import lstm
-from planner.capture.layouts import right_strides
+from planner.capture.layouts import WRONG_STRIDES, right_strides
 from planner.errors import StowageError
 
 __all__ = [
@@ -135,7 +135,7 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     result = target(*args, **kwargs)
     if target is torch.ops.aten.mkldnn_rnn_layer.default:
         return (*result[:3], _kept_by_lstm(args) if torch.is_grad_enabled() else None)
-    if all(device_of(value).type == "cpu" for value in tensors(args)):
+    if target in WRONG_STRIDES and all(device_of(value).type == "cpu" for value in tensors(args)):
         result = right_strides(target, args, result)
     if target in _NORMALISATIONS and args[0].device.type == "cpu":
         others = [value.dtype for value in args[1:] if isinstance(value, torch.Tensor)]
