@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import chain
 from operator import is_
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from planner.capture.failures import unplannable
-from planner.capture.guards import ContainerWatch, DictItems, environment
+from planner.capture.guards import ContainerWatch, DictItems, environment, versions
 from planner.capture.settings import optimizer_settings
 from planner.capture.step import Step
 from planner.capture.torch_private import GRADIENT_HOOKS, has_step_hooks, layout_guard, version
@@ -33,8 +34,7 @@ class Watch:
     def __init__(self, step: Step, state: Mapping[str, Tensor]) -> None:
         live = step.materialize()
         self._live, self._optimizer, self._state = live, live.optimizer, state
-        reach = step.reach(live.model)
-        self._containers = ContainerWatch(reach.containers, reach.objects)
+        reach = self._reach = step.reach(live.model)
         self._reached = [one for one in reach.tensors.values() if unplannable(one) is None and not one.is_meta]
         self._step = step
         self.note()
@@ -42,12 +42,11 @@ class Watch:
     def note(self) -> None:
         """What is there now is the run's own doing."""
         self._steps, self._environment = self._live.steps, environment()
-        self._containers.note()
-        groups = [] if self._optimizer is None else self._optimizer.param_groups
-        self._groups, self._grouped = _settings(groups), [list(group["params"]) for group in groups]
         self._step_by = _step_of(self._optimizer)
         self._states: dict[Any, Any] = {} if self._optimizer is None else self._optimizer.state
-        self._kept = ContainerWatch([DictItems("", one) for one in (self._states, *self._states.values())])
+        kept = [DictItems("", one) for one in (self._states, *self._states.values())]
+        self._containers = ContainerWatch([*self._reach.containers, *kept], self._reach.objects)
+        self._groups = Groups(self._optimizer)
         found = self._step.state()
         pairs = [(found[key], ours) for key, ours in self._state.items() if key in found]
         plain = [(live, ours) for live, ours in pairs if _alike(live, ours)]
@@ -75,30 +74,54 @@ class Watch:
             or list(map(version, self._others)) != self._versions
             or not self._laid_out()
             or any(any(map(hooks, self._reached)) for hooks in GRADIENT_HOOKS)
-            or self._regrouped()
+            or self._groups.changed()
             or has_step_hooks(self._optimizer)
             or _step_of(self._optimizer) is not self._step_by
             or (self._optimizer is not None and self._optimizer.state is not self._states)
-            or self._kept.changed()
             or self._plain.differ()
             or not all(same_bits(live, ours) for live, ours in self._odd)
         )
 
-    def _regrouped(self) -> bool:
-        groups = [] if self._optimizer is None else self._optimizer.param_groups
-        return _settings(groups) != self._groups or not all(
-            len(group["params"]) == len(noted) and all(map(is_, group["params"], noted))
-            for group, noted in zip(groups, self._grouped, strict=True)
-        )
+
+class Groups:
+    """An optimizer's parameter groups: which parameters are in them, and what decides which kernels are called.
+
+    Args:
+        optimizer: None for none.
+    """
+
+    def __init__(self, optimizer: Optimizer | None) -> None:
+        self._optimizer = optimizer
+        self._groups = self._now()
+        self._versions = versions(self._groups)
+        self._versions.note()
+        self._settings, self._parameters = self._decisive(), self._members()
+
+    def changed(self) -> bool:
+        """Whether they are others; learning rates and the like may change."""
+        groups = self._now()
+        if len(groups) != len(self._groups) or not all(map(is_, groups, self._groups)):
+            return True
+        if self._versions.changed():
+            if self._decisive() != self._settings:
+                return True
+            self._versions.note()
+        now = self._members()
+        return len(now) != len(self._parameters) or not all(map(is_, now, self._parameters))
+
+    def _now(self) -> list[dict[str, Any]]:
+        return [] if self._optimizer is None else list(self._optimizer.param_groups)
+
+    def _decisive(self) -> list[Any]:
+        return [(optimizer_settings([(group, ())]), len(group["params"])) for group in self._groups]
+
+    def _members(self) -> list[Tensor]:
+        return list(chain.from_iterable(group["params"] for group in self._groups))
 
 
 def _step_of(optimizer: Optimizer | None) -> object:
     """What an optimizer has in the place of its class's own step, as a scheduler puts there."""
     return None if optimizer is None else vars(optimizer).get("step")
-
-
-def _settings(groups: Sequence[Mapping[str, Any]]) -> list[Any]:
-    return [optimizer_settings([(group, ())]) for group in groups]
 
 
 def _alike(live: Tensor, ours: Tensor) -> bool:

@@ -5,8 +5,10 @@ from planner.capture.guards.environment import environment, named
 from planner.capture.guards.memory import WORD, octets, words
 from planner.capture.guards.reach import Reach
 from planner.capture.guards.values import Value
+from planner.capture.guards.versions import versions
 from planner.capture.guards.watch import ContainerWatch
 
 __all__ = [
-    "WORD", "Container", "ContainerWatch", "DictItems", "Reach", "Value", "environment", "named", "octets", "words",
+    "WORD", "Container", "ContainerWatch", "DictItems", "Reach", "Value", "environment", "named", "octets", "versions",
+    "words",
 ]  # fmt: skip
