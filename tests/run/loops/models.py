@@ -7,10 +7,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from beside_eager import Loop
 from torch import Tensor, nn
 
 from tests.run.loops.harness import Net, at, loop
+
+Edit = Callable[[torch.optim.Optimizer, Net], object]
 
 
 class Blend(Net):
@@ -97,3 +100,11 @@ def holding(value: object, edits: dict[int, Callable[[Any], object]] | None = No
     model.odd = value
     given = {number: functools.partial(edit, model) for number, edit in (edits or {}).items()}
     return loop(model, before=at(given), after=lambda number, loss: number == 4 and delattr(model, "odd"))
+
+
+def tuned(make: Callable[..., torch.optim.Optimizer], edits: dict[int, Edit] | None = None, **options: Any) -> Loop:
+    """A loop that edits the optimizer before some steps."""
+    model = Net()
+    optimizer = make(model, **options)
+    given = {number: (lambda edit=edit: edit(optimizer, model)) for number, edit in (edits or {}).items()}
+    return loop(model, optimizer=optimizer, before=at(given))

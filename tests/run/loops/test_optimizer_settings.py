@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,18 +10,10 @@ import torch
 from beside_eager import Loop
 from torch import nn
 
-from tests.run.loops.harness import Case, Net, Specification, adam, at, loop, sgd, squares
+from tests.run.loops.harness import Case, Net, Specification, adam, loop, sgd, squares
+from tests.run.loops.models import Edit, tuned
 
 spec = Specification()
-Edit = Callable[[torch.optim.Optimizer, Net], object]
-
-
-def tuned(make: Callable[..., torch.optim.Optimizer], edits: dict[int, Edit] | None = None, **options: Any) -> Loop:
-    """A loop that edits the optimizer before some steps."""
-    model = Net()
-    optimizer = make(model, **options)
-    given = {number: (lambda edit=edit: edit(optimizer, model)) for number, edit in (edits or {}).items()}
-    return loop(model, optimizer=optimizer, before=at(given))
 
 
 def group(**values: Any) -> Edit:

@@ -13,17 +13,9 @@ from torch import Tensor, nn
 from torch.optim import lr_scheduler
 
 from tests.run.loops.harness import Case, Net, Specification, adam, at, inputs, loop, sgd
+from tests.run.loops.models import Edit, tuned
 
 spec = Specification()
-Edit = Callable[[torch.optim.Optimizer, Net], object]
-
-
-def tuned(make: Callable[..., torch.optim.Optimizer], edits: dict[int, Edit] | None = None, **options: Any) -> Loop:
-    """A loop that edits the optimizer before some steps."""
-    model = Net()
-    optimizer = make(model, **options)
-    given = {number: (lambda edit=edit: edit(optimizer, model)) for number, edit in (edits or {}).items()}
-    return loop(model, optimizer=optimizer, before=at(given))
 
 
 def scheduled(make: Callable[[Any], Any], build: Callable[..., torch.optim.Optimizer] = sgd) -> Loop:
