@@ -43,11 +43,6 @@ def unused_leaves(step: Step, names: Collection[str], other: Any = None) -> bool
             return False
 
 
-def opaque_leaves(batch: Any) -> list[str]:
-    """The names of plain values that may change without anything to see it by; a step should not use them."""
-    return Form(batch).opaque
-
-
 def _as_captured(step: Step) -> Any:
     """The batch that a step was captured with; None where an object in it has changed that has no tensors."""
     own = step.materialize().batch if step.given is None else step.given

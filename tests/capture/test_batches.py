@@ -21,7 +21,7 @@ from transformers.modeling_outputs import CausalLMOutput
 from planner.capture import TrainStep, capture
 from planner.capture.batches import Form, batch_key, cut, rebuilt, tensors_of
 from planner.capture.poison import PoisonError, Used, poisoned
-from planner.capture.unused import opaque_leaves, unused_leaves
+from planner.capture.unused import unused_leaves
 from planner.errors import StowageError
 
 Pair = namedtuple("Pair", "x y")
@@ -235,7 +235,7 @@ def test_the_key_of_a_batch_is_of_what_its_tensors_are() -> None:
 def test_an_object_that_nobody_can_read_is_known_by_its_identity() -> None:
     lock = object()
     assert batch_key({"l": lock}) == batch_key({"l": lock}) != batch_key({"l": object()})
-    assert opaque_leaves({"l": lock, "n": 1, "f": len, "c": Data}) == ["batch/l"]
+    assert Form({"l": lock, "n": 1, "f": len, "c": Data}).opaque == ["batch/l"]
 
 
 def test_micro_batches_cut_rows_and_what_has_an_entry_per_row() -> None:
