@@ -20,7 +20,7 @@ test: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 3 --dist worksteal --nbmake --nbmake-timeout=180 tests notebooks # pages wait: three keep two cores busy
+	$(BIN)/pytest -n 3 --dist worksteal --nbmake --nbmake-timeout=300 notebooks tests # pages wait: three keep two cores busy
 
 env: $(STAMP)
 	@command -v dot >/dev/null || echo "The program 'dot' is missing, so module graphs are drawn more plainly: install graphviz (apt install graphviz, brew install graphviz)."

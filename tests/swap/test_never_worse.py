@@ -11,7 +11,7 @@ from planner.swap.order_bound import order_bound
 from planner.swap.problem import state
 from tests.swap.random_graphs import ALIGNMENT, build, least_budget, machine
 
-_CHUNKS, _EACH = 12, 12
+_CHUNKS, _EACH = 6, 12
 
 
 @pytest.mark.parametrize("chunk", range(_CHUNKS))

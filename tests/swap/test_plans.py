@@ -24,7 +24,7 @@ def between(graph, share):
 
 
 @given(steps(), st.floats(0.0, 1.0))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_a_plan_is_valid_within_its_budget_and_no_slower_than_the_baselines(step, share):
     graph, seconds = step
     budget = between(graph, share)
@@ -41,7 +41,7 @@ def test_a_plan_is_valid_within_its_budget_and_no_slower_than_the_baselines(step
 
 
 @given(steps())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_the_least_budget_that_a_refusal_names_will_do_and_nothing_below_it(step):
     graph, seconds = step
     least = least_budget(graph)
@@ -62,7 +62,7 @@ def test_what_fits_moves_nothing(step, more):
 
 
 @given(steps(), st.floats(0.0, 1.0))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_the_least_host_budget_that_a_refusal_names_will_do(step, share):
     graph, seconds = step
     budget = between(graph, share)

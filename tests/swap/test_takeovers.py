@@ -15,7 +15,7 @@ from tests.swap.exhaustive import UNIT, optimum, orders
 from tests.swap.random_graphs import least_budget, machine
 from tests.swap.tiny_steps import tiny
 
-_STEPS, _MOST_ORDERS = 60, 24
+_STEPS, _MOST_ORDERS = 30, 24
 #: A storage of `UNIT` bytes takes a microsecond; both directions at full speed, as `exhaustive` asks for.
 _MACHINE = machine(UNIT * 1e6, 2 * UNIT * 1e6, 0.0)
 

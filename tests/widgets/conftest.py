@@ -8,14 +8,15 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
+#: The one without windows opens a page in half the time of the others.
+_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     found = next((path for name in _NAMES if (path := shutil.which(name))), None)
     if found is None:
-        pytest.skip("no browser was found, so what a page does is not tested: install chromium (apt install chromium)")
+        pytest.skip("no browser was found, so pages are not tested: install one (apt install chromium-headless-shell)")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         yield started

@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Locator, Page
 
 ROOT = Path(__file__).parents[3]
 #: On a busy machine a server, a kernel and PyTorch take their time.
-PATIENCE = 90.0
+PATIENCE = 240.0
 
 
 def free_port() -> int:

@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ GUTTER, RIGHT = 58, 12
 
 EVERY_PANEL = ("header", "graph", "memory", "holders", "streams", "selection", "search", "run")
 
-#: Where pictures go as well, to be looked at after the tests.
+#: Where pictures go, to be looked at after the tests; nowhere, if it is not said.
 PICTURES = os.environ.get("STOWAGE_PICTURES")
 
 #: What a notebook provides around its cells.
@@ -97,7 +96,7 @@ class Shown:
 
     Args:
         screen: that shows them.
-        at: folder for the page and its pictures.
+        at: folder for the page.
         panels: of the one widget.
         widgets: panels of each, where there are several.
         links: of each widget; without them, one for all.
@@ -216,14 +215,11 @@ class Shown:
           .getImageData(0, 0, canvas.width, canvas.height).data.some((value, k) => k % 4 === 3 && value)"""
         return bool(canvas.evaluate(some))
 
-    def picture(self, name: str) -> Path:
-        """Take a picture of the whole page; kept with what this run of the tests leaves behind."""
-        path = self.at / f"{name}.png"
-        self.page.screenshot(path=path, full_page=True)
+    def picture(self, name: str) -> None:
+        """Take a picture of the whole page, where pictures are to be kept."""
         if PICTURES:
             Path(PICTURES).mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, Path(PICTURES) / path.name)
-        return path
+            self.page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
 
     def close(self) -> None:
         """Close the page; whatever went wrong in it is an error of the test."""

@@ -9,7 +9,7 @@ from tests.widgets.browser import lab
 WATCH_RUN = """
 import planner, widgets
 step = planner.zoo.load("gpt:layers=2,hidden=64,sequence=64,heads=2,batch=4")
-run = planner.run(step, budget="60%", steps=30)
+run = planner.run(step, budget="60%", steps=5)
 widgets.watch_run(run)
 """
 WATCH_SEARCH = """
@@ -25,7 +25,7 @@ def test_a_run_and_a_search_are_followed_to_their_ends(server: lab.Lab, browser:
     notebook = server.open(browser, "watching.ipynb", [WATCH_RUN, WATCH_SEARCH])
     page = notebook.page
     notebook.run_all()
-    notebook.until(f"() => ({WORDS})(0).some(text => text.includes('after 30 steps'))")
+    notebook.until(f"() => ({WORDS})(0).some(text => text.includes('after 5 steps'))")
     notebook.until(f"() => ({WORDS})(1).some(text => /^Search, (done|proven|paused)/.test(text))")
     run, search = (page.evaluate(f"number => ({WORDS})(number)", number) for number in (0, 1))
     page.screenshot(path=tmp_path / "watched.png")
