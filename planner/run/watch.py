@@ -7,7 +7,6 @@ from itertools import chain
 from operator import is_
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -54,7 +53,7 @@ class Watch:
         self._odd = [(live, ours) for live, ours in pairs if not _alike(live, ours)]
         reached = set(places(self._reached).tolist())
         self._tensors = self._reached + [live for live, _ in pairs if live.data_ptr() not in reached]
-        self._places, self._laid_out = places(self._tensors), layout_guard(self._tensors)
+        self._places, self._laid_out = places(self._tensors).tobytes(), layout_guard(self._tensors)
         compared = {live.data_ptr() for live, _ in pairs}
         self._others = [one for one in self._reached if one.data_ptr() not in compared]
         self._versions = list(map(version, self._others))
@@ -70,7 +69,7 @@ class Watch:
             self._live.steps != self._steps
             or environment() != self._environment
             or self._containers.changed()
-            or not np.array_equal(places(self._tensors), self._places)
+            or places(self._tensors).tobytes() != self._places
             or list(map(version, self._others)) != self._versions
             or not self._laid_out()
             or any(any(map(hooks, self._reached)) for hooks in GRADIENT_HOOKS)

@@ -31,15 +31,19 @@ class Fields:
         self._things = things
         places = np.fromiter(map(id, things), np.int64, len(things))
         self._places = (places + field) // WORD - 1
-        self._noted: Any = None
+        self._noted: bytes | None = None
 
     def note(self) -> None:
         """Take what the fields hold now for what is to be compared with."""
-        self._noted = words[self._places] if _known else None
+        self._noted = self._now() if _known else None
 
     def changed(self) -> bool:
         """Whether any field may have been changed since; True where that cannot be told."""
-        return self._noted is None or not np.array_equal(words[self._places], self._noted)
+        return self._noted is None or self._now() != self._noted
+
+    def _now(self) -> bytes:
+        now: bytes = words[self._places].tobytes()  # NumPy's own comparison is slow to begin
+        return now
 
 
 def versions(tables: Sequence[dict[Any, Any]]) -> Fields:
@@ -74,7 +78,7 @@ def _counts() -> bool:
 def _seen(fields: Fields, changes: Sequence[Callable[[], object]]) -> list[bool]:
     seen = []
     for change in changes:
-        fields._noted = words[fields._places]
+        fields._noted = fields._now()
         change()
         seen.append(fields.changed())
     return seen
