@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -105,3 +106,33 @@ def _as_torch_wrote_it(step: Any) -> bool:
             return False
         step = getattr(step, "__wrapped__", None)
     return True
+
+
+@contextmanager
+def unwritten(optimizer: torch.optim.Optimizer | None) -> Iterator[None]:
+    """Refuse what the step's own code writes to its optimizer, of which a plan repeats nothing; it is taken back.
+
+    Args:
+        optimizer: the live one; None where there is none.
+
+    Raises:
+        StowageError: a setting of a parameter group, or what is kept for a parameter, is another afterwards.
+    """
+    if optimizer is None:
+        yield
+        return
+    groups = [(group, dict(group)) for group in optimizer.param_groups]
+    states = dict(optimizer.state)
+    yield
+    written = next((key for group, was in groups for key in was if group.get(key) is not was[key]), None)
+    emptied = any(optimizer.state.get(parameter) is not state for parameter, state in states.items())
+    if written is None and not emptied:
+        return
+    for group, was in groups:
+        group.update(was)
+    optimizer.state.update(states)
+    what = f"{written!r} of a parameter group" if written is not None else "what the optimizer keeps for a parameter"
+    raise StowageError(
+        f"the model or the loss changes {what}, which a plan would not: do so between two steps of Run.steps, or hand "
+        "over the scheduler by TrainStep(..., scheduler=...)"
+    )

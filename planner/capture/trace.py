@@ -31,7 +31,7 @@ from planner.capture.generators import unchanged_generators
 from planner.capture.hooks import Hooks, refuse_hooks
 from planner.capture.leftovers import Leftovers
 from planner.capture.members import Member, restored, substitute
-from planner.capture.optimizer_checks import refuse_other_optimizers
+from planner.capture.optimizer_checks import refuse_other_optimizers, unwritten
 from planner.capture.program import ScalarRef
 from planner.capture.readings import Readings
 from planner.capture.recorder import Recorder
@@ -39,6 +39,7 @@ from planner.capture.settings import Settings
 from planner.capture.steering import Steering
 from planner.capture.step import Step
 from planner.capture.updates import Held, Updates
+from planner.capture.watchers import refuse_watchers
 from planner.errors import StowageError
 from planner.graph import Kind
 
@@ -121,24 +122,6 @@ def trace(step: Step, progress: Progress) -> Trace:
     return traced
 
 
-def _refuse_what_watches() -> None:
-    """Raise a StowageError if PyTorch is to call somebody, or to look at every gradient, as the step is made."""
-    if any(isinstance(mode, private.TorchDispatchMode) for mode in private.user_modes()):
-        raise StowageError(
-            "a TorchDispatchMode is entered, which a plan would not call: leave it before the step is made"
-        )
-    if private.saved_tensors_hooks():
-        raise StowageError(
-            "saved_tensors_hooks are entered (save_on_cpu is one), which a plan would not call: leave them before the "
-            "step is made; the plan itself moves to the host what is kept for the backward pass"
-        )
-    if torch.is_anomaly_enabled():
-        raise StowageError(
-            "the detection of anomalies is on, and a plan does not look for NaN: leave detect_anomaly, and look for "
-            "them in a step by eager PyTorch"
-        )
-
-
 def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
     def heed(calls: int) -> None:
         progress(0.1, f"{_RUNNING}: {calls:,} ops")
@@ -152,7 +135,7 @@ def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
         model = step.make_model() if given else fake_model(step.make_model, fake)
         batch = fake_batch(step.make_batch, fake)
     check_devices(model, batch, meta=not given)
-    _refuse_what_watches()
+    refuse_watchers()
     reach = step.reach(model)
     with restored(reach), unchanged_generators():
         found = step.held(model, reach)
@@ -182,18 +165,25 @@ def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
                 leftovers.note(tensor)
                 steering.hold_member(member, recorder.layout(tensor))
         changes = Changes(step, model, reach, fakes)
+        memory = {member.name: _memory(fakes.get(id(member.tensor))) for member in found}
         progress(0.1, _RUNNING)
         try:
             with (
                 draws.following(), fake, recorder, recorder.watching_modules(), _without_collection(),
                 private.quiet(), Hooks(model, step.loss).watched(recorder.running), as_in_eager(),
                 private.tracing_hidden(steering.active) as question, torch.autograd.set_detect_anomaly(False),
-                private.addresses_refused(),
+                private.addresses_refused(), unwritten(step.torch_optimizer),
             ):  # fmt: skip
                 outputs = step.passes(model, batch, recorder.enter)
                 draws.finish()
         except Exception as error:
             raise explain(error, recorder.phase, recorder.current, recorder.paths, classes) from error
+        moved = next((one for one in found if _memory(fakes.get(id(one.tensor))) != memory[one.name]), None)
+        if moved is not None:
+            raise StowageError(
+                f"the step gives {moved.name} other memory (.data = ...), which a plan would not: write to what it "
+                "has, by .data.copy_(...)"
+            )
         used = {layout.storage for event in recorder.events for layout in event.arguments}
         for member in found:
             if member.reached:
@@ -265,6 +255,12 @@ def _reached(member: Member, fakes: Mapping[int, torch.Tensor], recorder: Record
     if id(member.tensor) in fakes:
         return recorder.layout(fakes[id(member.tensor)])
     return next((layout for layout, value in recorder.constants.items() if value is member.tensor), None)
+
+
+def _memory(fake: torch.Tensor | None) -> object:
+    """Which memory a fake tensor stands for."""
+    strided = isinstance(fake, private.FakeTensor) and fake.layout is torch.strided
+    return private.storage_identity(fake.untyped_storage()) if strided and fake is not None else None
 
 
 def _held(member: Member, layout: Layout) -> Held:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from planner.capture.effects import Effects
+from planner.capture.guards import Container
 from planner.capture.sole import sole
 from planner.capture.step import Step
 from planner.capture.training import TrainStep
@@ -28,6 +29,8 @@ class Kept:
     def __init__(self, step: Step, generator: torch.Generator, effects: Effects | None, *, shared: bool) -> None:
         self._step, self._generator, self._shared = step, generator, shared
         self._effects = effects
+        self._written = effects.written if effects is not None else ()
+        self._variables: list[tuple[Container, tuple[object, ...]]] = []
         self._replaced = effects.replaced() if effects is not None else set()
         self.drawn = generator.get_state()
         self._trained: list[torch.nn.Parameter] = []
@@ -57,6 +60,15 @@ class Kept:
             self._note_drawn()
             self._step.advance(1)
 
+    def note_variables(self) -> None:
+        """Before eager PyTorch makes the step on the live model: what is in the variables that the step changes."""
+        self._variables = [(one.container, one.container.contents()) for one in self._written]
+
+    def take_back_variables(self) -> None:
+        """Put back what was there, so that nothing that the step adds is there twice, once from eager PyTorch."""
+        for container, contents in self._variables:
+            container.put(contents)
+
     def adopt(self, executor: Executor, record: StepRecord, drawn: torch.Tensor) -> None:
         """Take note of a step that eager PyTorch has made on the live model.
 
@@ -68,6 +80,7 @@ class Kept:
         """
         if self._effects is not None:
             with torch.no_grad():
+                self.take_back_variables()
                 self._effects.apply(self._live, executor.state(), record.left)
         self._generator.set_state(drawn)
         self._forget_gradients()

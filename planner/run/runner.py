@@ -20,6 +20,7 @@ from planner.capture.replay import reading_changed
 from planner.capture.sole import sole
 from planner.capture.training import TrainStep
 from planner.capture.unused import unused_leaves
+from planner.capture.watchers import refuse_watchers
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory import SwapPlan
@@ -122,6 +123,7 @@ class Runner:
             other.ended.wait()
         try:
             refuse_meta_default()
+            refuse_watchers()
             self._go_on(_length(batches))
             with ExitStack() as stack:
                 running = self._begin(stack, followed=True)

@@ -104,9 +104,11 @@ class Session:
     ) -> None:
         lost = frozenset() if self._effects is None else self._effects.lost
         state = {key: value for key, value in self._executor.state().items() if key not in lost}
+        self._kept.note_variables()
         try:
             check, drawn = reference.step(number, before, self.generator.get_state(), record.outputs, state, batch)
         except BaseException:
+            self._kept.take_back_variables()
             self._kept.keep(self._executor, record)
             self._done.add(record, self._executor.peak_bytes)
             raise

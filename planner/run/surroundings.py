@@ -11,17 +11,19 @@ from contextlib import ExitStack, contextmanager
 import torch
 
 from planner.capture.fakes import refuse_meta_default
+from planner.capture.watchers import refuse_watchers
 
 
 class Surroundings:
     """Gradient and inference mode, autocast, the default device and the number of threads of the calling thread.
 
     Raises:
-        StowageError: the default device is meta.
+        StowageError: the default device is meta, or PyTorch is to call somebody as a step is made.
     """
 
     def __init__(self) -> None:
         refuse_meta_default()
+        refuse_watchers()
         self._gradients, self._inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
         self._autocast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
         self._caching = torch.is_autocast_cache_enabled()

@@ -10,7 +10,7 @@ from types import CodeType
 
 #: Packages whose code a step may rely on without it being looked at: their state is none of a model's.
 _LIBRARIES = frozenset({"torch", "numpy", "scipy", "functorch", "numba", "planner", "widgets"})
-_STORE_GLOBAL = dis.opmap["STORE_GLOBAL"]
+_STORE_GLOBAL, _IMPORT_NAME = dis.opmap["STORE_GLOBAL"], dis.opmap["IMPORT_NAME"]
 
 
 def of_library(module: object) -> bool:
@@ -25,10 +25,37 @@ def of_library(module: object) -> bool:
 
 @cache
 def names_in(code: CodeType) -> frozenset[str]:
-    """Every global and attribute that the code names, functions inside of it included."""
+    """Every global and attribute that the code names, also as a string, functions inside of it included."""
     found = set(code.co_names)
+    for constant in code.co_consts:
+        # a tuple of strings is what a class pattern looks at
+        found.update(text for text in (constant if isinstance(constant, tuple) else (constant,)) if _is_name(text))
     for inner in _inner(code):
         found |= names_in(inner)
+    return frozenset(found)
+
+
+@cache
+def imported(code: CodeType, package: str) -> frozenset[str]:
+    """The modules that the code imports when it runs.
+
+    Args:
+        code: of a function.
+        package: in which relative imports begin.
+    """
+    found = set()
+    if _IMPORT_NAME in code.co_code[::2]:
+        before: list[object] = [0, 0]  # the level of the import and what is taken from it are loaded before it
+        for instruction in dis.get_instructions(code):
+            if instruction.opcode == _IMPORT_NAME:
+                level, name = before[-2], instruction.argval
+                if isinstance(level, int) and level:
+                    parents = package.split(".")[: len(package.split(".")) - level + 1]
+                    name = ".".join([*parents, name] if name else parents)
+                found |= {name, name.partition(".")[0]}
+            before = [before[-1], instruction.argval]
+    for inner in _inner(code):
+        found |= imported(inner, package)
     return frozenset(found)
 
 
@@ -41,6 +68,10 @@ def assigned_globals(code: CodeType) -> frozenset[str]:
     for inner in _inner(code):
         found |= assigned_globals(inner)
     return frozenset(found)
+
+
+def _is_name(text: object) -> bool:
+    return isinstance(text, str) and text.isidentifier()
 
 
 def _inner(code: CodeType) -> Iterator[CodeType]:

@@ -266,7 +266,7 @@ class State:
             self._write(contents[0])
 
 
-def array(path: str, thing: np.ndarray[Any, Any]) -> State:
+def elements(path: str, thing: np.ndarray[Any, Any]) -> State:
     """The elements of a NumPy array."""
 
     def write(bits: bytes) -> None:

@@ -17,14 +17,14 @@ _FILLING: Any = torch.utils.deterministic
 
 def environment() -> tuple[object, ...]:
     """What they are now; costs microseconds."""
-    autocast = torch.is_autocast_enabled("cpu")
     return (
-        torch.get_autocast_dtype("cpu") if autocast else "off",
-        torch.is_autocast_cache_enabled() if autocast else None,
+        torch.is_autocast_enabled("cpu"),
+        torch.get_autocast_dtype("cpu"),  # what a model enters without saying more
+        torch.is_autocast_cache_enabled(),
         torch.get_default_dtype(),
         _default_device(),
         torch.get_num_threads(),
-        torch.get_float32_matmul_precision(),
+        _matmul_precision(),
         torch.are_deterministic_algorithms_enabled(),
         _FILLING.fill_uninitialized_memory,
         _ATTENTION.flash_sdp_enabled(),
@@ -41,10 +41,10 @@ def environment() -> tuple[object, ...]:
 
 
 _NAMES = (
-    "autocast", "autocast's cache", "the default dtype", "the default device", "the number of threads",
-    "the precision of float32 matrix products", "torch.use_deterministic_algorithms", "fill_uninitialized_memory",
-    "flash attention", "memory-efficient attention", "math attention", "oneDNN", "oneDNN's determinism",
-    "gradient mode", "inference mode", "the detection of anomalies",
+    "autocast", "autocast's dtype", "autocast's cache", "the default dtype", "the default device",
+    "the number of threads", "the precision of float32 matrix products", "torch.use_deterministic_algorithms",
+    "fill_uninitialized_memory", "flash attention", "memory-efficient attention", "math attention",
+    "oneDNN", "oneDNN's determinism", "gradient mode", "inference mode", "the detection of anomalies",
     "the flushing of denormal numbers", "the modes entered",
 )  # fmt: skip
 
@@ -57,6 +57,15 @@ def named(now: tuple[object, ...]) -> Mapping[str, Value]:
 def _default_device() -> str:
     """Where new tensors are; PyTorch's own answer takes a hundred microseconds, and is cpu where no mode is entered."""
     return str(torch.get_default_device()) if function_modes() else "cpu"
+
+
+def _matmul_precision() -> object:
+    """Of float32 matrix products; where somebody has used PyTorch's newer names for it, the older one is refused."""
+    newer = _MKLDNN.matmul.fp32_precision, _MKLDNN.conv.fp32_precision, _MKLDNN.rnn.fp32_precision
+    try:
+        return torch.get_float32_matmul_precision(), newer
+    except RuntimeError:
+        return newer
 
 
 def _flushes_denormals() -> bool:

@@ -7,13 +7,26 @@ containers only the size is looked at, and a walk ends after so many values, so 
 
 from __future__ import annotations
 
+import array
+import ctypes
 import functools
+import gc
 import itertools
+import sys
+import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    FunctionType,
+    GeneratorType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
@@ -22,7 +35,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from planner.capture.guards import values
-from planner.capture.guards.code import assigned_globals, names_in, of_library
+from planner.capture.guards.code import assigned_globals, imported, names_in, of_library
 from planner.capture.guards.containers import (
     MISSING,
     Cell,
@@ -35,7 +48,7 @@ from planner.capture.guards.containers import (
     SetItems,
     Slots,
     State,
-    array,
+    elements,
     generator,
 )  # fmt: skip
 from planner.capture.guards.library_states import is_optimizer, of_optimizer, of_process
@@ -62,6 +75,8 @@ _OPAQUE_TORCH = ("torch.optim", "torch.utils.data", "torch._", "torch.profiler",
 #: What PyTorch calls of a `torch.autograd.Function`, whose code names `apply` alone.
 _OF_FUNCTIONS = frozenset({"forward", "backward", "setup_context", "vjp", "jvp", "vmap"})
 _CACHE = type(functools.cache(len))
+_SIMPLE_DATA: Any = ctypes.c_int.__mro__[1]
+_VIEWS: Any = type({}.keys()) | type({}.values()) | type({}.items())
 _ITERATORS: tuple[Any, ...] = (
     itertools.count, itertools.cycle, itertools.islice, itertools.chain, itertools.repeat, itertools.accumulate,
     type(iter([])), type(iter(())), type(iter(range(0))), type(iter("")), enumerate, zip, map, filter, reversed,
@@ -124,10 +139,13 @@ class Reach:
         if isinstance(value, torch.Tensor):
             self._visit_tensor(path, value)
             return
-        if type(value) is tuple or (isinstance(value, tuple) and hasattr(value, "_fields")) or type(value) is frozenset:
+        if isinstance(value, tuple | frozenset):
             self.values[path] = values.structure(value)
-            self._add_children((f"{path}[{place}]", item) for place, item in enumerate(value))
-            return
+            kind: Any = tuple if isinstance(value, tuple) else frozenset
+            held = kind.__iter__(value)
+            self._add_children((f"{path}[{place}]", item) for place, item in enumerate(held))
+            if type(value) in (tuple, frozenset) or hasattr(value, "_fields"):
+                return
         if id(value) in self._seen:
             self.values[path] = values.identity(value)
             return
@@ -170,9 +188,24 @@ class Reach:
             self._visit_array(path, value)
         elif issubclass(type(value), dict | list | deque | set):
             self._visit_container(path, value)
+            self._visit_own_attributes(path, value)
+        elif isinstance(value, tuple | frozenset):  # of a class of its own; what it holds has been seen
+            self._visit_own_attributes(path, value)
+        elif (number := values.as_plain(value)) is not None:
+            self.values[path] = values.plain(number)
+            self._visit_own_attributes(f"{path}, a {type(value).__name__}", value)
+        elif isinstance(value, bytearray | array.array | ctypes.Array | ctypes.Structure | _SIMPLE_DATA):
+            self._visit_bytes(path, value)
+        elif isinstance(value, threading.Event):
+            self._visit_state(path, State(path, value.is_set, None))
+        elif isinstance(value, MappingProxyType | _VIEWS):
+            self.values[path] = values.structure(value)
+            self._add_children((path, one) for one in gc.get_referents(value) if isinstance(one, dict))
+        elif isinstance(value, weakref.WeakKeyDictionary | weakref.WeakValueDictionary):
+            self.values[path] = values.structure(value)
+            self._queue.append((path, vars(value)["data"]))
         elif (state := generator(path, value) or _progress(path, value)) is not None:
-            self.containers.append(state)
-            self.values[path] = Value("state", state.contents()[0], "in another state")
+            self._visit_state(path, state)
         elif is_optimizer(value):
             self.values[path] = values.identity(value)
             self._optimizers.append((path, value))
@@ -182,7 +215,9 @@ class Reach:
             self.values[path] = values.structure(value)
             dead = State(path, lambda: value() is None, None)
             self.containers.append(dead)
-            self.values[f"{path}()"] = values.plain(dead.contents()[0])
+            self.values[f"{path} is dead"] = values.plain(dead.contents()[0])
+            if (referent := value()) is not None:
+                self._queue.append((f"{path}()", referent))
         elif isinstance(value, _CACHE):
             filled = State(path, lambda: value.cache_info().currsize, None)
             self.containers.append(filled)
@@ -192,6 +227,26 @@ class Reach:
             self.values[path] = values.identity(value) if _opaque(value) else values.structure(value)
             if not _opaque(value):
                 self._visit_attributes(path, value)
+
+    def _visit_state(self, path: str, state: State) -> None:
+        self.containers.append(state)
+        self.values[path] = Value("state", state.contents()[0], "in another state")
+
+    def _visit_bytes(self, path: str, value: Any) -> None:
+        """What lies in memory that Python code writes to."""
+        view = memoryview(value)
+        if view.nbytes > _MOST_ARRAY_BYTES:
+            self.values[path] = values.identity(value)
+        else:
+            self._visit_state(path, State(path, lambda: memoryview(value).tobytes(), None))
+
+    def _visit_own_attributes(self, path: str, value: Any) -> None:
+        """What a class of the user's keeps beside what Python's own class holds."""
+        if not of_library(type(value).__module__):
+            shown = self.values.get(path)
+            self._visit_attributes(path, value)
+            if shown is not None:
+                self.values[path] = shown
 
     def _visit_attributes(self, path: str, value: Any) -> None:
         kind = type(value)
@@ -213,7 +268,7 @@ class Reach:
         if value.dtype.hasobject or value.nbytes > _MOST_ARRAY_BYTES:
             self.values[path] = values.identity(value)
             return
-        kept = array(path, value)
+        kept = elements(path, value)
         self.containers.append(kept)
         bits = (value.shape, value.dtype.str, kept.contents()[0])
         self.values[path] = Value(np.ndarray, bits, f"a NumPy array {str(value.tolist())[:60]}")
@@ -256,7 +311,7 @@ class Reach:
         self._add_children(
             (f"{path or 'model'}.{name}", item) for name, item in table.items() if name not in _OF_MODULES
         )
-        self.values[f"{path or 'model'}.training"] = values.plain(table["training"])
+        self.values[f"{path or 'model'}.training"] = values.plain(module.training)
         self._follow_class(type(module))
 
     def _visit_hooks(self, path: str, hooks: dict[int, Any]) -> None:
@@ -265,12 +320,16 @@ class Reach:
 
     def _visit_function(self, path: str, function: FunctionType) -> None:
         self.values[path] = values.identity(function.__code__, f"another function ({function.__qualname__})")
-        if function.__module__ is not None and of_library(function.__module__):
+        written_in = function.__globals__.get("__name__")  # functools.wraps exchanges __module__
+        if written_in is not None and of_library(written_in):
             return
         self.containers.append(Function(path, function))
         name, code = function.__name__, function.__code__
         self._names |= names_in(code)
         assigned = assigned_globals(code)
+        for module in imported(code, function.__globals__.get("__package__") or ""):
+            if module in sys.modules and not of_library(module):
+                self._queue.append((module, sys.modules[module]))
         known = self._globals.setdefault(id(function.__globals__), (function.__globals__, set()))
         known[1].update(assigned)
         for variable, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):

@@ -61,6 +61,12 @@ def is_plain(value: object) -> bool:
     return type(value) in _PLAIN or isinstance(value, (*_TORCH_PLAIN, np.generic, enum.Enum))
 
 
+def as_plain(value: object) -> object:
+    """The number or text that an object of a class of the user's is, besides what it keeps; None for others."""
+    kind: Any = next((kind for kind in (int, float, complex, str, bytes) if isinstance(value, kind)), None)
+    return None if kind is None else kind.__getnewargs__(value)[0]  # no method of the user's is called
+
+
 def plain(value: object) -> Value:
     """A plain value as it is compared."""
     if isinstance(value, enum.Enum):
