@@ -9,7 +9,6 @@ import builtins
 import dis
 import functools
 import inspect
-import sys
 from collections import deque
 from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -64,12 +63,6 @@ def package(hook: object) -> str:
     """The package that a hook is written in: `torch`."""
     function = function_of(hook)
     return str(getattr(hook if function is None else function, "__module__", None) or "").partition(".")[0]
-
-
-def installed(name: str) -> bool:
-    """Whether a package is a library, and no program of the user's own."""
-    path = str(getattr(sys.modules.get(name), "__file__", None) or "")
-    return "site-packages" in path or "dist-packages" in path
 
 
 def reachable(hook: object) -> list[object]:

@@ -17,7 +17,8 @@ import torch
 from torch import nn
 
 from planner.capture import torch_private as private
-from planner.capture.hook_code import installed, package, place, reachable, returns_nothing, stores
+from planner.capture.guards import installed
+from planner.capture.hook_code import package, place, reachable, returns_nothing, stores
 from planner.capture.members import Member
 from planner.capture.recorder import source_line
 from planner.errors import StowageError

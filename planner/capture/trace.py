@@ -165,7 +165,7 @@ def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
                 leftovers.note(tensor)
                 steering.hold_member(member, recorder.layout(tensor))
         changes = Changes(step, model, reach, fakes)
-        memory = {member.name: _memory(fakes.get(id(member.tensor))) for member in found}
+        before = [_memory(fakes.get(id(member.tensor))) for member in found]
         progress(0.1, _RUNNING)
         try:
             with (
@@ -178,12 +178,7 @@ def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
                 draws.finish()
         except Exception as error:
             raise explain(error, recorder.phase, recorder.current, recorder.paths, classes) from error
-        moved = next((one for one in found if _memory(fakes.get(id(one.tensor))) != memory[one.name]), None)
-        if moved is not None:
-            raise StowageError(
-                f"the step gives {moved.name} other memory (.data = ...), which a plan would not: write to what it "
-                "has, by .data.copy_(...)"
-            )
+        _refuse_other_memory(found, before, [_memory(fakes.get(id(member.tensor))) for member in found])
         used = {layout.storage for event in recorder.events for layout in event.arguments}
         for member in found:
             if member.reached:
@@ -257,10 +252,27 @@ def _reached(member: Member, fakes: Mapping[int, torch.Tensor], recorder: Record
     return next((layout for layout, value in recorder.constants.items() if value is member.tensor), None)
 
 
-def _memory(fake: torch.Tensor | None) -> object:
-    """Which memory a fake tensor stands for."""
-    strided = isinstance(fake, private.FakeTensor) and fake.layout is torch.strided
-    return private.storage_identity(fake.untyped_storage()) if strided and fake is not None else None
+def _memory(fake: torch.Tensor | None) -> tuple[int, bool] | None:
+    """Which memory a fake tensor stands for, and whether it wants a gradient."""
+    if fake is None or not isinstance(fake, private.FakeTensor) or fake.layout is not torch.strided:
+        return None
+    return private.storage_identity(fake.untyped_storage()), fake.requires_grad and fake.is_leaf
+
+
+def _refuse_other_memory(
+    found: Iterable[Member], before: Iterable[tuple[int, bool] | None], after: Iterable[tuple[int, bool] | None]
+) -> None:
+    for member, was, now in zip(found, before, after, strict=True):
+        if was is not None and now is not None and was[0] != now[0]:
+            raise StowageError(
+                f"the step gives {member.name} other memory (.data = ...), which a plan would not: write to what it "
+                "has, by .data.copy_(...)"
+            )
+        if was is not None and now is not None and was[1] and not now[1] and member.tensor.is_leaf:
+            raise StowageError(
+                f"the step leaves {member.name} without requires_grad, and a plan would not: do so between two steps "
+                "of Run.steps"
+            )
 
 
 def _held(member: Member, layout: Layout) -> Held:

@@ -14,7 +14,7 @@ from planner.run.stopping import Stop
 
 
 class Recheck:
-    """Looks again before the steps 2, 4, 8, 16, ... of a run, or every so many.
+    """Looks again before the steps 2, 4, 8, 16, ... of a run and at the end of loops, or every so many steps.
 
     Args:
         step: live.
@@ -29,7 +29,7 @@ class Recheck:
     def __init__(self, step: Step, every: int | None, stop: Stop) -> None:
         self._step, self._every, self._stop = step, every, stop
         self.seconds, self.looks = 0.0, 0
-        self._agreed = 1
+        self._agreed, self._loops = 1, 0
 
     @undisturbed()
     def before(self, number: int) -> None:
@@ -41,8 +41,27 @@ class Recheck:
         Raises:
             StowageError: the step would run other calls than those that were captured.
         """
-        if not self._due(number):
+        if self._due(number):
+            self._look(number)
+
+    @undisturbed()
+    def after(self, made: int, in_this_loop: int) -> None:
+        """Look again at the end of the first, second, fourth, ... loop, for what was changed since the last look.
+
+        Args:
+            made: steps so far.
+            in_this_loop: of them.
+
+        Raises:
+            StowageError: another step would run other calls than those that were captured.
+        """
+        if self._every is not None or in_this_loop < 2 or made < self._agreed:
             return
+        self._loops += 1
+        if self._loops & (self._loops - 1) == 0:
+            self._look(made + 1)
+
+    def _look(self, number: int) -> None:
         begun = perf_counter()
         known = self._step.captures[0].trace
         with sole(self._stop.between_steps):

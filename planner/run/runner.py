@@ -127,7 +127,7 @@ class Runner:
             self._go_on(_length(batches))
             with ExitStack() as stack:
                 running = self._begin(stack, followed=True)
-                matcher = Matcher(step)
+                matcher, begun = Matcher(step), len(self.done.seconds)
                 for batch in batches:
                     refuse_meta_default()
                     if self.stop.asked:
@@ -149,6 +149,8 @@ class Runner:
                     running.step(leaves, batch)
                     self._tell_steps()
                     yield self.done.losses[-1]
+                if not self.stop.asked and len(self.done.seconds) > begun and not running.changed:
+                    self._look_again_after(begun, batch)
             self._end("cancelled" if self.stop.asked else "done")
         except GeneratorExit:
             self._end("done")
@@ -219,6 +221,17 @@ class Runner:
         """Hold the step that comes against what was captured."""
         with nullcontext() if batch is None else self.asked.step.given_batch(batch):
             self._recheck.before(len(self.done.seconds) + 1)
+        self.done.rechecks, self.done.recheck_seconds = self._recheck.looks, self._recheck.seconds
+
+    def _look_again_after(self, begun: int, batch: Any) -> None:
+        """Hold what another step would be against what was captured, at the end of a loop.
+
+        Args:
+            begun: steps before it.
+            batch: the last one.
+        """
+        with self.asked.step.given_batch(batch):
+            self._recheck.after(len(self.done.seconds), len(self.done.seconds) - begun)
         self.done.rechecks, self.done.recheck_seconds = self._recheck.looks, self._recheck.seconds
 
     def _checking(self, graph: Graph, *, followed: bool) -> Asked:

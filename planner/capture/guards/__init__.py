@@ -1,5 +1,6 @@
 """What a capture depends on besides tensors: Python's values, PyTorch's settings, and how changes to them are seen."""
 
+from planner.capture.guards.code import installed
 from planner.capture.guards.containers import Container, DictItems
 from planner.capture.guards.environment import environment, named
 from planner.capture.guards.memory import WORD, octets, words
@@ -9,6 +10,6 @@ from planner.capture.guards.versions import versions
 from planner.capture.guards.watch import ContainerWatch
 
 __all__ = [
-    "WORD", "Container", "ContainerWatch", "DictItems", "Reach", "Value", "environment", "named", "octets", "versions",
-    "words",
+    "WORD", "Container", "ContainerWatch", "DictItems", "Reach", "Value", "environment", "installed", "named", "octets",
+    "versions", "words",
 ]  # fmt: skip

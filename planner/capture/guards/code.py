@@ -10,6 +10,7 @@ from types import CodeType
 
 #: Packages whose code a step may rely on without it being looked at: their state is none of a model's.
 _LIBRARIES = frozenset({"torch", "numpy", "scipy", "functorch", "numba", "planner", "widgets"})
+_LOOKING_UP = frozenset({"getattr", "vars", "eval", "__dict__", "attrgetter", "methodcaller"})
 _STORE_GLOBAL, _IMPORT_NAME = dis.opmap["STORE_GLOBAL"], dis.opmap["IMPORT_NAME"]
 
 
@@ -68,6 +69,18 @@ def assigned_globals(code: CodeType) -> frozenset[str]:
     for inner in _inner(code):
         found |= assigned_globals(inner)
     return frozenset(found)
+
+
+@cache
+def looks_up(code: CodeType) -> bool:
+    """Whether the code may ask an object for an attribute whose name is in none of its strings."""
+    return bool(names_in(code) & _LOOKING_UP)
+
+
+def installed(package: str) -> bool:
+    """Whether a package is a library, and no program of the user's own."""
+    path = str(getattr(sys.modules.get(package), "__file__", None) or "")
+    return "site-packages" in path or "dist-packages" in path
 
 
 def _is_name(text: object) -> bool:

@@ -16,7 +16,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from types import (
     BuiltinFunctionType,
@@ -35,7 +35,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from planner.capture.guards import values
-from planner.capture.guards.code import assigned_globals, imported, names_in, of_library
+from planner.capture.guards.code import assigned_globals, imported, installed, looks_up, names_in, of_library
 from planner.capture.guards.containers import (
     MISSING,
     Cell,
@@ -108,6 +108,9 @@ class Reach:
         self._first: dict[int, str] = {}
         self._memory: dict[int, str] = {}
         self._names: set[str] = set()
+        self._looks_up = False  # whether attributes of the user's classes may be used without being named
+        self._libraries: dict[int, ModuleType] = {}
+        self._forwards: set[int] = set()  # the library's classes of modules whose own are noted
         self._globals: dict[int, tuple[dict[str, Any], set[str]]] = {}
         self._scopes: dict[int, tuple[Any, str]] = {}
         self._optimizers: list[tuple[str, object]] = []
@@ -213,11 +216,7 @@ class Reach:
             self._visit_variable(path, ContextVariable(path, value))
         elif isinstance(value, weakref.ref):
             self.values[path] = values.structure(value)
-            dead = State(path, lambda: value() is None, None)
-            self.containers.append(dead)
-            self.values[f"{path} is dead"] = values.plain(dead.contents()[0])
-            if (referent := value()) is not None:
-                self._queue.append((f"{path}()", referent))
+            self._visit_state(f"{path}()", State(path, lambda: _plain_attributes(value), None))
         elif isinstance(value, _CACHE):
             filled = State(path, lambda: value.cache_info().currsize, None)
             self.containers.append(filled)
@@ -313,6 +312,11 @@ class Reach:
         )
         self.values[f"{path or 'model'}.training"] = values.plain(module.training)
         self._follow_class(type(module))
+        for base in type(module).__mro__:
+            if of_library(base.__module__) and id(base) not in self._forwards and "forward" in vars(base):
+                self._forwards.add(id(base))
+                self._note_functions(base.__name__, base, ["forward"])
+                self._queue.append((f"{base.__name__}.forward()", vars(base)["forward"]))
 
     def _visit_hooks(self, path: str, hooks: dict[int, Any]) -> None:
         self.containers.append(DictItems(path, hooks))
@@ -326,6 +330,7 @@ class Reach:
         self.containers.append(Function(path, function))
         name, code = function.__name__, function.__code__
         self._names |= names_in(code)
+        self._looks_up = self._looks_up or (looks_up(code) and not installed(str(written_in).partition(".")[0]))
         assigned = assigned_globals(code)
         for module in imported(code, function.__globals__.get("__package__") or ""):
             if module in sys.modules and not of_library(module):
@@ -386,13 +391,29 @@ class Reach:
                         continue
                     own = vars(base)
                     spaces[id(base)] = f"{label}.", own, base
-                    self._look_up(f"{label}.", own, self._names & own.keys(), done, id(base))
+                    named = self._names & own.keys()
+                    if self._looks_up and isinstance(base, type) and not installed(base.__module__.partition(".")[0]):
+                        named |= {name for name in own if not name.startswith("__")}
+                    self._look_up(f"{label}.", own, named, done, id(base))
             if not self._queue:
                 break
             self._drain()
+        libraries = list(self._libraries.values())
+        for library in libraries:  # and the modules in them that are named, which are added on the way
+            self._note_functions(library.__name__, library, self._names)
+            inner = (vars(library).get(name) for name in sorted(self._names & vars(library).keys()))
+            libraries += [one for one in inner if isinstance(one, ModuleType) and id(one) not in self._libraries]
+            self._libraries |= {id(one): one for one in libraries}
         for key, (label, table, owner) in spaces.items():
             if done.get(key):
                 self.containers.append(Names(label, table, sorted(done[key]), owner))
+
+    def _note_functions(self, label: str, owner: ModuleType | type, names: Iterable[str]) -> None:
+        """Which functions of a library the code calls, in whose places others may be put."""
+        table = vars(owner)
+        found = sorted(name for name in names if isinstance(table.get(name), FunctionType | BuiltinFunctionType))
+        self.containers.append(Names(f"{label}.", table, found, owner))
+        self.values.update((f"{label}.{name}", values.identity(table[name])) for name in found)
 
     def _visit_library_states(self) -> None:
         states = [state for path, value in self._optimizers for state in of_optimizer(path, value, self._names)]
@@ -415,6 +436,8 @@ class Reach:
                 self.values[f"{label}{name}"] = Value("missing", None, "not assigned")
             elif not _of_no_interest(value):
                 self._queue.append((f"{label}{name}", value))
+            elif isinstance(value, ModuleType):
+                self._libraries[id(value)] = value
 
 
 def _progress(path: str, value: Any) -> State | None:
@@ -424,6 +447,16 @@ def _progress(path: str, value: Any) -> State | None:
     if type(value) in _ITERATORS:
         return State(path, lambda: repr(_reduced(value)), None)
     return None
+
+
+def _plain_attributes(weak: weakref.ref[Any]) -> object:
+    """The numbers among the attributes of an object, which is not to be kept alive by this; None once it is dead."""
+    thing = weak()
+    if thing is None:
+        return None
+    table = _dict_of(thing)
+    items = list(dict.items(table)) if isinstance(table, dict) else []
+    return tuple((name, values.plain(item)) for name, item in items if values.is_plain(item))
 
 
 def _suspended(value: GeneratorType[Any, Any, Any]) -> object:
