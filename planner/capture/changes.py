@@ -109,6 +109,12 @@ class Changes:
         again()
         after = self._step.reach(self._model)
         changed = _difference(_without_tensors(before.values), _without_tensors(after.values))
+        if "in another state" in changed:
+            drawn = changed.partition(" is ")[0]
+            raise StowageError(
+                f"the step draws from {drawn}, a generator or an iterator of Python's or NumPy's, and a plan would "
+                "not: draw with torch.rand, or let what it gives come in with the batch"
+            )
         if changed:
             raise StowageError(
                 f"the step changes a value that a plan would not change again ({changed} after it): keep it as a "

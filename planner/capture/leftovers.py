@@ -45,6 +45,15 @@ class Leftovers:
             return
         gc.collect()
         kept = self._alive()
+        if kept and torch.is_autocast_enabled("cpu"):
+            del kept
+            torch.clear_autocast_cache()
+            kept = self._alive()
+            if not kept:
+                raise StowageError(
+                    "autocast is entered around the step, and keeps its casts of weights from one step to the next: "
+                    "enter it in the loss, or make the step with TrainStep(..., autocast=torch.bfloat16)"
+                )
         if not kept:
             return
         shape = tuple(kept[0].shape)

@@ -85,7 +85,8 @@ def refuse_other_optimizers(own: torch.optim.Optimizer | None, found: Iterable[M
                 if name is not None:
                     raise StowageError(
                         f"{name} gets its gradient in this step and is in another optimizer, and a plan keeps no "
-                        "gradients: put it into a parameter group of the step's own optimizer, or detach it in the loss"
+                        "gradients: call requires_grad_(False) on it before the step and requires_grad_(True) after it "
+                        "(for a GAN's discriminator, say), or put it into a parameter group of the step's own optimizer"
                     )
 
 

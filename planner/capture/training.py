@@ -281,7 +281,8 @@ def _own_loss(model: nn.Module, batch: Any) -> object:
     output = model(**batch)
     loss = getattr(output, "loss", None)
     if loss is None:
-        raise StowageError(f"there is no loss: the model returns a {type(output).__name__} without one; {example}")
+        kind = "tensor" if isinstance(output, torch.Tensor) else type(output).__name__
+        raise StowageError(f"there is no loss: the model returns a {kind} without one; {example}")
     return loss
 
 

@@ -30,7 +30,7 @@ class RunResult:
         host_bytes: size of the host slab.
         mismatches: names of what differed from eager PyTorch in any bit, by step.
         compared: how many tensors were compared.
-        captures: how often the step was captured for it, since what it depends on was otherwise.
+        captures: how many graphs were captured for it: one, and another for each change that makes other calls.
         checked: which steps were held against eager PyTorch, or why none was, in words.
         rechecks, recheck_seconds: how often the step was captured again and compared, and what that took.
         timelines: measured, of the last steps, 64 at most.

@@ -122,8 +122,9 @@ class Session:
             _, _, first = check.mismatches[0].partition(": ")
             raise StowageError(
                 f"step {number + 1} differs from eager PyTorch's in {len(check.mismatches)} of {check.compared} "
-                f"tensors, the first of them {first}; the model has eager PyTorch's numbers: please report this "
-                "model, and train it without a plan"
+                f"tensors, the first of them {first}; the model has eager PyTorch's numbers. It depends on something "
+                "that cannot be watched (a clock, a file, a loader that the loss asks): let that come in with the "
+                "batch; or it is a fault of the planner: then please report the model, and train it without a plan"
             )
 
     def _look(self) -> None:

@@ -138,3 +138,26 @@ def test_who_draws_while_a_model_is_captured_measured_and_run_draws_as_if_nothin
     running.wait()
     torch.manual_seed(5)
     assert torch.equal(torch.stack(drawn), torch.stack([torch.rand(3) for _ in drawn]))
+
+
+def test_what_pytorch_would_call_is_refused_by_the_one_who_asks_for_a_run() -> None:
+    with (
+        torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor),
+        pytest.raises(StowageError, match="saved_tensors_hooks are entered"),
+    ):
+        run(mlp(), steps=1)
+
+
+def test_no_step_is_made_while_anomalies_are_looked_for() -> None:
+    step = mlp()
+    going = run(step, steps=0)
+    going.wait()
+    before = {key: value.clone() for key, value in step.state().items()}
+    with torch.autograd.detect_anomaly(), pytest.raises(StowageError, match="leave detect_anomaly"):
+        next(iter(going.steps([step.materialize().batch])))
+    assert all(same_bits(value, before[key]) for key, value in step.state().items())
+
+
+def test_autocast_around_the_steps_that_keeps_its_casts_is_refused_with_what_to_write() -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(StowageError, match=r"autocast=torch\.bfloat16"):
+        run(mlp(), steps=1).wait()
