@@ -451,7 +451,14 @@ def allocations(call: Callable[[], object]) -> list[int]:
     """Bytes that PyTorch's allocator gives (above 0) and takes back (below 0) while a call runs, one after the other.
 
     The profiler's public face adds up what each op keeps, and so does not say what it holds at its worst moment.
+
+    Raises:
+        StowageError: somebody else profiles this thread.
     """
+    if torch.autograd._profiler_enabled():
+        raise StowageError(
+            "a profiler is on, which the planner needs itself while the first step is made: make one step before it"
+        )
     profiler: Any = torch.autograd
     config = profiler.ProfilerConfig(
         profiler.ProfilerState.CPU, False, True, False, False, False, _ExperimentalConfig()

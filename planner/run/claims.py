@@ -46,8 +46,8 @@ class Claim:
             others = list({id(_claims[key]): _claims[key] for key in self._things if key in _claims}.values())
             if any(not other.stop.asked for other in others):
                 raise StowageError(
-                    "this step is being run, or one that shares parameters with it: wait() for that run to end, or "
-                    "cancel() it"
+                    "this step is being run, or one that shares parameters with it: finish the loop over its steps, "
+                    "wait() for that run to end, or cancel() it"
                 )
             _claims.update(dict.fromkeys(self._things, self))
         at_end(self.stop_at_once)

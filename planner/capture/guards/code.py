@@ -26,13 +26,21 @@ def of_library(module: object) -> bool:
 
 @cache
 def names_in(code: CodeType) -> frozenset[str]:
-    """Every global and attribute that the code names, also as a string, functions inside of it included."""
+    """Every global and attribute that the code names, functions inside of it included."""
     found = set(code.co_names)
-    for constant in code.co_consts:
-        # a tuple of strings is what a class pattern looks at
-        found.update(text for text in (constant if isinstance(constant, tuple) else (constant,)) if _is_name(text))
     for inner in _inner(code):
         found |= names_in(inner)
+    return frozenset(found)
+
+
+@cache
+def names_in_strings(code: CodeType) -> frozenset[str]:
+    """What may be a name among the code's strings, for `getattr` or in a class pattern."""
+    found: set[str] = set()
+    for constant in code.co_consts:
+        found.update(text for text in (constant if isinstance(constant, tuple) else (constant,)) if _is_name(text))
+    for inner in _inner(code):
+        found |= names_in_strings(inner)
     return frozenset(found)
 
 

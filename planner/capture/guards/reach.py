@@ -35,7 +35,15 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from planner.capture.guards import values
-from planner.capture.guards.code import assigned_globals, imported, installed, looks_up, names_in, of_library
+from planner.capture.guards.code import (
+    assigned_globals,
+    imported,
+    installed,
+    looks_up,
+    names_in,
+    names_in_strings,
+    of_library,
+)
 from planner.capture.guards.containers import (
     MISSING,
     Cell,
@@ -330,7 +338,9 @@ class Reach:
         self.containers.append(Function(path, function))
         name, code = function.__name__, function.__code__
         self._names |= names_in(code)
-        self._looks_up = self._looks_up or (looks_up(code) and not installed(str(written_in).partition(".")[0]))
+        if not installed(str(written_in).partition(".")[0]):
+            self._names |= names_in_strings(code)
+            self._looks_up = self._looks_up or looks_up(code)
         assigned = assigned_globals(code)
         for module in imported(code, function.__globals__.get("__package__") or ""):
             if module in sys.modules and not of_library(module):
