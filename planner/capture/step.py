@@ -124,14 +124,17 @@ class Step:
         """The tensors of the real batch, in order."""
         return tensor_leaves(self.materialize().batch)
 
-    def state(self) -> dict[str, torch.Tensor]:
+    def state(self, reach: Reach | None = None) -> dict[str, torch.Tensor]:
         """Every tensor that outlives a step, live, by key.
 
         Keys are `model/<name>` for parameters and buffers, `code/<name>` for tensors that the step's code reaches
         besides, in containers, closures or globals, and `optimizer/<parameter>/<state>` for the optimizer's.
+
+        Args:
+            reach: of the live model as it is now, where that is known.
         """
         model = self.materialize().model
-        return {member.key: member.tensor.detach() for member in self.held(model, self.reach(model))}
+        return {member.key: member.tensor.detach() for member in self.held(model, reach or self.reach(model))}
 
     def reach(self, model: nn.Module) -> Reach:
         """Everything that the step's code can reach.

@@ -455,11 +455,11 @@ def allocations(call: Callable[[], object]) -> list[int]:
     Raises:
         StowageError: somebody else profiles this thread.
     """
-    if torch.autograd._profiler_enabled():
+    profiler: Any = torch.autograd
+    if profiler._profiler_enabled():
         raise StowageError(
             "a profiler is on, which the planner needs itself while the first step is made: make one step before it"
         )
-    profiler: Any = torch.autograd
     config = profiler.ProfilerConfig(
         profiler.ProfilerState.CPU, False, True, False, False, False, _ExperimentalConfig()
     )

@@ -142,9 +142,9 @@ class TrainStep(Step):
         if live.scheduler is not None:
             advance(live.scheduler, count)
 
-    def state(self) -> dict[str, torch.Tensor]:
+    def state(self, reach: Reach | None = None) -> dict[str, torch.Tensor]:
         """Every tensor that outlives a step, live, by key: `model/<name>`, `optimizer/<parameter>/<state>`."""
-        found = super().state()
+        found = super().state(reach)
         live = self.materialize()
         assert live.optimizer is not None
         for group, names in self.groups(live.model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from planner.capture.effects import Effects
-from planner.capture.guards import Container
+from planner.capture.guards import Container, Reach
 from planner.capture.sole import sole
 from planner.capture.step import Step
 from planner.capture.training import TrainStep
@@ -23,6 +23,7 @@ class Kept:
         shared: whether PyTorch's default generator follows it.
 
     Attributes:
+        reach: of the step, when its live tensors were last asked for.
         drawn: the state of the generator after the last finished step.
     """
 
@@ -34,12 +35,15 @@ class Kept:
         self._replaced = effects.replaced() if effects is not None else set()
         self.drawn = generator.get_state()
         self._trained: list[torch.nn.Parameter] = []
-        self._live = self.live()
+        self.reach: Reach | None = None
+        self._live: dict[str, torch.Tensor] = {}
+        step.materialize()
 
     def live(self) -> dict[str, torch.Tensor]:
         """The live tensors, as they are now and will be written from now on."""
         self._step.complete()
-        self._live = self._step.state()
+        self.reach = self._step.reach(self._step.materialize().model)
+        self._live = self._step.state(self.reach)
         if isinstance(self._step, TrainStep):
             self._trained = list(self._step.materialize().model.parameters())
         return self._live

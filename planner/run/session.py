@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from planner.capture.effects import Effects
+from planner.capture.guards import Reach
 from planner.capture.sole import sole
 from planner.capture.undisturbed import undisturbed
 from planner.errors import StowageError
@@ -67,7 +68,7 @@ class Session:
         """Start from the live model and optimizer as they are now."""
         self._executor.load(self._kept.live())
         self.unsettled = False
-        self._look()
+        self._look(self._kept.reach)
 
     @property
     def changed(self) -> bool:
@@ -115,7 +116,7 @@ class Session:
         with uninterrupted():
             drawn = drawn if self._asked.check == "first" else self.generator.get_state()
             self._kept.adopt(self._executor, record, drawn)
-            self._look()
+            self._look(self._kept.reach)
             self._done.add(record, self._executor.peak_bytes)
             self._done.add_check(check)
         if self._asked.check == "first" and check.mismatches:
@@ -127,8 +128,8 @@ class Session:
                 "batch; or it is a fault of the planner: then please report the model, and train it without a plan"
             )
 
-    def _look(self) -> None:
-        self._watch = Watch(self._asked.step, self._executor.state()) if self._followed else None
+    def _look(self, reach: Reach | None = None) -> None:
+        self._watch = Watch(self._asked.step, self._executor.state(), reach) if self._followed else None
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from planner.capture.failures import unplannable
-from planner.capture.guards import ContainerWatch, DictItems, environment, versions
+from planner.capture.guards import ContainerWatch, DictItems, Reach, environment, versions
 from planner.capture.settings import optimizer_settings
 from planner.capture.step import Step
 from planner.capture.torch_private import GRADIENT_HOOKS, has_step_hooks, layout_guard, version
@@ -28,12 +28,13 @@ class Watch:
     Args:
         step: live.
         state: by the keys of `Step.state()`, the run's own values.
+        reach: of the step as it is now, where that is known.
     """
 
-    def __init__(self, step: Step, state: Mapping[str, Tensor]) -> None:
+    def __init__(self, step: Step, state: Mapping[str, Tensor], reach: Reach | None = None) -> None:
         live = step.materialize()
         self._live, self._optimizer, self._state = live, live.optimizer, state
-        reach = self._reach = step.reach(live.model)
+        reach = self._reach = reach or step.reach(live.model)
         self._reached = [one for one in reach.tensors.values() if unplannable(one) is None and not one.is_meta]
         self._step = step
         self.note()
@@ -46,7 +47,7 @@ class Watch:
         kept = [DictItems("", one) for one in (self._states, *self._states.values())]
         self._containers = ContainerWatch([*self._reach.containers, *kept], self._reach.objects)
         self._groups = Groups(self._optimizer)
-        found = self._step.state()
+        found = self._step.state(self._reach)
         pairs = [(found[key], ours) for key, ours in self._state.items() if key in found]
         plain = [(live, ours) for live, ours in pairs if _alike(live, ours)]
         self._plain = Areas([live for live, _ in plain], [ours for _, ours in plain])
