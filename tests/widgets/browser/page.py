@@ -177,10 +177,12 @@ class Shown:
         return float(area["top"] + area["bottom"]) / 2
 
     def move(self, panel: str, x: float, y: float) -> None:
-        """Move the pointer to a pixel of a panel's plot."""
-        box = self.plot(panel).bounding_box()
-        assert box is not None
-        self.page.mouse.move(box["x"] + x, box["y"] + y)
+        """Move the pointer to a pixel of a panel's plot, which is scrolled to if the page shows none of it."""
+        left, top = self.plot(panel).evaluate(
+            "host => { host.scrollIntoView({ block: 'nearest' }); "
+            "const { left, top } = host.getBoundingClientRect(); return [left, top]; }"
+        )
+        self.page.mouse.move(left + x, top + y)
         self.settle()
 
     def click(self, panel: str, x: float, y: float) -> None:
