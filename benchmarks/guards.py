@@ -94,13 +94,14 @@ def measured(count: int, width: int, rows: int) -> dict[str, float]:
     look, without = typical(watch.changed, pause), typical(empty.changed, pause)
     begun = time.perf_counter()
     trace(step, lambda *_: None)
+    again = time.perf_counter() - begun
     return {
         "state": sum(value.nbytes for value in state.values()),
         "step": statistics.median(run.result.step_seconds[1:]),
         "look": look,
         "settings": typical(environment, pause),
         "bytes": max(look - without, 0.0),
-        "again": time.perf_counter() - begun,
+        "again": again,
     }
 
 
