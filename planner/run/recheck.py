@@ -55,11 +55,12 @@ class Recheck:
         Raises:
             StowageError: another step would run other calls than those that were captured.
         """
-        if self._every is not None or in_this_loop < 2 or made < self._agreed:
+        if self._every is not None or in_this_loop < 2 or made <= self._agreed:
             return
         self._loops += 1
         if self._loops & (self._loops - 1) == 0:
             self._look(made + 1)
+            self._agreed = made  # before the next step is made, much may change
 
     def _look(self, number: int) -> None:
         begun = perf_counter()

@@ -221,7 +221,7 @@ class Runner:
         """Hold the step that comes against what was captured."""
         with nullcontext() if batch is None else self.asked.step.given_batch(batch):
             self._recheck.before(len(self.done.seconds) + 1)
-        self.done.rechecks, self.done.recheck_seconds = self._recheck.looks, self._recheck.seconds
+        self._note_looks()
 
     def _look_again_after(self, begun: int, batch: Any) -> None:
         """Hold what another step would be against what was captured, at the end of a loop.
@@ -232,6 +232,9 @@ class Runner:
         """
         with self.asked.step.given_batch(batch):
             self._recheck.after(len(self.done.seconds), len(self.done.seconds) - begun)
+        self._note_looks()
+
+    def _note_looks(self) -> None:
         self.done.rechecks, self.done.recheck_seconds = self._recheck.looks, self._recheck.seconds
 
     def _checking(self, graph: Graph, *, followed: bool) -> Asked:

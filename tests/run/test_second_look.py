@@ -58,10 +58,22 @@ def test_a_loop_in_which_nothing_changes_is_looked_at_once_more_at_its_end(going
 
 def test_many_loops_are_looked_at_ever_more_rarely(going: Run) -> None:
     for _ in range(8):
-        list(going.steps([BATCH] * 2))
+        list(going.steps([BATCH] * 3))
     assert going.result is not None
     between, at_ends = 4, 4  # before the steps 2, 4, 8 and 16; after the loops 1, 2, 4 and 8
     assert going.result.rechecks == between + at_ends
+
+
+def test_steps_that_were_looked_at_are_not_looked_at_again_at_the_end(going: Run) -> None:
+    list(going.steps([BATCH] * 2))
+    assert going.result is not None
+    assert going.result.rechecks == 1
+
+
+def test_a_change_between_two_loops_is_named_from_its_first_step_on(going: Run) -> None:
+    list(going.steps([BATCH] * 5))  # looked at to its end
+    with pytest.raises(StowageError, match="from step 6 on the numbers may differ"):
+        list(going.steps(batches(4, changed=0)))
 
 
 def test_who_wants_no_second_look_gets_none() -> None:

@@ -83,6 +83,8 @@ _OPAQUE_TORCH = ("torch.optim", "torch.utils.data", "torch._", "torch.profiler",
 #: What PyTorch calls of a `torch.autograd.Function`, whose code names `apply` alone.
 _OF_FUNCTIONS = frozenset({"forward", "backward", "setup_context", "vjp", "jvp", "vmap"})
 _CACHE = type(functools.cache(len))
+#: Of what is compared as a whole, where it differs.
+_OTHER = "of other contents"
 _SIMPLE_DATA: Any = ctypes.c_int.__mro__[1]
 _VIEWS: Any = type({}.keys()) | type({}.values()) | type({}.items())
 _ITERATORS: tuple[Any, ...] = (
@@ -208,7 +210,7 @@ class Reach:
         elif isinstance(value, bytearray | array.array | ctypes.Array | ctypes.Structure | _SIMPLE_DATA):
             self._visit_bytes(path, value)
         elif isinstance(value, threading.Event):
-            self._visit_state(path, State(path, value.is_set, None))
+            self._visit_state(path, State(path, value.is_set, lambda on: value.set() if on else value.clear()), _OTHER)
         elif isinstance(value, MappingProxyType | _VIEWS):
             self.values[path] = values.structure(value)
             self._add_children((path, one) for one in gc.get_referents(value) if isinstance(one, dict))
@@ -216,7 +218,7 @@ class Reach:
             self.values[path] = values.structure(value)
             self._queue.append((path, vars(value)["data"]))
         elif (state := generator(path, value) or _progress(path, value)) is not None:
-            self._visit_state(path, state)
+            self._visit_state(path, state, "in another state")
         elif is_optimizer(value):
             self.values[path] = values.identity(value)
             self._optimizers.append((path, value))
@@ -224,7 +226,7 @@ class Reach:
             self._visit_variable(path, ContextVariable(path, value))
         elif isinstance(value, weakref.ref):
             self.values[path] = values.structure(value)
-            self._visit_state(f"{path}()", State(path, lambda: _plain_attributes(value), None))
+            self._visit_state(f"{path}()", State(path, lambda: _plain_attributes(value), None), _OTHER)
         elif isinstance(value, _CACHE):
             filled = State(path, lambda: value.cache_info().currsize, None)
             self.containers.append(filled)
@@ -235,9 +237,9 @@ class Reach:
             if not _opaque(value):
                 self._visit_attributes(path, value)
 
-    def _visit_state(self, path: str, state: State) -> None:
+    def _visit_state(self, path: str, state: State, shown: str) -> None:
         self.containers.append(state)
-        self.values[path] = Value("state", state.contents()[0], "in another state")
+        self.values[path] = Value("state", state.contents()[0], shown)
 
     def _visit_bytes(self, path: str, value: Any) -> None:
         """What lies in memory that Python code writes to."""
@@ -245,7 +247,8 @@ class Reach:
         if view.nbytes > _MOST_ARRAY_BYTES:
             self.values[path] = values.identity(value)
         else:
-            self._visit_state(path, State(path, lambda: memoryview(value).tobytes(), None))
+            write = functools.partial(_write_bytes, value)
+            self._visit_state(path, State(path, lambda: memoryview(value).tobytes(), write), _OTHER)
 
     def _visit_own_attributes(self, path: str, value: Any) -> None:
         """What a class of the user's keeps beside what Python's own class holds."""
@@ -422,6 +425,8 @@ class Reach:
         """Which functions of a library the code calls, in whose places others may be put."""
         table = vars(owner)
         found = sorted(name for name in names if isinstance(table.get(name), FunctionType | BuiltinFunctionType))
+        if not found:
+            return
         self.containers.append(Names(f"{label}.", table, found, owner))
         self.values.update((f"{label}.{name}", values.identity(table[name])) for name in found)
 
@@ -457,6 +462,16 @@ def _progress(path: str, value: Any) -> State | None:
     if type(value) in _ITERATORS:
         return State(path, lambda: repr(_reduced(value)), None)
     return None
+
+
+def _write_bytes(value: Any, bits: bytes) -> None:
+    """Put back what lay in the memory of an array of Python's or a number of C's."""
+    if memoryview(value).nbytes != len(bits):
+        return
+    if isinstance(value, bytearray | array.array):
+        memoryview(value).cast("B")[:] = bits
+    else:
+        ctypes.memmove(ctypes.addressof(value), bits, len(bits))
 
 
 def _plain_attributes(weak: weakref.ref[Any]) -> object:

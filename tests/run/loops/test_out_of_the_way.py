@@ -243,6 +243,19 @@ def a_layer_is_compiled() -> Loop:
 
 
 @spec.equal_or_refused
+def the_loss_counts_in_bytes_and_in_a_number_of_c() -> Loop:
+    kept, number = bytearray([1]), ctypes.c_double(1.0)
+    seen: list[float] = []
+
+    def loss(model: Any, batch: Any) -> Tensor:
+        kept[0] += 1
+        number.value += 1
+        return squares(model, batch) * kept[0] * number.value
+
+    return loop(loss=loss, after=lambda step, value: seen.append(kept[0] + number.value), also=seen)
+
+
+@spec.equal_or_refused
 def the_loss_sets_the_learning_rate() -> Loop:
     model = Net()
     optimizer = sgd(model)
