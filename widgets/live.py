@@ -18,6 +18,8 @@ from widgets.figures.theme import ThemeName
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, FigureWidget
 
+    from widgets.live_plot import LivePlot
+
 _REFRESH = 0.5
 
 Watched = TypeVar("Watched", SwapSearch, Run)
@@ -66,14 +68,7 @@ def _followed(watched: Watched, draw: Callable[[Watched], Figure]) -> FigureWidg
             running = now.progress.state == "running"
             fresh = draw(now)
             del now  # it is not kept alive while this sleeps
-            with shown.batch_update():
-                for trace, new in zip(shown.data, fresh.data, strict=True):
-                    trace.update(new)  # in its place: a plot without traces would flash
-                layout = fresh.layout.to_plotly_json()
-                # as a whole: a longer list, updated, is sent both whole and by its entries, which the page refuses
-                shown.layout.annotations = layout.pop("annotations", ())
-                shown.layout.shapes = layout.pop("shapes", ())
-                shown.update_layout(layout)
+            shown.follow(fresh)
             if not running:
                 return
             sleep(_REFRESH)
@@ -82,12 +77,12 @@ def _followed(watched: Watched, draw: Callable[[Watched], Figure]) -> FigureWidg
     return shown
 
 
-def _live(figure: Figure) -> FigureWidget:
+def _live(figure: Figure) -> LivePlot:
     """The same plot, which the notebook redraws when it is changed."""
-    from plotly.graph_objects import FigureWidget
-
     try:
-        return FigureWidget(figure)
+        from widgets.live_plot import LivePlot
+
+        return LivePlot(figure)
     except ImportError as error:
         raise StowageError(
             "live plots need the package anywidget, which is missing: run `pip install anywidget`"

@@ -18,7 +18,7 @@ from typing import Any
 
 import nbformat
 from nbformat.sign import NotebookNotary
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, TimeoutError
 
 ROOT = Path(__file__).parents[3]
 #: On a busy machine a server, a kernel and PyTorch take their time.
@@ -124,7 +124,13 @@ class Opened:
         return self.page.locator(selector)
 
     def until(self, condition: str) -> None:
-        self.page.wait_for_function(condition)
+        """Wait until a condition holds in the page; where it never does, the error says what is shown instead."""
+        try:
+            self.page.wait_for_function(condition)
+        except TimeoutError as error:
+            shown, drawn = self.find("body").inner_text(), self.find(".js-plotly-plot text").all_text_contents()
+            error.add_note(f"the page shows:\n{shown[-2000:]}\nin plots: {drawn}\nin its console: {self.errors[-5:]}")
+            raise
 
     def ours(self) -> list[str]:
         """Errors that come from a widget, and not from JupyterLab's own parts or what it looks for."""

@@ -16,6 +16,15 @@ WATCH_SEARCH = """
 search = planner.search_swaps(planner.capture(step), planner.machine("laptop"), "60%", time_limit=3)
 widgets.watch(planner.capture(step), search)
 """
+#: A page on a slow computer, which takes longer to load plotly's five megabytes than anywidget waits for a script.
+SLOW = """() => {
+  const make = URL.createObjectURL;
+  URL.createObjectURL = part => {
+    const until = performance.now() + (part.size > 1e6 ? 3000 : 0);
+    while (performance.now() < until);
+    return make.call(URL, part);
+  };
+}"""
 #: The words in the plot of a cell.
 WORDS = """number => [...document.querySelectorAll('.jp-Notebook .jp-Cell')[number]
   .querySelectorAll('.js-plotly-plot text')].map(text => text.textContent)"""
@@ -24,6 +33,7 @@ WORDS = """number => [...document.querySelectorAll('.jp-Notebook .jp-Cell')[numb
 def test_a_run_and_a_search_are_followed_to_their_ends(server: lab.Lab, browser: Browser, tmp_path: Path) -> None:
     notebook = server.open(browser, "watching.ipynb", [WATCH_RUN, WATCH_SEARCH])
     page = notebook.page
+    page.evaluate(SLOW)
     notebook.run_all()
     notebook.until(f"() => ({WORDS})(0).some(text => text.includes('after 5 steps'))")
     notebook.until(f"() => ({WORDS})(1).some(text => /^Search, (done|proven|paused)/.test(text))")
