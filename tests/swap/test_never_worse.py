@@ -9,9 +9,10 @@ from planner.swap import compare_plans
 from planner.swap.baselines import BASELINES
 from planner.swap.order_bound import order_bound
 from planner.swap.problem import state
+from tests.swap.effort import EFFORT
 from tests.swap.random_graphs import ALIGNMENT, build, least_budget, machine
 
-_CHUNKS, _EACH = 6, 12
+_CHUNKS, _EACH = 6 * EFFORT, 12
 
 
 @pytest.mark.parametrize("chunk", range(_CHUNKS))

@@ -12,6 +12,7 @@ from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind, Phase
 from planner.memory import plan_to_json, step_peak, validate
 from planner.swap import compare_plans, plan_swaps
+from tests.swap.effort import EFFORT
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps
 
 KB = 1024
@@ -24,7 +25,7 @@ def between(graph, share):
 
 
 @given(steps(), st.floats(0.0, 1.0))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12 * EFFORT, deadline=None)
 def test_a_plan_is_valid_within_its_budget_and_no_slower_than_the_baselines(step, share):
     graph, seconds = step
     budget = between(graph, share)
@@ -41,7 +42,7 @@ def test_a_plan_is_valid_within_its_budget_and_no_slower_than_the_baselines(step
 
 
 @given(steps())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12 * EFFORT, deadline=None)
 def test_the_least_budget_that_a_refusal_names_will_do_and_nothing_below_it(step):
     graph, seconds = step
     least = least_budget(graph)
@@ -52,7 +53,7 @@ def test_the_least_budget_that_a_refusal_names_will_do_and_nothing_below_it(step
 
 
 @given(steps(), st.integers(0, 100))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25 * EFFORT, deadline=None)
 def test_what_fits_moves_nothing(step, more):
     graph, seconds = step
     plan = plan_swaps(graph, machine(), max(1, step_peak(graph, ALIGNMENT) + more), seconds=seconds)
@@ -62,7 +63,7 @@ def test_what_fits_moves_nothing(step, more):
 
 
 @given(steps(), st.floats(0.0, 1.0))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6 * EFFORT, deadline=None)
 def test_the_least_host_budget_that_a_refusal_names_will_do(step, share):
     graph, seconds = step
     budget = between(graph, share)
@@ -76,7 +77,7 @@ def test_the_least_host_budget_that_a_refusal_names_will_do(step, share):
 
 
 @given(steps(), st.floats(0.0, 1.0))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8 * EFFORT, deadline=None)
 def test_the_same_request_gives_the_same_plan(step, share):
     graph, seconds = step
     budget = between(graph, share)

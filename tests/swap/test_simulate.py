@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from planner.graph import GraphBuilder, Kind
 from planner.memory import Residency, SwapIn, SwapOut, step_peak
 from planner.swap import plan_swaps, simulate
+from tests.swap.effort import EFFORT
 from tests.swap.event_simulator import step_seconds
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps
 
@@ -95,7 +96,7 @@ def test_bytes_in_use_are_those_of_the_residencies_in_each_slot():
 
 
 @given(steps(6), st.sampled_from([1.0, 1.3, 2.0, 3.0]), st.floats(0.0, 1.0))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12 * EFFORT, deadline=None)
 def test_it_agrees_with_a_plain_account_of_the_streams(step, duplex, share):
     graph, seconds = step
     device = machine(duplex=duplex * 1e9)

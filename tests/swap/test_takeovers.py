@@ -11,11 +11,12 @@ from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
 from planner.memory import step_peak, validate
 from planner.swap import METHODS, lower_bound, plan_swaps
+from tests.swap.effort import EFFORT
 from tests.swap.exhaustive import UNIT, optimum, orders
 from tests.swap.random_graphs import least_budget, machine
 from tests.swap.tiny_steps import tiny
 
-_STEPS, _MOST_ORDERS = 30, 24
+_STEPS, _MOST_ORDERS = 30 * EFFORT, 24
 #: A storage of `UNIT` bytes takes a microsecond; both directions at full speed, as `exhaustive` asks for.
 _MACHINE = machine(UNIT * 1e6, 2 * UNIT * 1e6, 0.0)
 
