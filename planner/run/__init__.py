@@ -5,6 +5,7 @@ from planner.run.compare import same_bits
 from planner.run.cpu import CpuDevice
 from planner.run.device import Device, Stream
 from planner.run.executor import Executor, StepRecord
+from planner.run.footprint import TooLargeError
 from planner.run.handle import Run, RunProgress
 from planner.run.monitor import Snapshot
 from planner.run.result import RunResult, Stopped
@@ -14,5 +15,5 @@ make_callable(__name__)
 
 __all__ = [
     "CpuDevice", "Device", "Executor", "Run", "RunProgress", "RunResult", "Snapshot", "StepRecord", "Stopped",
-    "Stream", "run", "same_bits",
+    "Stream", "TooLargeError", "run", "same_bits",
 ]  # fmt: skip

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from planner.capture.step import Step
 from planner.graph import Graph
-from planner.memory import step_peak
+from planner.memory import SwapPlan, format_bytes
+from planner.run.footprint import footprint
 from planner.run.headroom import free_bytes
 
 
-def why_unchecked(graph: Graph, step: Step, *, followed: bool) -> str:
+def why_unchecked(graph: Graph, plan: SwapPlan, step: Step, *, followed: bool) -> str:
     """Why eager PyTorch should not make a step beside the run, in words; empty where it may.
 
     Args:
-        graph: of the step.
-        step: live.
+        graph, plan: what is run.
+        step: of the graph.
         followed: whether the run's steps are made in the thread of whoever asks for them.
     """
     if not followed and any(op.random for op in graph.ops):
         return "its ops draw from PyTorch's generator, which others may use at the same time (check=True checks)"
-    state = sum(tensor.nbytes for tensor in step.state().values())
-    needed = max(0, step_peak(graph) - state)
-    if needed > free_bytes():
-        return f"eager PyTorch needs {needed / 2**30:.1f} GiB more than is free (check=True tries)"
-    return ""
+    missing = footprint(graph, plan, step, checked=True).bytes - free_bytes()
+    return f"eager PyTorch beside it needs {format_bytes(missing)} more than is free" if missing > 0 else ""

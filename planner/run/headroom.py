@@ -6,16 +6,52 @@ from pathlib import Path
 
 import psutil
 
-_CGROUP = Path("/sys/fs/cgroup")
+#: Where Linux keeps the limits of groups of processes, and where it says which groups this process is in.
+_GROUPS, _OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+#: Names of a group's limit, its use and its details, in both versions; and of what of its use can be dropped.
+_VERSIONS = (
+    ("", "memory.max", "memory.current", "inactive_file"),
+    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
 
 
-def free_bytes() -> int:
-    """Bytes of host memory that are free, within the limits of a container too."""
+def free_bytes(groups: Path = _GROUPS, own: Path = _OWN) -> int:
+    """Bytes of host memory that are free, within the limits of a container too.
+
+    Args:
+        groups: folder of the control groups.
+        own: file that names this process's groups.
+    """
     free = int(psutil.virtual_memory().available)
-    try:
-        limit = (_CGROUP / "memory.max").read_text().strip()
-        if limit != "max":
-            free = min(free, int(limit) - int((_CGROUP / "memory.current").read_text()))
-    except (OSError, ValueError):
-        pass  # no such limit
+    for folder, limit, used, dropped in _VERSIONS:
+        for group in _with_parents(groups / folder, _path(own, folder)):
+            free = min(free, _left(group, limit, used, dropped, free))
     return max(free, 0)
+
+
+def _path(own: Path, controller: str) -> str:
+    """Of the group that limits this process's memory, seen from the root of its groups."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return ""
+    named = {
+        controllers: path for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") > 1)
+    }
+    return next((path for names, path in named.items() if controller in names.split(",")), "").lstrip("/")
+
+
+def _with_parents(root: Path, path: str) -> list[Path]:
+    """A group and all that contain it; a container may see its own group as the root."""
+    inside = root / path
+    return [inside, *(parent for parent in inside.parents if parent.is_relative_to(root))]
+
+
+def _left(group: Path, limit: str, used: str, dropped: str, otherwise: int) -> int:
+    """What a group may still take; what it keeps of files counts as free."""
+    try:
+        most, now = int((group / limit).read_text()), int((group / used).read_text())
+        details = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return most - now + int(details.get(dropped, 0))
+    except (OSError, ValueError):
+        return otherwise  # no such limit

@@ -15,6 +15,7 @@ from planner.errors import StowageError
 from planner.graph import Graph, fingerprint, structure
 from planner.machine.types import Link
 from planner.memory import SwapPlan, validate
+from planner.run.footprint import refuse_too_large
 from planner.run.stopping import Stop
 
 #: A run is not kept waiting for a better plan for longer than this.
@@ -85,6 +86,7 @@ def prepare(
     if plan is None and within and asked.plan is not None:
         asked = replace(asked, plan=None, budget=asked.plan.budget_bytes)
     if plan is None:
+        refuse_too_large(graph, asked.plan, asked.step, checked=False)  # a minute before a plan says so
         plan = _planned(graph, asked, stop, part(0.2, 0.6), part(0.6, 1.0)) if asked.plan is None else asked.plan
     stop.between_steps()
     _refuse_invalid(plan, graph, asked.step.change)

@@ -27,6 +27,7 @@ from planner.memory import SwapPlan
 from planner.run.batches import Matcher
 from planner.run.checking import why_unchecked
 from planner.run.claims import Claim
+from planner.run.footprint import refuse_too_large
 from planner.run.monitor import Monitor
 from planner.run.preparing import Asked, prepare
 from planner.run.recheck import Recheck
@@ -172,7 +173,8 @@ class Runner:
             self._tell_steps()
         graph, plan = self._graph(), self.plan
         assert plan is not None
-        asked = self._checking(graph, followed=followed)
+        refuse_too_large(graph, plan, self.asked.step, checked=self.asked.check is True)
+        asked = self._checking(graph, plan, followed=followed)
         return stack.enter_context(
             session(
                 asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_a_step, followed=followed
@@ -237,13 +239,13 @@ class Runner:
     def _note_looks(self) -> None:
         self.done.rechecks, self.done.recheck_seconds = self._recheck.looks, self._recheck.seconds
 
-    def _checking(self, graph: Graph, *, followed: bool) -> Asked:
+    def _checking(self, graph: Graph, plan: SwapPlan, *, followed: bool) -> Asked:
         """What is asked for, and whether its first steps can be held against eager PyTorch."""
         asked = self.asked
         if asked.check == "first":
             if len(self.done.seconds) >= FIRST_STEPS:
                 return asked
-            why = why_unchecked(graph, asked.step, followed=followed)
+            why = why_unchecked(graph, plan, asked.step, followed=followed)
             self.done.checked = f"no step, because {why}" if why else f"the first {FIRST_STEPS} steps"
             return replace(asked, check=False) if why else asked
         self.done.checked = "every step" if asked.check else "no step"

@@ -57,7 +57,8 @@ def run(
         progress: called from another thread with the share done and what is being done.
 
     Raises:
-        StowageError: what is asked for cannot be, or the step is being run. What goes wrong later, `wait()` raises.
+        StowageError: what is asked for cannot be, or the step is being run. What goes wrong later, `wait()` raises; a
+            `TooLargeError` where less memory is free than the run takes.
     """
     if not isinstance(step, Step):
         raise StowageError(f"a {type(step).__name__} cannot be run: give a TrainStep or an InferenceStep")

@@ -10,7 +10,7 @@ from planner.capture.step import Step
 from planner.errors import StowageError
 from planner.graph import fingerprint
 from planner.memory import SwapPlan
-from planner.run import Run, run
+from planner.run import Run, TooLargeError, run
 from widgets.canvas.columns import Message
 from widgets.canvas.machine_message import label_of
 from widgets.canvas.run_message import RunState, run_message
@@ -83,6 +83,7 @@ def _run(core: Core, job: Job, handle: Run, plan: SwapPlan, check: bool | Litera
     _watch(core, job, handle, plan, steps, note)
     error = handle.error
     refused = isinstance(error, StowageError) and error.__cause__ is None and not handle.step_seconds
+    refused = refused and not isinstance(error, TooLargeError)  # nor has another plan room
     sentence = ""
     if refused and _is_of(plan, core.source.step):
         machine = _machine_of(core, plan)

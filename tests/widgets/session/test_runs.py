@@ -12,6 +12,7 @@ from planner import zoo
 from planner.capture import TrainStep, capture
 from planner.errors import StowageError
 from planner.run import Run
+from planner.run.headroom import free_bytes
 from tests.widgets.session.hearing import Ear
 from widgets.canvas.columns import Message
 from widgets.session import Session
@@ -72,6 +73,21 @@ def test_a_plan_for_a_gpu_that_does_not_hold_here_is_made_again_in_the_same_budg
     assert not run["elsewhere"]
     assert run["budget_bytes"] == session.budget
     assert (run["state"], run["mismatched"]) == ("done", 0)
+
+
+def test_a_run_that_has_no_room_is_refused_before_anything_is_made() -> None:
+    rows = free_bytes() // (4 * 64 * 6)
+    layers = lambda: nn.Sequential(*(one for _ in range(8) for one in (nn.Linear(64, 64), nn.Tanh())))  # noqa: E731
+    step = TrainStep(layers, lambda: torch.ones(rows, 64), loss=lambda model, x: model(x).square().mean())
+    session = Session(step, machine="h100")
+    plan, ear = session.plan, Ear(session)
+    session.start_run(1)
+    run = ear.wait("run", over)
+    assert run["state"] == "failed"
+    assert "make the model or the batch smaller" in run["sentence"]
+    assert "The model is as it was." in run["sentence"]
+    assert (step.live, session.plan) == (None, plan)
+    assert "made its own" not in run["note"]
 
 
 def test_a_run_that_fails_in_a_later_step_says_where_and_that_the_steps_before_it_are_kept() -> None:

@@ -1,0 +1,97 @@
+"""How much host memory a run takes, worked out before anything is made: the system ends a process that takes too much.
+
+On the CPU a plan's device memory is host memory too. The live model is besides it: the run copies its state in, and
+brings it up to date after every step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from planner.capture.step import Step
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.memory import SwapPlan, format_bytes, step_peak
+from planner.run.headroom import free_bytes
+
+#: What is left to everything else: PyTorch's threads, the monitor's samples, the notebook.
+_SPARE = 256 * 2**20
+
+
+class TooLargeError(StowageError):
+    """There is less memory free than a run takes."""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes of host memory that a run takes besides what is there already.
+
+    Args:
+        model: parameters, buffers, optimizer state and batch that are not made yet.
+        device, host: the plan's memory.
+        eager: what eager PyTorch takes for a step beside the run's.
+    """
+
+    model: int
+    device: int
+    host: int
+    eager: int
+
+    @property
+    def bytes(self) -> int:
+        """All of it."""
+        return self.model + self.device + self.host + self.eager
+
+
+def footprint(graph: Graph, plan: SwapPlan | None, step: Step, *, checked: bool) -> Footprint:
+    """What a run of a step takes.
+
+    Args:
+        graph: of the step.
+        plan: what is run; None where it is yet to be made, and is taken to hold the state and nothing else.
+        step: it need not be live.
+        checked: whether eager PyTorch makes steps beside it.
+    """
+    state = sum(storage.bytes for storage in graph.storages if storage.persistent)
+    batch = 0 if step.live is not None else sum(one.bytes for one in graph.storages if one.held and not one.persistent)
+    device, host = (state, 0) if plan is None else (plan.peak_bytes, plan.host_bytes)
+    beside = max(0, step_peak(graph) - state) if checked else 0
+    return Footprint(max(0, state - _made(step)) + batch, device, host, beside)
+
+
+def refuse_too_large(graph: Graph, plan: SwapPlan | None, step: Step, *, checked: bool) -> None:
+    """Refuse a run for which there is no memory, before anything is made.
+
+    Args:
+        graph, plan, step, checked: as in `footprint`.
+
+    Raises:
+        TooLargeError: it takes more than is free.
+    """
+    needed, free = footprint(graph, plan, step, checked=checked), free_bytes()
+    if needed.bytes + _SPARE <= free:
+        return
+    parts = (
+        (needed.model, "the model, its optimizer and its batch"),
+        (needed.device, "the state of the steps" if plan is None else "the plan's device memory"),
+        (needed.host, "its host memory"),
+        (needed.eager, "eager PyTorch beside it"),
+    )
+    listed = ", ".join(f"{format_bytes(size)} for {what}" for size, what in parts if size)
+    without = "pass check=False, " if needed.eager and needed.bytes - needed.eager + _SPARE <= free else ""
+    raise TooLargeError(
+        f"running {graph.name} on this computer takes {format_bytes(needed.bytes)} of memory and {format_bytes(free)} "
+        f"are free: {listed}; {without}make the model or the batch smaller, or end what else holds memory"
+    )
+
+
+def _made(step: Step) -> int:
+    """Bytes of the step's state that are there already."""
+    if step.live is not None:
+        return sum(tensor.nbytes for tensor in step.state().values())
+    if not isinstance(step.model, nn.Module):
+        return 0
+    tensors: list[Tensor] = [*step.model.parameters(), *step.model.buffers()]
+    return sum(tensor.nbytes for tensor in tensors if tensor.device.type != "meta")
