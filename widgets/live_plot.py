@@ -19,8 +19,8 @@ class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
         figure: what is shown first.
     """
 
-    _esm = script("live_plot")
-    _plotly = traitlets.Unicode(resources.files("plotly").joinpath("package_data/widgetbundle.js").read_text()).tag(
+    _esm = script("late")
+    _script = traitlets.Unicode(resources.files("plotly").joinpath("package_data/widgetbundle.js").read_text()).tag(
         sync=True
     )
 

@@ -34,8 +34,9 @@ class Panel(anywidget.AnyWidget):
         StowageError: it is nothing that can be shown, or there is no such machine or amount.
     """
 
-    _esm = script()
+    _esm = script("late")
     _css = style()
+    _script = traitlets.Unicode(script()).tag(sync=True)
     #: What is drawn.
     parts: ClassVar[tuple[str, ...]] = ()
 

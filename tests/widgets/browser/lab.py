@@ -32,6 +32,17 @@ def free_port() -> int:
         return port
 
 
+#: Before a long script is loaded, nothing happens for longer than anywidget waits for it.
+SLOW = """() => {
+  const make = URL.createObjectURL;
+  URL.createObjectURL = part => {
+    const until = performance.now() + (part.size > 1e5 ? 3000 : 0);
+    while (performance.now() < until);
+    return make.call(URL, part);
+  };
+}"""
+
+
 class Lab:
     """A server on this computer, which only who knows its token may use.
 
@@ -102,6 +113,10 @@ class Opened:
     def command(self, name: str) -> None:
         """Do what a menu entry does."""
         self.page.evaluate("name => { window.jupyterapp.commands.execute(name); }", name)
+
+    def load_slowly(self) -> None:
+        """Have the scripts of widgets take as long to load as on a busy computer."""
+        self.page.evaluate(SLOW)
 
     def run_all(self) -> None:
         """Have all cells run."""

@@ -135,6 +135,7 @@ def test_two_views_of_a_step_follow_each_other_and_the_theme(server: lab.Lab, br
     memory = BENCH.format(spec=SMALL, machine="cpu", budget="45%").replace("Workbench", "MemoryMap")
     notebook = server.open(browser, "theme.ipynb", [memory, "widgets.StreamView(bench)"])
     page = notebook.page
+    notebook.load_slowly()
     notebook.run_all()
     notebook.until("() => document.querySelectorAll('.sw[data-state=ready]').length === 2")
     notebook.until(f"() => {STATE}.budget?.state === 'planned'")

@@ -16,27 +16,26 @@ WATCH_SEARCH = """
 search = planner.search_swaps(planner.capture(step), planner.machine("laptop"), "60%", time_limit=3)
 widgets.watch(planner.capture(step), search)
 """
-#: A page on a slow computer, which takes longer to load plotly's five megabytes than anywidget waits for a script.
-SLOW = """() => {
-  const make = URL.createObjectURL;
-  URL.createObjectURL = part => {
-    const until = performance.now() + (part.size > 1e6 ? 3000 : 0);
-    while (performance.now() < until);
-    return make.call(URL, part);
-  };
-}"""
+WATCH_CANCELLED = """
+other = planner.search_swaps(planner.capture(step), planner.machine("laptop"), "50%", time_limit=None)
+shown = widgets.watch(planner.capture(step), other)
+display(shown)
+while not other.history: pass
+other.cancel()
+"""
 #: The words in the plot of a cell.
 WORDS = """number => [...document.querySelectorAll('.jp-Notebook .jp-Cell')[number]
   .querySelectorAll('.js-plotly-plot text')].map(text => text.textContent)"""
 
 
 def test_a_run_and_a_search_are_followed_to_their_ends(server: lab.Lab, browser: Browser, tmp_path: Path) -> None:
-    notebook = server.open(browser, "watching.ipynb", [WATCH_RUN, WATCH_SEARCH])
+    notebook = server.open(browser, "watching.ipynb", [WATCH_RUN, WATCH_SEARCH, WATCH_CANCELLED])
     page = notebook.page
-    page.evaluate(SLOW)
+    notebook.load_slowly()
     notebook.run_all()
     notebook.until(f"() => ({WORDS})(0).some(text => text.includes('after 5 steps'))")
     notebook.until(f"() => ({WORDS})(1).some(text => /^Search, (done|proven|paused)/.test(text))")
+    notebook.until(f"() => ({WORDS})(2).some(text => /^Search, cancelled/.test(text))")
     run, search = (page.evaluate(f"number => ({WORDS})(number)", number) for number in (0, 1))
     page.screenshot(path=tmp_path / "watched.png")
     assert "MiB" in run

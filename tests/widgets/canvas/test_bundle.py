@@ -10,7 +10,7 @@ from widgets.canvas import bundle
 
 ROOT = Path(bundle.__file__).parent
 MODULES = sorted((ROOT / "js").glob("*.js"))
-ENTRIES = ("index", "page")
+ENTRIES = ("index", "late", "page")
 MOST_BYTES = 200_000
 
 
