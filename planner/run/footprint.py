@@ -6,9 +6,12 @@ brings it up to date after every step.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from planner.capture.step import Step
 from planner.errors import StowageError
@@ -89,9 +92,9 @@ def refuse_too_large(graph: Graph, plan: SwapPlan | None, step: Step, *, checked
 
 def _made(step: Step) -> int:
     """Bytes of the step's state that are there already."""
+    tensors: Iterable[Tensor] = ()
     if step.live is not None:
-        return sum(tensor.nbytes for tensor in step.state().values())
-    if not isinstance(step.model, nn.Module):
-        return 0
-    tensors: list[Tensor] = [*step.model.parameters(), *step.model.buffers()]
-    return sum(tensor.nbytes for tensor in tensors if tensor.device.type != "meta")
+        tensors = step.state().values()
+    elif isinstance(step.model, nn.Module):
+        tensors = (*step.model.parameters(), *step.model.buffers())
+    return sum(one.nbytes for one in tensors if one.layout is torch.strided and not one.is_meta and not is_lazy(one))
