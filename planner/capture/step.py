@@ -70,6 +70,10 @@ class Step:
         """A copy, pickled or not, is captured anew: captures belong to the variables of the original."""
         return vars(self) | {"captures": []}
 
+    def __repr__(self) -> str:
+        captured = "not captured yet" if self.graph is None else f"{len(self.graph.ops):,} ops"
+        return f"<{type(self).__name__} of {self.name}: {captured}>"
+
     @property
     def name(self) -> str:
         """What to call it in titles; without a name of its own, the model's class or its function's name."""

@@ -8,6 +8,7 @@ captured order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -126,7 +127,13 @@ class Graph:
     storages: tuple[Storage, ...]
     outputs: tuple[int, ...] = ()
     modules: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    program: Any = field(default=None, repr=False)
+    program: Any = field(default=None)
+
+    def __repr__(self) -> str:
+        """One line: all of a graph is up to megabytes, which a notebook would print."""
+        phases = Counter(op.phase for op in self.ops)
+        split = ", ".join(f"{phases[phase]:,} {phase}" for phase in Phase if phases[phase])
+        return f"<Graph of {self.name}: {len(self.ops):,} ops ({split}), {len(self.tensors):,} tensors>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied as it is written to a file: without the program, which belongs to a live step."""

@@ -13,7 +13,7 @@ def machine(name: str) -> Machine:
     """The machine of that name.
 
     Args:
-        name: a preset (`"v100-16gb"`), `"cpu"`, or `"auto"` for what is attached; the last two are measured,
+        name: a preset (`"v100-16gb"`, in any case), `"cpu"`, or `"auto"` for what is attached; these two are measured
             once: op times are kept in the file that `planner.machine.cache_path()` names until `remeasure=True` is
             asked of `planner.run` or `planner.machine.timed`, or the file is removed.
 
@@ -21,6 +21,7 @@ def machine(name: str) -> Machine:
         StowageError: there is no such machine.
     """
     known = (*_MEASURED, *PRESETS)
+    name = name.lower() if isinstance(name, str) else name
     if name in PRESETS:
         return PRESETS[name]
     if name not in _MEASURED:

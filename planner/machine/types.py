@@ -64,6 +64,15 @@ class Machine:
     host_memory_bytes: int
     peer_link: Link | None = None
 
+    def __repr__(self) -> str:
+        """One line."""
+        count = f"{len(self.devices)} x " if len(self.devices) > 1 else ""
+        device, link = self.device, self.host_link.bandwidth / 1e9
+        return (
+            f"<Machine {self.name}: {count}{device.name}, {device.memory_bytes / 2**30:.4g} GiB of memory at "
+            f"{device.memory_bandwidth / 1e9:,.0f} GB/s, {link:.3g} GB/s to and from the host>"
+        )
+
     @property
     def device(self) -> Device:
         """The first device; all are alike."""

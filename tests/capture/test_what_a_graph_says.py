@@ -343,3 +343,9 @@ def test_progress_is_told_from_start_to_end():
     assert (told[0][0], told[-1][0]) == (0.0, 1.0)
     assert all(what for _, what in told)
     assert capture(step) is graph, "asking again costs nothing"
+
+
+def test_a_step_shows_itself_in_one_line():
+    step = TrainStep(Residual, images, loss=cross_entropy)
+    assert repr(step) == "<TrainStep of Residual: not captured yet>"
+    assert repr(step) != f"<TrainStep of Residual: {len(capture(step).ops):,} ops>" == repr(step)

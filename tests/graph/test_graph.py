@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.graph import Graph, GraphBuilder, Kind, Op, arrays, check
+from planner.graph import Graph, GraphBuilder, Kind, Op, Phase, arrays, check
 from tests.graph.graphs import graphs
 
 
@@ -147,3 +147,13 @@ UNSOUND = {
 def test_a_contradiction_is_named(spoil, sentence):
     assert check(small()) == []
     assert any(problem.startswith(sentence) for problem in check(spoil(small())))
+
+
+def test_a_graph_shows_itself_in_one_line():
+    build = GraphBuilder("tiny")
+    size = build.add_storage("x", 8, Kind.INPUT)
+    given = build.add_tensor("x", size, [2])
+    for phase in (Phase.FORWARD, Phase.FORWARD, Phase.BACKWARD):
+        made = build.add_tensor("y", build.add_storage("y", 8, Kind.ACTIVATION), [2])
+        build.add_op("relu", "aten.relu.default", [given], [made], attributes="$0", phase=phase)
+    assert repr(build.build()) == "<Graph of tiny: 3 ops (2 forward, 1 backward), 4 tensors>"

@@ -15,7 +15,15 @@ PRESETS = ["v100-16gb", "k80x8", "a100-80gb", "h100", "h200", "laptop"]
 def test_every_machine_can_be_named() -> None:
     assert [each.name for each in machines()] == ["auto", "cpu", *PRESETS]
     for name in PRESETS:
-        assert machine(name).name == name
+        assert machine(name).name == machine(name.upper()).name == name
+
+
+def test_a_machine_shows_itself_in_one_line() -> None:
+    for one in machines():
+        assert repr(one).startswith(f"<Machine {one.name}: ")
+        assert "\n" not in repr(one)
+        assert len(repr(one)) < 160
+    assert "8 x NVIDIA" in repr(machine("k80x8"))
 
 
 def test_the_v100_is_swapadvisors() -> None:
