@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from errno import EISDIR
 from pathlib import Path
 
 from planner.errors import StowageError
@@ -32,8 +33,28 @@ def write_text(path: str | Path, text: str) -> None:
     except OSError as error:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
-        reason = error.strerror or str(error)
-        raise StowageError(f"cannot write {path}: {reason}; choose another place or free some space") from error
+        raise _cannot_write(path, error) from error
+    except ValueError as error:
+        raise _no_path(path, error) from error
+
+
+def refuse_unwritable(path: str | Path) -> None:
+    """See to it that a file can be written, before the work is done that is to be written there.
+
+    Raises:
+        StowageError: the folder is missing or read-only, the disk is full, or the path is a folder's.
+    """
+    path = Path(path)
+    try:
+        if path.is_symlink():
+            path = path.resolve()
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+        if path.is_file() or not path.exists():  # else a pipe, or /dev/stdout
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+    except OSError as error:
+        raise _cannot_write(path, error) from error
     except ValueError as error:
         raise _no_path(path, error) from error
 
@@ -67,6 +88,10 @@ def read_text(path: str | Path) -> str:
         raise StowageError(f"cannot read {path}: it is not a text file; check the path") from error
     except ValueError as error:
         raise _no_path(path, error) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> StowageError:
+    return StowageError(f"cannot write {path}: {error.strerror or error}; choose another place or free some space")
 
 
 def _no_path(path: str | Path, error: ValueError) -> StowageError:

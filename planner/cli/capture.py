@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.output import json_option, show
+from planner.cli.output import OutputFile, json_option, show
 from planner.cli.progress import progress
 
 
 @click.command("capture", epilog="Example: python -m planner capture rnn:layers=2,hidden=512 --out graph.json --json")
 @click.argument("model")
-@click.option("--out", type=click.Path(), default=None, help="Write the graph as JSON here.")
+@click.option("--out", type=OutputFile(), default=None, help="Write the graph as JSON here.")
 @json_option
 def command(model: str, out: str | None, as_json: bool) -> None:
     """Capture the whole step of MODEL (forward, backward, optimizer) as a graph, without allocating the model.

@@ -8,7 +8,7 @@ from importlib import import_module
 
 import click
 
-from planner.errors import StowageError
+from planner.errors import StowageError, did_you_mean
 
 _COMMANDS = ("models", "machines", "capture", "swap", "run", "pack", "validate")
 
@@ -25,6 +25,14 @@ class _Lazy(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            known = ", ".join(_COMMANDS)
+            raise click.UsageError(f"there is no command {args[0]!r}{did_you_mean(args[0], _COMMANDS)}; choose {known}")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:

@@ -11,7 +11,18 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from planner.files import refuse_unwritable
 from planner.memory import format_bytes
+
+
+class OutputFile(click.Path):
+    """A file to write, which is found out before anything is worked out for it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
+        path = super().convert(value, param, ctx)
+        refuse_unwritable(str(path))
+        return path
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 

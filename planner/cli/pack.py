@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.output import json_option, show
+from planner.cli.output import OutputFile, json_option, show
 from planner.errors import StowageError
 
 
 @click.command("pack", epilog="Example: python -m planner pack buffers.csv --capacity 1048576 --out packed.csv")
 @click.argument("buffers", type=click.Path())
 @click.option("--capacity", type=int, default=None, help="Bytes that must do; without it, as low as can be.")
-@click.option("--out", type=click.Path(), default=None, help="Write the buffers with an offset column here.")
+@click.option("--out", type=OutputFile(), default=None, help="Write the buffers with an offset column here.")
 @json_option
 def command(buffers: str, capacity: int | None, out: str | None, as_json: bool) -> None:
     """Give every buffer of a CSV file (id,lower,upper,size: the MiniMalloc format) an offset."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from planner.cli.output import json_option, show
+from planner.cli.output import OutputFile, json_option, show
 from planner.cli.progress import progress
 from planner.errors import StowageError
 
@@ -35,7 +35,7 @@ _NAMED = 20
 @click.option("--check", is_flag=True, help="Run eager PyTorch beside it and compare every bit.")
 @click.option("--stress", is_flag=True, help="Delay the streams at random and poison freed memory, to find races.")
 @click.option("--remeasure", is_flag=True, help="Measure op times anew (see `planner machines`).")
-@click.option("--trace", type=click.Path(), default=None, help="Write what was measured here, for ui.perfetto.dev.")
+@click.option("--trace", type=OutputFile(), default=None, help="Write what was measured here, for ui.perfetto.dev.")
 @json_option
 def command(
     model: str,

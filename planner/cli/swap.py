@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import json_option, show
+from planner.cli.output import OutputFile, json_option, show
 from planner.cli.progress import Report, progress
 from planner.errors import StowageError
 from planner.memory import format_bytes, save_plan, save_trace
@@ -36,7 +36,11 @@ _BOUND_SECONDS = 3.0
 @click.command("swap", epilog=_EPILOG)
 @click.argument("model")
 @click.option("--machine", "machine_name", default="cpu", show_default=True, help="See `planner machines`.")
-@click.option("--budget", required=True, help="Device memory, such as 8GiB, or 40% of the step's own peak.")
+@click.option(
+    "--budget",
+    default=None,
+    help="Device memory, such as 8GiB, or 40% of the step's own peak; by default what the device has.",
+)
 @click.option(
     "--host-budget",
     default=None,
@@ -63,15 +67,15 @@ _BOUND_SECONDS = 3.0
     help="Say who holds the peak, what the step waits for, and why storages go; a slot is a place in the order.",
 )
 @click.option("--remeasure", is_flag=True, help="Measure op times anew (see `planner machines`); for cpu and auto.")
-@click.option("--out", type=click.Path(), default=None, help="Write the plan as JSON here.")
+@click.option("--out", type=OutputFile(), default=None, help="Write the plan as JSON here.")
 @click.option(
-    "--trace", type=click.Path(), default=None, help="Write the step that the plan foresees here, for ui.perfetto.dev."
+    "--trace", type=OutputFile(), default=None, help="Write the step that the plan foresees here, for ui.perfetto.dev."
 )
 @json_option
 def command(
     model: str,
     machine_name: str,
-    budget: str,
+    budget: str | None,
     host_budget: str | None,
     seconds: float,
     seed: int,
@@ -127,8 +131,8 @@ def command(
         report(0.0, "laying out the graph")
         with announcing(lambda words: report(0.0, words)):
             search = search_swaps(
-                ready.graph, device, budget, host_budget=host_budget, seconds=ready.seconds, method=method, seed=seed,
-                time_limit=seconds,
+                ready.graph, device, device.device.memory_bytes if budget is None else budget, host_budget=host_budget,
+                seconds=ready.seconds, method=method, seed=seed, time_limit=seconds,
             )  # fmt: skip
         plan, stopped = _watch(search, seconds, report)
         if out is not None:

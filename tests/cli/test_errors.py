@@ -12,6 +12,7 @@ MODEL = "mlp:layers=2,hidden=32,batch=4"
     ("words", "says"),
     [
         (["paint"], "paint"),
+        (["swp", MODEL], "did you mean swap?"),
         (["capture"], "MODEL"),
         (["capture", "resnt"], "resnt"),
         (["capture", "wresnt:depth=50"], "wresnet"),
@@ -46,6 +47,25 @@ def test_one_sentence_says_what_to_change(planner, words, says) -> None:
     assert answer.err.count("\n") == 1
     assert says in answer.err
     assert "should not happen" not in answer.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("capture", "no_such_model", "--out"),
+        ("swap", "no_such_model", "--machine", "laptop", "--out"),
+        ("swap", "no_such_model", "--machine", "laptop", "--trace"),
+        ("run", "no_such_model", "--budget", "50%", "--trace"),
+        ("pack", "no_such_buffers.csv", "--out"),
+    ],
+)
+@pytest.mark.parametrize("place", ["gone/result.json", "."])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_worked_out(planner, tmp_path, words, place):
+    answer = planner(*words, tmp_path / place)
+    assert answer.status == 2
+    assert "cannot write" in answer.err
+    assert "no_such" not in answer.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_traceback_comes_only_when_asked_for(planner) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from planner.cli import swap
+from planner.machine import machine
 from planner.memory import load_plan
 from planner.swap import METHODS
 
@@ -32,6 +33,11 @@ def test_help_names_every_method_and_the_words_of_every_row(planner) -> None:
 def test_every_method_plans(planner, method: str) -> None:
     facts = planner("swap", MODEL, *WORDS, "--method", method, "--json").json
     assert facts["step_seconds"] <= min(seconds for seconds in facts["baselines"].values() if seconds is not None)
+
+
+def test_without_a_budget_it_plans_for_what_the_device_has(planner) -> None:
+    facts = planner("swap", MODEL, "--machine", "laptop", "--seconds", 1, "--json").json
+    assert facts["budget_bytes"] == machine("laptop").device.memory_bytes
 
 
 def test_the_explanation_is_about_the_plan(planner, tmp_path: Path) -> None:
