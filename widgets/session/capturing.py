@@ -88,7 +88,9 @@ def cancel(core: Core) -> None:
 
 
 def change_machine(core: Core, name: str | Machine) -> None:
-    """Plan for another machine, with the same budget.
+    """Plan for another machine: within the budget that was asked for, or else within what that machine has.
+
+    What was found for a machine is still there when it comes back.
 
     Raises:
         StowageError: there is no such machine, or all was closed.
@@ -150,7 +152,7 @@ def _lay_out(core: Core, job: Job, loading: _Loading, graph: Graph, plan: SwapPl
         core.graph = graph
         core.budget = _first_budget(core, ground, plan)
         core.outbox.tell(message)
-        _settle(core, ground)
+        _settle(core, Shelf(ground))
         core.outbox.tell(run_message(RunState()))
         core.settled.set()
         planning.begin(core, plan)
@@ -158,9 +160,8 @@ def _lay_out(core: Core, job: Job, loading: _Loading, graph: Graph, plan: SwapPl
 
 
 def _change(core: Core, job: Job, name: str | Machine) -> None:
-    assert core.graph is not None
     try:
-        ground = lay_ground(core.graph, machines.find(name))
+        shelf = _shelf(core, machines.find(name))
     except Exception as error:
         core.report(job, notice_message(sentence_of(error)))
         with core.outbox.turn:
@@ -171,12 +172,25 @@ def _change(core: Core, job: Job, name: str | Machine) -> None:
         if job.current:
             core.jobs.drop("plan", "search", "sweep")  # begun meanwhile, for the machine before
             planning.drop_search(core)
-            _settle(core, ground)
+            if core.follows_device:
+                core.budget = _of_device(shelf.ground)
+            _settle(core, shelf)
             planning.begin(core)
 
 
-def _settle(core: Core, ground: Ground) -> None:
-    core.ground, core.shelf, core.machine = ground, Shelf(ground), ground.machine
+def _shelf(core: Core, machine: Machine) -> Shelf:
+    """What is known of the step on a machine, or that it has not been looked at."""
+    assert core.graph is not None
+    known = core.shelves.get(machine.name)
+    if known is not None and known.ground.machine == machine:
+        return known
+    return Shelf(lay_ground(core.graph, machine))
+
+
+def _settle(core: Core, shelf: Shelf) -> None:
+    ground = shelf.ground
+    core.ground, core.shelf, core.machine = ground, shelf, ground.machine
+    core.shelves[ground.machine.name] = shelf
     core.outbox.tell(
         machine_message(ground, machines.choice(ground.machine), core.budget_bytes),
         samples_message(core.shelf.samples()), front_message(core.shelf.rows(), "", None), compare_message("", None),
@@ -193,6 +207,11 @@ def _first_budget(core: Core, ground: Ground, plan: SwapPlan | None) -> int:
         return parse_budget(core.budget, ground.peak_bytes)
     if plan is not None:
         return plan.budget_bytes
+    return _of_device(ground)
+
+
+def _of_device(ground: Ground) -> int:
+    """All that the step can use of the device's memory."""
     return min(ground.machine.device.memory_bytes, ground.peak_bytes)
 
 

@@ -36,6 +36,8 @@ class Core:
 
     Attributes:
         graph, ground, shelf: once the step is captured; the plans found so far.
+        shelves: by machine, the plans found for those that were planned for before.
+        follows_device: whether the budget goes with the machine, since nobody has asked for another.
         plan: what is drawn, as long as it is a plan for the budget.
         bound_seconds, baselines: no plan within the budget is faster; seconds by baseline, as far as known.
         search, run: the last ones begun.
@@ -54,6 +56,7 @@ class Core:
     graph: Graph | None = None
     ground: Ground | None = None
     shelf: Shelf | None = None
+    shelves: dict[str, Shelf] = field(default_factory=dict)
     plan: SwapPlan | None = None
     bound_seconds: float | None = None
     baselines: dict[str, float | None] = field(default_factory=dict)
@@ -70,6 +73,7 @@ class Core:
 
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.outbox.turn)
+        self.follows_device = self.budget is None and self.source.plan is None
         at_end(self.close)
 
     def report(self, job: Job, *messages: Message) -> bool:

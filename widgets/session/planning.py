@@ -1,4 +1,4 @@
-"""A first plan for a budget, fast: what is known already, what trivial policies reach, and only then a search."""
+"""A first plan for a budget, fast: what is known already, what simple policies reach, and only then a search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from widgets.session.core import Core, sentence_of
 from widgets.session.jobs import Job
 
 _LOOK_SECONDS = 0.03
-#: For how long to look for any plan where no trivial policy has one.
+#: For how long to look for any plan where no simple policy has one.
 _FIRST_SECONDS = 5.0
 
 
@@ -30,12 +30,12 @@ def set_budget(core: Core, budget: str | int) -> None:
         core.check_open()
         if core.ground is None:
             parse_budget(budget, 2**50)
-            core.budget = budget
+            core.budget, core.follows_device = budget, False
             return
         size = parse_budget(budget, core.ground.peak_bytes)
         core.jobs.drop("plan", "search")
         drop_search(core)
-        core.budget = size
+        core.budget, core.follows_device = size, False
         sent = core.outbox.latest("machine")
         if sent is not None and size > sent.content["slider_bytes"]:
             core.outbox.tell(machine_message(core.ground, machines.choice(core.ground.machine), size))
@@ -43,9 +43,11 @@ def set_budget(core: Core, budget: str | int) -> None:
 
 
 def drop_search(core: Core) -> None:
-    """Cancel the search of an earlier budget; it is not resumed."""
+    """Cancel the search of an earlier budget, which is not resumed; the plan that it has found stays."""
     if core.search is not None:
         core.search.cancel()
+        if core.search.best is not None and core.shelf is not None:
+            core.shelf.add(core.search.best)
         core.search = None
 
 
@@ -65,7 +67,7 @@ def begin(core: Core, plan: SwapPlan | None = None) -> None:
     if verdict == "impossible":
         words = core.budget_words("impossible", "", ground.why_impossible(budget))
     else:
-        words = core.budget_words("planning", "drawing the step" if verdict == "fits" else "trying trivial policies")
+        words = core.budget_words("planning", "drawing the step" if verdict == "fits" else "trying simple policies")
     core.outbox.tell(words, idle(core))
     if core.jobs.start("plan", lambda job: _plan(core, job, plan)) is None:
         core.planned.set()  # all is closed
@@ -80,7 +82,7 @@ def idle(core: Core) -> Message:
     if verdict == "swap":
         return search_message(
             "idle", seed=core.seed, baselines=core.baselines, bound_seconds=core.bound_seconds,
-            ideal_seconds=ground.ideal_seconds, sentence="Not searched yet. Trivial policies always run first.",
+            ideal_seconds=ground.ideal_seconds, sentence="Not searched yet. Simple policies always run first.",
         )  # fmt: skip
     if verdict == "fits":
         sentence = "Nothing to search: the whole step fits the budget, so no tensor is moved."
@@ -107,7 +109,7 @@ def _plan(core: Core, job: Job, plan: SwapPlan | None) -> None:
         else:
             known = shelf.fitting(budget)
             if known is not None:
-                core.draw(job, known, state="planning", doing="trying trivial policies")
+                core.draw(job, known, state="planning", doing="trying simple policies")
             _first_plan(core, job, known)
     except Exception as error:
         core.draw(job, ground.captured, stand_in=True, state="none", sentence=sentence_of(error))

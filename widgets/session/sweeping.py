@@ -8,7 +8,7 @@ from time import sleep
 import numpy as np
 
 from planner.errors import StowageError
-from planner.memory import format_bytes
+from planner.memory import SwapPlan, format_bytes
 from planner.swap import SwapSearch, search_swaps
 from widgets.canvas.machine_message import machine_message
 from widgets.canvas.state_messages import front_message, samples_message
@@ -113,8 +113,25 @@ def _look_at(core: Core, job: Job, budget: int) -> None:
                     key=lambda plan: plan.predicted.seconds, default=None)  # fmt: skip
     with core.outbox.turn:
         shelf.note(budget)
-        if known is not None and job.current:
-            shelf.add(replace(known, budget_bytes=budget))
+        if known is None or not job.current:
+            return
+        shelf.add(replace(known, budget_bytes=budget))
+    _draw_better(core, job)
+
+
+def _draw_better(core: Core, sweep: Job) -> None:
+    """Draw the fastest plan that is known to fit the budget: one for less memory may be faster than the first one."""
+    with core.outbox.turn:
+        shelf, drawn = core.shelf, core.plan
+        if shelf is None or not sweep.current or core.run is not None or core.jobs.running(*_AHEAD):
+            return
+        best = shelf.fitting(core.budget_bytes)
+        if best is not None and (drawn is None or best.predicted.seconds * _CLOSE < drawn.predicted.seconds):
+            core.jobs.start("plan", lambda job: _draw(core, job, best))  # another budget takes its place
+
+
+def _draw(core: Core, job: Job, plan: SwapPlan) -> None:
+    core.draw(job, plan)
 
 
 def _ended(core: Core, job: Job, search: SwapSearch) -> bool:

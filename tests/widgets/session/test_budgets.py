@@ -8,6 +8,7 @@ import pytest
 from planner import zoo
 from planner.capture import capture
 from planner.graph import Graph
+from planner.machine import machine
 from planner.memory import validate
 from tests.widgets.session.hearing import Ear
 from widgets.session import Session
@@ -108,6 +109,67 @@ def test_another_machine_has_other_times_and_the_same_budget(graph: Graph) -> No
     assert after["ideal_seconds"] > before["ideal_seconds"]
     assert session.budget == size == ear.last("plan")["budget_bytes"]
     assert "k80x8" in {name for name, _, _ in after["machines"]}
+
+
+def test_the_budget_follows_the_device_until_somebody_sets_one() -> None:
+    session = Session(zoo.load("wresnet:depth=50,batch=96,image=224"), machine="laptop")
+    ear = Ear(session)
+    ear.planned()
+    peak = ear.last("machine")["step_peak_bytes"]
+    for name in ("v100-16gb", "h100", "laptop"):
+        session.machine = name
+        assert session.plan is not None
+        assert session.budget == min(peak, machine(name).device.memory_bytes)
+    session.budget = "50%"
+    session.machine = "h100"
+    assert session.plan is not None
+    assert session.budget == pytest.approx(peak / 2, abs=1)
+
+
+def test_a_plan_that_was_searched_for_is_there_again_after_other_machines_and_budgets(graph: Graph) -> None:
+    session = Session(graph, machine="v100-16gb", budget="50%")
+    size, ear = session.budget, Ear(session)
+    session.start_search(1.0)
+    ear.wait("search", lambda search: search["state"] in {"paused", "done"})
+    found = session.plan
+    assert found is not None
+    for change in (
+        lambda: setattr(session, "machine", "laptop"),
+        lambda: setattr(session, "machine", "v100-16gb"),
+        lambda: setattr(session, "budget", "80%"),
+        lambda: setattr(session, "budget", size),
+    ):
+        change()
+        assert session.plan is not None
+    assert (session.machine.name, session.budget) == ("v100-16gb", size)
+    assert session.plan.predicted.seconds <= found.predicted.seconds
+
+
+def test_what_a_search_has_found_stays_where_another_budget_is_taken_meanwhile(graph: Graph) -> None:
+    session = Session(graph, machine="v100-16gb", budget="40%")
+    size = session.budget
+    session.start_search(None)
+    search = session.search
+    assert search is not None
+    while search.progress.evaluations < 300:
+        time.sleep(0.01)
+    session.budget = "60%"
+    search.cancel()
+    best = search.wait()
+    assert session.plan is not None
+    session.budget = size
+    assert session.plan is not None
+    assert session.plan.predicted.seconds <= best.predicted.seconds * 1.02  # it may have found more while it was ended
+
+
+def test_a_faster_plan_for_less_memory_is_drawn_once_it_is_known(graph: Graph) -> None:
+    session = Session(graph, machine="v100-16gb", budget="50%")
+    ear = Ear(session)
+    ear.planned()
+    session.request({"do": "ready"})
+    ear.wait("front", lambda front: front["share"] is None and len(front["points"]) > 8)
+    fitting = [seconds for size, seconds, *_ in ear.last("front")["points"] if size <= session.budget]
+    ear.wait("plan", lambda plan: plan["step_seconds"] <= min(fitting) * 1.0002)
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.003, 0.01, 0.03, 0.1])
