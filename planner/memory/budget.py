@@ -67,8 +67,8 @@ def format_bytes(amount: int, more_digits: int = 0) -> str:
     """
     size = abs(amount)
     for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        # What would be rounded up to 1024 of the smaller unit is written as 1 of this one.
-        if size >= 2**power - 2 ** (power - 11):
+        # What would be 1000 of the smaller unit is written as 0.98 of this one; bytes are counted to 1023.
+        if size >= (999.5 * 2 ** (power - 10) if power > 10 else 2**power):
             value = amount / 2**power
             digits = (0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2) + more_digits
             text = f"{value:.{digits}f}"

@@ -113,7 +113,7 @@ class Course:
     history: list[Point] = field(default_factory=list)
     evaluations: int = 0
     stage: int = 0
-    doing: str = "looking at the baselines"
+    doing: str = "trying simple policies"
     share: float = 0.0
     seconds: float = 0.0
     least_host: int = 2**62

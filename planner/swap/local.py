@@ -90,7 +90,7 @@ class LocalSearch:
         if best < self.goal * _GAIN:
             self.goal, self.idle = best, 0
         self._keep(rated)
-        return Turn(len(batch), plan, "changing the best plans", min(1.0, self.idle / self.patience))
+        return Turn(len(batch), plan, "improving the best plans", min(1.0, self.idle / self.patience))
 
     def memory(self) -> dict[str, Any]:
         """The best recipes, what is still to be tried, and the state of chance."""

@@ -78,7 +78,9 @@ class Portfolio:
     def _all(self) -> Iterator[Turn | Stopped]:
         problem, recipes, memory = self.problem, self.recipes, self.problem.memory
         for trial in range(_TRIALS):
-            doing = f"planning for {memory / problem.memory:.1%} of the budget; the rest is for holes"
+            share = memory / problem.memory
+            rest = f", leaving {1 - share:.1%} for fragmentation" if share < 1 else ""
+            doing = f"planning into {share:.1%} of the budget{rest}" if rest else "planning into the whole budget"
             found: list[Tried] = []
             for batch in self._batches([replace(recipe, memory=memory) for recipe in recipes], found):
                 tried = yield from _redone(partial(self._try, batch))

@@ -56,6 +56,7 @@ def test_a_whole_number_means_the_same_as_its_digits(amount):
     ("amount", "text"),
     [
         (0, "0 B"), (1, "1 B"), (1023, "1023 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (2**20 - 1, "1 MiB"),
+        (1000 * 2**10, "0.98 MiB"), (999 * 2**20, "999 MiB"), (1009 * 2**20, "0.99 GiB"),
         (8 * GIB, "8 GiB"), (8 * 10**9, "7.45 GiB"), (100 * GIB, "100 GiB"), (3 * 2**40, "3 TiB"), (-2048, "-2 KiB"),
     ],
 )  # fmt: skip

@@ -89,7 +89,7 @@ def test_the_middle_of_the_local_search_can_be_kept(tmp_path):
     expected = plan_to_json(whole.wait())
     _, parts = request(evaluations=300, **options)
     parts.wait()
-    assert parts.progress.doing == "changing the best plans"
+    assert parts.progress.doing == "improving the best plans"
     parts.save(tmp_path / "search.json")
     loaded = load_search(
         tmp_path / "search.json", graph, machine(1e9, 1.4e9, 0.0), seconds=np.full(len(graph.ops), 3e-5),

@@ -26,9 +26,14 @@ def second_unit(largest: float) -> Unit:
     return Unit(*next((unit for unit in reversed(_SECONDS) if largest >= unit[1]), _SECONDS[0]))
 
 
+def _from(unit: int) -> float:
+    """The least that is said in a unit: what would be 1000 of the one below is 0.98 of it."""
+    return unit if unit <= 2**10 else unit * 999.5 / 1024
+
+
 def bytes_text(size: float, digits: int = 2) -> str:
     """`1.50 GiB`; whole bytes below one KiB."""
-    name, unit = next((unit for unit in reversed(_BYTES) if abs(size) >= unit[1]), _BYTES[0])
+    name, unit = next((unit for unit in reversed(_BYTES) if abs(size) >= _from(unit[1])), _BYTES[0])
     return f"{size:.0f} B" if unit == 1 else f"{size / unit:.{digits}f} {name}"
 
 

@@ -114,7 +114,7 @@ class Polish:
         if best < self.goal * _GAIN:
             self.goal, self.idle = best, 0
         self._restart()
-        return Turn(evaluations, plan, "changing the best plan itself", min(1.0, self.idle / self.patience))
+        return Turn(evaluations, plan, "improving the best plan itself", min(1.0, self.idle / self.patience))
 
     def memory(self) -> dict[str, Any]:
         """Where every chain is, and the states of chance."""

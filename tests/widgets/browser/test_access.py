@@ -42,7 +42,7 @@ def nothing_known() -> Told:
 
 
 def searching() -> Told:
-    return trained().having("search", state="running", doing="changing the best plans", limit_seconds=30, rate=900.0)
+    return trained().having("search", state="running", doing="improving the best plans", limit_seconds=30, rate=900.0)
 
 
 def search_failed() -> Told:

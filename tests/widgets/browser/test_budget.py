@@ -145,6 +145,26 @@ def test_where_everything_fits_nothing_moves_and_to_run_is_the_thing_to_do(show:
     assert "Nothing to search." in page.text(".sw-bottom")
 
 
+def test_what_fits_says_how_much_is_left_of_the_budget_or_of_the_device(show: Show) -> None:
+    told = planned(budget="100%")
+    peak, device = told["machine"]["step_peak_bytes"], told["machine"]["device_bytes"]
+    page = open_at(show, told)
+    assert says(answer(page), device - peak)
+    assert "more on the device" in answer(page)
+    page.tell(planned(budget="150%").messages)
+    assert says(answer(page), planned(budget="150%")["budget"]["budget_bytes"] - peak)
+    assert "to spare" in answer(page)
+    page.tell(told.having("machine", device_bytes=peak // 2).messages)
+    assert "Does not fit the device" in answer(page)
+    assert says(answer(page), peak // 2)
+
+
+@pytest.mark.parametrize(("parameters", "text"), [(3_220_000_000, "3.22 B"), (937_000_000, "937 M"), (950, "950")])
+def test_parameters_are_counted_in_millions_and_billions(show: Show, parameters: int, text: str) -> None:
+    page = open_at(show, planned().having("graph", parameters=parameters))
+    assert f"{text} parameters" in page.text(".sw-facts")
+
+
 def test_without_a_valid_plan_it_says_so_and_offers_a_budget_that_has_one(show: Show) -> None:
     told = planned()
     budget, peak = told["budget"]["budget_bytes"], told["machine"]["step_peak_bytes"]

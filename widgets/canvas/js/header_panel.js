@@ -72,7 +72,7 @@ function facts(store) {
 function short(count) {
   const size = [
     [1e12, ' T'],
-    [1e9, ' G'],
+    [1e9, ' B'],
     [1e6, ' M'],
     [1e4, ' k', 1e3],
   ].find(([least]) => count >= least);

@@ -1,4 +1,4 @@
-// The best plan found so far over the time searched, between the trivial policies above and the bound below.
+// The best plan found so far over the time searched, between the simple policies above and the bound below.
 import { Plot } from './plot.js';
 import { logTicks, secondsAxis } from './seconds_axis.js';
 import { hideTip, showTip } from './tooltip.js';

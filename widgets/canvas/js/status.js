@@ -25,8 +25,8 @@ export function searchStatus(store) {
 
 // Where a plan that no search here has found comes from.
 function unsearched({ plan, search }) {
-  const trivial = (search?.baselines ?? []).some(([, cost]) => cost !== null && cost <= plan?.step_seconds * 1.00005);
-  return trivial ? 'plan of the best trivial policy, not searched' : 'best plan known, not searched here';
+  const simple = (search?.baselines ?? []).some(([, cost]) => cost !== null && cost <= plan?.step_seconds * 1.00005);
+  return simple ? 'plan by a simple policy; press Search for a better one' : 'best plan known, not searched here';
 }
 
 export function runStatus({ run }) {

@@ -23,9 +23,10 @@ export function exactBytes(bytes) {
 }
 
 // One unit for both ends of a range, so that they can be compared at a glance: the one of the larger end.
+// What would be 1000 of a unit is 0.98 of the next.
 export function bytesUnit(largest) {
-  if (largest >= GiB) return { name: 'GiB', size: GiB };
-  if (largest >= MiB) return { name: 'MiB', size: MiB };
+  if (largest >= 999.5 * MiB) return { name: 'GiB', size: GiB };
+  if (largest >= 999.5 * KiB) return { name: 'MiB', size: MiB };
   return largest >= KiB ? { name: 'KiB', size: KiB } : { name: 'B', size: 1 };
 }
 

@@ -62,15 +62,22 @@ function fit({ machine }, { bytes, verdict, plan }) {
   if (verdict === 'impossible') {
     return { head: 'Cannot fit', parts: ['needs at least ', [bytesText(least)]], use: least };
   }
-  const head = verdict === 'fits' ? 'Fits' : 'Needs swap';
-  if (device && bytes > device) {
-    const parts = ["budget is above the device's ", [bytesText(device)]];
-    return { head: verdict === 'fits' ? 'Fits the budget' : head, parts };
-  }
-  if (bytes === peak) return { head, parts: ['exactly, nothing moves'] };
-  if (verdict === 'fits') return { head, parts: [[bytesText(bytes - peak)], ' to spare, nothing moves'] };
+  if (verdict === 'fits') return room(peak, bytes, device);
+  const head = 'Needs swap';
+  if (device && bytes > device) return { head, parts: ["budget is above the device's ", [bytesText(device)]] };
   const swapped = plan ? `, ${bytesText(plan.bytes_out)} swapped` : '';
   return { head, parts: [[bytesText(peak - bytes)], ` over${swapped}`] };
+}
+
+// Nothing moves within the budget: how much of it is left, or of the device where the budget is just what is needed.
+function room(peak, budget, device) {
+  if (device && peak > device) {
+    return { head: 'Does not fit the device', parts: ['needs ', [bytesText(peak)], ' of ', [bytesText(device)]] };
+  }
+  const limit = device ? Math.min(budget, device) : budget;
+  if (limit > peak) return { head: 'Fits', parts: [[bytesText(limit - peak)], ' to spare, nothing moves'] };
+  if (device > peak) return { head: 'Fits', parts: [[bytesText(device - peak)], ' more on the device, nothing moves'] };
+  return { head: 'Fits', parts: ['to the last byte, nothing moves'] };
 }
 
 function cost(store, { bytes, verdict, state, plan }) {
