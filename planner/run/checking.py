@@ -5,8 +5,7 @@ from __future__ import annotations
 from planner.capture.step import Step
 from planner.graph import Graph
 from planner.memory import SwapPlan, format_bytes
-from planner.run.footprint import footprint
-from planner.run.headroom import free_bytes
+from planner.run.footprint import footprint, missing_bytes
 
 
 def why_unchecked(graph: Graph, plan: SwapPlan, step: Step, *, followed: bool) -> str:
@@ -19,5 +18,5 @@ def why_unchecked(graph: Graph, plan: SwapPlan, step: Step, *, followed: bool) -
     """
     if not followed and any(op.random for op in graph.ops):
         return "its ops draw from PyTorch's generator, which others may use at the same time (check=True checks)"
-    missing = footprint(graph, plan, step, checked=True).bytes - free_bytes()
-    return f"eager PyTorch beside it needs {format_bytes(missing)} more than is free" if missing > 0 else ""
+    missing = missing_bytes(footprint(graph, plan, step, checked=True))
+    return f"eager PyTorch beside it needs {format_bytes(missing)} more than is free" if missing else ""

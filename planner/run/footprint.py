@@ -64,6 +64,11 @@ def footprint(graph: Graph, plan: SwapPlan | None, step: Step, *, checked: bool)
     return Footprint(max(0, state - _made(step)) + batch, device, host, beside)
 
 
+def missing_bytes(needed: Footprint) -> int:
+    """How much more memory would have to be free; 0 where there is enough."""
+    return max(0, needed.bytes + _SPARE - free_bytes())
+
+
 def refuse_too_large(graph: Graph, plan: SwapPlan | None, step: Step, *, checked: bool) -> None:
     """Refuse a run for which there is no memory, before anything is made.
 
@@ -73,8 +78,9 @@ def refuse_too_large(graph: Graph, plan: SwapPlan | None, step: Step, *, checked
     Raises:
         TooLargeError: it takes more than is free.
     """
-    needed, free = footprint(graph, plan, step, checked=checked), free_bytes()
-    if needed.bytes + _SPARE <= free:
+    needed = footprint(graph, plan, step, checked=checked)
+    missing = missing_bytes(needed)
+    if not missing:
         return
     parts = (
         (needed.model, "the model, its optimizer and its batch"),
@@ -83,10 +89,11 @@ def refuse_too_large(graph: Graph, plan: SwapPlan | None, step: Step, *, checked
         (needed.eager, "eager PyTorch beside it"),
     )
     listed = ", ".join(f"{format_bytes(size)} for {what}" for size, what in parts if size)
-    without = "pass check=False, " if needed.eager and needed.bytes - needed.eager + _SPARE <= free else ""
+    without = "pass check=False, " if missing <= needed.eager else ""
     raise TooLargeError(
-        f"running {graph.name} on this computer takes {format_bytes(needed.bytes)} of memory and {format_bytes(free)} "
-        f"are free: {listed}; {without}make the model or the batch smaller, or end what else holds memory"
+        f"running {graph.name} on this computer takes {format_bytes(needed.bytes)} of memory, "
+        f"{format_bytes(missing)} more than is free: {listed}; {without}make the model or the batch smaller, or end "
+        "what else holds memory"
     )
 
 

@@ -52,7 +52,7 @@ def test_a_plan_that_has_no_room_is_refused(make: Callable[[], TrainStep], budge
     step = make()
     plan = planned(step, budget)
     before = psutil.Process().memory_info().rss
-    with pytest.raises(TooLargeError, match=r"takes .* GiB of memory and .* GiB are free") as told:
+    with pytest.raises(TooLargeError, match=r"takes .* GiB of memory, .* more than is free") as told:
         run(step, plan, steps=1).wait()
     assert blamed in str(told.value)
     assert step.live is None

@@ -31,7 +31,7 @@ class Session:
         source: a step, a graph, or a pair of one of these and a plan for it.
         machine: to plan for, or its name; without it, the attached GPU, or a V100 where there is none.
         budget: device memory, as in `plan_swaps`; without it, what the machine has if the step needs more, else what
-            the step needs.
+            the step needs, also after another machine was chosen.
         seed: for random choices.
 
     Raises:

@@ -151,15 +151,14 @@ def test_what_a_search_has_found_stays_where_another_budget_is_taken_meanwhile(g
     session.start_search(None)
     search = session.search
     assert search is not None
-    while search.progress.evaluations < 300:
+    while search.progress.evaluations < 300 or search.best is None:
         time.sleep(0.01)
+    best = search.best
     session.budget = "60%"
-    search.cancel()
-    best = search.wait()
     assert session.plan is not None
     session.budget = size
     assert session.plan is not None
-    assert session.plan.predicted.seconds <= best.predicted.seconds * 1.02  # it may have found more while it was ended
+    assert session.plan.predicted.seconds <= best.predicted.seconds
 
 
 def test_a_faster_plan_for_less_memory_is_drawn_once_it_is_known(graph: Graph) -> None:
