@@ -128,9 +128,11 @@ def test_the_budget_follows_the_device_until_somebody_sets_one() -> None:
 
 def test_a_plan_that_was_searched_for_is_there_again_after_other_machines_and_budgets(graph: Graph) -> None:
     session = Session(graph, machine="v100-16gb", budget="50%")
-    size, ear = session.budget, Ear(session)
-    session.start_search(1.0)
-    ear.wait("search", lambda search: search["state"] in {"paused", "done"})
+    size, ear, first = session.budget, Ear(session), session.plan
+    assert first is not None
+    session.start_search(None)
+    ear.wait("plan", lambda plan: plan["step_seconds"] < first.predicted.seconds)
+    session.request({"do": "cancel"})
     found = session.plan
     assert found is not None
     for change in (
