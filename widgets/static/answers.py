@@ -55,14 +55,14 @@ def _fit(verdict: str, budget: int, machine: Mapping[str, Any], plan: Mapping[st
     return "Needs swap", f"{bytes_text(peak - budget)} over{swapped}"
 
 
-def _room(peak: int, budget: int, device: int | None) -> tuple[str, str]:
+def _room(peak: int, budget: int, device: int) -> tuple[str, str]:
     """Nothing moves within the budget: what is left of it, or of the device where it is just what is needed."""
-    if device and peak > device:
+    if peak > device:
         return "Does not fit the device", f"needs {bytes_text(peak)} of {bytes_text(device)}"
-    limit = min(budget, device) if device else budget
+    limit = min(budget, device)
     if limit > peak:
         return "Fits", f"{bytes_text(limit - peak)} to spare, nothing moves"
-    if device and device > peak:
+    if device > peak:
         return "Fits", f"{bytes_text(device - peak)} more on the device, nothing moves"
     return "Fits", "to the last byte, nothing moves"
 

@@ -170,7 +170,8 @@ def test_a_faster_plan_for_less_memory_is_drawn_once_it_is_known(graph: Graph) -
     session.request({"do": "ready"})
     ear.wait("front", lambda front: front["share"] is None and len(front["points"]) > 8)
     fitting = [seconds for size, seconds, *_ in ear.last("front")["points"] if size <= session.budget]
-    ear.wait("plan", lambda plan: plan["step_seconds"] <= min(fitting) * 1.0002)
+    drawn = ear.wait("plan", lambda plan: plan["step_seconds"] <= min(fitting) * 1.0002)
+    assert drawn["budget_bytes"] == session.budget
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.003, 0.01, 0.03, 0.1])

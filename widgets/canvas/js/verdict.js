@@ -71,10 +71,10 @@ function fit({ machine }, { bytes, verdict, plan }) {
 
 // Nothing moves within the budget: how much of it is left, or of the device where the budget is just what is needed.
 function room(peak, budget, device) {
-  if (device && peak > device) {
+  if (peak > device) {
     return { head: 'Does not fit the device', parts: ['needs ', [bytesText(peak)], ' of ', [bytesText(device)]] };
   }
-  const limit = device ? Math.min(budget, device) : budget;
+  const limit = Math.min(budget, device);
   if (limit > peak) return { head: 'Fits', parts: [[bytesText(limit - peak)], ' to spare, nothing moves'] };
   if (device > peak) return { head: 'Fits', parts: [[bytesText(device - peak)], ' more on the device, nothing moves'] };
   return { head: 'Fits', parts: ['to the last byte, nothing moves'] };
