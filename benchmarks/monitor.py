@@ -49,7 +49,7 @@ def measure(text: str, budget: str, rounds: int) -> dict[str, object]:
         executor = Executor(graph, plan, device, generator=generator)
         kept = Kept(step, generator, shared=False)
         asked = Asked(step, plan, budget, None, rounds, "cpu", check=False, stress=False, remeasure=False)
-        session = Session(asked, executor, kept, generator, done, followed=False)
+        session = Session(asked, executor, kept, generator, done, None, lambda: None, followed=False)
         batch = step.batch_leaves()
 
         def plain() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from threading import get_ident
 from typing import Any
 
 import torch
 
 from planner.capture import torch_private as private
 from planner.capture.kernels import takes_generator
+from planner.capture.own_generator import as_default
 from planner.errors import StowageError
 
 
@@ -31,11 +31,8 @@ class Draws:
     @contextmanager
     def following(self) -> Iterator[None]:
         """Let what this thread does to the default generator by `torch`'s functions be done to the copy."""
-        torch.random.default_generator = _OfTheThread(self._generator)  # type: ignore[assignment, attr-defined]
-        try:
+        with as_default(self._generator):
             yield
-        finally:
-            torch.random.default_generator = torch.default_generator  # type: ignore[attr-defined]
 
     def next(self, target: Callable[..., Any], kwargs: Mapping[str, Any], module: str) -> None:
         """Take note of a draw.
@@ -79,13 +76,3 @@ class Draws:
             f"{where} draws random numbers after the generator was seeded or set back, which a plan cannot hold: leave "
             "the seed alone, and keep dropout out of what torch.utils.checkpoint runs"
         )
-
-
-class _OfTheThread:
-    """What `torch.random` takes for the default generator during a capture: in the capture's thread, the copy."""
-
-    def __init__(self, copy: torch.Generator) -> None:
-        self._copy, self._thread = copy, get_ident()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._copy if get_ident() == self._thread else torch.default_generator, name)

@@ -13,6 +13,7 @@ from planner.capture import torch_private as private
 from planner.capture.batches import rebuilt, tensor_leaves, tensors_of
 from planner.capture.failures import first_line, unplannable
 from planner.capture.members import Member, members, overlaps, repeats
+from planner.capture.own_generator import drawing_from
 from planner.errors import StowageError
 from planner.graph import Kind
 
@@ -26,8 +27,13 @@ def refuse_meta_default() -> None:
         )
 
 
-def fake_model(make: Callable[[], nn.Module], fake: private.FakeTensorMode) -> nn.Module:
+def fake_model(make: Callable[[], nn.Module], fake: private.FakeTensorMode, generator: torch.Generator) -> nn.Module:
     """Build a module without memory for its weights.
+
+    Args:
+        make: the module's function.
+        fake: the mode that its tensors live in.
+        generator: what small tensors draw from that are real.
 
     A constructor may look at the values of small tensors that it puts on the CPU expressly; then all others are put on
     the meta device, which leaves those their values.
@@ -41,7 +47,7 @@ def fake_model(make: Callable[[], nn.Module], fake: private.FakeTensorMode) -> n
     except private.DATA_DEPENDENT:
         pass
     try:
-        with torch.device("meta"):
+        with drawing_from(generator), torch.device("meta"):
             return make()
     except (RuntimeError, NotImplementedError) as error:
         raise StowageError(
@@ -50,13 +56,14 @@ def fake_model(make: Callable[[], nn.Module], fake: private.FakeTensorMode) -> n
         ) from error
 
 
-def fake_batch(make: Callable[[], Any], fake: private.FakeTensorMode) -> Any:
-    """Build a batch, without memory where that can be."""
+def fake_batch(make: Callable[[], Any], fake: private.FakeTensorMode, generator: torch.Generator) -> Any:
+    """Build a batch, without memory where that can be, and else from a generator's random numbers."""
     try:
         with fake:
             return make()
     except RuntimeError:
-        return make()
+        with drawing_from(generator):
+            return make()
 
 
 def fake_tensor(tensor: torch.Tensor, fake: private.FakeTensorMode, what: str) -> torch.Tensor:

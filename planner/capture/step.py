@@ -16,7 +16,9 @@ from planner.capture.batches import Form, tensor_leaves
 from planner.capture.failures import first_line
 from planner.capture.guards import Reach
 from planner.capture.members import Member, members, reached_members
+from planner.capture.own_generator import drawing_from
 from planner.capture.settings import Settings, settings
+from planner.capture.sole import sole
 from planner.errors import StowageError
 from planner.graph import Graph, Phase
 
@@ -104,15 +106,29 @@ class Step:
         """The batch given, or what the function given makes."""
         return self.batch() if callable(self.batch) else self.batch
 
-    def materialize(self) -> Live:
-        """The real module and batch, made from the seed when first asked for."""
+    def materialize(self, note: Callable[[int], None] = lambda _: None) -> Live:
+        """The real module and batch, made from the seed when first asked for.
+
+        PyTorch's default generator is left alone, since others may draw from it at the same time.
+
+        Args:
+            note: called with the bytes of the tensors that were made so far; it may raise.
+
+        Raises:
+            StowageError: a function makes no module, or draws in a way that cannot be repeated.
+        """
         if self.live is None:
-            with torch.random.fork_rng():
-                torch.manual_seed(self.seed)
-                model = self.make_model()
-                torch.manual_seed(self.seed + 1)
-                self.live = self._enliven(model, self.make_batch())
+            with sole():  # another thread may be making it
+                if self.live is None:
+                    self.live = self._made(note)
         return self.live
+
+    def _made(self, note: Callable[[int], None]) -> Live:
+        with drawing_from(torch.Generator(), note), torch.random.fork_rng():
+            torch.manual_seed(self.seed)
+            model = self.make_model()
+            torch.manual_seed(self.seed + 1)
+            return self._enliven(model, self.make_batch())
 
     @contextmanager
     def given_batch(self, batch: Any) -> Iterator[None]:

@@ -32,6 +32,7 @@ from planner.capture.hooks import Hooks, refuse_hooks
 from planner.capture.leftovers import Leftovers
 from planner.capture.members import Member, restored, substitute
 from planner.capture.optimizer_checks import refuse_other_optimizers, unwritten
+from planner.capture.own_generator import as_default
 from planner.capture.program import ScalarRef
 from planner.capture.readings import Readings
 from planner.capture.recorder import Recorder
@@ -132,8 +133,12 @@ def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
     if step.live is not None:
         model, batch = step.live.model, step.live.batch
     else:
-        model = step.make_model() if given else fake_model(step.make_model, fake)
-        batch = fake_batch(step.make_batch, fake)
+        generator = torch.Generator()  # functions may draw and set seeds, and their user goes on drawing meanwhile
+        with as_default(generator):
+            generator.manual_seed(step.seed)
+            model = step.make_model() if given else fake_model(step.make_model, fake, generator)
+            generator.manual_seed(step.seed + 1)
+            batch = fake_batch(step.make_batch, fake, generator)
     check_devices(model, batch, meta=not given)
     refuse_watchers()
     reach = step.reach(model)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from planner.capture.sole import sole
 from planner.capture.step import Step
+from planner.run.interrupts import interruptibly
 
 
 def same_bits(a: Tensor, b: Tensor) -> bool:
@@ -48,12 +50,13 @@ class EagerReference:
 
     Args:
         step: whose live model is used.
+        impatient: asked all the time, also in another thread; it may raise Cancelled, which abandons the step.
         shared: whether eager PyTorch draws from its default generator as if nobody else were there; else that is lent
             to it and put back.
     """
 
-    def __init__(self, step: Step, *, shared: bool) -> None:
-        self._step, self._shared = step, shared
+    def __init__(self, step: Step, impatient: Callable[[], object], *, shared: bool) -> None:
+        self._step, self._impatient, self._shared = step, impatient, shared
 
     def step(
         self,
@@ -76,12 +79,12 @@ class EagerReference:
         Returns:
             What was found, and the state of the generator after the eager step.
         """
-        with sole():
+        with sole(self._impatient):
             lent = torch.get_rng_state()
             torch.set_rng_state(before)
             try:
                 start = time.perf_counter()
-                loss = self._step.eager(batch)
+                loss = interruptibly(lambda: self._eager(batch), self._impatient)
                 seconds = time.perf_counter() - start
                 drawn = torch.get_rng_state()
             finally:
@@ -93,3 +96,14 @@ class EagerReference:
         pairs += [(key, ours, theirs[key]) for key, ours in state.items() if key in theirs]
         different = [f"step {number}: {name}" for name, ours, other in pairs if not same_bits(ours, other)]
         return Check(seconds, len(pairs) + len(lost), (*different, *lost)), drawn
+
+    def _eager(self, batch: Any) -> Tensor:
+        """Make the step; in its backward pass, in which Python has no part, each gradient asks whether to go on."""
+        with ExitStack() as stack:
+            for parameter in self._step.materialize().model.parameters():
+                if parameter.requires_grad and parameter.is_leaf:
+                    hook = parameter.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
+                        lambda _: self._impatient()
+                    )
+                    stack.callback(hook.remove)
+            return self._step.eager(batch)

@@ -23,6 +23,7 @@ _Work = tuple[Callable[..., None], tuple[Any, ...]]
 Span = tuple[float, float]
 _ALIGNMENT = 64  # of what PyTorch allocates
 _PATIENCE = 0.1  # seconds
+_TOUCHED_BYTES = 2**28  # of a slab, between two looks whether to go on
 
 
 class CpuDevice:
@@ -31,7 +32,8 @@ class CpuDevice:
     Args:
         arena_bytes, host_bytes: sizes of the two slabs.
         link: pace of the copies; None copies as fast as memory allows.
-        impatient: asked now and then while the compute stream waits; it may raise, which ends the wait.
+        impatient: asked now and then while memory is made and while the compute stream waits; it may raise, which
+            ends that.
 
     Raises:
         StowageError: there is not that much memory.
@@ -44,8 +46,8 @@ class CpuDevice:
         link: Link | None = None,
         impatient: Callable[[], object] = lambda: None,
     ) -> None:
-        self.arena = _slab(arena_bytes)
-        self.host = _slab(host_bytes)
+        self.arena = _slab(arena_bytes, impatient)
+        self.host = _slab(host_bytes, impatient)
         self._events: list[Event] = []
         self._failure: BaseException | None = None
         self._impatient = impatient
@@ -205,11 +207,15 @@ class _CopyStream:
                 return
 
 
-def _slab(size: int) -> Tensor:
+def _slab(size: int, impatient: Callable[[], object]) -> Tensor:
     """Memory that no kernel can resize, as PyTorch's own may be, and that begins where PyTorch's would."""
     try:
         memory = np.empty(size + _ALIGNMENT, np.uint8)
     except MemoryError as error:
         raise StowageError(f"there is no memory for a slab of {size} bytes; give a smaller budget") from error
     first = -memory.ctypes.data % _ALIGNMENT
-    return torch.from_numpy(memory[first : first + size]).zero_()  # touched now, not while a step is timed
+    slab = torch.from_numpy(memory[first : first + size])
+    for part in slab.split(_TOUCHED_BYTES):  # type: ignore[no-untyped-call]
+        impatient()
+        part.zero_()  # touched now, not while a step is timed
+    return slab

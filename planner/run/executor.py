@@ -56,7 +56,8 @@ class Executor:
         device: with an arena of `plan.peak_bytes` and a host slab of `plan.host_bytes`.
         stress: whether to delay and poison, so that races show.
         generator: what random ops draw from; None for PyTorch's default.
-        impatient: asked now and then during a step; it may raise, which abandons the step.
+        impatient: asked now and then, also while this is made and loaded; it may raise, which abandons that or the
+            step.
 
     Raises:
         StowageError: the plan reads what is not there, or would have a kernel overwrite an input that it still reads.
@@ -84,7 +85,7 @@ class Executor:
             self._places = Places(plan, self.graph, device.arena, device.host)
             self._binder = Binder(self.graph, program, plan, self._places, self._generator)
             self._held = Held(self.graph, program, plan, self._places)
-            calls = [self._binder.bind(slot, self._scalars) for slot in range(len(plan.order))]
+            calls = [self._bound(slot) for slot in range(len(plan.order))]
             self._pins = self._pin(calls) if reordered(self.graph, plan) else None
             delays = Stress(self.graph, plan, self._places) if stress else None
             self._segments = Walk(self.graph, plan, device, self._places, self._pins, delays).segments(calls)
@@ -126,7 +127,7 @@ class Executor:
             if self._stress:
                 self.device.arena.fill_(POISON)
                 self.device.host.fill_(POISON)
-            self._held.load(state)
+            self._held.load(state, self._impatient)
             self._before += self._number
             self._number = 0
 
@@ -167,6 +168,10 @@ class Executor:
         seconds = device.seconds(start, marks)
         timeline = self._clock.timeline(seconds, *device.copy_seconds(start))
         return StepRecord(self._held.outputs(), timeline, self._held.left())
+
+    def _bound(self, slot: int) -> Bound:
+        self._impatient()
+        return self._binder.bind(slot, self._scalars)
 
     def _walk(self, marks: list[Any]) -> None:
         stamp, mark = marks.append, self.device.mark

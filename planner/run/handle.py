@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from planner.capture.sole import sole
 from planner.dropping import when_dropped
 from planner.errors import StowageError
 from planner.memory import SwapPlan, Timeline
-from planner.run.footprint import TooLargeError, refuse_too_large
 from planner.run.monitor import Snapshot
 from planner.run.preparing import Asked
 from planner.run.result import RunResult, Stopped
@@ -44,9 +42,6 @@ class Run:
     """Steps by a plan. Made by `planner.run`; dropping the last reference to it ends it between two steps."""
 
     def __init__(self, asked: Asked, report: Callable[[float, str], None]) -> None:
-        if asked.step.live is None and _has_room(asked):
-            with sole():
-                asked.step.materialize()  # here, since it moves PyTorch's generator, and puts it back
         self._runner = Runner(asked, report)
         self._runner.start()
         when_dropped(self, self._runner.stop.ask)
@@ -166,15 +161,3 @@ class Run:
         if self._runner.stop.asked:
             raise StowageError("this run was cancelled; begin another one with planner.run")
         yield from self._runner.loop(batches)
-
-
-def _has_room(asked: Asked) -> bool:
-    """Whether there is memory for what is asked for, as far as that can be told; the run says so where there is not."""
-    graph = asked.step.graph
-    if graph is None:
-        return True
-    try:
-        refuse_too_large(graph, asked.plan, asked.step, checked=asked.check is True)
-    except TooLargeError:
-        return False
-    return True

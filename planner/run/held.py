@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor
 
@@ -31,9 +31,15 @@ class Held:
         outputs = [self._at_end(tensor) for tensor in graph.outputs]
         self._outputs, self._left = outputs[: program.returned], outputs[program.returned :]
 
-    def load(self, state: Mapping[str, Tensor]) -> None:
-        """Put state and constants where they belong when a step starts."""
+    def load(self, state: Mapping[str, Tensor], impatient: Callable[[], object]) -> None:
+        """Put state and constants where they belong when a step starts.
+
+        Args:
+            state: by key.
+            impatient: asked between two tensors; it may raise.
+        """
         for tensor, key in self._keys:
+            impatient()
             self._fill(self._first[tensor], state[key], key)
         for tensor, value in self._constants:
             self._fill(self._first[tensor], value, self._graph.tensors[tensor].name)

@@ -1,11 +1,19 @@
-"""Ctrl-C, kept waiting while something must not be left half done."""
+"""What ends a thread's work from outside, kept waiting or let in wherever Python is."""
 
 from __future__ import annotations
 
+import ctypes
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import current_thread, main_thread
+from threading import Event, Lock, Thread, current_thread, get_ident, main_thread
+from typing import TypeVar
+
+from planner.run.stopping import Cancelled
+
+T = TypeVar("T")
+
+_LOOK_SECONDS = 0.05
 
 
 @contextmanager
@@ -22,3 +30,49 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if pressed:
             signal.raise_signal(signal.SIGINT)
+
+
+def interruptibly(work: Callable[[], T], heed: Callable[[], object]) -> T:
+    """What a function returns, unless this run is asked to stop meanwhile: then it is left wherever Python is in it.
+
+    A kernel that is at work ends first. As after Ctrl-C, what the function was changing is left half done.
+
+    Args:
+        work: may be anybody's code.
+        heed: asked all the time, in another thread; it raises Cancelled once it is time to stop.
+
+    Raises:
+        Cancelled: it was.
+    """
+    heed()
+    thread, lock, ended = get_ident(), Lock(), Event()
+
+    def watch() -> None:
+        while not ended.wait(_LOOK_SECONDS):
+            try:
+                heed()
+            except Cancelled:
+                with lock:
+                    if not ended.is_set():
+                        _raise_in(thread, Cancelled)
+                return  # it is raised once, so what ends the work below is disturbed once at most
+
+    def end() -> None:
+        with lock:
+            ended.set()
+        _raise_in(thread, None)  # what was to be raised and has not been
+
+    Thread(target=watch, name="stowage stop", daemon=True).start()
+    try:
+        try:
+            return work()
+        finally:
+            end()
+    except Cancelled:
+        end()
+        raise
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    raised = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)

@@ -23,11 +23,12 @@ from planner.capture.unused import unused_leaves
 from planner.capture.watchers import refuse_watchers
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.memory import SwapPlan
+from planner.memory import SwapPlan, format_bytes
 from planner.run.batches import Matcher
 from planner.run.checking import why_unchecked
 from planner.run.claims import Claim
-from planner.run.footprint import refuse_too_large
+from planner.run.footprint import footprint, refuse_too_large
+from planner.run.interrupts import interruptibly
 from planner.run.monitor import Monitor
 from planner.run.preparing import Asked, prepare
 from planner.run.recheck import Recheck
@@ -120,7 +121,7 @@ class Runner:
         if not isinstance(step, TrainStep):
             raise StowageError("an InferenceStep has no losses to train by: make a TrainStep of the model")
         claim = Claim(step, self.stop)
-        for other in claim.make():
+        for other in claim.make(lambda: None):
             other.ended.wait()
         try:
             refuse_meta_default()
@@ -173,13 +174,39 @@ class Runner:
             self._tell_steps()
         graph, plan = self._graph(), self.plan
         assert plan is not None
-        refuse_too_large(graph, plan, self.asked.step, checked=self.asked.check is True)
+        self._refuse_too_large()
         asked = self._checking(graph, plan, followed=followed)
         return stack.enter_context(
             session(
                 asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_a_step, followed=followed
             )
         )
+
+    def _refuse_too_large(self) -> None:
+        refuse_too_large(self._graph(), self.plan, self.asked.step, checked=self.asked.check is True)
+
+    def _build(self) -> None:
+        """Have the step's functions make the model and the batch, where they have not, and claim what they made."""
+        if self.asked.step.live is None:
+            self._refuse_too_large()
+            self._make_live()
+        for claim in self._claim.make(self.stop.between_steps):
+            claim.ended.wait()
+
+    def _make_live(self) -> None:
+        step = self.asked.step
+        said, every = 0, max(1, footprint(self._graph(), self.plan, step, checked=False).model // 100)
+
+        def note(made: int) -> None:
+            nonlocal said
+            if made // every > said:
+                said = made // every
+                self._tell(self.share, f"building the model, {format_bytes(made)} so far")
+
+        self._tell(self.share, "building the model")
+        self._surroundings.refuse_changes()
+        with sole(self.stop.between_steps):
+            interruptibly(lambda: step.materialize(note), self.stop.between_steps)
 
     def _renewed(self, stack: ExitStack, running: Session, *, followed: bool) -> Session:
         """Get ready for the next step, where anything has changed."""
@@ -288,6 +315,7 @@ class Runner:
                     self._generator.set_state(torch.get_rng_state())
             with self._surroundings.entered():
                 self._prepare(self._tell_preparing)
+                self._build()
                 if self.asked.steps:
                     self._make_steps()
                 self._tell(1.0, "done")

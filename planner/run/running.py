@@ -32,8 +32,8 @@ def run(
 
     The result is left in the live model, its buffers and its optimizer. However the run ends, they are as the last
     finished step left them, and so is PyTorch's generator, unless somebody else has drawn from it or seeded it since.
-    Where the step has functions for its model or batch, these are called before this returns. The rest is done in
-    another thread, which leaves PyTorch's generator alone except for a check's eager steps.
+    All is done in another thread, which leaves PyTorch's generator alone except for a check's eager steps; functions
+    that make the step's model or batch are called there too, once there is memory for what they make.
     A plan keeps no gradients, so `grad` of every parameter is None after a training step.
     The run starts from that generator as it is now, under the autocast, gradient mode and number of threads of now.
     Leave the model alone until the run has ended.

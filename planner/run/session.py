@@ -38,6 +38,7 @@ class Session:
         generator: what the steps draw from.
         done: where they are noted.
         effects: what a step leaves in Python's variables; None for nothing.
+        impatient: asked now and then, also by another thread; it may raise Cancelled, which abandons a step.
         followed: whether the model and the optimizer may be changed between two steps.
 
     Attributes:
@@ -52,6 +53,7 @@ class Session:
         generator: torch.Generator,
         done: Done,
         effects: Effects | None,
+        impatient: Callable[[], object],
         *,
         followed: bool,
     ) -> None:
@@ -59,7 +61,7 @@ class Session:
         self.generator, self._done, self._followed = generator, done, followed
         self._effects = effects
         self._watch: Watch | None = None
-        self._reference = EagerReference(asked.step, shared=followed) if asked.check else None
+        self._reference = EagerReference(asked.step, impatient, shared=followed) if asked.check else None
         self.unsettled = False
         self.load()
 
@@ -167,7 +169,7 @@ def session(
             device = CpuDevice(plan.peak_bytes, plan.host_bytes, asked.link, impatient)
             stack.callback(device.close)
             executor = Executor(graph, plan, device, stress=asked.stress, generator=generator, impatient=impatient)
-            running = Session(asked, executor, kept, generator, done, effects, followed=followed)
+            running = Session(asked, executor, kept, generator, done, effects, impatient, followed=followed)
             if monitor is not None:
                 stack.enter_context(monitor.watching(executor.present, len(done.seconds)))
             yield running

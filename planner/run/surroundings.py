@@ -12,6 +12,7 @@ import torch
 
 from planner.capture.fakes import refuse_meta_default
 from planner.capture.watchers import refuse_watchers
+from planner.errors import StowageError
 
 
 class Surroundings:
@@ -28,6 +29,19 @@ class Surroundings:
         self._autocast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
         self._caching = torch.is_autocast_cache_enabled()
         self._device, self._threads = torch.get_default_device(), torch.get_num_threads()
+        self._dtype = torch.get_default_dtype()
+
+    def refuse_changes(self) -> None:
+        """Refuse to make a model or a batch by what holds for the process and was changed since.
+
+        Raises:
+            StowageError: the default dtype was.
+        """
+        if torch.get_default_dtype() != self._dtype:
+            raise StowageError(
+                f"the default dtype was {self._dtype} when the run was asked for and is {torch.get_default_dtype()} "
+                "now that the model is made: leave it alone until the run makes steps"
+            )
 
     @contextmanager
     def entered(self) -> Iterator[None]:
