@@ -139,7 +139,7 @@ def _lay_out(core: Core, job: Job, loading: _Loading, graph: Graph, plan: SwapPl
     """Lay out what was captured, and begin to plan; False if another machine was asked for meanwhile."""
     asked = core.machine
     machine = machines.find(asked or (plan.machine if plan is not None else None))
-    ground = lay_ground(graph, machine, None if plan is None else _seconds_of(plan))
+    ground = lay_ground(graph, machine, None if plan is None else seconds_of(plan))
     message = graph_message(graph, ground.peak_bytes, core.source.phrases)
     _first_budget(core, ground, plan)  # raises before anything is told
     loading.note(1.0, "done")
@@ -152,7 +152,7 @@ def _lay_out(core: Core, job: Job, loading: _Loading, graph: Graph, plan: SwapPl
         core.graph = graph
         core.budget = _first_budget(core, ground, plan)
         core.outbox.tell(message)
-        _settle(core, Shelf(ground))
+        settle(core, Shelf(ground))
         core.outbox.tell(run_message(RunState()))
         core.settled.set()
         planning.begin(core, plan)
@@ -174,7 +174,7 @@ def _change(core: Core, job: Job, name: str | Machine) -> None:
             planning.drop_search(core)
             if core.follows_device:
                 core.budget = _of_device(shelf.ground)
-            _settle(core, shelf)
+            settle(core, shelf)
             planning.begin(core)
 
 
@@ -187,7 +187,8 @@ def _shelf(core: Core, machine: Machine) -> Shelf:
     return Shelf(lay_ground(core.graph, machine))
 
 
-def _settle(core: Core, shelf: Shelf) -> None:
+def settle(core: Core, shelf: Shelf) -> None:
+    """Make a step on a machine what all is about from now on."""
     ground = shelf.ground
     core.ground, core.shelf, core.machine = ground, shelf, ground.machine
     core.shelves[ground.machine.name] = shelf
@@ -229,7 +230,7 @@ def _of_plan(graph: Graph, plan: SwapPlan) -> Graph:
     return graph.with_workspaces(dict(plan.workspaces))
 
 
-def _seconds_of(plan: SwapPlan) -> Seconds:
+def seconds_of(plan: SwapPlan) -> Seconds:
     """`[ops]`, how long each op runs as the plan foresees."""
     seconds = np.zeros(len(plan.order))
     seconds[list(plan.order)] = plan.predicted.compute[:, 1] - plan.predicted.compute[:, 0]

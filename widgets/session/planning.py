@@ -14,6 +14,7 @@ from widgets.canvas.search_message import search_message
 from widgets.session import machines
 from widgets.session.core import Core, sentence_of
 from widgets.session.jobs import Job
+from widgets.session.search_words import words
 
 _LOOK_SECONDS = 0.03
 #: For how long to look for any plan where no simple policy has one.
@@ -43,11 +44,11 @@ def set_budget(core: Core, budget: str | int) -> None:
 
 
 def drop_search(core: Core) -> None:
-    """Cancel the search of an earlier budget, which is not resumed; the plan that it has found stays."""
+    """Cancel the search of the budget that is left; what it has found stays, and it is resumed where one comes back."""
     if core.search is not None:
         core.search.cancel()
-        if core.search.best is not None and core.shelf is not None:
-            core.shelf.add(core.search.best)
+        if core.shelf is not None:
+            core.shelf.keep(core.budget_bytes, core.search)
         core.search = None
 
 
@@ -63,22 +64,25 @@ def begin(core: Core, plan: SwapPlan | None = None) -> None:
     core.planned.clear()
     core.plan, core.bound_seconds, core.baselines = None, None, {}
     budget = core.budget_bytes
+    core.search = core.shelf.search(budget) if core.shelf is not None else None
     verdict = ground.verdict(budget)
     if verdict == "impossible":
-        words = core.budget_words("impossible", "", ground.why_impossible(budget))
+        said = core.budget_words("impossible", "", ground.why_impossible(budget))
     else:
-        words = core.budget_words("planning", "drawing the step" if verdict == "fits" else "trying simple policies")
-    core.outbox.tell(words, idle(core))
+        said = core.budget_words("planning", "drawing the step" if verdict == "fits" else "trying simple policies")
+    core.outbox.tell(said, idle(core))
     if core.jobs.start("plan", lambda job: _plan(core, job, plan)) is None:
         core.planned.set()  # all is closed
 
 
 def idle(core: Core) -> Message:
-    """The message on a search that was not begun."""
+    """The message on a search that is not at work, or was not begun."""
     ground = core.ground
     assert ground is not None
     budget = core.budget_bytes
     verdict = ground.verdict(budget)
+    if verdict == "swap" and core.search is not None:
+        return words(core, "cancelled", 0.0)
     if verdict == "swap":
         return search_message(
             "idle", seed=core.seed, baselines=core.baselines, bound_seconds=core.bound_seconds,

@@ -16,6 +16,7 @@ from widgets.canvas.machine_message import label_of
 from widgets.canvas.run_message import RunState, run_message
 from widgets.info.live_memory import measured_memory
 from widgets.info.units import count_text
+from widgets.session.adopting import adopt
 from widgets.session.core import Core, sentence_of
 from widgets.session.jobs import Job
 
@@ -90,15 +91,25 @@ def _run(core: Core, job: Job, handle: Run, plan: SwapPlan, check: bool | Litera
         try:
             again = _again(core, job, plan, steps, check)
         except Exception as found:  # somebody else runs the step by now
-            sentence = f"The plan for {machine} does not hold here, and none can be made: {sentence_of(found)}."
+            sentence = f"{_reason(error)}, and the step cannot be planned anew here: {sentence_of(found)}."
         else:
             if again is not None:
-                note = f"The plan for {machine} does not hold here, so this computer made its own in the same budget."
-                _watch(core, job, again, plan, steps, note)
+                back = "" if plan.machine == _HERE else f" Choose {machine} again to go back to its plans."
+                note = (
+                    f"{_reason(error)}. So the step was planned anew in the same budget: that plan is drawn now.{back}"
+                )
+                _watch(core, job, again, plan, steps, note, adopted=False)
                 handle = again
     said = _words(handle, plan, steps, note)
     core.report(job, Message({**said.content, "sentence": sentence or said.content["sentence"]}, said.buffers))
     core.idle(core)
+
+
+def _reason(error: BaseException | None) -> str:
+    """Why a plan cannot be run here, without what to do about it, which is done."""
+    assert error is not None
+    words = sentence_of(error).partition(";")[0]
+    return words[:1].upper() + words[1:]
 
 
 def _again(core: Core, job: Job, plan: SwapPlan, steps: int, check: bool | Literal["first"]) -> Run | None:
@@ -117,10 +128,24 @@ def _is_of(plan: SwapPlan, step: Step | None) -> bool:
     return step is not None and step.graph is not None and fingerprint(step.graph) == plan.graph
 
 
-def _watch(core: Core, job: Job, handle: Run, plan: SwapPlan, steps: int, note: str) -> None:
-    """Tell how a run goes while it goes on."""
+def _watch(core: Core, job: Job, handle: Run, plan: SwapPlan, steps: int, note: str, *, adopted: bool = True) -> None:
+    """Tell how a run goes while it goes on.
+
+    Args:
+        core, job: who tells it.
+        handle: the run.
+        plan: asked for.
+        steps, note: of the run.
+        adopted: whether the run's plan is the one that is drawn; else it is drawn as soon as there is one.
+    """
     told = 0.0
-    while handle.progress.state == "running":
+    while True:
+        running = handle.progress.state == "running"
+        if not adopted and handle.plan is not None:
+            adopted = True
+            adopt(core, job, handle.plan)
+        if not running:
+            return
         if job.stopped():
             handle.cancel()
         if perf_counter() - told >= _EVERY_SECONDS:

@@ -8,20 +8,17 @@ from time import perf_counter, sleep
 from planner.errors import StowageError
 from planner.memory import SwapPlan
 from planner.swap import SwapSearch, search_swaps
-from widgets.canvas.columns import Message
 from widgets.canvas.search_message import search_message
-from widgets.info.units import percent_text
 from widgets.session import sweeping
 from widgets.session.core import Core, sentence_of
 from widgets.session.jobs import Job
+from widgets.session.search_words import words
 
 LIMIT_SECONDS = 30.0
 _EVERY_SECONDS = 0.22
 _LOOK_SECONDS = 0.02
 #: A plan is packed for the page no more often than that this takes so much of the time.
 _PACKING_SHARE = 0.01
-_CLOSE = 1.0001
-_NO_PLAN = "The search was stopped before it had any plan: resume it, or let it run a little longer."
 
 
 def begin(core: Core, seconds: float | None = LIMIT_SECONDS) -> None:
@@ -82,12 +79,12 @@ def cancel(core: Core) -> None:
         if core.jobs.cancel("search"):
             if core.search is not None:
                 core.search.cancel()
-            core.outbox.tell(_words(core, "cancelled", 0.0))
+            core.outbox.tell(words(core, "cancelled", 0.0))
 
 
 def _start(core: Core, seconds: float | None, limit: float | None) -> None:
     core.search_limit = limit
-    core.outbox.tell(_words(core, "running", 0.0))
+    core.outbox.tell(words(core, "running", 0.0))
     core.jobs.start("search", lambda job: _search(core, job, seconds))
 
 
@@ -131,7 +128,7 @@ def _follow(core: Core, job: Job, search: SwapSearch) -> None:
             not_before = perf_counter() + core.packing_seconds / _PACKING_SHARE
         with core.outbox.turn:
             state = "cancelled" if job.stopped() else "running" if running else search.progress.state
-            core.report(job, _words(core, state, _rate(recent)))
+            core.report(job, words(core, state, _rate(recent)))
         if not running or not job.current:
             break
         _rest(job, search)
@@ -166,39 +163,3 @@ def _take(core: Core, job: Job, search: SwapSearch, best: SwapPlan) -> None:
 def _rate(recent: deque[tuple[float, int]]) -> float:
     (first, before), (last, after) = recent[0], recent[-1]
     return (after - before) / (last - first) if last > first else 0.0
-
-
-def _words(core: Core, state: str, rate: float) -> Message:
-    search = core.search
-    if search is None:
-        return search_message(
-            state, "laying out the graph", limit_seconds=core.search_limit, seed=core.seed, baselines=core.baselines,
-            bound_seconds=core.bound_seconds, sentence=_NO_PLAN if state == "cancelled" else "",
-        )  # fmt: skip
-    progress = search.progress
-    return search_message(
-        state, progress.doing, progress.share, progress.seconds, core.search_limit, progress.evaluations, rate,
-        core.seed, search.history, search.baselines or core.baselines, progress.bound_seconds, progress.ideal_seconds,
-        _sentence(search, state),
-    )  # fmt: skip
-
-
-def _sentence(search: SwapSearch, state: str) -> str:
-    progress = search.progress
-    if state == "running":
-        return ""
-    if state == "failed":
-        try:
-            search.wait()
-        except Exception as error:
-            return sentence_of(error)
-    if progress.step_seconds is None:
-        return _NO_PLAN
-    if progress.step_seconds <= progress.bound_seconds * _CLOSE:
-        return "No plan can be faster: the bound is met."
-    over = f"{percent_text(progress.step_seconds / progress.bound_seconds - 1)} above the bound"
-    return {
-        "cancelled": f"Cancelled with the best plan {over}; resume goes on from here.",
-        "paused": f"The time is up with the best plan {over}; resume goes on from here.",
-        "done": f"Nothing is left to try; the best plan is {over}.",
-    }.get(state, "")

@@ -58,9 +58,9 @@ class Session:
         """
         core = self._core
         core.settled.wait()
-        if core.graph is None:
+        if core.ground is None:
             raise core.refusal or StowageError("it was closed before the step was captured; open it again")
-        return core.graph
+        return core.ground.graph
 
     @property
     def machine(self) -> Machine:

@@ -6,7 +6,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from planner.memory import SwapPlan
+from planner.swap import SwapSearch
 from widgets.session.ground import Ground
+
+#: Searches that are put aside hold their plans.
+_MOST_SEARCHES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +55,7 @@ class Shelf:
         self._best: dict[int, SwapPlan] = {ground.peak_bytes: ground.captured}
         self._numbers = [numbers_of(ground, ground.captured)]
         self._seen: set[int] = set()
+        self._searches: dict[int, SwapSearch] = {}
 
     def add(self, plan: SwapPlan) -> bool:
         """Put a plan on the shelf; returns whether it is the fastest for its budget."""
@@ -60,6 +65,18 @@ class Shelf:
         self._best[plan.budget_bytes] = plan
         self._numbers.append(numbers_of(self.ground, plan))
         return True
+
+    def keep(self, budget: int, search: SwapSearch) -> None:
+        """Put a search aside that one may come back to, and its plan on the shelf."""
+        if search.best is not None:
+            self.add(search.best)
+        self._searches[budget] = search
+        while len(self._searches) > _MOST_SEARCHES:
+            del self._searches[next(iter(self._searches))]
+
+    def search(self, budget: int) -> SwapSearch | None:
+        """Take the search of a budget that was put aside; None where there is none."""
+        return self._searches.pop(budget, None)
 
     def note(self, budget: int) -> None:
         """Remember that this budget was looked at, whatever came of it."""

@@ -163,6 +163,32 @@ def test_what_a_search_has_found_stays_where_another_budget_is_taken_meanwhile(g
     assert session.plan.predicted.seconds <= best.predicted.seconds
 
 
+def test_a_search_is_there_to_be_resumed_where_one_comes_back_to_its_budget(graph: Graph) -> None:
+    session = Session(graph, machine="v100-16gb", budget="40%")
+    size, ear = session.budget, Ear(session)
+    session.start_search(None)
+    search = session.search
+    assert search is not None
+    ear.wait("search", lambda said: said["evaluations"] > 300)
+    session.budget = "60%"
+    assert session.plan is not None
+    assert session.search is None
+    session.machine = "laptop"
+    assert session.plan is not None
+    session.machine = "v100-16gb"
+    assert session.plan is not None
+    mark = ear.mark()
+    session.budget = size
+    said = ear.wait("search", lambda said: said["state"] == "cancelled", mark)
+    assert said["evaluations"] > 300
+    assert session.search is search
+    before = search.progress.evaluations
+    session.request({"do": "resume"})
+    ear.wait("search", lambda said: said["evaluations"] > before, mark)
+    assert session.search is search
+    session.request({"do": "cancel"})
+
+
 def test_a_faster_plan_for_less_memory_is_drawn_once_it_is_known(graph: Graph) -> None:
     session = Session(graph, machine="v100-16gb", budget="50%")
     ear = Ear(session)

@@ -153,7 +153,7 @@ def test_a_search_begun_while_another_machine_is_looked_at_ends_and_its_plans_ar
     assert search.progress.state == "cancelled"
 
 
-def test_a_plan_for_this_computer_that_does_not_hold_here_is_made_again_too() -> None:
+def test_a_plan_for_this_computer_that_does_not_hold_here_is_made_again_and_drawn_too() -> None:
     step = zoo.load("gpt:layers=2,hidden=64,sequence=32,optimizer=adam")  # attention takes temporary memory on a CPU
     session = Session(step, machine="cpu", budget="79%")
     ear = Ear(session)
@@ -161,7 +161,13 @@ def test_a_plan_for_this_computer_that_does_not_hold_here_is_made_again_too() ->
     session.start_run(1)
     run = ear.wait("run", lambda run: run["state"] in {"done", "failed"})
     assert (run["state"], run["mismatched"]) == ("done", 0)
-    assert "does not hold here" in run["note"]
+    assert "planned anew in the same budget" in run["note"]
+    assert session.run is not None
+    assert session.plan is session.run.plan
+    mark = ear.mark()
+    session.start_run(1)  # the plan that was drawn is the one that runs, and now it does
+    run = ear.wait("run", lambda run: run["state"] in {"done", "failed"}, mark)
+    assert (run["state"], run["mismatched"], run["note"]) == ("done", 0, "")
 
 
 @pytest.mark.parametrize("name", ["cpu", "v100-16gb"])

@@ -50,7 +50,7 @@ def test_a_run_shows_what_was_predicted_and_what_is_measured_and_whether_the_bit
     assert columns["bytes"].max() == max(timeline.peak_bytes for timeline in session.run.timelines)
 
 
-def test_a_plan_for_a_gpu_that_does_not_hold_here_is_made_again_in_the_same_budget() -> None:
+def test_a_plan_for_a_gpu_that_does_not_hold_here_is_made_again_and_drawn() -> None:
     class Convolutions(nn.Module):
         """Convolutions take temporary memory on this computer, which a plan for a GPU does not count."""
 
@@ -64,15 +64,27 @@ def test_a_plan_for_a_gpu_that_does_not_hold_here_is_made_again_in_the_same_budg
     step = TrainStep(Convolutions(), torch.ones(4, 8, 24, 24), loss=lambda model, x: model(x))
     session = Session(step, machine="v100-16gb", budget="100%")
     ear = Ear(session)
-    assert session.plan is not None
+    before, budget = session.plan, session.budget
+    assert before is not None
+    mark = ear.mark()
     session.start_run(1)
     run = ear.wait("run", over)
+    assert (run["state"], run["mismatched"], run["elsewhere"]) == ("done", 0, False)
+    assert "takes" in run["note"]
+    assert "temporary memory here, and the plan, made for v100-16gb," in run["note"]
+    assert "planned anew in the same budget" in run["note"]
+    ear.planned(mark)
     assert session.run is not None
-    assert session.run.plan is not session.plan
-    assert "The plan for V100 SXM2 16 GB does not hold here" in run["note"]
-    assert not run["elsewhere"]
-    assert run["budget_bytes"] == session.budget
-    assert (run["state"], run["mismatched"]) == ("done", 0)
+    assert session.plan is session.run.plan
+    assert (session.machine.name, session.budget) == ("cpu", budget)
+    assert run["predicted_step_seconds"] == session.plan.predicted.seconds
+    assert planner.validate(session.plan, session.graph) == []
+    mark = ear.mark()
+    session.machine = "v100-16gb"
+    ear.wait("machine", lambda said: said["name"] == "v100-16gb", mark)
+    ear.planned(mark)
+    assert session.plan is not None
+    assert (session.plan.residencies, session.plan.machine) == (before.residencies, "v100-16gb")
 
 
 def test_a_run_that_has_no_room_is_refused_before_anything_is_made() -> None:
