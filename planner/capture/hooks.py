@@ -121,7 +121,8 @@ class Hooks:
                 return
             else:
                 what, why = "register_hook()", f"is given {place(hook)}, which returns nothing: {_INSTEAD}"
-            where = f"{module()} at {source_line()}"
+            line = source_line()
+            where = f"{module()} at {line}" if line else module()
             raise StowageError(f"{what} in {where} {why}")
 
         with ExitStack() as stack:

@@ -32,6 +32,7 @@ from planner.graph import Phase
 
 _TORCH = str(Path(torch.__file__).parent)
 _HERE = str(Path(__file__).parent)
+_TRACING = str(Path(__file__).with_name("trace.py"))
 _HEED_SECONDS = 0.1
 
 
@@ -292,9 +293,12 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def source_line() -> str:
-    """`file.py:123`, the innermost line that belongs neither to PyTorch nor to the capture; or `""`."""
+    """`file.py:123`, the innermost line of the step that belongs neither to PyTorch nor to the capture; or `""`.
+
+    Frames outside the step are those of the caller of `capture`, or of a run, and say nothing about the op.
+    """
     frame = sys._getframe(1)
-    while frame is not None:
+    while frame is not None and frame.f_code.co_filename != _TRACING:
         name = frame.f_code.co_filename
         if not name.startswith((_TORCH, _HERE, "<")):
             return f"{name.rpartition('/')[2]}:{frame.f_lineno}"

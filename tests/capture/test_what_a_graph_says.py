@@ -1,6 +1,7 @@
 """What a captured graph tells: kinds, phases, modules, names, sources, costs; and what capturing leaves alone."""
 
 import resource
+import runpy
 from threading import Semaphore
 
 import pytest
@@ -10,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from planner.capture import SGD, Adam, InferenceStep, TrainStep, capture, compare_with_eager
 from planner.graph import Kind, Phase, check, fingerprint, from_json, to_json
+from planner.run import run
 from tests.capture.interpreter import bits
 from tests.capture.models import MODELS, Perceptron, Residual, Transformer, cross_entropy, images, tokens, vectors
 
@@ -89,6 +91,53 @@ def test_the_source_is_the_line_of_the_model_that_asked_for_the_op(residual):
     assert all(source.startswith("models.py:") for source in lines.values())
     assert lines["stem"] == backward["stem"]
     assert lines["stem"] != lines["head"]
+
+
+OWN = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.relu(self.inner(x))
+
+def loss(model, batch):
+    return model(batch).square().mean()
+"""
+
+
+def sources(graph):
+    return {op.name: op.source for op in graph.ops if op.phase is not Phase.OPTIMIZER}
+
+
+def test_the_source_is_a_line_of_the_users_file_wherever_the_step_is_captured_from(tmp_path):
+    (tmp_path / "mine.py").write_text(OWN)
+    user = runpy.run_path(str(tmp_path / "mine.py"))
+    step = TrainStep(user["Net"](), torch.ones(2, 4), loss=user["loss"])
+    graph = capture(step)
+    found = sources(graph)
+    line = dict(enumerate(OWN.splitlines(), 1))
+    assert "self.inner(x)" in line[int(found["inner/addmm"].removeprefix("mine.py:"))]
+    files = {op.phase: set() for op in graph.ops}
+    for op in graph.ops:
+        files[op.phase].add(op.source.partition(":")[0])
+    assert files[Phase.FORWARD] == {"mine.py"}
+    assert files[Phase.BACKWARD] == {"mine.py", ""}, "what the backward pass begins with is asked for by no line"
+
+
+def test_code_without_a_file_leaves_no_line_of_whatever_captures_or_runs_it():
+    typed = {"torch": torch}
+    exec("def loss(model, batch): return model(batch['x']).square().mean()", typed)
+    step = TrainStep(nn.Linear(4, 4), {"x": torch.ones(2, 4)}, loss=typed["loss"])
+    assert set(sources(capture(step)).values()) == {""}
+    step = TrainStep(nn.Linear(4, 4), {"x": torch.ones(2, 4)}, loss=typed["loss"])
+    run(step, budget="100%", steps=1).wait()
+    assert set(sources(capture(step)).values()) == {""}
+    assert set(sources(capture(InferenceStep(nn.Linear(4, 4), torch.ones(2, 4)))).values()) == {""}
 
 
 def test_only_dropout_is_random():
