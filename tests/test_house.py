@@ -21,7 +21,7 @@ DOORS = {
     "zoo": {"capture"},
     "cli": {"graph", "capture", "machine", "memory", "swap", "run", "zoo"},
 }
-TOP = {"dropping", "ending", "errors", "files", "kernels", "rooms"}
+TOP = {"dropping", "ending", "errors", "files", "kernels", "progress", "rooms"}
 VIEWS = {"widgets", "plotly", "ipywidgets", "anywidget", "IPython", "graphviz"}
 
 

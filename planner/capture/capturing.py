@@ -19,16 +19,17 @@ from planner.capture.schedules import Scalars
 from planner.capture.settings import Settings, change
 from planner.capture.sole import sole
 from planner.capture.step import Step
-from planner.capture.trace import Progress, Trace, trace
+from planner.capture.trace import Trace, trace
 from planner.capture.undisturbed import undisturbed
 from planner.graph import Graph
+from planner.progress import Progress, reporting
 
 #: Graphs are kept for so many setups of a step.
 _MOST_CAPTURES = 8
 
 
 @undisturbed()
-def capture(step: Step, *, progress: Progress | None = None) -> Graph:
+def capture(step: Step, *, progress: Progress = True) -> Graph:
     """The dataflow graph of a whole step, with its program; nothing of the model is allocated.
 
     The result is kept on the step, so that asking again costs nothing, until something is otherwise that the step
@@ -39,14 +40,14 @@ def capture(step: Step, *, progress: Progress | None = None) -> Graph:
 
     Args:
         step: a `TrainStep` or an `InferenceStep`.
-        progress: told the share done, from 0 to 1, and what is being done.
+        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
+            what is being done.
 
     Raises:
         StowageError: the step does what no graph can hold, or raises.
     """
-    report = progress or _silent
     refuse_meta_default()
-    with sole(lambda: report(0.0, "waiting for another capture or run")):
+    with reporting(progress) as report, sole(lambda: report(0.0, "waiting for another capture or run")):
         found = _known(step)
         if found is None:
             traced = trace(step, report)
@@ -127,7 +128,3 @@ def _alike(captures: Iterable[Capture], traced: Trace) -> Capture | None:
 def _change(step: Step, now: Settings, form: Form) -> str:
     """What about the step is otherwise than when it was captured last, in words."""
     return change(step.settings, now) or ("" if step.form is None else step.form.change(form))
-
-
-def _silent(share: float, what: str) -> None:
-    del share, what

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -43,8 +43,8 @@ from planner.capture.updates import Held, Updates
 from planner.capture.watchers import refuse_watchers
 from planner.errors import StowageError
 from planner.graph import Kind
+from planner.progress import Report
 
-Progress = Callable[[float, str], object]
 _RUNNING = "running the model on fake tensors"
 
 
@@ -104,7 +104,7 @@ class Trace:
                 yield held.replaced
 
 
-def trace(step: Step, progress: Progress) -> Trace:
+def trace(step: Step, progress: Report) -> Trace:
     """Run a step once on fake tensors.
 
     Args:
@@ -123,7 +123,7 @@ def trace(step: Step, progress: Progress) -> Trace:
     return traced
 
 
-def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
+def _trace(step: Step, progress: Report, leftovers: Leftovers) -> Trace:
     def heed(calls: int) -> None:
         progress(0.1, f"{_RUNNING}: {calls:,} ops")
 

@@ -14,6 +14,7 @@ from planner.capture.sole import sole
 from planner.capture.step import Step
 from planner.capture.trace import Trace, trace
 from planner.errors import StowageError
+from planner.progress import silent
 
 
 def unused_leaves(step: Step, names: Collection[str], other: Any = None) -> bool:
@@ -52,8 +53,4 @@ def _as_captured(step: Step) -> Any:
 def _traced(step: Step, batch: Any) -> Trace:
     other = copy.copy(step)
     other.live = replace(step.materialize(), batch=batch)
-    return trace(other, _silent)
-
-
-def _silent(share: float, what: str) -> None:
-    del share, what
+    return trace(other, silent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from planner.cli.output import OutputFile, json_option, show
-from planner.cli.progress import progress
+from planner.progress import reporting
 
 
 @click.command("capture", epilog="Example: python -m planner capture rnn:layers=2,hidden=512 --out graph.json --json")
@@ -29,7 +29,7 @@ def command(model: str, out: str | None, as_json: bool) -> None:
     from planner.memory import step_peak
 
     step = zoo.load(model)
-    with progress() as report:
+    with reporting(True) as report:
         started = time.perf_counter()
         graph = capture(step, progress=report)
         seconds = time.perf_counter() - started

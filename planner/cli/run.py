@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from planner.cli.output import OutputFile, json_option, show
-from planner.cli.progress import progress
 from planner.errors import StowageError
+from planner.progress import reporting
 
 if TYPE_CHECKING:
     from planner.graph import Graph
@@ -68,7 +68,7 @@ def command(
     plan = None if plan_file is None else load_plan(plan_file)
     step = zoo.load(model)
     stopped = None
-    with progress() as report:
+    with reporting(True) as report:
         try:
             result = run(
                 step, plan, budget=budget, steps=steps, device=device, check=check or "first", stress=stress,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner.cli.output import OutputFile, json_option, show
-from planner.cli.progress import Report, progress
 from planner.errors import StowageError
 from planner.memory import format_bytes, save_plan, save_trace
+from planner.progress import Report, reporting
 
 if TYPE_CHECKING:
     from planner.machine import Machine
@@ -126,7 +126,7 @@ def command(
             "drop it, or plan for --machine cpu"
         )
     step = zoo.load(model)
-    with progress() as report:
+    with reporting(True) as report:
         ready = timed(capture(step, progress=report), device, progress=report, remeasure=remeasure)
         report(0.0, "laying out the graph")
         with announcing(lambda words: report(0.0, words)):
@@ -134,7 +134,7 @@ def command(
                 ready.graph, device, device.device.memory_bytes if budget is None else budget, host_budget=host_budget,
                 seconds=ready.seconds, method=method, seed=seed, time_limit=seconds,
             )  # fmt: skip
-        plan, stopped = _watch(search, seconds, report)
+        plan, stopped = _wait(search, report)
         if out is not None:
             save_plan(plan, out)
         if trace is not None:
@@ -166,22 +166,16 @@ def command(
             )
 
 
-def _watch(search: SwapSearch, seconds: float, report: Report) -> tuple[SwapPlan, bool]:
+def _wait(search: SwapSearch, report: Report) -> tuple[SwapPlan, bool]:
     """Wait for a search; returns its plan, and whether it was stopped by Ctrl-C."""
-    stopped = False
     try:
-        while (now := search.progress).state == "running":
-            best = "" if now.step_seconds is None else f"; so far {now.ideal_seconds / now.step_seconds:.1%} of ideal"
-            report(min(1.0, now.seconds / seconds) if seconds else 1.0, f"{now.doing}{best}")
-            time.sleep(_LOOK_AGAIN)
-    except KeyboardInterrupt:
-        search.cancel()
+        return search.wait(progress=report), False
+    except KeyboardInterrupt:  # which has cancelled the search
         while search.progress.state == "running":
             time.sleep(_LOOK_AGAIN)
         if search.best is None:
             raise
-        stopped = True
-    return search.wait(), stopped
+        return search.wait(progress=False), True
 
 
 def _facts(search: SwapSearch, plan: SwapPlan, ready: Timed, device: Machine, stopped: bool) -> dict[str, Any]:
@@ -195,7 +189,9 @@ def _facts(search: SwapSearch, plan: SwapPlan, ready: Timed, device: Machine, st
     of_order = bound
     if step > bound * CLOSE:
         limit = 0.0 if stopped else _BOUND_SECONDS
-        of_order = order_bound(ready.graph, device, plan.budget_bytes, ready.seconds, plan.order, time_limit=limit)
+        of_order = order_bound(
+            ready.graph, device, plan.budget_bytes, ready.seconds, plan.order, time_limit=limit, progress=False
+        )
     return {
         "step_peak_bytes": peak_of(ready.graph, plan.alignment),
         "budget_bytes": plan.budget_bytes,

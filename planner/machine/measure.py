@@ -21,8 +21,7 @@ from planner.machine.roofline import op_seconds
 from planner.machine.signatures import signature
 from planner.machine.stretches import Stretch, stretches
 from planner.machine.types import Machine
-
-Progress = Callable[[float, str], object]
+from planner.progress import Progress, Report, reporting
 
 _MOST_BYTES = 4 * 2**30
 _LEAST_BYTES = 64  # of what PyTorch allocates
@@ -42,7 +41,7 @@ class OpMeasurements:
 
 
 def measure_ops(
-    graph: Graph, machine: Machine, *, progress: Progress | None = None, cache: bool = True, remeasure: bool = False
+    graph: Graph, machine: Machine, *, progress: Progress = True, cache: bool = True, remeasure: bool = False
 ) -> OpMeasurements:
     """Measure every op of a captured graph on the attached CPU, one measurement per distinct signature.
 
@@ -52,7 +51,8 @@ def measure_ops(
     Args:
         graph: with its program, as `capture` returns it.
         machine: the attached one.
-        progress: told the share that is done, 0 to 1, and what is being measured.
+        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
+            what is being done.
         cache: use and extend the costs kept on disk (`planner machines` says where).
         remeasure: measure everything anew and keep that.
 
@@ -71,8 +71,10 @@ def measure_ops(
     if missing:
         if cache:
             kept.save()  # that it cannot be written is better known before the measuring than after it
-        for each, cost in _measure(graph, program, machine, signatures, missing, progress or _silent):
-            kept[each] = cost
+        with reporting(progress) as report:
+            report(0.0, "measuring ops")
+            for each, cost in _measure(graph, program, machine, signatures, missing, report):
+                kept[each] = cost
         if cache:
             kept.save()
     found = [kept[each] for each in signatures]
@@ -83,7 +85,7 @@ def measure_ops(
 
 
 def _measure(
-    graph: Graph, program: Program, machine: Machine, signatures: Sequence[str], missing: set[str], progress: Progress
+    graph: Graph, program: Program, machine: Machine, signatures: Sequence[str], missing: set[str], progress: Report
 ) -> Iterator[tuple[str, Cost]]:
     """The missing signatures and their costs; each is measured in the first stretch that has it."""
     numbers = program.scalars(0)
@@ -134,7 +136,3 @@ def _supposed(graph: Graph, program: Program, op: int) -> int:
     """Temporary memory of an op that refuses all made-up values: a guess, twice what it works on."""
     touched = {*graph.reads[op], *graph.writes[op]}
     return program.temporaries.get(op, 0) + 2 * sum(graph.storages[storage].bytes for storage in touched)
-
-
-def _silent(_share: float, _what: str) -> None:
-    pass

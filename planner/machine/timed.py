@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.graph import Graph
-from planner.machine.measure import Progress, measure_ops
+from planner.machine.measure import measure_ops
 from planner.machine.roofline import op_seconds
 from planner.machine.types import Machine
+from planner.progress import Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +27,14 @@ class Timed:
     seconds: NDArray[np.float64]
 
 
-def timed(graph: Graph, machine: Machine, *, progress: Progress | None = None, remeasure: bool = False) -> Timed:
+def timed(graph: Graph, machine: Machine, *, progress: Progress = True, remeasure: bool = False) -> Timed:
     """Time a graph: measured on the attached CPU, by the roofline on any other machine.
 
     Args:
         graph: as `capture` returns it.
         machine: what is to run it.
-        progress: told the share that is done, 0 to 1, and what is being measured.
+        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
+            what is being done.
         remeasure: measure anew what was measured before and kept on disk.
 
     Raises:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from planner.dropping import when_dropped
 from planner.errors import StowageError
 from planner.memory import SwapPlan, Timeline
+from planner.progress import Progress, shown, silent
 from planner.run.monitor import Snapshot
 from planner.run.preparing import Asked
 from planner.run.result import RunResult, Stopped
@@ -41,8 +43,9 @@ class RunProgress:
 class Run:
     """Steps by a plan. Made by `planner.run`; dropping the last reference to it ends it between two steps."""
 
-    def __init__(self, asked: Asked, report: Callable[[float, str], None]) -> None:
-        self._runner = Runner(asked, report)
+    def __init__(self, asked: Asked, progress: Progress) -> None:
+        self._runner = Runner(asked, progress if callable(progress) else silent)
+        self._shown = progress is True
         self._runner.start()
         when_dropped(self, self._runner.stop.ask)
 
@@ -116,7 +119,8 @@ class Run:
         """
         runner = self._runner
         try:
-            runner.await_end(seconds)
+            with shown(lambda: (runner.share, runner.doing)) if self._shown else nullcontext():
+                runner.await_end(seconds)
         except KeyboardInterrupt as stop:
             runner.cancel(0.0)
             runner.await_end(None)

@@ -22,7 +22,7 @@ from planner.run.stopping import Stop
 _PLANNING_SECONDS = 10.0
 _LOOK_SECONDS = 0.02
 
-Progress = Callable[[float, str], None]
+Progress = Callable[[float, str], object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def _planned(graph: Graph, asked: Asked, stop: Stop, measuring: Progress, planni
     from planner.machine import machine, timed
     from planner.swap import search_swaps
 
-    here = machine("cpu")
+    here = machine("cpu", progress=False)
     if asked.link is not None:
         here = replace(here, host_link=asked.link)
     measuring(0.0, "measuring ops")

@@ -55,7 +55,7 @@ class Runner:
         report: told the share done and what is being done.
     """
 
-    def __init__(self, asked: Asked, report: Callable[[float, str], None]) -> None:
+    def __init__(self, asked: Asked, report: Callable[[float, str], object]) -> None:
         self.asked, self._report = asked, report
         self._plans: list[tuple[Graph, SwapPlan]] = []
         self._own_doing = False  # whether the step itself has made the next one another
@@ -244,7 +244,7 @@ class Runner:
     def _captured_anew(self) -> bool:
         """Whether the plan is for another graph than the step has by now."""
         with sole(self.stop.between_steps):
-            return capture(self.asked.step) is not self.graph
+            return capture(self.asked.step, progress=False) is not self.graph
 
     def _look_again(self, batch: Any = None) -> None:
         """Hold the step that comes against what was captured."""

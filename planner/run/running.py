@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Real
 from typing import Literal
 
@@ -10,6 +9,7 @@ from planner.capture.step import Step
 from planner.errors import StowageError
 from planner.machine.types import Link
 from planner.memory import SwapPlan
+from planner.progress import Progress, check_progress
 from planner.run.handle import Run
 from planner.run.preparing import Asked
 
@@ -26,7 +26,7 @@ def run(
     stress: bool = False,
     link_bandwidth: float | Link | None = None,
     remeasure: bool = False,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress = True,
 ) -> Run:
     """Begin to make steps by a plan; returns at once, and `wait()` gives the result.
 
@@ -54,7 +54,8 @@ def run(
         stress: delay all streams at random and poison memory before anyone may rely on it.
         link_bandwidth: bytes per second of each direction of the link to imitate, or a link; None for none.
         remeasure: measure op times anew that were measured before, also by other programs, and kept on disk.
-        progress: called from another thread with the share done and what is being done.
+        progress: True shows how far the run is while `Run.wait` or `Run.steps` waits for it, False shows nothing; a
+            function is called from another thread with the share done, 0 to 1, and what is being done.
 
     Raises:
         StowageError: what is asked for cannot be, or the step is being run. What goes wrong later, `wait()` raises; a
@@ -76,9 +77,10 @@ def run(
         raise StowageError(f'check must be True, False or "first", got {check!r}')
     if not isinstance(recheck, int) or recheck < 0:
         raise StowageError(f"recheck must be True, False or a number of steps, got {recheck!r}")
+    check_progress(progress)
     often = None if recheck is True else int(recheck)
     asked = Asked(step, plan, budget, _link(link_bandwidth), steps, device, check, stress, remeasure, often)
-    return Run(asked, progress or _silent)
+    return Run(asked, progress)
 
 
 def _link(bandwidth: float | Link | None) -> Link | None:
@@ -87,7 +89,3 @@ def _link(bandwidth: float | Link | None) -> Link | None:
     if not isinstance(bandwidth, Real) or not bandwidth > 0:
         raise StowageError(f"a link cannot carry {bandwidth} bytes per second; give a bandwidth above 0")
     return Link(bandwidth=bandwidth, duplex_bandwidth=2 * bandwidth)
-
-
-def _silent(share: float, doing: str) -> None:
-    """Report to nobody."""

@@ -133,6 +133,11 @@ class Course:
         met = self.best is not None and self.best.predicted.seconds <= self.bound * CLOSE
         return met or self.stage >= len(self.methods)
 
+    def share_done(self, time_limit: float | None) -> float:
+        """How much of the methods, or of the time if that is more, is over: from 0 to 1."""
+        of_methods = (self.stage + self.share) / max(1, len(self.methods))
+        return min(1.0, max(of_methods, self.seconds / time_limit if time_limit else 0.0))
+
     def step(self) -> None:
         """Look at the next baseline, or let the method at work do a turn.
 

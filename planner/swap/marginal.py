@@ -10,8 +10,9 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.memory import SwapPlan, format_bytes
+from planner.progress import Progress, reporting
 from planner.swap.bounds import bound_of
-from planner.swap.pareto import SECONDS_EACH, best_at, never
+from planner.swap.pareto import SECONDS_EACH, best_at, never, part
 from planner.swap.portfolio import CLOSE
 from planner.swap.problem import Problem, Seconds
 from planner.swap.request import problem_of
@@ -66,6 +67,7 @@ def marginal(
     seconds: Seconds | None = None,
     time_limit_each: float = SECONDS_EACH,
     seed: int = 0,
+    progress: Progress = True,
 ) -> Marginal:
     """What a little more memory, and what a little more bandwidth, would buy at a budget, by planning anew with each.
 
@@ -77,27 +79,33 @@ def marginal(
         memory: bytes more.
         bandwidth: bytes per second more in one direction alone; both together rise by the same factor.
         seconds, time_limit_each, seed: as in `sweep`; there are three searches.
+        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
+            what is being done.
 
     Raises:
         StowageError: as in `plan_swaps`, or there is nothing more of something.
     """
     if not (memory > 0 and 0 < bandwidth < inf):
         raise StowageError(f"{memory} bytes and {bandwidth} bytes/s more are no gain; give more than 0 of each")
-    here, _ = problem_of(graph, machine, budget, None, seconds)
-    roomy, _ = problem_of(graph, machine, here.budget + memory, None, here.seconds)
-    link = machine.host_link
-    factor = 1 + bandwidth / link.bandwidth
-    faster = replace(
-        machine,
-        host_link=replace(link, bandwidth=link.bandwidth * factor, duplex_bandwidth=link.duplex_bandwidth * factor),
-    )
-    quick, _ = problem_of(graph, faster, here.budget, None, here.seconds)
-    plans: list[SwapPlan] = []
-    for problem in (here, roomy, quick):
-        known = _fastest(problem, plans)
-        best = best_at(problem, known, time_limit_each, seed, never)
-        assert best is not None, "a search that is not cancelled has a plan or an error"
-        plans.append(best.plan)
+    with reporting(progress) as report:
+        report(0.0, "laying out the graph")
+        here, _ = problem_of(graph, machine, budget, None, seconds)
+        roomy, _ = problem_of(graph, machine, here.budget + memory, None, here.seconds)
+        link = machine.host_link
+        factor = 1 + bandwidth / link.bandwidth
+        faster = replace(
+            machine,
+            host_link=replace(link, bandwidth=link.bandwidth * factor, duplex_bandwidth=link.duplex_bandwidth * factor),
+        )
+        quick, _ = problem_of(graph, faster, here.budget, None, here.seconds)
+        wanted = (here, "as it is"), (roomy, "with more memory"), (quick, "with more bandwidth")
+        plans: list[SwapPlan] = []
+        for done, (problem, what) in enumerate(wanted):
+            known = _fastest(problem, plans)
+            each = part(report, done, len(wanted), f"planning {what}")
+            best = best_at(problem, known, time_limit_each, seed, never, each)
+            assert best is not None, "a search that is not cancelled has a plan or an error"
+            plans.append(best.plan)
     base, more_memory, more_bandwidth = (_fastest(problem, plans) for problem in (here, roomy, quick))
     assert base is not None, "its own plan fits"
     assert more_memory is not None, "a plan for less memory fits"

@@ -42,7 +42,9 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.graph import Graph
+from planner.kernels import announcing
 from planner.machine.types import Machine
+from planner.progress import Progress, Report, reporting, silent
 from planner.swap.bounds import both_ways, bound_of
 from planner.swap.problem import Bytes, Ints, Problem, Seconds, state
 from planner.swap.uses import Uses, uses_of
@@ -54,7 +56,14 @@ _GROWTH = 4.0
 
 
 def order_bound(
-    graph: Graph, machine: Machine, budget: int, seconds: Seconds, order: Sequence[int], *, time_limit: float = 3.0
+    graph: Graph,
+    machine: Machine,
+    budget: int,
+    seconds: Seconds,
+    order: Sequence[int],
+    *,
+    time_limit: float = 3.0,
+    progress: Progress = True,
 ) -> float:
     """Seconds that no plan with this order goes below, however it swaps; at least `lower_bound`.
 
@@ -64,13 +73,18 @@ def order_bound(
         seconds: `[ops]`, how long each op runs.
         order: the op in each slot.
         time_limit: seconds after which the best bound proven so far is returned.
+        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
+            what is being done.
 
     Raises:
         StowageError: that is no order of the ops, or as in `lower_bound`.
     """
     if not _legal(graph, order):
         raise StowageError(f"this is no order in which the ops of {graph.name} can run; give that of a plan for it")
-    return bound_of_order(state(graph, machine, budget, seconds), np.asarray(order, np.int32), time_limit)
+    with reporting(progress) as report, announcing(lambda words: report(0.0, words)):
+        report(0.0, "laying out the graph")
+        problem = state(graph, machine, budget, seconds)
+        return bound_of_order(problem, np.asarray(order, np.int32), time_limit, report)
 
 
 def _legal(graph: Graph, order: Sequence[int]) -> bool:
@@ -81,7 +95,7 @@ def _legal(graph: Graph, order: Sequence[int]) -> bool:
     return all(slots[earlier] < slots[op] for op, before in enumerate(graph.dependencies) for earlier in before)
 
 
-def bound_of_order(problem: Problem, order: Ints, time_limit: float) -> float:
+def bound_of_order(problem: Problem, order: Ints, time_limit: float, report: Report = silent) -> float:
     """`order_bound` of what is already laid out: programmes of more and more checkpoints, as long as there is time."""
     best, begin, took = bound_of(problem), perf_counter(), 0.0
     uses = uses_of(order, problem.flow)
@@ -93,6 +107,8 @@ def bound_of_order(problem: Problem, order: Ints, time_limit: float) -> float:
         if left <= _GROWTH * took:
             break
         start = perf_counter()
+        share = min(1.0, (start - begin) / time_limit)
+        report(share, f"bounding the order by {stretches} stretches of it")
         programme = _Programme(problem, order, uses, live, _checkpoints(problem.seconds[order], live, stretches))
         best = max(best, programme.solve(left))
         took = perf_counter() - start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.memory import SwapPlan, format_bytes
+from planner.progress import Progress, Report, reporting
 from planner.swap.bounds import bound_of
 from planner.swap.feasible import least_budget
 from planner.swap.problem import Problem, Seconds
@@ -18,8 +20,6 @@ from planner.swap.request import peak_of, problem_of
 from planner.swap.search import search_swaps
 from planner.swap.stop import Stop, Stopped
 from planner.swap.wording import percent_of_ideal
-
-Progress = Callable[[float, str], None]
 
 _POINTS = 8
 SECONDS_EACH = 10.0
@@ -70,7 +70,7 @@ def sweep(
     seconds: Seconds | None = None,
     time_limit_each: float = SECONDS_EACH,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = True,
     cancelled: Callable[[], bool] | None = None,
 ) -> tuple[BudgetPoint, ...]:
     """Plan for several budgets; with more memory a step never takes longer, for a plan fits every larger budget too.
@@ -82,7 +82,8 @@ def sweep(
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
         time_limit_each: seconds of search for each budget.
         seed: for random choices.
-        progress: called with the share done and what is being done.
+        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
+            what is being done.
         cancelled: asked several times a second; once it says yes, the points so far are returned.
 
     Returns:
@@ -91,20 +92,19 @@ def sweep(
     Raises:
         StowageError: a budget is no amount, or below the least that there is a plan for.
     """
-    cancelled, report = cancelled or never, progress or _silent
+    cancelled = cancelled or never
     points: list[BudgetPoint] = []
-    try:
-        problems = _problems(graph, machine, budgets, seconds, Stop(_now_and_then(cancelled)), report)
-        for done, problem in enumerate(problems):
-            if cancelled():
-                break
-            report(done / len(problems), f"planning for {format_bytes(problem.budget)}")
-            best = best_at(problem, points[-1].plan if points else None, time_limit_each, seed, cancelled)
-            if best is not None:
-                points.append(best)
-    except Stopped:
-        pass  # with the points there are
-    report(1.0, "done")
+    with reporting(progress) as report:
+        with suppress(Stopped):  # with the points there are
+            problems = _problems(graph, machine, budgets, seconds, Stop(_now_and_then(cancelled)), report)
+            for done, problem in enumerate(problems):
+                if cancelled():
+                    break
+                each = part(report, done, len(problems), f"planning for {format_bytes(problem.budget)}")
+                best = best_at(problem, points[-1].plan if points else None, time_limit_each, seed, cancelled, each)
+                if best is not None:
+                    points.append(best)
+        report(1.0, "done")
     return _with_bounds(points)
 
 
@@ -114,7 +114,7 @@ def _problems(
     budgets: Iterable[str | int] | None,
     seconds: Seconds | None,
     stop: Stop,
-    report: Progress,
+    report: Report,
 ) -> list[Problem]:
     """One for each budget, ascending."""
     if budgets is None:
@@ -133,8 +133,23 @@ def _problems(
     return [found[budget] for budget in sorted(found)]
 
 
+def part(report: Report, done: int, of: int, doing: str) -> Callable[[float], object]:
+    """What takes the share done of one of several pieces of work, and reports that of them all."""
+
+    def each(share: float) -> object:
+        return report((done + min(share, 1.0)) / of, doing)
+
+    each(0.0)
+    return each
+
+
 def best_at(
-    problem: Problem, known: SwapPlan | None, time_limit: float, seed: int, cancelled: Callable[[], bool]
+    problem: Problem,
+    known: SwapPlan | None,
+    time_limit: float,
+    seed: int,
+    cancelled: Callable[[], bool],
+    report: Callable[[float], object],
 ) -> BudgetPoint | None:
     """The faster of a plan that is known to fit and what a search finds; None if it is cancelled before there is any.
 
@@ -146,6 +161,7 @@ def best_at(
         time_limit: seconds.
         seed: for random choices.
         cancelled: asked several times a second.
+        report: told the share of the time limit that is over, from 0 to 1.
 
     Raises:
         StowageError: there is no plan.
@@ -157,11 +173,16 @@ def best_at(
         search = search_swaps(
             problem.graph, problem.machine, problem.budget, seconds=problem.seconds, seed=seed, time_limit=time_limit
         )
-        while search.progress.state == "running":
-            if cancelled():
-                search.cancel()
-            time.sleep(_LOOK_AGAIN)
-        found = search.best if cancelled() else search.wait()  # which says why there is none
+        try:
+            while (now := search.progress).state == "running":
+                if cancelled():
+                    search.cancel()
+                report(now.seconds / time_limit if time_limit else 1.0)
+                time.sleep(_LOOK_AGAIN)
+        except BaseException:  # an interrupt, or a report that ends all this
+            search.cancel()
+            raise
+        found = search.best if cancelled() else search.wait(progress=False)  # which says why there is none
         if known is None or (found is not None and _better(found, known, sizes)):
             known = found
     if known is None:
@@ -212,7 +233,3 @@ def _now_and_then(cancelled: Callable[[], bool]) -> Callable[[], bool]:
 def never() -> bool:
     """Not cancelled."""
     return False
-
-
-def _silent(share: float, doing: str) -> None:
-    """Report to nobody."""

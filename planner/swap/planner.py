@@ -13,14 +13,13 @@ from planner.graph import Graph
 from planner.kernels import COMPILING, announcing, doing
 from planner.machine.types import Machine
 from planner.memory import SwapPlan
+from planner.progress import Progress, reporting
 from planner.swap.course import DEFAULT, Course
 from planner.swap.method import Item, Result
 from planner.swap.problem import Seconds
 from planner.swap.request import problem_of
 from planner.swap.search import check_limits
 from planner.swap.wording import percent_of_ideal
-
-Progress = Callable[[float, str], None]
 
 _LOOK_SECONDS = 0.2
 
@@ -66,7 +65,7 @@ def plan_swaps(
     method: str | None = None,
     seed: int = 0,
     time_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress = True,
 ) -> SwapPlan:
     """Decide in which order ops run and where every storage lies at every moment, within a budget.
 
@@ -79,7 +78,8 @@ def plan_swaps(
         method: one of `METHODS`; None for `"joint"`, the best there is. The baselines always run.
         seed: for random choices.
         time_limit: seconds after which no better plan is looked for; None to look as long as that pays.
-        progress: called with the share done, which never falls, and what is being done.
+        progress: True shows how far it is, False shows nothing, and a function is called with the share done, which
+            never falls, and what is being done.
 
     Raises:
         StowageError: the method is unknown, the seed or time limit is none, or no plan fits; the sentence names the
@@ -101,7 +101,7 @@ def compare_plans(
     method: str | None = None,
     seed: int = 0,
     time_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: Progress = True,
 ) -> SwapComparison:
     """`plan_swaps` with what the plan was compared to.
 
@@ -112,8 +112,7 @@ def compare_plans(
         StowageError: as in `plan_swaps`.
     """
     check_limits(time_limit)
-    begin, report = perf_counter(), progress or _silent
-    share = 0.0
+    begin, share = perf_counter(), 0.0
 
     def compiling(words: str) -> None:
         report(share, words)
@@ -125,22 +124,21 @@ def compare_plans(
                 compiling(COMPILING)
         return [future.result() for future in futures]
 
-    report(share, "laying out the graph")
-    with announcing(compiling), ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+    with (
+        reporting(progress) as report, announcing(compiling),
+        ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool,
+    ):  # fmt: skip
+        report(share, "laying out the graph")
         problem, host = problem_of(graph, machine, budget, host_budget, seconds)
         deadline = inf if time_limit is None else begin + time_limit
         course = Course(problem, host, method or DEFAULT, seed, each)
         while not course.done and (course.best is None or perf_counter() < deadline):
-            share = max(share, min(1.0, (course.stage + course.share) / max(1, len(course.methods))))
+            share = max(share, course.share_done(time_limit))
             report(share, course.doing)
             course.step()
             course.seconds = perf_counter() - begin
-    plan = course.plan()
-    report(1.0, "done")
+        plan = course.plan()
+        report(1.0, "done")
     return SwapComparison(
         plan, problem.ideal_seconds, course.bound, course.baselines, course.evaluations, perf_counter() - begin
     )
-
-
-def _silent(share: float, doing: str) -> None:
-    """Report to nobody."""

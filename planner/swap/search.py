@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
+from time import perf_counter
 
 from planner.dropping import when_dropped
 from planner.errors import StowageError
@@ -13,6 +14,7 @@ from planner.graph import Graph
 from planner.kernels import doing
 from planner.machine.types import Machine
 from planner.memory import SwapPlan
+from planner.progress import Progress, reporting
 from planner.swap.course import DEFAULT, STOPPED, Course, Point, check_choice
 from planner.swap.problem import Seconds
 from planner.swap.request import op_times, problem_of, soon
@@ -21,6 +23,7 @@ from planner.swap.search_store import read_course, write_course
 from planner.swap.stop import Stop
 
 _SECONDS = 30.0
+_LOOK_AGAIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +99,28 @@ class SwapSearch:
             None if best is None else best.predicted.seconds, course.bound, course.problem.ideal_seconds,
         )  # fmt: skip
 
-    def wait(self, seconds: float | None = None) -> SwapPlan:
+    def wait(self, seconds: float | None = None, *, progress: Progress = True) -> SwapPlan:
         """Wait until the search ends or that many seconds are over; returns the best plan so far.
 
         Interrupting the wait cancels the search.
+
+        Args:
+            seconds: to wait at most; None to wait until the search ends.
+            progress: True shows how far the search is, False shows nothing; a function is called several times a
+                second with the share done, 0 to 1, and what is being done.
 
         Raises:
             StowageError: there is no plan yet, or none within the host budget; or the process was forked meanwhile.
         """
         runner = self._runner.at_home()
+        until = inf if seconds is None else perf_counter() + seconds
         try:
-            ended = runner.ended.wait(None if seconds is None else min(seconds, threading.TIMEOUT_MAX))
-        except KeyboardInterrupt:
+            with reporting(progress) as report:
+                while not (ended := runner.ended.wait(min(_LOOK_AGAIN, max(0.0, until - perf_counter())))):
+                    if perf_counter() >= until:
+                        break
+                    report(*self._share_done())
+        except BaseException:  # an interrupt, or a report that ends the wait
             self.cancel()
             raise
         if runner.error is not None:
@@ -117,6 +130,14 @@ class SwapSearch:
         if runner.course is None:
             raise StowageError(STOPPED)
         return runner.course.plan()
+
+    def _share_done(self) -> tuple[float, str]:
+        """How much is over of what is tried or of the time, and what is being tried."""
+        now, course = self.progress, self._runner.course
+        reached = "" if not now.step_seconds else f"; so far {now.ideal_seconds / now.step_seconds:.1%} of ideal"
+        share = 0.0 if course is None else course.share_done(None)
+        spent, limit = self._begun
+        return max(share, min(1.0, (now.seconds - spent) / limit) if limit else share), f"{now.doing}{reached}"
 
     def cancel(self) -> None:
         """Stop soon, within a second; what was found stays. Cancelling again does nothing.
@@ -136,6 +157,7 @@ class SwapSearch:
             StowageError: a limit is no number or below 0; or the process was forked meanwhile.
         """
         check_limits(time_limit, evaluations)
+        self._begun = self._runner.searched(), time_limit
         self._runner.at_home().start(time_limit, evaluations)
 
     def save(self, path: str | Path) -> None:

@@ -88,11 +88,11 @@ def test_inference_moves_its_parameters_in_and_never_out(planner) -> None:
     assert {fate["verdict"] for fate in moved if fate["kind"] == "parameter"} == {"dropped"}
 
 
-def interrupting(when: Callable[[str], bool]) -> Callable[[], Any]:
+def interrupting(when: Callable[[str], bool]) -> Callable[[bool], Any]:
     """A progress bar at which somebody presses Ctrl-C, once."""
 
     @contextmanager
-    def progress() -> Iterator[Callable[[float, str], None]]:
+    def reporting(_: bool) -> Iterator[Callable[[float, str], None]]:
         pressed = False
 
         def report(_: float, doing: str) -> None:
@@ -103,11 +103,11 @@ def interrupting(when: Callable[[str], bool]) -> Callable[[], Any]:
 
         yield report
 
-    return progress
+    return reporting
 
 
 def test_control_c_keeps_the_best_plan_so_far(planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swap, "progress", interrupting(lambda doing: "so far" in doing))
+    monkeypatch.setattr(swap, "reporting", interrupting(lambda doing: "so far" in doing))
     words = ["--machine", "v100-16gb", "--budget", "10GB", "--seconds", 60, "--out", tmp_path / "plan.json", "--json"]
     answer = planner("swap", "inception:batch=64", *words)
     assert answer.status == 0
@@ -118,7 +118,7 @@ def test_control_c_keeps_the_best_plan_so_far(planner, tmp_path: Path, monkeypat
 
 
 def test_control_c_before_any_plan_writes_nothing(planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swap, "progress", interrupting(lambda doing: doing == "laying out the graph"))
+    monkeypatch.setattr(swap, "reporting", interrupting(lambda doing: doing == "laying out the graph"))
     answer = planner("swap", MODEL, *WORDS, "--out", tmp_path / "plan.json")
     assert (answer.status, answer.out) == (130, "")
     assert not list(tmp_path.iterdir())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.kernels import announcing
+from planner.progress import Progress, reporting
 from planner.swap.swapadvisor.figure_1 import Case, figure_1
 
 
@@ -32,6 +34,13 @@ class ScheduleAndPool:
         return f"Faster is {'; but '.join(texts)}."
 
 
-def get_schedule_and_pool() -> ScheduleAndPool:
-    """Plan the four ways with the paper's swap planner."""
-    return ScheduleAndPool(figure_1())
+def get_schedule_and_pool(progress: Progress = True) -> ScheduleAndPool:
+    """Plan the four ways with the paper's swap planner.
+
+    Args:
+        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
+            what is being done.
+    """
+    with reporting(progress) as report, announcing(lambda words: report(0.0, words)):
+        report(0.0, "planning five ops in two schedules and two pools")
+        return ScheduleAndPool(figure_1())

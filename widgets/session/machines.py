@@ -26,7 +26,7 @@ def find(asked: str | Machine | None) -> Machine:
     Raises:
         StowageError: there is no machine of that name.
     """
-    return asked if isinstance(asked, Machine) else machine(asked or default_name())
+    return asked if isinstance(asked, Machine) else machine(asked or default_name(), progress=False)
 
 
 def choice(shown: Machine) -> list[tuple[str, str, int]]:

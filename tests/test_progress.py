@@ -1,0 +1,290 @@
+"""How far a long call is: shown while it lasts, in a terminal, a log and a notebook, and nothing left of it after."""
+
+import inspect
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+import planner
+import widgets
+from planner import machine, swap
+from planner.errors import StowageError
+from planner.graph import Graph
+
+ROOT = Path(__file__).parent.parent
+GPU = "v100-16gb"
+#: A step whose model waits for a line on standard input, so that its capture takes as long as a test wants.
+GATED = """
+import sys, torch, planner
+
+class Gated(torch.nn.Linear):
+    def forward(self, x):
+        if sys.stdin.readline().strip() == "fail":
+            raise ValueError("told to")
+        return super().forward(x)
+
+step = planner.TrainStep(lambda: Gated(2, 2), lambda: torch.ones(2, 2), loss=lambda model, x: model(x).sum())
+"""
+BAR = "running the model on fake tensors"
+
+
+class Terminal:
+    """A script at a terminal of its own: what it shows is read, and keys are typed."""
+
+    def __init__(self, script: Path, out: Path | None = None) -> None:
+        self.shown = ""
+        self.process, self._end = pty.fork()
+        if self.process == 0:
+            if out is not None:
+                os.dup2(os.open(out, os.O_WRONLY | os.O_CREAT), 1)
+            no_echo = termios.tcgetattr(0)
+            no_echo[3] &= ~termios.ECHO
+            termios.tcsetattr(0, termios.TCSANOW, no_echo)
+            os.environ |= {"PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
+            os.execv(sys.executable, [sys.executable, str(script)])
+
+    def read_until(self, text: str) -> None:
+        """Read until a text is shown."""
+        while text not in self.shown:
+            assert self._read(), f"it ended and showed {self.shown!r}"
+
+    def type(self, keys: str) -> None:
+        os.write(self._end, keys.encode())
+
+    def close(self) -> int:
+        """Read to the end; returns the exit status."""
+        while self._read():
+            pass
+        os.close(self._end)
+        return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._end], [], [], 120)
+        assert ready, f"nothing happens after {self.shown!r}"
+        try:
+            got = os.read(self._end, 65536)
+        except OSError:  # the other end is closed
+            return False
+        self.shown += got.decode(errors="replace")
+        return bool(got)
+
+
+def screen(shown: str) -> list[str]:
+    """The lines that are left on a terminal that has shown this: only what a bar writes is understood."""
+    lines, row, column = [""], 0, 0
+    for part in re.findall(r"\x1b\[[0-9;?]*[a-zA-Z]|\r|\n|[^\x1b\r\n]+", shown):
+        if part == "\r":
+            column = 0
+        elif part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif up := re.fullmatch(r"\x1b\[(\d+)A", part):
+            row -= int(up[1])
+        elif part == "\x1b[2K":
+            lines[row] = ""
+        elif not part.startswith("\x1b"):
+            lines[row] = lines[row][:column].ljust(column) + part + lines[row][column + len(part) :]
+            column += len(part)
+    return [line.rstrip() for line in lines if line.strip()]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Callable[[str], Path]:
+    def write(body: str) -> Path:
+        path = tmp_path / "script.py"
+        path.write_text(GATED + body)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("call", ["planner.capture(step)", "planner.run(step, budget='100%', steps=1).wait()"])
+def test_a_terminal_shows_a_bar_that_is_gone_in_the_end(script: Callable[[str], Path], call: str) -> None:
+    terminal = Terminal(script(f"result = {call}\nprint('done:', type(result).__name__)"))
+    terminal.read_until(BAR)
+    terminal.type("go\n" * 20)
+    assert terminal.close() == 0
+    assert screen(terminal.shown) in (["done: Graph"], ["done: RunResult"])
+
+
+def test_what_is_printed_meanwhile_goes_where_it_should(script: Callable[[str], Path], tmp_path: Path) -> None:
+    path = script("planner.capture(step); print('done')")
+    path.write_text(path.read_text().replace("        if sys", "        print('line 1')\n        if sys"))
+    terminal = Terminal(path, tmp_path / "out.txt")
+    terminal.read_until(BAR)
+    terminal.type("go\n" * 20)
+    assert terminal.close() == 0
+    assert (tmp_path / "out.txt").read_text().splitlines()[-2:] == ["line 1", "done"]
+    assert "line 1" not in terminal.shown
+
+
+def test_an_error_leaves_no_bar(script: Callable[[str], Path]) -> None:
+    terminal = Terminal(script("planner.capture(step)"))
+    terminal.read_until(BAR)
+    terminal.type("fail\n")
+    assert terminal.close() == 1
+    left = screen(terminal.shown)
+    assert "told to" in left[-1]
+    assert not any(BAR in line for line in left)
+
+
+INTERRUPTED = """
+try:
+    {call}
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+INCEPTION = """
+graph = planner.capture(planner.zoo.load("inception:batch=64"), progress=False)
+gpu = planner.machine("v100-16gb")
+search = planner.search_swaps(graph, gpu, "10GB", time_limit=None)
+"""
+LONG = {
+    "capture": "planner.capture(step)",
+    "run": "planner.run(step, budget='100%').wait()",
+    "wait": f"{INCEPTION}search.wait()",
+    "plan_swaps": f"{INCEPTION}search.cancel(); planner.plan_swaps(graph, gpu, '10GB', time_limit=600)",
+    "marginal": f"{INCEPTION}search.cancel(); planner.swap.marginal(graph, gpu, '10GB', time_limit_each=600)",
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_control_c_ends_a_call_and_its_bar(script: Callable[[str], Path], name: str) -> None:
+    call = LONG[name].strip().replace("\n", "\n    ")
+    terminal = Terminal(script(INTERRUPTED.format(call=call)))
+    terminal.read_until("━")
+    terminal.type("\x03" + "go\n" * 20)  # a run ends when the op that is at work does
+    assert terminal.close() == 0
+    assert screen(terminal.shown) == ["interrupted"]
+
+
+def gated(script: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def test_a_log_gets_a_plain_line_now_and_then(script: Callable[[str], Path]) -> None:
+    process = gated(script("planner.capture(step)"))
+    assert process.stderr is not None
+    assert process.stderr.readline() == f"planner: {BAR}\n"
+    process.communicate("go\n")
+    assert process.returncode == 0
+
+
+def test_nothing_is_shown_where_nothing_is_asked_for(script: Callable[[str], Path]) -> None:
+    """The bar of one call beside a call that is silent: what is shown is only of the other."""
+    terminal = Terminal(
+        script("with planner.progress.shown(lambda: (0.5, 'another')):\n    planner.capture(step, progress=False)")
+    )
+    terminal.read_until("another")
+    terminal.type("go\n" * 20)
+    assert terminal.close() == 0
+    assert BAR not in terminal.shown
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return planner.capture(planner.zoo.load("mlp:layers=3"), progress=False)
+
+
+def calls(graph: Graph) -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
+    """Everything that may take long."""
+    gpu, cpu, half = machine(GPU), machine("cpu", progress=False), "60%"
+    seconds = machine.op_seconds(graph, gpu)
+    yield "capture", planner.capture.capture, (planner.zoo.load("mlp"),), {}
+    yield "measure_ops", machine.measure_ops, (graph, cpu), {"cache": False}
+    yield "timed", machine.timed, (graph, cpu), {"remeasure": True}
+    yield "plan_swaps", planner.plan_swaps, (graph, gpu, half), {"time_limit": 0.2}
+    yield "compare_plans", swap.compare_plans, (graph, gpu, half), {"time_limit": 0.2}
+    yield "sweep", swap.sweep, (graph, gpu, [half, "80%"]), {"time_limit_each": 0.2}
+    yield "marginal", swap.marginal, (graph, gpu, half), {"memory": 2**16, "time_limit_each": 0.2}
+    budget = planner.memory.step_peak(graph) * 6 // 10
+    yield "order_bound", swap.order_bound, (graph, gpu, budget, seconds, range(len(graph.ops))), {}
+    yield "wait", swap.search_swaps(graph, gpu, half, time_limit=1).wait, (), {}
+    yield "machine", machine.machine, ("cpu",), {}
+    yield "schedule and pool", widgets.info.schedule_and_pool.get_schedule_and_pool, (), {}
+
+
+def test_every_long_call_shows_how_far_it_is_unless_told_otherwise(graph: Graph) -> None:
+    for name, call, _, _ in calls(graph):
+        assert inspect.signature(call).parameters["progress"].default is True, name
+    assert inspect.signature(planner.run.run).parameters["progress"].default is True
+
+
+def test_a_function_is_called_in_its_place_and_anything_else_is_refused(graph: Graph) -> None:
+    for name, call, words, more in calls(graph):
+        said: list[tuple[float, str]] = []
+        call(*words, **more, progress=lambda share, doing, said=said: said.append((share, doing)))
+        if name != "wait":  # it may be over
+            assert said, name
+        assert all(0 <= share <= 1 and doing for share, doing in said), name
+        with pytest.raises(StowageError, match="progress must be True, False or a function of"):
+            call(*words, **more, progress="yes")
+
+
+CELL = """
+import time
+from pathlib import Path
+import torch, planner
+
+class Gated(torch.nn.Linear):
+    def forward(self, x):
+        print("forward")
+        while not Path({go!r}).exists():
+            time.sleep(0.01)
+        return super().forward(x)
+
+step = planner.TrainStep(lambda: Gated(2, 2), lambda: torch.ones(2, 2), loss=lambda model, x: model(x).sum())
+graph = planner.capture(step)
+print("done")
+"""
+
+
+def test_a_notebook_has_a_line_that_is_not_stored(tmp_path: Path) -> None:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL.format(go=str(tmp_path / "go")))])
+    lines: list[str] = []
+
+    class Client(NotebookClient):
+        def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
+            text = msg["content"].get("data", {}).get("text/plain", "")
+            if msg["msg_type"] in ("display_data", "update_display_data") and text:
+                lines.append(text)
+                (tmp_path / "go").touch()
+            return super().process_message(msg, cell, cell_index)
+
+    os.environ["PYTHONPATH"] = str(ROOT)
+    Client(notebook, timeout=240).execute()
+    assert any(BAR in line for line in lines)
+    outputs = notebook.cells[0].outputs
+    assert "".join(output.get("text", "") for output in outputs) == "forward\ndone\n"
+    assert [output.data for output in outputs if output.output_type == "display_data"] == [{}]
+
+
+def test_an_interrupt_of_the_kernel_ends_the_call_and_its_line(tmp_path: Path) -> None:
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL.format(go=str(tmp_path / "never")))])
+
+    class Client(NotebookClient):
+        def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
+            if msg["msg_type"] == "display_data":
+                os.kill(self.km.provisioner.pid, signal.SIGINT)
+            return super().process_message(msg, cell, cell_index)
+
+    os.environ["PYTHONPATH"] = str(ROOT)
+    Client(notebook, timeout=240, allow_errors=True).execute()
+    outputs = notebook.cells[0].outputs
+    assert [output.data for output in outputs if output.output_type == "display_data"] == [{}]
+    assert [output.ename for output in outputs if output.output_type == "error"] == ["KeyboardInterrupt"]
