@@ -7,7 +7,7 @@ figures; their `layout.meta["summary"]` says them in one sentence.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from graphviz import Digraph
     from plotly.graph_objects import Figure
 
+    from planner.capture import Step
     from planner.graph import Graph
     from planner.memory import SwapPlan, Timeline
+    from planner.progress import Progress
     from planner.run import Run, RunResult
     from planner.swap import SwapSearch
     from planner.swap.pareto import BudgetPoint
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from widgets.info.stays import Axis
 
 __all__ = [
-    "address_map", "live_memory", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured",
+    "address_map", "compare_peaks", "live_memory", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured",
     "schedule_and_pool", "search_history", "streams",
 ]  # fmt: skip
 
@@ -83,6 +85,27 @@ def memory_by_kind(
     from widgets.info.memory_by_kind import get_memory_by_kind
 
     return _memory_by_kind.draw(get_memory_by_kind(graph, plan, budget, timeline, axis), get_theme(theme))
+
+
+def compare_peaks(
+    steps: Mapping[str, Graph | Step], *, theme: ThemeName = "light", progress: Progress = True
+) -> Figure:
+    """The peaks of several steps as bars, stacked by kind, with their numbers; nothing is swapped.
+
+    Args:
+        steps: by name, a step or its graph; a step is captured.
+        theme: `"light"` or `"dark"`.
+        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
+            what is being done.
+
+    Raises:
+        StowageError: there are no steps, one cannot be captured, the theme is unknown, or plotly is missing.
+    """
+    from widgets.figures import _compare_peaks
+    from widgets.info.compare_peaks import get_compare_peaks
+
+    look = get_theme(theme)
+    return _compare_peaks.draw(get_compare_peaks(steps, progress), look)
 
 
 def address_map(
@@ -179,11 +202,13 @@ def live_memory(run: Run, *, theme: ThemeName = "light") -> Figure:
     return _live_memory.draw(get_live_memory(run), get_theme(theme))
 
 
-def schedule_and_pool(*, theme: ThemeName = "light") -> Figure:
+def schedule_and_pool(*, theme: ThemeName = "light", progress: Progress = True) -> Figure:
     """The first figure of SwapAdvisor (ASPLOS 2020), planned anew: which schedule is best depends on the pool.
 
     Args:
         theme: `"light"` or `"dark"`.
+        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
+            what is being done.
 
     Raises:
         StowageError: the theme is unknown, or plotly is missing.
@@ -191,7 +216,7 @@ def schedule_and_pool(*, theme: ThemeName = "light") -> Figure:
     from widgets.figures import _schedule_and_pool
     from widgets.info.schedule_and_pool import get_schedule_and_pool
 
-    return _schedule_and_pool.draw(get_schedule_and_pool(), get_theme(theme))
+    return _schedule_and_pool.draw(get_schedule_and_pool(progress), get_theme(theme))
 
 
 def search_history(graph: Graph, search: SwapSearch, *, theme: ThemeName = "light") -> Figure:

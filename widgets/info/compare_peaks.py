@@ -1,0 +1,89 @@
+"""The peaks of several steps side by side, and what each is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.capture import Step, capture
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.progress import Progress, reporting
+from widgets.info.groups import STACK, Group
+from widgets.info.memory_by_kind import get_memory_by_kind
+from widgets.info.units import bytes_text
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """A step at its peak: its name, and the bytes of each group then, in stacking order."""
+
+    name: str
+    bytes: Mapping[Group, int]
+
+    @property
+    def total(self) -> int:
+        """Bytes at the peak."""
+        return sum(self.bytes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ComparePeaks:
+    """Steps at their peaks, in the order that was asked for."""
+
+    peaks: tuple[Peak, ...]
+
+    @property
+    def highest(self) -> Peak:
+        """The one that takes most."""
+        return max(self.peaks, key=lambda peak: peak.total)
+
+    @property
+    def lowest(self) -> Peak:
+        """The one that takes least."""
+        return min(self.peaks, key=lambda peak: peak.total)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Those that any step has at its peak, in stacking order."""
+        return tuple(group for group in STACK if any(peak.bytes.get(group) for peak in self.peaks))
+
+    @property
+    def summary(self) -> str:
+        """The picture in one sentence."""
+        low, high = self.lowest, self.highest
+        if low.total == high.total:
+            return f"Memory peaks at {bytes_text(high.total)}{'' if len(self.peaks) == 1 else ' in each of them'}."
+        return (
+            f"Memory peaks lowest in “{low.name}”, at {bytes_text(low.total)}, and highest in “{high.name}”, at "
+            f"{bytes_text(high.total)}."
+        )
+
+
+def get_compare_peaks(steps: Mapping[str, Graph | Step], progress: Progress = True) -> ComparePeaks:
+    """Find what each step holds at its peak, with nothing swapped.
+
+    Args:
+        steps: by name, a step or its graph; a step is captured.
+        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
+            what is being done.
+
+    Raises:
+        StowageError: there are no steps, one is neither a step nor a graph, or it cannot be captured.
+    """
+    if not isinstance(steps, Mapping) or not steps:
+        raise StowageError('peaks are compared by name: give a dict such as {"Adam": step, "SGD": another}')
+    peaks = []
+    with reporting(progress) as report:
+        for number, (name, step) in enumerate(steps.items()):
+            if not isinstance(step, Graph | Step):
+                raise StowageError(f"{name!r} is a {type(step).__name__}: give a step, or the graph of one")
+
+            def part(share: float, doing: str, number: int = number, name: str = name) -> object:
+                return report((number + share) / len(steps), f"{name}: {doing}")
+
+            part(0.0, "capturing the step")
+            graph = step if isinstance(step, Graph) else capture(step, progress=part)
+            at_peak = get_memory_by_kind(graph).at_peak
+            peaks.append(Peak(str(name), {group: at_peak[group] for group in STACK if at_peak.get(group)}))
+    return ComparePeaks(tuple(peaks))
