@@ -115,7 +115,7 @@ def test_a_run_that_fails_in_a_later_step_says_where_and_that_the_steps_before_i
     assert (run["state"], len(run["losses"]) > 0) == ("failed", True)
     assert "embedding" in run["sentence"]
     assert f"step {run['step'] + 1}" in run["sentence"]
-    assert run["sentence"].endswith(" finished steps.")
+    assert run["sentence"].endswith((" finished steps.", " the 1 finished step."))  # of a busy machine
     step.batch_leaves()[0][4], mark = 4, ear.mark()
     session.start_run(1, check=False)
     assert ear.wait("run", over, mark)["state"] == "done"
