@@ -12,6 +12,7 @@ from torch import nn
 from planner.capture import torch_private as private
 from planner.capture.advice import instead
 from planner.errors import StowageError
+from planner.graph import Phase
 
 _TORCH = str(Path(torch.__file__).parent)
 
@@ -44,7 +45,7 @@ def explain(
     """
     if isinstance(error, StowageError):
         return error
-    module, line = _origin(error.__traceback__, paths)
+    module, line, called = _origin(error.__traceback__, paths)
     kind = f" ({classes[module]})" if module in classes else ""
     where = f"{_name(module)}{kind}{f' at {line}' if line else ''}"
     if isinstance(error, private.DATA_DEPENDENT) and error.func is torch.ops.aten._ctc_loss.Tensor:
@@ -64,11 +65,16 @@ def explain(
             f"{target} in {where} cannot be captured ({first_line(error)}): {advice or 'use another op there'}"
         )
     op = f", in {target}" if target is not None else ""
+    in_loss = not called and phase == Phase.FORWARD
+    if in_loss:
+        where = f"the loss{f' at {line}' if line else ''}"
     if advice:
         return StowageError(f"{where}{op} does what a plan cannot hold ({first_line(error)}): {advice}")
+    mistaken = in_loss and isinstance(error, TypeError | AttributeError)
+    hint = " (the loss is called as loss(model, batch))" if mistaken else ""
     return StowageError(
         f"the {phase} pass raised {type(error).__name__} in {where}{op} ({first_line(error)}): "
-        "make the step run in eager PyTorch first"
+        f"make the step run in eager PyTorch first{hint}"
     )
 
 
@@ -82,15 +88,16 @@ def first_line(error: Exception) -> str:
     return text[0].rstrip(".;:") if text else "no message"
 
 
-def _origin(traceback: TracebackType | None, paths: Mapping[int, str]) -> tuple[str, str]:
-    module, line = "", ""
+def _origin(traceback: TracebackType | None, paths: Mapping[int, str]) -> tuple[str, str, bool]:
+    """The module and the line that raised, and whether that was within a call of the model."""
+    module, line, called = "", "", False
     while traceback is not None:
         frame = traceback.tb_frame
         owner = frame.f_locals.get("self")
         if isinstance(owner, nn.Module) and id(owner) in paths:
-            module = paths[id(owner)]
+            module, called = paths[id(owner)], True
         name = frame.f_code.co_filename
         if not name.startswith((_TORCH, str(Path(__file__).parent), "<")):
             line = f"{name.rpartition('/')[2]}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
-    return module, line
+    return module, line, called

@@ -102,9 +102,15 @@ def check_supported(optimizer: object) -> None:
             raise StowageError(f"{optimizer} cannot be made ({first_line(error)}): correct what it is given") from error
         return
     if not isinstance(optimizer, torch.optim.Optimizer):
-        name = type(optimizer).__name__
-        raise StowageError(f"the optimizer {name} cannot be captured: use torch.optim.SGD, Adam or AdamW")
+        raise StowageError(f"{_not_one(optimizer)}, such as torch.optim.AdamW(model.parameters()) or planner.AdamW()")
     check_optimizer(optimizer)
+
+
+def _not_one(optimizer: object) -> str:
+    """What is wrong with what was given for an optimizer, and what to do."""
+    if not isinstance(optimizer, type):
+        return f"the optimizer is a {type(optimizer).__name__}: pass an SGD, Adam or AdamW optimizer"
+    return f"the optimizer is the class {optimizer.__name__}: pass an instance of SGD, Adam or AdamW"
 
 
 def state_names(group: Mapping[str, Any]) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ _BOUND_SECONDS = 3.0
     "--explain",
     "explained",
     is_flag=True,
-    help="Say who holds the peak, what the step waits for, and why storages go; a slot is a place in the order.",
+    help="Say what holds the peak, what the step waits for, and why tensors leave; ops count in the plan's order.",
 )
 @click.option("--remeasure", is_flag=True, help="Measure op times anew (see `planner machines`); for cpu and auto.")
 @click.option("--out", type=OutputFile(), default=None, help="Write the plan as JSON here.")
@@ -118,7 +118,7 @@ def command(
     from planner.swap import search_swaps
 
     if isnan(seconds):
-        raise StowageError("--seconds nan is no time to stop looking; give a number of at least 0")
+        raise StowageError("--seconds must be a number of 0 or more, got nan")
     device = machine(machine_name)
     if remeasure and device.device.kind != "cpu":
         raise StowageError(

@@ -92,7 +92,7 @@ def _checked(
     if any(len(column) and column.dtype.kind not in "iu" for column in columns):
         raise StowageError("bounds, sizes and offsets of boxes are whole numbers; round them first")
     if alignment < 1:
-        raise StowageError(f"an alignment of {alignment} bytes is none; give 1 or more")
+        raise StowageError(f"alignment must be 1 byte or more, got {alignment}")
     begin, end, size, offset = (column.astype(np.int64) for column in columns)
     for wrong, what in (
         ((end < begin) & (not repeats), "ends before it begins"),

@@ -64,9 +64,9 @@ def run(
     if not isinstance(step, Step):
         raise StowageError(f"a {type(step).__name__} cannot be run: give a TrainStep or an InferenceStep")
     if plan is not None and not isinstance(plan, SwapPlan):
-        raise StowageError(f"a {type(plan).__name__} is no plan: give a SwapPlan; load_plan reads one from a file")
+        raise StowageError(f"a {type(plan).__name__} is not a plan: give a SwapPlan; load_plan reads one from a file")
     if not isinstance(steps, int) or steps < 0:
-        raise StowageError(f"{steps} steps cannot be run; ask for a whole number, at least 1, or 0 to get ready")
+        raise StowageError(f"steps must be a whole number, at least 1, or 0 to get ready, got {steps!r}")
     if device != "cpu":
         raise StowageError(f'there is no device "{device}" to run on; choose "cpu"')
     if plan is not None and budget is not None:

@@ -60,7 +60,7 @@ def check_choice(method: str, seed: int) -> None:
             f'"{method}" is not a method of swapping; choose one of {", ".join(METHODS)}{did_you_mean(method, METHODS)}'
         )
     if seed < 0:
-        raise StowageError(f"a seed of {seed} is none; give a whole number of 0 or more")
+        raise StowageError(f"seed must be a whole number of 0 or more, got {seed}")
 
 
 @dataclass(frozen=True, slots=True)

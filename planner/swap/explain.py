@@ -61,7 +61,7 @@ class Explanation:
     Args:
         name, machine, method: what was planned, for which machine, and which planner made it.
         budget_bytes: the limit.
-        arena_bytes: what the plan takes, holes between storages included.
+        arena_bytes: what the plan takes, gaps between storages included.
         peak_bytes: the most bytes of storages on the device at once.
         peak_slot, peak_op: when that is, and the name of the op that runs then.
         holders: the storages on the device then, the largest first.

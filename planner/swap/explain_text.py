@@ -35,8 +35,8 @@ def _peak(it: Explanation) -> str:
     lines = [f"{format_bytes(one.bytes):>9}  {one.name} ({one.kind.replace('_', ' ')})" for one in it.holders]
     head = (
         f"Peak: {format_bytes(it.peak_bytes)} of {format_bytes(it.budget_bytes)} "
-        f"in slot {it.peak_slot}, while {it.peak_op or 'nothing'} runs: {kinds or 'nothing'}; "
-        f"with the holes between storages the plan takes {format_bytes(it.arena_bytes)}."
+        f"at op {it.peak_slot} ({it.peak_op or 'none'}): {kinds or 'nothing'}; "
+        f"with fragmentation the plan takes {format_bytes(it.arena_bytes)}."
     )
     return _listed(head, lines, "storage")
 

@@ -86,7 +86,7 @@ def marginal(
         StowageError: as in `plan_swaps`, or there is nothing more of something.
     """
     if not (memory > 0 and 0 < bandwidth < inf):
-        raise StowageError(f"{memory} bytes and {bandwidth} bytes/s more are no gain; give more than 0 of each")
+        raise StowageError(f"memory and bandwidth must be more than 0, got {memory} bytes and {bandwidth} bytes/s")
     with reporting(progress) as report:
         report(0.0, "laying out the graph")
         here, _ = problem_of(graph, machine, budget, None, seconds)

@@ -80,7 +80,10 @@ def order_bound(
         StowageError: that is no order of the ops, or as in `lower_bound`.
     """
     if not _legal(graph, order):
-        raise StowageError(f"this is no order in which the ops of {graph.name} can run; give that of a plan for it")
+        raise StowageError(
+            f"the ops of {graph.name} cannot run in this order; list each op once, after all it depends on, or give "
+            "the order of a plan"
+        )
     with reporting(progress) as report, announcing(lambda words: report(0.0, words)):
         report(0.0, "laying out the graph")
         problem = state(graph, machine, budget, seconds)

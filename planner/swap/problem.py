@@ -107,8 +107,8 @@ def link(machine: Machine) -> Copies:
     rates = (way.bandwidth, way.duplex_bandwidth)
     if not (all(1 <= rate <= _FASTEST for rate in rates) and isfinite(way.latency) and way.latency >= 0):
         raise StowageError(
-            f"the host link of {machine.name} is none, with {way.bandwidth} bytes/s one way, {way.duplex_bandwidth} "
-            f"both ways and a latency of {way.latency} s; give it 1 to 1e15 bytes/s and no negative latency"
+            f"the host link of {machine.name} has {way.bandwidth} bytes/s one way, {way.duplex_bandwidth} both ways "
+            f"and a latency of {way.latency} s; give it 1 to 1e15 bytes/s and a latency of 0 s or more"
         )
     return Copies(way.bandwidth, min(1.0, way.duplex_bandwidth / (2 * way.bandwidth)), way.latency)
 
@@ -126,7 +126,7 @@ def durations(graph: Graph, seconds: Seconds) -> Seconds:
     try:
         times = np.ascontiguousarray(seconds, np.float64)
     except (TypeError, ValueError) as error:
-        raise StowageError("the op times are no numbers; give one number of seconds for each op") from error
+        raise StowageError("op times must be numbers: give the seconds of each op") from error
     if times.shape != (len(graph.ops),):
         raise StowageError(
             f"op times of shape {list(times.shape)} are not for {graph.name}; give one number of seconds for each of "

@@ -33,7 +33,7 @@ def op_times(
     if not isinstance(graph, Graph):
         raise StowageError(f"swaps are planned for a graph, not a {type(graph).__name__}; pass planner.capture(step)")
     if not isinstance(machine, Machine):
-        raise StowageError(f'{machine!r} is no machine; pass planner.machine("v100-16gb"), say')
+        raise StowageError(f'{machine!r} is not a machine; pass planner.machine("v100-16gb"), for example')
     parse_budget(budget, _HUGE)
     if host_budget is not None:
         parse_budget(host_budget, _HUGE, "host budget")

@@ -253,12 +253,12 @@ def check_limits(time_limit: float | None, evaluations: int | None = None) -> No
     Raises:
         StowageError: a limit is no number or below 0.
     """
-    for name, limit in (("time limit", time_limit), ("number of evaluations", evaluations)):
+    for name, limit in (("the time limit", time_limit), ("the number of evaluations", evaluations)):
         if limit is not None and not limit >= 0:
-            raise StowageError(f"a {name} of {limit} is none; give 0 or more")
+            raise StowageError(f"{name} must be 0 or more, got {limit}")
 
 
 def _threads(threads: int | None) -> int:
     if threads is not None and threads < 0:
-        raise StowageError(f"{threads} threads are none; give 1 or more")
+        raise StowageError(f"threads must be 1 or more, or None for all cores, got {threads}")
     return threads or max(1, os.cpu_count() or 1)

@@ -409,3 +409,20 @@ def test_parameters_that_overlap_are_refused():
 
     with pytest.raises(StowageError, match=r"right and left share memory .*tied weights"):
         capture(TrainStep(Overlapping(), torch.randn(3, 8), loss=lambda model, x: model(x).sum()))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [nn.functional.cross_entropy, nn.functional.mse_loss, lambda output: output],
+    ids=["PyTorch's own", "of output and target", "of the output"],
+)
+def test_a_loss_that_takes_something_else_is_told_what_it_gets(loss):
+    step = TrainStep(nn.Linear(4, 4), (torch.ones(2, 4), torch.ones(2, 4)), loss=loss)
+    with pytest.raises(StowageError, match=r"Error in the loss .*\(the loss is called as loss\(model, batch\)\)$"):
+        capture(step)
+
+
+def test_an_error_within_the_model_is_not_blamed_on_the_loss():
+    step = TrainStep(nn.Linear(4, 4), torch.ones(2, 3), loss=lambda model, batch: model(batch).sum())
+    with pytest.raises(StowageError, match=r"in the model \(Linear\).* PyTorch first$"):
+        capture(step)

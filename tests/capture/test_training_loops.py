@@ -214,7 +214,10 @@ def test_inference_returns_every_tensor_of_a_nested_result():
     ("options", "words"),
     [
         ({"optimizer": torch.optim.RMSprop}, "RMSprop cannot be captured: use torch.optim.SGD"),
-        ({"optimizer": "adam"}, "the optimizer str cannot be captured"),
+        (
+            {"optimizer": "adam"},
+            "the optimizer is a str: pass an SGD, Adam or AdamW optimizer, such as",
+        ),
         ({"micro_batches": 0}, "micro_batches is 0: it must be at least 1"),
         ({"clip_norm": -1.0}, "clip_norm is -1.0: it must be above 0"),
         ({"autocast": "bf16"}, "autocast is 'bf16': pass a dtype such as torch.bfloat16"),
@@ -229,6 +232,15 @@ def test_settings_that_make_no_sense_are_one_sentence(options, words):
         options = {"optimizer": options["optimizer"](model.parameters())}
     with pytest.raises(StowageError, match=words):
         TrainStep(model, vectors(), loss=cross_entropy, **options)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.AdamW, Adam])
+def test_an_optimizer_is_given_and_not_its_class(kind):
+    sentence = (
+        f"the optimizer is the class {kind.__name__}: pass an instance of SGD, Adam or AdamW, such as"
+    )
+    with pytest.raises(StowageError, match=sentence):
+        TrainStep(Perceptron(), vectors(), loss=cross_entropy, optimizer=kind)
 
 
 def test_an_optimizer_of_another_model_is_refused():

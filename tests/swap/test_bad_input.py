@@ -30,7 +30,7 @@ def changed(value):
         (TIMES[:-1], f"give one number of seconds for each of its {OPS} ops"),
         (np.append(TIMES, 1.0), f"give one number of seconds for each of its {OPS} ops"),
         (np.tile(TIMES, (2, 1)).T, "op times of shape"),
-        (["soon"] * OPS, "the op times are no numbers"),
+        (["soon"] * OPS, "op times must be numbers"),
     ],
 )
 def test_impossible_op_times_are_refused_everywhere(times, says):
@@ -54,13 +54,13 @@ def test_impossible_op_times_are_refused_everywhere(times, says):
      (1e9, 1e9, -1.0), (1e9, 1e9, float("nan"))],
 )  # fmt: skip
 def test_an_impossible_host_link_is_refused(link):
-    with pytest.raises(StowageError, match=r"the host link of test is none.*give it 1 to 1e15 bytes/s"):
+    with pytest.raises(StowageError, match=r"the host link of test has .*give it 1 to 1e15 bytes/s"):
         plan_swaps(GRAPH, machine(*link), "60%", seconds=TIMES)
 
 
 @pytest.mark.parametrize("order", [range(OPS - 1), [0] * OPS, range(OPS)[::-1], [op + 10**6 for op in range(OPS)]])
 def test_what_is_no_order_of_the_ops_has_no_bound(order):
-    with pytest.raises(StowageError, match="no order in which the ops of layered can run"):
+    with pytest.raises(StowageError, match="the ops of layered cannot run in this order"):
         order_bound(GRAPH, machine(), 10**5, TIMES, list(order))
 
 
@@ -68,7 +68,7 @@ def test_what_is_no_order_of_the_ops_has_no_bound(order):
     ("memory", "bandwidth"), [(0, 1e9), (-4096, 1e9), (1 << 30, 0.0), (1 << 30, -1e9), (1 << 30, np.nan)]
 )
 def test_nothing_more_is_no_gain(memory, bandwidth):
-    with pytest.raises(StowageError, match="are no gain"):
+    with pytest.raises(StowageError, match="memory and bandwidth must be more than 0, got"):
         marginal(GRAPH, machine(), "60%", memory=memory, bandwidth=bandwidth, seconds=TIMES)
 
 

@@ -152,7 +152,7 @@ def test_it_is_plain_data_and_readable_text(told: Explanation) -> None:
     assert data["bytes_by_kind"] == {"activation": 6 * KIB, "parameter": 2 * KIB, "output": 2 * KIB}
     for word in (
         "13.0 s of it waiting (72.2%)",
-        "Peak: 10 KiB of 12 KiB in slot 4, while read both runs",
+        "Peak: 10 KiB of 12 KiB at op 4 (read both)",
         "make large",
     ):
         assert word in str(told)

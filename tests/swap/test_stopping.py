@@ -178,7 +178,7 @@ def test_the_first_order_that_fits_is_the_last_that_is_made():
 def test_limits_that_are_none_are_refused_for_plans_too():
     graph = layered(4)
     for limit in (-1, float("nan")):
-        with pytest.raises(StowageError, match=f"a time limit of {limit} is none"):
+        with pytest.raises(StowageError, match=f"the time limit must be 0 or more, got {limit}"):
             plan_swaps(graph, WHERE, "60%", time_limit=limit)
 
 
