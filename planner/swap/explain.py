@@ -1,4 +1,4 @@
-"""A plan explained: who holds its peak, what its step waits for, what limits it, why each storage went or stayed."""
+"""A plan explained: what holds its peak, what its step waits for, what limits it, why each storage went or stayed."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Explanation:
 
 
 def explain(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds | None = None) -> Explanation:
-    """Say who holds a plan's peak, what its step waits for, what limits it, and why each storage went or stayed.
+    """Say what holds a plan's peak, what its step waits for, what limits it, and why each storage went or stayed.
 
     Args:
         plan, graph: a plan and its graph.

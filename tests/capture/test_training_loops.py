@@ -236,9 +236,7 @@ def test_settings_that_make_no_sense_are_one_sentence(options, words):
 
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, Adam])
 def test_an_optimizer_is_given_and_not_its_class(kind):
-    sentence = (
-        f"the optimizer is the class {kind.__name__}: pass an instance of SGD, Adam or AdamW, such as"
-    )
+    sentence = f"the optimizer is the class {kind.__name__}: pass an instance of SGD, Adam or AdamW, such as"
     with pytest.raises(StowageError, match=sentence):
         TrainStep(Perceptron(), vectors(), loss=cross_entropy, optimizer=kind)
 
