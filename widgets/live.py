@@ -25,7 +25,7 @@ _REFRESH = 0.5
 Watched = TypeVar("Watched", SwapSearch, Run)
 
 
-def watch(graph: Graph, search: SwapSearch, *, theme: ThemeName = "light") -> FigureWidget:
+def watch(graph: Graph, search: SwapSearch, *, theme: ThemeName = "auto") -> FigureWidget:
     """`search_history` as a plot that changes until the search ends; returns at once.
 
     Whoever wants to stop the search calls `search.cancel()` in another cell. A search that nobody else holds on to
@@ -34,7 +34,7 @@ def watch(graph: Graph, search: SwapSearch, *, theme: ThemeName = "light") -> Fi
     Args:
         graph: the step that is planned.
         search: what `planner.swap.search_swaps` returned.
-        theme: `"light"` or `"dark"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is.
 
     Raises:
         StowageError: the theme is unknown, or plotly or anywidget is missing.
@@ -42,7 +42,7 @@ def watch(graph: Graph, search: SwapSearch, *, theme: ThemeName = "light") -> Fi
     return _followed(search, lambda now: search_history(graph, now, theme=theme))
 
 
-def watch_run(run: Run, *, theme: ThemeName = "light") -> FigureWidget:
+def watch_run(run: Run, *, theme: ThemeName = "auto") -> FigureWidget:
     """`live_memory` as a plot that changes until the run ends; returns at once.
 
     Whoever wants to stop the run calls `run.cancel()` in another cell. A run that nobody else holds on to ends by
@@ -50,7 +50,7 @@ def watch_run(run: Run, *, theme: ThemeName = "light") -> FigureWidget:
 
     Args:
         run: what `planner.run` returned.
-        theme: `"light"` or `"dark"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is.
 
     Raises:
         StowageError: the theme is unknown, or plotly or anywidget is missing.

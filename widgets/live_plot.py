@@ -10,6 +10,7 @@ import traitlets
 from plotly.graph_objects import Figure, FigureWidget
 
 from widgets.canvas.bundle import script
+from widgets.figures.page_theme import page_style
 
 
 class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
@@ -20,6 +21,7 @@ class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
     """
 
     _esm = script("late")
+    _css = page_style()
     _script = traitlets.Unicode(resources.files("plotly").joinpath("package_data/widgetbundle.js").read_text()).tag(
         sync=True
     )

@@ -171,9 +171,9 @@ def test_many_boxes_and_spans_stay_few_rectangles() -> None:
 
 
 def test_an_unknown_theme_is_refused() -> None:
-    with pytest.raises(StowageError, match='choose "light" or "dark"'):
+    with pytest.raises(StowageError, match='choose "auto", "light" or "dark"'):
         figures.memory_by_kind(by_hand(), theme="sepia")  # type: ignore[arg-type]
-    with pytest.raises(StowageError, match='choose "light" or "dark"'):
+    with pytest.raises(StowageError, match='choose "auto", "light" or "dark"'):
         figures.module_graph(by_hand(), theme="sepia")  # type: ignore[arg-type]
 
 

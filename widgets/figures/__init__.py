@@ -34,7 +34,7 @@ __all__ = [
 
 
 def module_graph(
-    graph: Graph, most_boxes: int = 20, theme: ThemeName = "light", *, plan: SwapPlan | None = None
+    graph: Graph, most_boxes: int = 20, theme: ThemeName = "auto", *, plan: SwapPlan | None = None
 ) -> Digraph | Svg:
     """The model as nested boxes with the bytes each holds at the step's peak, identical neighbours folded.
 
@@ -46,7 +46,7 @@ def module_graph(
     Args:
         graph: the step.
         most_boxes: how much detail there is room for; 60 is about what can be read.
-        theme: `"light"` or `"dark"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
         plan: its plan, if its copies are to be drawn.
 
     Raises:
@@ -66,7 +66,7 @@ def memory_by_kind(
     timeline: Timeline | None = None,
     *,
     axis: Axis = "seconds",
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
 ) -> Figure:
     """Bytes on the device over time, stacked by what they are for, and who holds the peak.
 
@@ -76,7 +76,7 @@ def memory_by_kind(
         budget: a limit to draw, such as `"8GiB"` or `"40%"` of what the step takes unswapped; without it, the plan's.
         timeline: seconds for the plan's slots, such as a measured one; the predicted one if none is given.
         axis: `"seconds"` or `"slots"`; without a plan there are only slots.
-        theme: `"light"` or `"dark"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
         StowageError: the plan or timeline is for another graph, the budget is none, or plotly is missing.
@@ -88,13 +88,13 @@ def memory_by_kind(
 
 
 def compare_peaks(
-    steps: Mapping[str, Graph | Step], *, theme: ThemeName = "light", progress: Progress = True
+    steps: Mapping[str, Graph | Step], *, theme: ThemeName = "auto", progress: Progress = True
 ) -> Figure:
     """The peaks of several steps as bars, stacked by kind, with their numbers; nothing is swapped.
 
     Args:
         steps: by name, a step or its graph; a step is captured.
-        theme: `"light"` or `"dark"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
         progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
             what is being done.
 
@@ -114,7 +114,7 @@ def address_map(
     timeline: Timeline | None = None,
     *,
     axis: Axis = "seconds",
-    theme: ThemeName = "light",
+    theme: ThemeName = "auto",
 ) -> Figure:
     """Every residency of a plan as a box of address and time, with the gaps between them and the budget.
 
@@ -123,7 +123,7 @@ def address_map(
         plan: its plan.
         timeline: seconds for the plan's slots, such as a measured one; the predicted one if none is given.
         axis: `"seconds"` or `"slots"`.
-        theme: `"light"` or `"dark"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
         StowageError: the plan or timeline is for another graph, or plotly is missing.
@@ -134,14 +134,14 @@ def address_map(
     return _address_map.draw(get_address_map(graph, plan, timeline, axis), get_theme(theme))
 
 
-def streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, *, theme: ThemeName = "light") -> Figure:
+def streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, *, theme: ThemeName = "auto") -> Figure:
     """Compute, copies out and copies in over time, with the stalls and what they wait for.
 
     Args:
         graph: the step.
         plan: its plan.
         timeline: a measured one; the plan's prediction if none is given.
-        theme: `"light"` or `"dark"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
         StowageError: the plan or timeline is for another graph, or plotly is missing.
@@ -152,13 +152,13 @@ def streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, *, t
     return _streams.draw(get_streams(graph, plan, timeline), get_theme(theme))
 
 
-def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "light") -> Figure:
+def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "auto") -> Figure:
     """Step time over budgets, with what no plan undercuts and what a step with infinite memory takes.
 
     Args:
         graph: the step.
         points: what `planner.swap.pareto.sweep` returned.
-        theme: `"light"` or `"dark"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
         StowageError: the points are none or for another graph, or plotly is missing.
@@ -169,13 +169,13 @@ def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "l
     return _pareto.draw(get_pareto(graph, points), get_theme(theme))
 
 
-def predicted_and_measured(plan: SwapPlan, result: RunResult, *, theme: ThemeName = "light") -> Figure:
+def predicted_and_measured(plan: SwapPlan, result: RunResult, *, theme: ThemeName = "auto") -> Figure:
     """Memory and times of a run beside what its plan foresaw.
 
     Args:
         plan: the plan that was run.
         result: what `planner.run` returned.
-        theme: `"light"` or `"dark"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
         StowageError: the run was not one of this plan, or plotly is missing.
@@ -186,12 +186,12 @@ def predicted_and_measured(plan: SwapPlan, result: RunResult, *, theme: ThemeNam
     return _predicted_and_measured.draw(get_predicted_and_measured(plan, result), get_theme(theme))
 
 
-def live_memory(run: Run, *, theme: ThemeName = "light") -> Figure:
+def live_memory(run: Run, *, theme: ThemeName = "auto") -> Figure:
     """Memory of a run so far, step after step, over what its plan foresees; `widgets.watch_run` keeps it going.
 
     Args:
         run: what `planner.run` returned; it may be at work.
-        theme: `"light"` or `"dark"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
         StowageError: the theme is unknown, or plotly is missing.
@@ -202,11 +202,11 @@ def live_memory(run: Run, *, theme: ThemeName = "light") -> Figure:
     return _live_memory.draw(get_live_memory(run), get_theme(theme))
 
 
-def schedule_and_pool(*, theme: ThemeName = "light", progress: Progress = True) -> Figure:
+def schedule_and_pool(*, theme: ThemeName = "auto", progress: Progress = True) -> Figure:
     """The first figure of SwapAdvisor (ASPLOS 2020), planned anew: which schedule is best depends on the pool.
 
     Args:
-        theme: `"light"` or `"dark"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
         progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
             what is being done.
 
@@ -219,13 +219,13 @@ def schedule_and_pool(*, theme: ThemeName = "light", progress: Progress = True) 
     return _schedule_and_pool.draw(get_schedule_and_pool(progress), get_theme(theme))
 
 
-def search_history(graph: Graph, search: SwapSearch, *, theme: ThemeName = "light") -> Figure:
+def search_history(graph: Graph, search: SwapSearch, *, theme: ThemeName = "auto") -> Figure:
     """The best plan over the time of a search, the baselines, and what no plan exceeds.
 
     Args:
         graph: the step that is planned.
         search: what `planner.swap.search_swaps` returned; it may be running.
-        theme: `"light"` or `"dark"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
         StowageError: the theme is unknown, or plotly is missing.

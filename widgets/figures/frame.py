@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import StowageError
-from widgets.figures.theme import FONT, Theme, escape, shorten, wrapped
+from widgets.figures.theme import AUTO, FONT, Theme, escape, shorten, wrapped
 from widgets.info.stays import Axis
 from widgets.info.units import Unit, bytes_text, second_unit
 
@@ -50,7 +50,7 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int) -> Fi
     lines = wrapped(summary, _LINE_LENGTH)
     top = _TITLE_HEIGHT + _LINE_HEIGHT * len(lines) + _LEGEND_HEIGHT
     about = f'  <span style="color:{theme.third};font-weight:400">{escape(shorten(name, 60))}</span>'
-    figure: Figure = plotly().Figure()
+    figure = _empty(theme)
     figure.update_layout(
         template="none",
         paper_bgcolor=theme.paper,
@@ -80,6 +80,15 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int) -> Fi
         meta={"summary": summary},
     )  # fmt: skip
     return figure
+
+
+def _empty(theme: Theme) -> Figure:
+    go = plotly()
+    if theme is not AUTO:
+        return go.Figure()
+    from widgets.figures.themed_figure import ThemedFigure
+
+    return ThemedFigure()
 
 
 def value_axis(theme: Theme, **more: Any) -> dict[str, Any]:

@@ -10,14 +10,15 @@ import html
 import re
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from typing import Any, Literal
 
 from planner.errors import StowageError
 from planner.graph import Phase
 from widgets.info.groups import Group
 
-ThemeName = Literal["light", "dark"]
+ThemeName = Literal["auto", "light", "dark"]
 FONT = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Liberation Sans", Arial, sans-serif'
 
 
@@ -78,17 +79,57 @@ DARK = Theme(
     },
     phases={Phase.FORWARD: "#6a727e", Phase.BACKWARD: "#98a1ad", Phase.OPTIMIZER: "#d3d9e0"},
 )  # fmt: skip
-_THEMES = {"light": LIGHT, "dark": DARK}
+
+
+def _colours(theme: Theme) -> dict[tuple[str, Any], str]:
+    """Every colour by its field, and by its key where the field is a mapping."""
+    values = {field.name: getattr(theme, field.name) for field in fields(theme)}
+    return {
+        (name, key): colour
+        for name, value in values.items()
+        for key, colour in ([(None, value)] if isinstance(value, str) else value.items())
+    }
+
+
+def _unused(colour: str, used: set[str]) -> str:
+    """The colour next to one that is not in use; a step of one in a channel cannot be seen."""
+    channels = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    near = (
+        "#" + "".join(f"{c - step if c > 127 else c + step:02x}" for c, step in zip(channels, steps, strict=True))
+        for steps in product(range(4), repeat=3)
+    )
+    return next(candidate for candidate in near if candidate not in used)
+
+
+def _auto() -> tuple[Theme, dict[str, str]]:
+    """The palette of a figure that follows its page, and the dark counterpart of each of its colours."""
+    light, dark = _colours(LIGHT), _colours(DARK)
+    used = {*light.values(), *dark.values()}
+    marks = {}
+    for place, colour in light.items():
+        marks[place] = _unused(colour, used)
+        used.add(marks[place])
+    names = {name: key is None for name, key in marks}
+    values: dict[str, Any] = {
+        name: marks[name, None] if single else {key: mark for (other, key), mark in marks.items() if other == name}
+        for name, single in names.items()
+    }
+    return replace(LIGHT, **values), {mark: dark[place] for place, mark in marks.items()}
+
+
+#: Looks light; and by each of its colours, which are used nowhere else, the one that replaces it on a dark page.
+AUTO, DARK_OF = _auto()
+_THEMES = {"auto": AUTO, "light": LIGHT, "dark": DARK}
 
 
 def get_theme(name: str) -> Theme:
     """The palette of a name.
 
     Raises:
-        StowageError: it is neither `light` nor `dark`.
+        StowageError: it is not `auto`, `light` or `dark`.
     """
     if name not in _THEMES:
-        raise StowageError(f'unknown theme {name!r}; choose "light" or "dark"')
+        raise StowageError(f'unknown theme {name!r}; choose "auto", "light" or "dark"')
     return _THEMES[name]
 
 
@@ -108,9 +149,14 @@ def shorten(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - most // 2 - 1) :]}"
 
 
+def unbroken(text: str) -> str:
+    """Text in which no number is parted from its unit at the end of a line."""
+    return re.sub(r"(\d) (?=%|[KMGT]?i?B\b|[mµn]?s\b)", "\\1\N{NO-BREAK SPACE}", text)
+
+
 def wrapped(text: str, most: int) -> list[str]:
-    """Text in as few lines of at most so many letters as it takes, all about as long; no unit leaves its number."""
-    text = re.sub(r"(\d) (?=%|[KMGT]?i?B\b|[mµn]?s\b)", "\\1\N{NO-BREAK SPACE}", text)
+    """Text in as few lines of at most so many letters as it takes, all about as long."""
+    text = unbroken(text)
     lines = textwrap.wrap(text, most)
     while most > 1 and len(lines) > 1 and len(shorter := textwrap.wrap(text, most - 1)) == len(lines):
         lines, most = shorter, most - 1
