@@ -6,15 +6,12 @@ figures; their `layout.meta["summary"]` says them in one sentence.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from widgets.figures.theme import ThemeName, get_theme
 
 if TYPE_CHECKING:
-    from graphviz import Digraph
     from plotly.graph_objects import Figure
 
     from planner.capture import Step
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
     from planner.run import Run, RunResult
     from planner.swap import SwapSearch
     from planner.swap.pareto import BudgetPoint
-    from widgets.figures._module_rows import Svg
+    from widgets.figures._module_graph import Drawing
     from widgets.info.stays import Axis
 
 __all__ = [
@@ -35,13 +32,10 @@ __all__ = [
 
 def module_graph(
     graph: Graph, most_boxes: int = 20, theme: ThemeName = "auto", *, plan: SwapPlan | None = None
-) -> Digraph | Svg:
+) -> Drawing:
     """The model as nested boxes with the bytes each holds at the step's peak, identical neighbours folded.
 
-    With a plan, also what it moves: dashed arrows from the boxes whose tensors leave for the host, and to the boxes
-    that need them back.
-
-    Laid out by Graphviz; drawn by ourselves, as rows, where its program `dot` is missing.
+    With a plan, also what it moves: what leaves each box for the host, and what comes back because the box needs it.
 
     Args:
         graph: the step.
@@ -52,11 +46,10 @@ def module_graph(
     Raises:
         StowageError: the theme is unknown, or the plan is for another graph.
     """
-    from widgets.figures import _module_graph, _module_rows
+    from widgets.figures import _module_graph
     from widgets.info.module_graph import get_module_graph
 
-    draw = _module_graph.draw if shutil.which("dot") and find_spec("graphviz") else _module_rows.draw
-    return draw(get_module_graph(graph, most_boxes, plan), get_theme(theme))
+    return _module_graph.draw(get_module_graph(graph, most_boxes, plan), get_theme(theme))
 
 
 def memory_by_kind(

@@ -1,97 +1,130 @@
-"""The model as nested boxes laid out by Graphviz."""
+"""The model as nested rows, in the order in which they run, so that their bars can be compared.
+
+What a box hands to the next one is a short arrow; what it hands further on runs through lanes at the right.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from xml.etree import ElementTree as Xml
 
-from widgets.figures._swap_graph import draw_host
-from widgets.figures.frame import SQUARE, TIMES
-from widgets.figures.theme import Theme, escape, mixed, shorten, wrapped
+from widgets.figures._module_places import INSET, RIGHT, Places, find_places
+from widgets.figures._module_style import colours, module_style
+from widgets.figures._moves import DOWN, UP, move_text, moved
+from widgets.figures.frame import TIMES
+from widgets.figures.theme import AUTO, Theme, unbroken
 from widgets.info.groups import STACK
+from widgets.info.module_edges import Edge
 from widgets.info.module_graph import Box, ModuleGraph
 from widgets.info.units import bytes_text
 
-if TYPE_CHECKING:
-    from graphviz import Digraph
-
-_FONT = "Helvetica,Arial,sans-serif"
-#: Width of a box in points, and letters of a name and class that fit beside an amount.
-_WIDTH, _LETTERS = 220, 28
-_LINE_LENGTH = 76
-_BREAK = '<BR ALIGN="LEFT"/>'
+#: From the right edge of a row to where its amount ends; of all rows the same, however deep they are.
+_MARGIN = 30
 
 
-def draw(info: ModuleGraph, theme: Theme) -> Digraph:
-    """Draw the boxes."""
-    from graphviz import Digraph
-    from graphviz import escape as literal
+@dataclass(frozen=True)
+class Drawing:
+    """A drawing that notebooks show as wide as they are; `text` is its HTML."""
 
-    head = [f'<B>Modules</B>  <FONT COLOR="{theme.third}">{escape(shorten(info.name, 60))}</FONT>']
-    head += [_small(escape(line), theme.second) for line in wrapped(info.summary, _LINE_LENGTH)]
-    entries = [f'<FONT COLOR="{theme.kinds[group]}">{SQUARE}</FONT> {group.value}' for group in info.groups]
-    head.append(_small("   ".join(entries), theme.second))
-    graph = Digraph(
-        "modules",
-        graph_attr={
-            "bgcolor": theme.paper, "fontname": _FONT, "fontsize": "12", "fontcolor": theme.ink, "labelloc": "t",
-            "labeljust": "l", "ranksep": "0.19", "nodesep": "0.3", "pad": "0.15", "tooltip": literal(info.name),
-            "label": f"<{''.join(line + _BREAK for line in head)}>",
-        },
-        node_attr={
-            "shape": "box", "style": "filled", "fillcolor": theme.paper, "color": theme.line, "fontname": _FONT,
-            "fontsize": "10", "fontcolor": theme.ink, "margin": "0.07,0.03", "height": "0",
-        },
-        edge_attr={"color": theme.third, "arrowsize": "0.55", "penwidth": "0.9"},
-    )  # fmt: skip
-    _fill(graph, info, theme, -1, 0)
+    text: str = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        return self.text
+
+
+def draw(info: ModuleGraph, theme: Theme) -> Drawing:
+    """Draw the rows."""
+    places, moves = find_places(info), moved(info)
+    root = Xml.Element("div", {"class": f"stowage-modules{' auto' if theme is AUTO else ''}", "style": colours(theme)})
+    root.set("role", "figure")
+    root.set("aria-label", info.summary)
+    _add(root, "style").text = module_style(theme)
+    title = _add(root, "div", "title", "Modules")
+    _add(title, "span", text=info.name)
+    _add(root, "div", "summary", unbroken(info.summary))
+    _draw_legend(root, info, moves)
+    rows = _add(root, "div", "boxes moving" if info.swaps else "boxes")
+    rows.set("style", f"height:{places.height}px")
+    for number in places.boxes:
+        _draw_box(rows, info, number, places, moves.get(number))
+    lanes = _add(rows, "svg", "lanes", width=f"{_lanes_width(places):g}", height=str(places.height))
     for edge in info.edges:
-        told = {"tooltip": literal(f"{bytes_text(edge.bytes)} from {info.boxes[edge.source].label}")}
-        if edge.back:  # recurrence: drawn, but not what the layout follows
-            told |= {"style": "dashed", "constraint": "false"}
-        graph.edge(f"b{edge.source}", f"b{edge.target}", **told)
+        _draw_edge(rows, lanes, info, edge, places)
+    return Drawing(Xml.tostring(root, encoding="unicode", short_empty_elements=False))
+
+
+def _draw_legend(root: Xml.Element, info: ModuleGraph, moves: dict[int, tuple[int, int]]) -> None:
+    legend = _add(root, "div", "legend")
+    for group in info.groups:
+        entry = _add(legend, "span")
+        _add(entry, "i", style=f"background:var(--kind{STACK.index(group)})").tail = group.value
     if info.swaps:
-        draw_host(graph, info, theme)
-    return graph
+        _add(legend, "span", text=f"{UP} copied to the host, {DOWN} copied back")
+        shown = {box: pair for box, pair in moves.items() if box >= 0 and not info.boxes[box].opened}
+        rest = [sum(pair[way] for box, pair in moves.items() if box not in shown) for way in (0, 1)]
+        if any(rest):
+            _add(legend, "span", text=f"elsewhere {move_text(*rest)}")
 
 
-def _small(markup: str, colour: str) -> str:
-    return f'<FONT POINT-SIZE="10" COLOR="{colour}">{markup}</FONT>'
-
-
-def _fill(graph: Digraph, info: ModuleGraph, theme: Theme, parent: int, depth: int) -> None:
-    from graphviz import escape as literal
-
-    for number, box in enumerate(info.boxes):
-        if box.parent != parent:
-            continue
-        if not box.opened:
-            graph.node(f"b{number}", label=_label(box, theme, info.largest_bytes), tooltip=literal(box.description))
-            continue
-        with graph.subgraph(name=f"cluster{number}") as inside:
-            inside.attr(
-                label=f"<{_name(box, theme)}{_BREAK}{bytes_text(box.total_bytes)}{_BREAK}>", fontsize="10", margin="7",
-                style="filled", color=theme.line, tooltip=literal(box.description),
-                fillcolor=mixed(theme.paper, theme.third, 0.06 + 0.05 * depth),
-            )  # fmt: skip
-            _fill(inside, info, theme, number, depth + 1)
-
-
-def _label(box: Box, theme: Theme, largest: int) -> str:
-    widths = [(round(_WIDTH * box.bytes.get(group, 0) / max(largest, 1)), theme.kinds[group]) for group in STACK]
-    # The bar is as wide as the box, its empty part included: Graphviz would stretch anything narrower.
-    cells = [f'<TD WIDTH="{width}" HEIGHT="5" BGCOLOR="{fill}"></TD>' for width, fill in widths if width]
-    cells.append(f'<TD WIDTH="{max(_WIDTH - sum(width for width, _ in widths), 1)}" HEIGHT="5"></TD>')
-    bar = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0"><TR>{"".join(cells)}</TR></TABLE>'
-    return (
-        '<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0">'
-        f'<TR><TD ALIGN="LEFT">{_name(box, theme)}</TD><TD ALIGN="RIGHT">{bytes_text(box.total_bytes)}</TD></TR>'
-        f'<TR><TD COLSPAN="2" HEIGHT="7">{bar}</TD></TR></TABLE>>'
+def _draw_box(rows: Xml.Element, info: ModuleGraph, number: int, places: Places, moves: tuple[int, int] | None) -> None:
+    box, place = info.boxes[number], places.boxes[number]
+    kinds = ("box", "opened" if box.opened else "", "folded" if box.count > 1 else "")
+    right = places.gutter + RIGHT * place.depth
+    row = _add(rows, "div", " ".join(filter(None, kinds)), title=box.description)
+    row.set(
+        "style",
+        f"left:{INSET * place.depth}px;right:{right:g}px;top:{place.top}px;height:{place.bottom - place.top}px;"
+        f"padding-right:{_MARGIN - RIGHT * place.depth}px",
     )
+    name = _add(row, "div", "name")
+    _add(name, "b" if box.paths else "span", text=box.label)
+    if box.count > 1:
+        _add(name, "u", text=f"{TIMES}{box.count}")
+    if box.kind:
+        _add(name, "em", text=box.kind)
+    if info.swaps:
+        _add(row, "div", "moves", move_text(*moves) if moves and not box.opened else "")
+    bar = _add(row, "div", "bar")
+    if not box.opened:
+        _draw_bar(bar, box, info.largest_bytes)
+    _add(row, "div", "size", bytes_text(box.total_bytes))
 
 
-def _name(box: Box, theme: Theme) -> str:
-    label = shorten(box.label, _LETTERS)
-    kind = shorten(box.kind, max(_LETTERS - len(label), 8))
-    name = f"<B>{escape(label)}</B>" if box.paths else f"<I>{escape(label)}</I>"
-    times = f' <FONT COLOR="{theme.second}">{TIMES}{box.count}</FONT>' if box.count > 1 else ""
-    return name + times + (f'  <FONT COLOR="{theme.third}">{escape(kind)}</FONT>' if kind else "")
+def _draw_bar(bar: Xml.Element, box: Box, largest: int) -> None:
+    for number, group in enumerate(STACK):
+        share = box.bytes.get(group, 0) / max(largest, 1)
+        if share:
+            _add(bar, "i", style=f"width:{100 * share:.2f}%;background:var(--kind{number})")
+
+
+def _lanes_width(places: Places) -> float:
+    return places.gutter + RIGHT * (1 + max((place.depth for place in places.boxes.values()), default=0))
+
+
+def _draw_edge(rows: Xml.Element, lanes: Xml.Element, info: ModuleGraph, edge: Edge, places: Places) -> None:
+    source, target = places.boxes[edge.source], places.boxes[edge.target]
+    told = f"{bytes_text(edge.bytes)} from {info.boxes[edge.source].label}"
+    lane = places.lanes.get((edge.source, edge.target))
+    if lane is None:
+        arrow = _add(rows, "div", "edge down", title=told)
+        # in the room between what a row moves and its bar, which is empty in the heads of opened boxes, too
+        right = f"calc({places.gutter + _MARGIN + 13:g}px + var(--size) + var(--bar))"
+        arrow.set("style", f"top:{source.bottom}px;height:{target.top - source.bottom}px;right:{right}")
+        return
+    width = _lanes_width(places)
+    start, end = (width - places.gutter - RIGHT * place.depth for place in (source, target))
+    x, y0, y1 = width - places.gutter + 6 + places.spacing * (lane + 0.5), source.bottom - 8, target.top + 8
+    turn = 4 if y1 > y0 else -4
+    group = _add(lanes, "g", "edge")
+    _add(group, "title").text = told
+    path = f"M{start:g} {y0}H{x - 4:g}Q{x:g} {y0} {x:g} {y0 + turn}V{y1 - turn}Q{x:g} {y1} {x - 4:g} {y1}H{end + 3:g}"
+    line = _add(group, "path", d=path)
+    if edge.back:
+        line.set("class", "back")
+    _add(group, "path", "head", d=f"M{end + 0.5:g} {y1}l6 -3.5v7z")
+
+
+def _add(parent: Xml.Element, tag: str, kind: str = "", text: str | None = None, **attributes: str) -> Xml.Element:
+    element = Xml.SubElement(parent, tag, {"class": kind} if kind else {}, **attributes)
+    element.text = text
+    return element

@@ -1,0 +1,28 @@
+"""What a plan moves to the host and back, by box of a module graph."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from widgets.info.module_graph import ModuleGraph
+from widgets.info.units import bytes_text
+
+UP, DOWN = "\N{UPWARDS ARROW}", "\N{DOWNWARDS ARROW}"
+
+
+def moved(info: ModuleGraph) -> dict[int, tuple[int, int]]:
+    """By box, bytes of its own that leave for the host, and bytes that come back because it needs them.
+
+    The box -1 stands for what no box owns or needs.
+    """
+    sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for swap in info.swaps:
+        sums[swap.source][0] += swap.out_bytes
+        sums[swap.target][1] += swap.in_bytes
+    return {box: (out, into) for box, (out, into) in sorted(sums.items())}
+
+
+def move_text(out: int, into: int) -> str:
+    """`↑ 1.20 GiB  ↓ 0.40 GiB`, without what is nothing."""
+    parts = [f"{sign}\N{NO-BREAK SPACE}{bytes_text(size)}" for sign, size in ((UP, out), (DOWN, into)) if size]
+    return "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}".join(parts)
