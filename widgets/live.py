@@ -28,8 +28,7 @@ Watched = TypeVar("Watched", SwapSearch, Run)
 def watch(graph: Graph, search: SwapSearch, *, theme: ThemeName = "auto") -> FigureWidget:
     """`search_history` as a plot that changes until the search ends; returns at once.
 
-    Whoever wants to stop the search calls `search.cancel()` in another cell. A search that nobody else holds on to
-    ends by itself.
+    To stop the search, call `search.cancel()` in another cell. A search that is referenced nowhere else ends by itself.
 
     Args:
         graph: the step that is planned.
@@ -45,8 +44,7 @@ def watch(graph: Graph, search: SwapSearch, *, theme: ThemeName = "auto") -> Fig
 def watch_run(run: Run, *, theme: ThemeName = "auto") -> FigureWidget:
     """`live_memory` as a plot that changes until the run ends; returns at once.
 
-    Whoever wants to stop the run calls `run.cancel()` in another cell. A run that nobody else holds on to ends by
-    itself.
+    To stop the run, call `run.cancel()` in another cell. A run that is referenced nowhere else ends by itself.
 
     Args:
         run: what `planner.run` returned.
@@ -59,7 +57,7 @@ def watch_run(run: Run, *, theme: ThemeName = "auto") -> FigureWidget:
 
 
 def _followed(watched: Watched, draw: Callable[[Watched], Figure]) -> FigureWidget:
-    """A plot that is drawn anew in a thread as long as what it shows is running and somebody holds on to it."""
+    """A plot that is drawn anew in a thread as long as what it shows is running and referenced elsewhere."""
     shown = _live(draw(watched))
     there = ref(watched)
 

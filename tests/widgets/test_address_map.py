@@ -73,8 +73,8 @@ def test_the_plan_by_hand_in_seconds() -> None:
 def test_the_summary_says_it_in_one_sentence() -> None:
     graph = by_hand()
     assert get_address_map(graph, plan_by_hand(graph)).summary == (
-        "8 storages share 23.00 MiB of addresses within a budget of 24.00 MiB; 1 of them is swapped; "
-        "37 % of the area are gaps."
+        "8 storages share 23.00 MiB of addresses within a budget of 24.00 MiB; 1 is swapped; "
+        "37 % of the area is fragmentation."
     )
 
 

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from widgets.figures.theme import DARK, LIGHT, Theme, mixed
+from widgets.figures.theme import AUTO, DARK, DARK_OF, LIGHT, Theme, mixed
 
 SEEN_AS = {
     "normal": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
@@ -35,8 +35,8 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("seen", SEEN_AS)
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_kinds_and_limits_are_told_apart(theme: Theme, seen: str) -> None:
-    for one, other in combinations([*theme.kinds.values(), theme.limit], 2):
+def test_kinds_phases_and_limits_are_told_apart(theme: Theme, seen: str) -> None:
+    for one, other in combinations([*theme.kinds.values(), *theme.phases.values(), theme.limit], 2):
         assert np.linalg.norm(lab(one, seen) - lab(other, seen)) >= 14, (one, other)
 
 
@@ -47,6 +47,16 @@ def test_text_can_be_read(theme: Theme) -> None:
     assert contrast(theme.on_limit, theme.limit) >= 4.5
     for group, colour in theme.kinds.items():
         assert contrast(theme.on_kinds[group], colour) >= 3, group
+
+
+def test_the_palette_of_a_figure_that_follows_its_page_looks_light_and_names_each_colour_once() -> None:
+    marks = [AUTO.paper, AUTO.ink, AUTO.limit, *AUTO.kinds.values(), *AUTO.on_kinds.values(), *AUTO.phases.values()]
+    assert len(set(marks)) == len(marks)
+    assert set(marks) <= set(DARK_OF)
+    assert not set(DARK_OF) & {LIGHT.paper, LIGHT.ink, *LIGHT.kinds.values(), *DARK.kinds.values()}
+    for group, colour in LIGHT.kinds.items():
+        assert np.linalg.norm(lab(colour, "normal") - lab(AUTO.kinds[group], "normal")) < 1
+        assert DARK_OF[AUTO.kinds[group]] == DARK.kinds[group]
 
 
 def test_mixing_goes_from_one_colour_to_the_other() -> None:

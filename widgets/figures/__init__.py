@@ -61,18 +61,18 @@ def memory_by_kind(
     axis: Axis = "seconds",
     theme: ThemeName = "auto",
 ) -> Figure:
-    """Bytes on the device over time, stacked by what they are for, and who holds the peak.
+    """Bytes on the device over time, stacked by what they are for, and what holds the peak.
 
     Args:
         graph: the step.
         plan: where storages lie when; without one, the captured order with nothing swapped, op by op.
         budget: a limit to draw, such as `"8GiB"` or `"40%"` of what the step takes unswapped; without it, the plan's.
-        timeline: seconds for the plan's slots, such as a measured one; the predicted one if none is given.
-        axis: `"seconds"` or `"slots"`; without a plan there are only slots.
+        timeline: when each op and copy happens, such as a measured one; the predicted one if none is given.
+        axis: `"seconds"`, or `"slots"` for op numbers; without a plan, always op numbers.
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
-        StowageError: the plan or timeline is for another graph, the budget is none, or plotly is missing.
+        StowageError: the plan or timeline is for another graph, the budget is invalid, or plotly is missing.
     """
     from widgets.figures import _memory_by_kind
     from widgets.info.memory_by_kind import get_memory_by_kind
@@ -109,13 +109,13 @@ def address_map(
     axis: Axis = "seconds",
     theme: ThemeName = "auto",
 ) -> Figure:
-    """Every residency of a plan as a box of address and time, with the gaps between them and the budget.
+    """Every residency of a plan as a box of address and time, with the fragmentation between them and the budget.
 
     Args:
         graph: the step.
         plan: its plan.
-        timeline: seconds for the plan's slots, such as a measured one; the predicted one if none is given.
-        axis: `"seconds"` or `"slots"`.
+        timeline: when each op and copy happens, such as a measured one; the predicted one if none is given.
+        axis: `"seconds"`, or `"slots"` for op numbers.
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
@@ -154,7 +154,7 @@ def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "a
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
-        StowageError: the points are none or for another graph, or plotly is missing.
+        StowageError: there are no points, they are for another graph, or plotly is missing.
     """
     from widgets.figures import _pareto
     from widgets.info.pareto import get_pareto
@@ -163,7 +163,7 @@ def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "a
 
 
 def predicted_and_measured(plan: SwapPlan, result: RunResult, *, theme: ThemeName = "auto") -> Figure:
-    """Memory and times of a run beside what its plan foresaw.
+    """Memory and times of a run beside what its plan predicted.
 
     Args:
         plan: the plan that was run.
@@ -180,10 +180,10 @@ def predicted_and_measured(plan: SwapPlan, result: RunResult, *, theme: ThemeNam
 
 
 def live_memory(run: Run, *, theme: ThemeName = "auto") -> Figure:
-    """Memory of a run so far, step after step, over what its plan foresees; `widgets.watch_run` keeps it going.
+    """Memory of a run so far, step after step, over what its plan predicts; `widgets.watch_run` keeps it going.
 
     Args:
-        run: what `planner.run` returned; it may be at work.
+        run: what `planner.run` returned; it may be running.
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:

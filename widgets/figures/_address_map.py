@@ -1,4 +1,4 @@
-"""Address and time: every residency of a plan a box, with the gaps between them and the budget above."""
+"""Address and time: every residency of a plan a box, with the fragmentation between them and the budget above."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from widgets.figures.frame import (
     HATCHED,
     SQUARE,
     add_budget,
+    add_key,
     framed,
-    key,
     plotly,
     time_axis,
     unit_label,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _HEIGHT, _FOOT = 400, 34
 #: Size in pixels of the plot in a narrow notebook, and of a letter: what a name inside a box must fit.
-_NARROW, _LETTER, _LINE = 620, 6.0, 14
+_NARROW, _LETTER, _LINE = 480, 6.0, 14
 #: As many rectangles of one colour as a browser draws at ease.
 _MOST_BOXES = 5000
 #: Copies that are hatched: the longest.
@@ -59,7 +59,7 @@ def draw(info: AddressMap, theme: Theme) -> Figure:
     if _draw_copies(figure, info, theme, pixel, scale, unit.size):
         entries.append(("on the link", theme.second, HATCHED))
     figure.add_annotation(unit_label(theme, unit.name))
-    figure.add_annotation(key(theme, entries))
+    add_key(figure, theme, entries)
     _draw_names(figure, info, theme, pixel, scale, unit.size)
     add_budget(figure, theme, info.budget_bytes, unit, shown)
     return figure
@@ -124,7 +124,7 @@ def _endings(path: str) -> list[str]:
 def _hover(info: AddressMap, box: int) -> str:
     if box < 0:
         return "storages too small to be drawn apart"
-    amount = _moment if info.axis == "seconds" else "slot {:.0f}".format
+    amount = _moment if info.axis == "seconds" else "op {:,.0f}".format
     size, offset = int(info.bytes[box]), int(info.offset[box])
     lines = [
         f"<b>{escape(info.names[box])}</b>",

@@ -1,4 +1,4 @@
-"""Who holds the peak, as rows under the stack."""
+"""What holds the peak, as rows under the stack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from widgets.info.memory_by_kind import MemoryByKind
 from widgets.info.units import bytes_text, count_text, seconds_text
 
 _MOST_ROWS = 8
-_NAME_LETTERS = 34
+_NAME_LETTERS = 22
+#: As wide as the square before a name.
+_INDENT = "&nbsp;" * 5
 
 
 def holders_table(info: MemoryByKind, theme: Theme) -> Table:
@@ -20,19 +22,18 @@ def holders_table(info: MemoryByKind, theme: Theme) -> Table:
         rest = info.holders[_MOST_ROWS - 1 :]
         label = f'<span style="color:{theme.third}">{count_text(len(rest), "smaller group")}</span>'
         rows[_MOST_ROWS - 1 :] = [Row(label, 0, bytes_text(sum(holder.bytes for holder in rest)), theme.third)]
-    when = f"at {seconds_text(info.peak_at)}" if info.axis == "seconds" else f"in slot {info.peak_at:.0f}"
+    when = f"at {seconds_text(info.peak_at)}" if info.axis == "seconds" else f"at op {info.peak_at:,.0f}"
     note = f'<span style="color:{theme.third}">{bytes_text(info.peak_bytes)} {when}</span>'
-    return Table(
-        f"<b>Who holds the peak</b>&nbsp; {note}", rows, max((row.value for row in rows), default=0), 0, (0.40, 0.87), 1
-    )
+    return Table(f"<b>Who holds the peak</b>&nbsp; {note}", rows, max((row.value for row in rows), default=0))
 
 
 def _row(holder: Holder, theme: Theme) -> Row:
     name = holder.module or ("batch" if holder.group is Group.INPUT else "top level")
     square = f'<span style="color:{theme.kinds[holder.group]}">\N{BLACK SQUARE}</span>'
-    what = f'<span style="color:{theme.second}">{holder.group.value}, {holder.storages}</span>'
+    what = f'<span style="color:{theme.third};font-size:10px">{holder.group.value}, {holder.storages}</span>'
     hover = f"{count_text(holder.storages, 'storage')}, {holder.group.value}<br>{count_text(holder.bytes, 'byte')}"
     return Row(
-        f"{square}&nbsp; {escape(shorten(name, _NAME_LETTERS))} {what}", holder.bytes, bytes_text(holder.bytes),
+        f"{square}&nbsp; {escape(shorten(name, _NAME_LETTERS))}<br>{_INDENT}{what}", holder.bytes,
+        bytes_text(holder.bytes),
         theme.kinds[holder.group], f"<b>{escape(name)}</b><br>{hover}",
     )  # fmt: skip

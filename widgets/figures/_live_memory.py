@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from widgets.figures.frame import DASHES, LINE, add_budget, framed, key, plotly, tag, time_axis, unit_label, value_axis
+from widgets.figures.frame import (
+    DASHES,
+    LINE,
+    add_budget,
+    add_key,
+    framed,
+    plotly,
+    tag,
+    time_axis,
+    unit_label,
+    value_axis,
+)
 from widgets.figures.theme import Theme
 from widgets.info.live_memory import LiveMemory
 from widgets.info.stays import Floats
@@ -53,11 +64,8 @@ def draw(info: LiveMemory, theme: Theme) -> Figure:
     if budget:
         add_budget(figure, theme, budget, unit, on_axis)
     figure.add_annotation(unit_label(theme, unit.name))
-    figure.add_annotation(
-        key(
-            theme, [("predicted, drawn as long as the step was", theme.ink, DASHES), ("measured", theme.measured, LINE)]
-        )
-    )
+    entries = [("predicted, drawn as long as the step was", theme.ink, DASHES), ("measured", theme.measured, LINE)]
+    add_key(figure, theme, entries)
     for number, start in _named(starts, end):
         figure.add_annotation(
             tag(f"step {number}", theme.third, x=start * scale, xanchor="left", yref="paper", y=0, yanchor="bottom")

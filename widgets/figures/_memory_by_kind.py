@@ -1,4 +1,4 @@
-"""Bytes over time by kind, stacked, with the budget; below it who holds the peak."""
+"""Bytes over time by kind, stacked, with the budget; below it what holds the peak."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from widgets.figures._columns import columns
 from widgets.figures._holders import holders_table
 from widgets.figures._rows import draw_rows, rows_height
-from widgets.figures.frame import SQUARE, add_budget, framed, key, plotly, tag, time_axis, unit_label, value_axis
+from widgets.figures.frame import SQUARE, add_budget, add_key, framed, plotly, tag, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme
 from widgets.info.memory_by_kind import MemoryByKind
 from widgets.info.stays import Floats
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 _STACK_HEIGHT, _FOOT = 300, 34
 #: In pixels: a plot of a narrow notebook, a letter, and a line of text; what a direct label must fit.
-_NARROW, _LETTER, _LINE = 620, 6.3, 15
+_NARROW, _LETTER, _LINE = 300, 6.3, 15
 
 
 def draw(info: MemoryByKind, theme: Theme) -> Figure:
     """Draw the stack and the holders of its peak."""
     table = holders_table(info, theme)
-    below = rows_height(len(table.rows))
+    below = rows_height(table)
     floor = below / (_STACK_HEIGHT + below)
     figure = framed(theme, "Memory by kind", info.name, info.summary, _STACK_HEIGHT + below + _FOOT)
     scale, x_axis = time_axis(theme, info.axis, info.end)
@@ -42,7 +42,7 @@ def draw(info: MemoryByKind, theme: Theme) -> Figure:
     _draw_need(figure, info, theme, scale, unit)
     _draw_peak_and_limit(figure, info, theme, scale, unit, limit)
     if table.rows:
-        draw_rows(figure, theme, table, 2, floor, below)
+        draw_rows(figure, theme, table, 2, floor, floor / below)
     return figure
 
 
@@ -81,7 +81,7 @@ def _draw_stack(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, 
         )
     )  # fmt: skip
     figure.add_annotation(unit_label(theme, unit.name))
-    figure.add_annotation(key(theme, unlabelled))
+    add_key(figure, theme, unlabelled)
 
 
 def _room(text: str, x: Floats, low: Floats, high: Floats, top: float, limit: float) -> tuple[float, float] | None:
@@ -118,7 +118,7 @@ def _draw_need(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, u
         )
     )  # fmt: skip
     peak = int(amounts.argmax())
-    side = _side(when[peak] / (info.end * scale))
+    side = _side(when[peak] / (info.end * scale), 0.7)
     text = f"this order unswapped: {bytes_text(info.unswapped_peak_bytes)}"
     figure.add_annotation(tag(text, theme.second, x=when[peak], y=amounts[peak], yanchor="bottom", **side))
 
@@ -136,7 +136,7 @@ def _draw_peak_and_limit(
         "y": limit if crowded else peak,
         "yanchor": "bottom",
         "yshift": 2,
-        **_side(place),
+        **_side(place, 0.35),
     }
     if info.peak_bytes:
         figure.add_annotation(tag(text, theme.ink, theme.paper, **mark) | {"borderpad": 1})
@@ -145,6 +145,6 @@ def _draw_peak_and_limit(
         add_budget(figure, theme, info.budget_bytes, unit, on_axis, left=place > 0.6)
 
 
-def _side(place: float) -> dict[str, str]:
-    """To which side of a point its label goes, so that it stays on the plot."""
-    return {"xanchor": "left" if place < 0.15 else "right" if place > 0.85 else "center"}
+def _side(place: float, width: float) -> dict[str, str]:
+    """To which side of a point its label goes, so that it stays on a narrow plot, of whose width it takes a share."""
+    return {"xanchor": "left" if place < width / 2 else "right" if place > 1 - width / 2 else "center"}

@@ -12,7 +12,7 @@ _RULES = """
 .stowage-modules *{box-sizing:border-box}
 .stowage-modules .title{font-size:14px;line-height:20px;font-weight:600;overflow-wrap:anywhere}
 .stowage-modules .title span{font-weight:400;color:var(--third);margin-left:8px}
-.stowage-modules .summary{color:var(--second);max-width:100ch}
+.stowage-modules .summary{color:var(--second);max-width:130ch;text-wrap:pretty}
 .stowage-modules .legend{display:flex;flex-wrap:wrap;gap:2px 14px;font-size:11px;color:var(--second);margin:8px 0 10px}
 .stowage-modules .legend i{display:inline-block;width:9px;height:9px;margin-right:5px}
 .stowage-modules .boxes{position:relative;--bar:26cqi;--move:152px;--size:76px;font-size:12px}

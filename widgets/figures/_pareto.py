@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from widgets.figures.frame import DASHES, LINE, framed, key, plotly, tag, unit_label, value_axis
+from widgets.figures.frame import DASHES, LINE, add_key, framed, plotly, tag, unit_label, value_axis
 from widgets.figures.theme import Theme, escape
 from widgets.info.groups import Group
 from widgets.info.pareto import Pareto
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _HEIGHT, _COPIES, _BETWEEN = 250, 80, 34
-#: Labels of budgets on an axis 620 pixels wide: none nearer to the one before than this share of it.
-_APART = 0.11
+#: Labels of budgets on an axis 250 pixels wide: none nearer to the one before than this share of it.
+_APART = 0.2
 _MARGIN = 0.03
 
 
@@ -53,7 +53,7 @@ def draw(info: Pareto, theme: Theme) -> Figure:
     entries = [
         ("step", theme.measured, LINE), ("no plan is faster", theme.third, LINE), ("ideal", theme.ink, DASHES),
     ]  # fmt: skip
-    figure.add_annotation(key(theme, entries))
+    add_key(figure, theme, entries)
     return figure
 
 
@@ -69,8 +69,8 @@ def _budget_axis(info: Pareto, theme: Theme) -> dict[str, Any]:
     return value_axis(
         theme, type="log", range=[places[0] - _MARGIN * span, places[-1] + _MARGIN * span], anchor="y2",
         tickvals=[int(info.budget_bytes[place]) for place in shown],
-        ticktext=[bytes_text(int(info.budget_bytes[place]), 1) for place in shown], fixedrange=True,
-        title={"text": "budget, logarithmic", "font": {"size": 11, "color": theme.third}, "standoff": 4},
+        ticktext=[bytes_text(int(info.budget_bytes[place]), 1) for place in shown], fixedrange=True, tickangle=0,
+        title={"text": "budget, logarithmic", "font": {"size": 11, "color": theme.third}, "standoff": 6},
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from widgets.figures._columns import columns
 from widgets.figures._rows import Row, Table, draw_rows, rows_height
-from widgets.figures.frame import DASHES, LINE, add_budget, framed, key, plotly, time_axis, unit_label, value_axis
+from widgets.figures.frame import DASHES, LINE, add_budget, add_key, framed, plotly, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme
 from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured
 from widgets.info.units import Unit, byte_unit, seconds_text
@@ -25,7 +25,7 @@ def draw(info: PredictedAndMeasured, theme: Theme) -> Figure:
     """Draw memory above, times below."""
     longest = max(info.predicted_seconds, *info.step_seconds, *info.eager_seconds, 0.0)
     times, streams = _times(info, theme, longest), _streams(info, theme, longest)
-    below = rows_height(max(len(times.rows), len(streams.rows)))
+    below = rows_height(times) + rows_height(streams)
     floor = below / (_HEIGHT + below)
     figure = framed(theme, "Predicted and measured", info.name, info.summary, _HEIGHT + below + _FOOT)
     shown = info.measured[-_MOST_STEPS:]
@@ -51,10 +51,10 @@ def draw(info: PredictedAndMeasured, theme: Theme) -> Figure:
     if shown:
         entries.append(("measured" if len(shown) == 1 else "measured, the last step in bold", theme.measured, LINE))
     figure.add_annotation(unit_label(theme, unit.name))
-    figure.add_annotation(key(theme, entries))
+    add_key(figure, theme, entries)
     add_budget(figure, theme, info.budget_bytes, unit, on_axis)
-    draw_rows(figure, theme, times, 2, floor, below)
-    draw_rows(figure, theme, streams, 3, floor, below)
+    draw_rows(figure, theme, times, 2, floor, floor / below)
+    draw_rows(figure, theme, streams, 3, floor * rows_height(streams) / below, floor / below)
     return figure
 
 
@@ -82,7 +82,7 @@ def _times(info: PredictedAndMeasured, theme: Theme, longest: float) -> Table:
         rows += [_time(name, seconds, theme.measured) for name, seconds in named]
     if info.eager_seconds:
         rows.append(_time("eager, no budget", float(np.median(info.eager_seconds)), theme.second))
-    return Table("<b>Step time</b>", rows, longest, 0, (0.125, 0.335), 0.45)
+    return Table("<b>Step time</b>", rows, longest)
 
 
 def _streams(info: PredictedAndMeasured, theme: Theme, longest: float) -> Table:
@@ -94,7 +94,7 @@ def _streams(info: PredictedAndMeasured, theme: Theme, longest: float) -> Table:
         if max(predicted, measured) > 0:
             rows.append(_time(f"{name}, predicted", predicted, theme.third, hatched=True))
             rows.append(_time(f"{name}, measured", measured, theme.measured))
-    return Table("<b>Streams</b>", rows, longest, 0.52, (0.70, 0.91), 1)
+    return Table("<b>Streams</b>", rows, longest)
 
 
 def _time(label: str, seconds: float, colour: str, hatched: bool = False) -> Row:

@@ -12,7 +12,9 @@ from widgets.figures.theme import Theme
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_ROW, _HEAD = 21, 66
+_ROW, _TALL_ROW, _HEAD = 21, 31, 60
+#: Where bars begin and end, as shares of the plot's width; names and amounts have room beside them in a narrow cell.
+_BARS = (0.42, 0.76)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +40,29 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows below a title, and where they go.
+    """Rows below a title.
 
     Args:
         title: markup.
         rows: from top to bottom.
         longest: the value of a bar that takes all the room.
-        left, bars, right: edges of names, bars and amounts as parts of the plot's width.
     """
 
     title: str
     rows: Sequence[Row]
     longest: float
-    left: float
-    bars: tuple[float, float]
-    right: float
 
 
-def rows_height(rows: int) -> int:
-    """Height in pixels of so many rows with the title above them and the space around."""
-    return _HEAD + _ROW * rows if rows else 0
+def rows_height(table: Table) -> int:
+    """Height in pixels of a table with its title and the space around."""
+    return _HEAD + _row_height(table) * len(table.rows) if table.rows else 0
 
 
-def draw_rows(figure: Figure, theme: Theme, table: Table, number: int, ceiling: float, height: int) -> None:
+def _row_height(table: Table) -> int:
+    return _TALL_ROW if any("<br>" in row.label for row in table.rows) else _ROW
+
+
+def draw_rows(figure: Figure, theme: Theme, table: Table, number: int, ceiling: float, per_pixel: float) -> None:
     """Add a table.
 
     Args:
@@ -68,15 +70,16 @@ def draw_rows(figure: Figure, theme: Theme, table: Table, number: int, ceiling: 
         theme: its palette.
         table: what.
         number: of the pair of axes it gets.
-        ceiling, height: the part of the plot's height below the main plot, as a share and in pixels.
+        ceiling: where it begins, as a share of the plot's height.
+        per_pixel: share of the plot's height that a pixel is.
     """
     rows, x, y = table.rows, f"x{number}", f"y{number}"
-    per_pixel = ceiling / height
     roof = ceiling - _HEAD * per_pixel
-    floor = roof - _ROW * len(rows) * per_pixel
+    floor = roof - _row_height(table) * len(rows) * per_pixel
     figure.add_trace(
         plotly().Bar(
-            x=[row.value for row in rows], y=list(range(len(rows))), orientation="h", width=0.38, xaxis=x, yaxis=y,
+            x=[row.value for row in rows], y=list(range(len(rows))), orientation="h",
+            width=8 / _row_height(table), xaxis=x, yaxis=y,
             marker={
                 "color": [row.colour for row in rows], "line": {"width": 0},
                 "pattern": {
@@ -89,14 +92,14 @@ def draw_rows(figure: Figure, theme: Theme, table: Table, number: int, ceiling: 
     )  # fmt: skip
     fixed = {"showgrid": False, "showticklabels": False, "fixedrange": True}
     figure.update_layout({
-        f"xaxis{number}": value_axis(theme, domain=table.bars, anchor=y, range=[0, table.longest or 1.0], **fixed),
+        f"xaxis{number}": value_axis(theme, domain=_BARS, anchor=y, range=[0, table.longest or 1.0], **fixed),
         f"yaxis{number}": value_axis(
             theme, domain=[max(floor, 0), roof], anchor=x, range=[len(rows) - 0.5, -0.5], **fixed
         ),
     })  # fmt: skip
-    margin = 0 if table.left else 10 - figure.layout.margin.l
-    left: dict[str, Any] = {"xref": "paper", "x": table.left, "xanchor": "left", "xshift": margin, "align": "left"}
-    right: dict[str, Any] = {"xref": "paper", "x": table.right, "xanchor": "right"}
+    margin = 10 - figure.layout.margin.l
+    left: dict[str, Any] = {"xref": "paper", "x": 0, "xanchor": "left", "xshift": margin, "align": "left"}
+    right: dict[str, Any] = {"xref": "paper", "x": 1, "xanchor": "right"}
     head = tag(table.title, theme.ink, **left, yref="paper", y=roof, yanchor="bottom", yshift=2)
     labels = [head | {"font": {"size": 12, "color": theme.ink}}]
     for place, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""The best plan over the time of a search, and at its right the baselines, both as shares of ideal speed."""
+"""The best plan over the time of a search, and below it the baselines, both as shares of ideal speed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from widgets.info.units import count_text, seconds_text
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_HEIGHT, _FOOT = 230, 34
-_LEFT, _RIGHT = (0.0, 0.58), (0.73, 0.985)
+_CURVE, _BAR, _BETWEEN, _FOOT = 196, 24, 74, 34
+_LEFT = 92
 #: The part of the left axis below the first plan, and above the bound.
 _UNDER, _OVER = 4.0, 2.5
 #: Percent that a bar must have to hold its label.
@@ -23,33 +23,38 @@ _ROOM = 30
 def draw(info: SearchHistory, theme: Theme) -> Figure:
     """Draw the curve, the bound as a line, and the bars."""
     title = f"Search, {info.state}"
-    figure = framed(theme, title, info.name, info.summary, _HEIGHT + _FOOT)
+    bars = _BAR * (len(info.baselines) + 1)
+    height = _CURVE + _BETWEEN + bars
+    ceiling, floor = bars / height, (bars + _BETWEEN) / height
+    figure = framed(theme, title, info.name, info.summary, height + _FOOT)
+    wider = _LEFT - figure.layout.margin.l  # for the names of baselines
+    figure.layout.margin.l = _LEFT
+    figure.layout.annotations[0].xshift -= wider
     bound = 100 * info.share(info.bound_seconds)
     shares = [100 * info.share(one.step_seconds) for one in info.found]
     low = max(0.0, min([*shares, bound]) - _UNDER)
     figure.update_layout(
         xaxis=value_axis(
             theme,
-            domain=_LEFT,
             range=[0, max(info.seconds, 0.1)],
             ticksuffix=" s",
             nticks=6,
             anchor="y",
             minallowed=0,
-            title={"text": "time of the search", "font": {"size": 11, "color": theme.third}, "standoff": 4},
+            title={"text": "time of the search", "font": {"size": 11, "color": theme.third}, "standoff": 6},
         ),
-        yaxis=value_axis(theme, range=[low, bound + _OVER], ticksuffix=" %", nticks=6, anchor="x"),
-        xaxis2=value_axis(
-            theme, domain=_RIGHT, range=[0, 100], dtick=25, ticksuffix=" %", anchor="y2", fixedrange=True
+        yaxis=value_axis(theme, range=[low, bound + _OVER], ticksuffix=" %", nticks=6, anchor="x", domain=[floor, 1]),
+        xaxis2=value_axis(theme, range=[0, 100], dtick=25, ticksuffix=" %", anchor="y2", fixedrange=True),
+        yaxis2=value_axis(
+            theme, anchor="x2", domain=[0, ceiling], showgrid=False, fixedrange=True, autorange="reversed"
         ),
-        yaxis2=value_axis(theme, anchor="x2", showgrid=False, fixedrange=True, autorange="reversed"),
         bargap=0.3,
     )
     _draw_curve(figure, info, theme, shares)
     _draw_bars(figure, info, theme)
-    for ends in (_LEFT, _RIGHT):
+    for top in (1, ceiling):
         figure.add_annotation(
-            tag("% of ideal speed", theme.third, xref="paper", x=ends[0], xanchor="left", yref="paper", y=1,
+            tag("% of ideal speed", theme.third, xref="paper", x=0, xanchor="left", yref="paper", y=top,
                 yanchor="bottom", yshift=4)
         )  # fmt: skip
     line = {"color": theme.limit, "width": 1.5, "dash": "6px,3px"}

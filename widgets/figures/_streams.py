@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.graph import Phase
 from widgets.figures._spans import Spans, joined
-from widgets.figures.frame import SQUARE, framed, key, plotly, tag, time_axis, value_axis
+from widgets.figures.frame import SQUARE, add_key, framed, plotly, tag, time_axis, value_axis
 from widgets.figures.theme import Theme, escape
 from widgets.info.groups import STACK
 from widgets.info.stays import Floats
@@ -61,7 +61,7 @@ def draw(info: Streams, theme: Theme) -> Figure:
     entries |= _draw_copies(figure, info.out, theme, scale, pixel, _OUT)
     entries |= _draw_copies(figure, info.into, theme, scale, pixel, _IN)
     entries |= _draw_stalls(figure, info, theme, scale, pixel)
-    figure.add_annotation(key(theme, [(text, colour, SQUARE) for text, colour in entries.items()]))
+    add_key(figure, theme, [(text, colour, SQUARE) for text, colour in entries.items()])
     return figure
 
 
@@ -115,8 +115,8 @@ def _draw_stalls(figure: Figure, info: Streams, theme: Theme, scale: float, pixe
     for first, count in zip(spans.first.tolist(), spans.members.tolist(), strict=True):
         ours = info.stalls[first : first + count]
         longest = max(ours, key=lambda stall: stall.stop - stall.start)
-        who = f"{escape(longest.before)} waits" if longest.before else "the end of the step waits"
-        head = f"{who} for {escape(longest.cause)}"
+        op = f"{escape(longest.before)} waits" if longest.before else "the end of the step waits"
+        head = f"{op} for {escape(longest.cause)}"
         texts.append(f"<b>{head}</b>" if count == 1 else f"<b>{count} stalls</b>, in the longest {head}")
     _bars(figure, theme, spans, texts, "stalls", theme.limit, _COMPUTE, scale, pixel, hatched=True)
     wide = np.maximum(spans.stop - spans.start, 2 * pixel)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import StowageError
-from widgets.figures.theme import AUTO, FONT, Theme, escape, shorten, wrapped
+from widgets.figures.theme import FONT, Theme, escape, shorten, wrapped
 from widgets.info.stays import Axis
 from widgets.info.units import Unit, bytes_text, second_unit
 
@@ -20,8 +20,10 @@ _LEFT = 64
 SQUARE, HATCHED, LINE, DASHES = "\u25a0", "\u25a8", "\u2501\u2501", "\u2501&nbsp;\u2501"
 #: Before the number of identical modules that are folded into one.
 TIMES = "\N{MULTIPLICATION SIGN}"
-#: Characters of a line of the summary that fit a plot 700 pixels wide.
-_LINE_LENGTH = 108
+#: Characters of a line of the summary or the key, and of a title with its name, that fit a plot 570 pixels wide.
+_LINE_LENGTH, _TITLE_LENGTH = 82, 58
+#: Buttons of plotly's tool bar that are left out, so that it does not reach to the title: dragging zooms.
+_NO_BUTTONS = ("zoom", "pan", "select", "lasso", "zoomIn", "zoomOut", "autoScale")
 
 
 def plotly() -> Any:
@@ -49,8 +51,12 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int) -> Fi
     """
     lines = wrapped(summary, _LINE_LENGTH)
     top = _TITLE_HEIGHT + _LINE_HEIGHT * len(lines) + _LEGEND_HEIGHT
-    about = f'  <span style="color:{theme.third};font-weight:400">{escape(shorten(name, 60))}</span>'
-    figure = _empty(theme)
+    name = escape(shorten(name, _TITLE_LENGTH - len(title)))
+    about = f'  <span style="color:{theme.third};font-weight:400">{name}</span>'
+    plotly()  # or the error that says what is missing
+    from widgets.figures.page_figure import PageFigure
+
+    figure: Figure = PageFigure()
     figure.update_layout(
         template="none",
         paper_bgcolor=theme.paper,
@@ -63,32 +69,24 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int) -> Fi
             "y": 1, "yref": "container", "yanchor": "top", "pad": {"l": 12, "t": 10},
         },
         height=height + top,
-        margin={"l": _LEFT, "r": 16, "t": top, "b": 34},
+        margin={"l": _LEFT, "r": 24, "t": top, "b": 40},
         hoverlabel={
             "bgcolor": theme.paper, "bordercolor": theme.line, "align": "left",
             "font": {"family": FONT, "size": 11, "color": theme.ink},
         },
         annotations=[
             {
-                "text": "<br>".join(map(escape, lines)), "font": {"size": 12, "color": theme.second},
+                "name": "summary", "text": "<br>".join(map(escape, lines)), "font": {"size": 12, "color": theme.second},
                 "align": "left", "showarrow": False, "xref": "paper", "x": 0, "xanchor": "left", "xshift": 10 - _LEFT,
                 "yref": "paper", "y": 1, "yanchor": "top", "yshift": top - _TITLE_HEIGHT + 5,
             }
         ],
         showlegend=False,
         hovermode="closest",
+        modebar={"remove": _NO_BUTTONS, "bgcolor": "rgba(0,0,0,0)", "color": "#8a919b", "activecolor": "#8a919b"},
         meta={"summary": summary},
     )  # fmt: skip
     return figure
-
-
-def _empty(theme: Theme) -> Figure:
-    go = plotly()
-    if theme is not AUTO:
-        return go.Figure()
-    from widgets.figures.themed_figure import ThemedFigure
-
-    return ThemedFigure()
 
 
 def value_axis(theme: Theme, **more: Any) -> dict[str, Any]:
@@ -104,9 +102,9 @@ def time_axis(theme: Theme, axis: Axis, end: float, **more: Any) -> tuple[float,
     """By what to multiply positions, and an axis from the start to the end of a step."""
     unit = Unit("", 1.0) if axis == "slots" else second_unit(end)
     end = max(end, 1e-12) / unit.size
-    title = {"text": "slot: place in the schedule", "font": {"size": 11, "color": theme.third}, "standoff": 4}
+    title = {"text": "op number", "font": {"size": 11, "color": theme.third}, "standoff": 6}
     return 1 / unit.size, value_axis(
-        theme, range=[0, end], ticksuffix=f" {unit.name}" if unit.name else "", nticks=9, minallowed=0,
+        theme, range=[0, end], ticksuffix=f" {unit.name}" if unit.name else "", nticks=6, minallowed=0,
         maxallowed=end, title=title if axis == "slots" else None,
     ) | more  # fmt: skip
 
@@ -139,10 +137,22 @@ def add_budget(figure: Figure, theme: Theme, budget: int, unit: Unit, on_axis: b
     figure.add_annotation(tag(text, theme.on_limit, theme.limit, xref="x domain", yanchor="bottom", **side, **height))
 
 
-def key(theme: Theme, entries: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
-    """A one-line key above the plot, of (text, colour, mark) for what has no label of its own."""
-    marks = [f'<span style="color:{colour}">{mark}</span> {text}' for text, colour, mark in entries]
-    return tag(
-        "&nbsp;&nbsp;&nbsp;".join(marks), theme.second, xref="paper", x=1, xanchor="right", yref="paper", y=1,
-        yanchor="bottom", yshift=3,
+def add_key(figure: Figure, theme: Theme, entries: Iterable[tuple[str, str, str]]) -> None:
+    """Add a key above the plot, of (text, colour, mark) for what has no label of its own; as many lines as it takes."""
+    lines: list[list[str]] = [[]]
+    room = _LINE_LENGTH
+    for text, colour, mark in entries:
+        room -= len(text) + 6
+        if room < 0 and lines[-1]:
+            lines.append([])
+            room = _LINE_LENGTH - len(text) - 6
+        lines[-1].append(f'<span style="color:{colour}">{mark}</span>&nbsp;{text.replace(" ", "&nbsp;")}')
+    text = "<br>".join("&nbsp;&nbsp; ".join(line) for line in lines)
+    figure.add_annotation(
+        tag(text, theme.second, name="key", xref="paper", x=0, xanchor="left", yref="paper", y=1, yanchor="bottom",
+            yshift=3, align="left")
     )  # fmt: skip
+    more = _LINE_HEIGHT * (len(lines) - 1)
+    figure.layout.height += more
+    figure.layout.margin.t += more
+    figure.layout.annotations[0].yshift += more

@@ -63,7 +63,7 @@ LIGHT = Theme(
         Group.PARAMETER: "#ffffff", Group.OPTIMIZER_STATE: "#10263d", Group.GRADIENT: "#ffffff",
         Group.ACTIVATION: "#ffffff", Group.WORKSPACE: "#33280a", Group.INPUT: "#ffffff",
     },
-    phases={Phase.FORWARD: "#99a1ad", Phase.BACKWARD: "#646d7a", Phase.OPTIMIZER: "#333b46"},
+    phases={Phase.FORWARD: "#b7bcc4", Phase.BACKWARD: "#7f8fa8", Phase.OPTIMIZER: "#1f2a3a"},
 )  # fmt: skip
 DARK = Theme(
     paper="#212121", sunken="#1a1b1d", line="#4a4e54", grid="#2f3134",
@@ -77,7 +77,7 @@ DARK = Theme(
         Group.PARAMETER: "#ffffff", Group.OPTIMIZER_STATE: "#0d2238", Group.GRADIENT: "#2a1103",
         Group.ACTIVATION: "#04211b", Group.WORKSPACE: "#2e2403", Group.INPUT: "#15181c",
     },
-    phases={Phase.FORWARD: "#6a727e", Phase.BACKWARD: "#98a1ad", Phase.OPTIMIZER: "#d3d9e0"},
+    phases={Phase.FORWARD: "#4f5d73", Phase.BACKWARD: "#74849d", Phase.OPTIMIZER: "#a0acbf"},
 )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ class AddressMap:
         copy_in, copy_out: `[boxes, 2]`, seconds in which it is on the link; NaN where it is not, and in slots.
         budget_bytes: the limit of the arena.
         peak_bytes: the largest address in use.
-        used_share: part of the arena (`peak_bytes` times the step) that is in use, the rest are gaps.
+        used_share: part of the arena (`peak_bytes` times the step) that is in use; the rest is fragmentation.
         moved: how many storages leave the device and come back, or come in, during the step.
     """
 
@@ -57,12 +57,12 @@ class AddressMap:
         if not len(self.storage):
             return f"{self.name} holds no memory at any time."
         moved = "none" if not self.moved else f"{self.moved:,}"
-        verb = "are" if self.moved > 1 else "is"
+        verb = "is" if self.moved == 1 else "are"
         storages = len(np.unique(self.storage))
         return (
             f"{count_text(storages, 'storage')} {'shares' if storages == 1 else 'share'} {bytes_text(self.peak_bytes)} "
-            f"of addresses within a budget of {bytes_text(self.budget_bytes)}; {moved} of them {verb} swapped; "
-            f"{percent_text(1 - self.used_share)} of the area are gaps."
+            f"of addresses within a budget of {bytes_text(self.budget_bytes)}; {moved} {verb} swapped; "
+            f"{percent_text(1 - self.used_share)} of the area is fragmentation."
         )
 
 

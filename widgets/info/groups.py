@@ -1,4 +1,4 @@
-"""The six groups of storage that pictures tell apart by colour, and who a storage belongs to."""
+"""The six groups of storage that pictures tell apart by colour, and which module a storage belongs to."""
 
 from __future__ import annotations
 

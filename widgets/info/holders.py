@@ -1,4 +1,4 @@
-"""Who holds the memory at one moment: storages put together by module and by what they are for."""
+"""What holds the memory at one moment: storages put together by module and by what they are for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many bytes of each kind are on the device at every moment of a step, and who holds the peak."""
+"""How many bytes of each kind are on the device at every moment of a step, and what holds the peak."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MemoryByKind:
             same order with nothing swapped; empty otherwise.
         budget_bytes: the limit, if there is one.
         peak_bytes, peak_at, peak_op: the largest total, when it is first reached, and the op that runs then.
-        holders: who holds the peak, the largest first; together exactly `peak_bytes`.
+        holders: what holds the peak, the largest first; together exactly `peak_bytes`.
     """
 
     name: str
@@ -66,7 +66,7 @@ class MemoryByKind:
         if not self.peak_bytes:
             return f"{self.name} holds no memory at any time."
         group, size = max(self.at_peak.items(), key=lambda item: item[1])
-        when = f"at {seconds_text(self.peak_at)}" if self.axis == "seconds" else f"in slot {self.peak_at:.0f}"
+        when = f"at {seconds_text(self.peak_at)}" if self.axis == "seconds" else f"at op {self.peak_at:,.0f}"
         share = "all of them" if size == self.peak_bytes else percent_text(size / self.peak_bytes)
         text = (
             f"Memory peaks at {bytes_text(self.peak_bytes)} {when}, in {self.peak_op or 'no op'}; {group} hold {share}"

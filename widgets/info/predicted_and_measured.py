@@ -1,4 +1,4 @@
-"""What a plan foresaw and what its run measured: memory over time, step times, and how busy each stream was."""
+"""What a plan predicted and what its run measured: memory over time, step times, and how busy each stream was."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PredictedAndMeasured:
         name: what was run.
         budget_bytes: the limit.
         predicted, measured: bytes in use over a step, and over each step whose timeline was recorded.
-        predicted_peak_bytes, peak_bytes: the arena that was planned and the one that was used, gaps included.
+        predicted_peak_bytes, peak_bytes: the arena that was planned and the one that was used, fragmentation included.
         predicted_seconds: length of a step.
         step_seconds, eager_seconds: measured per step, by this plan and by ordinary PyTorch (empty if it was not run).
         predicted_busy, measured_busy: per stream; measured is the median step of those recorded.
@@ -84,7 +84,7 @@ class PredictedAndMeasured:
             f"{bytes_text(self.budget_bytes)}; a step takes {seconds_text(self.median_seconds)}"
         )
         if self.predicted_seconds > 0:
-            text += f", predicted were {seconds_text(self.predicted_seconds)}"
+            text += f", {seconds_text(self.predicted_seconds)} were predicted"
         if self.compared:
             same = "all equal to" if not self.mismatches else f"{self.mismatches} unequal to"
             text += f"; {count_text(self.compared, 'tensor')} compared, {same} eager PyTorch's"

@@ -11,7 +11,7 @@ from widgets.info.units import count_text, seconds_text
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A new best plan: seconds into the search, evaluations so far, seconds of its step, and who found it."""
+    """A new best plan: seconds into the search, evaluations so far, seconds of its step, and its method."""
 
     seconds: float
     evaluations: int

@@ -1,4 +1,4 @@
-"""Stays: who is on the device from when to when, on the axis that a picture has.
+"""Stays: what is on the device from when to when, on the axis that a picture has.
 
 A plan counts in slots. On an axis in seconds a stay begins when its op or its copy in begins, and ends when its last
 op and its copy out have ended, so that stays at one address never overlap and what is drawn is what happens.

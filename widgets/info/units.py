@@ -51,5 +51,5 @@ def percent_text(share: float) -> str:
 
 
 def count_text(number: int, noun: str) -> str:
-    """`1 op`, `1 500 ops`, with a narrow space between thousands."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    """`1 op`, `1,500 ops`, with a comma between thousands."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,85 @@
+"""Figures in cells of any width: text wraps, no label is cut off and none covers another."""
+
+import json
+
+import pytest
+from playwright.sync_api import Browser, Page
+from plotly.offline import get_plotlyjs
+
+from tests.widgets.browser import lab
+from tests.widgets.browser.page import PICTURES
+from tests.widgets.browser.test_figure_themes import every_plot
+
+MADE = """
+import widgets
+from tests.widgets.steps import real, real_plan
+from tests.widgets.test_figures import SPEC, run_of
+graph, plan = real(SPEC)[1], real_plan(SPEC, "60%")
+"""
+CELLS = [
+    f"{MADE}widgets.memory_by_kind(graph, plan)",
+    "widgets.streams(graph, plan)",
+    "widgets.schedule_and_pool()",
+    "widgets.predicted_and_measured(plan, run_of(plan))",
+]
+#: Of each plot, texts that are cut off at its edge, and pairs that cover each other; ticks, titles and tags.
+WRONG = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
+  const all = plot.getBoundingClientRect();
+  const texts = [...plot.querySelectorAll('.xtick text, .ytick text, .gtitle, .xtitle, .annotation-text')]
+    .filter(e => e.textContent.trim() && getComputedStyle(e).opacity > 0)
+    .map(e => ({ text: e.textContent, rect: e.getBoundingClientRect() }));
+  const cut = texts.filter(({ rect }) => rect.left < all.left - 1 || rect.right > all.right + 1
+    || rect.top < all.top - 1 || rect.bottom > all.bottom + 1).map(each => `cut off: ${each.text}`);
+  const over = texts.flatMap((a, k) => texts.slice(k + 1).filter(b => a.rect.left < b.rect.right - 1
+    && b.rect.left < a.rect.right - 1 && a.rect.top < b.rect.bottom - 2 && b.rect.top < a.rect.bottom - 2)
+    .map(b => `${a.text} | ${b.text}`));
+  return [...cut, ...over];
+})"""
+#: How many tool bars reach into a title.
+BARS = """() => [...document.querySelectorAll('.js-plotly-plot')].filter(plot => {
+  const title = plot.querySelector('.gtitle')?.getBoundingClientRect();
+  const bar = plot.querySelector('.modebar')?.getBoundingClientRect();
+  return title && bar && bar.left < title.right && bar.top < title.bottom;
+}).map(plot => plot.textContent.slice(0, 80))"""
+
+
+def picture(page: Page, name: str) -> None:
+    if PICTURES:
+        page.screenshot(path=f"{PICTURES}/{name}.png", full_page=True)
+
+
+def test_figures_in_narrow_and_wide_cells_of_jupyterlab(server: lab.Lab, browser: Browser) -> None:
+    notebook = server.open(browser, "widths.ipynb", CELLS)
+    page = notebook.page
+    notebook.run_all()
+    for width in (1440, 1000, 700):
+        page.set_viewport_size({"width": width, "height": 2600})
+        notebook.until(
+            """() => { const plots = [...document.querySelectorAll('.js-plotly-plot')];
+              return plots.length === 4 && plots.every(plot => plot.getBoundingClientRect().right < innerWidth && plot.querySelector('.main-svg')
+                && Math.abs(plot.clientWidth - plot.querySelector('.main-svg').clientWidth) < 1); }"""
+        )
+        picture(page, f"widths-{width}")
+        assert page.evaluate(WRONG) == [], width
+        texts = page.locator(".stowage-text").evaluate_all("all => all.map(e => [e.scrollWidth, e.clientWidth])")
+        assert len(texts) == 4
+        assert all(needed <= given for needed, given in texts)
+    assert notebook.ours() == []
+    notebook.close()
+
+
+@pytest.mark.parametrize("width", [1000, 570])
+def test_a_plot_alone_has_room_for_its_own_text(browser: Browser, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.set_content("<!doctype html><body style='margin:0'>")
+    page.add_script_tag(content=get_plotlyjs())
+    for figure in every_plot().values():
+        page.evaluate(
+            """figure => Plotly.newPlot(document.body.appendChild(document.createElement('div')),
+              { ...figure, config: { displayModeBar: true } })""",
+            json.loads(figure.to_json()),
+        )
+    picture(page, f"alone-{width}")
+    assert page.evaluate(WRONG) == []
+    assert page.evaluate(BARS) == []
+    page.close()
