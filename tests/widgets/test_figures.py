@@ -1,6 +1,7 @@
 """What every picture has in common, and what is drawn of its numbers."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from planner.run import RunResult
 from planner.swap import plan_swaps
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
 from widgets import figures
-from widgets.info.units import seconds_text
+from widgets.info.units import count_text, seconds_text
 
 SPEC = "mlp:optimizer=adam"
 THEMES = ["light", "dark"]
@@ -168,6 +169,17 @@ def test_many_boxes_and_spans_stay_few_rectangles() -> None:
         for trace in figure.data:
             assert len(trace.x) <= 5000, name
         assert len(figure.to_json()) < 3e6, name
+
+
+def test_figures_use_the_words_and_separators_of_the_rest() -> None:
+    figure = figures.memory_by_kind(by_hand())
+    assert figure.layout.xaxis.title.text == "op number"
+    assert "at op 1" in figure.layout.meta["summary"]
+    assert count_text(11625, "op") == "11,625 ops"
+    said = " ".join(text for plot in plots(real(SPEC)[1], real_plan(SPEC, "60%")).values() for text in texts(
+        json.loads(plot.to_json())
+    ))  # fmt: skip
+    assert not {"slot", "slots", "gaps", "holes", "nobody", "anybody"} & set(re.findall(r"\w+", said))
 
 
 def test_an_unknown_theme_is_refused() -> None:

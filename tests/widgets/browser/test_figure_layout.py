@@ -56,7 +56,8 @@ def test_figures_in_narrow_and_wide_cells_of_jupyterlab(server: lab.Lab, browser
         page.set_viewport_size({"width": width, "height": 2600})
         notebook.until(
             """() => { const plots = [...document.querySelectorAll('.js-plotly-plot')];
-              return plots.length === 4 && plots.every(plot => plot.getBoundingClientRect().right < innerWidth && plot.querySelector('.main-svg')
+              return plots.length === 4 && plots.every(plot => plot.querySelector('.main-svg')
+                && plot.getBoundingClientRect().right < innerWidth
                 && Math.abs(plot.clientWidth - plot.querySelector('.main-svg').clientWidth) < 1); }"""
         )
         picture(page, f"widths-{width}")
