@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.widgets.browser.page import EVERY_PANEL, Shown
-from tests.widgets.browser.told import Told, planned, says, trained
+from tests.widgets.browser.page import EVERY_PANEL, Shown, wired
+from tests.widgets.browser.told import DEEP, Told, planned, says, trained
 
 Show = Callable[..., Shown]
 
@@ -169,6 +169,51 @@ def test_who_holds_the_peak_holds_all_of_it(show: Show) -> None:
     bars = page.find(".sw-holders li .v").all_text_contents()
     assert len(bars) >= 2
     assert page.text(".sw-holders h3") == "Who holds the peak"
+
+
+#: Bytes, name and number of tensors of each group that holds some of the peak, as the rows are made from them.
+HELD = """host => { const { store } = host.plot;
+  return [...document.querySelectorAll('.sw-holders li button')].map(row => {
+    row.click();
+    const { label, storages } = store.selection;
+    row.click();
+    return [storages.reduce((sum, storage) => sum + store.graph.bytesOf(storage), 0), label, storages.length];
+  }); }"""
+
+
+@pytest.mark.parametrize(("spec", "budget"), [
+    (DEEP, "100%"), (DEEP, "40%"), ("wresnet:depth=50,batch=4,image=64", "100%"),
+    ("inception:batch=2,image=75", "60%"),
+])  # fmt: skip
+def test_no_row_of_what_holds_the_peak_hides_a_quarter_of_it_but_a_single_tensor(
+    show: Show, spec: str, budget: str
+) -> None:
+    told = planned(spec, budget)
+    page = shown(show, told)
+    page.picture(f"holders-{spec.partition(':')[0]}-{budget.removesuffix('%')}")
+    rows = page.plot("memory").evaluate(HELD)
+    peak = told.curve()[1].sum(axis=1).max()
+    assert len(rows) >= 4
+    assert len({name for _, name, _ in rows}) == len(rows)
+    assert [row for row in rows if row[0] > 0.25 * peak and row[2] > 1] == []
+    assert sum(row[0] for row in rows) >= 0.5 * peak
+
+
+#: A notebook hides a cell for less than a frame, in which the page draws.
+HIDDEN_FOR_A_MOMENT = """plan => new Promise(done => {
+  const main = document.querySelector('main');
+  main.style.display = 'none';
+  wire.tell(plan, null);
+  requestAnimationFrame(() => { main.style.display = ''; requestAnimationFrame(() => requestAnimationFrame(done)); });
+})"""
+
+
+def test_what_holds_the_peak_stays_listed_when_a_plan_comes_while_it_is_hidden(show: Show) -> None:
+    page = shown(show, planned())
+    rows = page.find(".sw-holders li").all_text_contents()
+    page.page.evaluate(HIDDEN_FOR_A_MOMENT, wired(one for one in planned().messages if one.kind == "plan"))
+    assert len(rows) > 5
+    assert page.find(".sw-holders li").all_text_contents() == rows
 
 
 def test_a_canvas_that_the_browser_had_dropped_is_drawn_again(show: Show) -> None:

@@ -1,12 +1,12 @@
-// Who holds the peak: groups of storages by part of the model and kind. It follows the time cursor of the other panels.
+// What holds the peak: groups of storages by part of the model and kind. It follows the other panels' time cursor.
 import { make, say } from './dom.js';
-import { holdersOf, stagesOf } from './holders.js';
-import { KINDS, kindVariable, KIND_LABELS, KIND_PLURALS } from './kinds.js';
+import { holdersOf, partsOf } from './holders.js';
+import { kindVariable, KIND_LABELS, KIND_PLURALS } from './kinds.js';
 import { bytesText, countText, plural, secondsText } from './units.js';
 import { withinOther } from './verdict.js';
 
 const SHOWN = 7;
-const LINE = 20; // pixels of a row
+const LINE = 18; // pixels of a row
 
 export function holdersPanel(section, { store }) {
   const title = make('h3', { text: 'Who holds the peak' });
@@ -14,7 +14,7 @@ export function holdersPanel(section, { store }) {
   const note = make('span', { class: 'note' });
   section.append(make('div', { class: 'sw-title' }, title, note), list);
   const rest = make('li', { class: 'rest' }, make('span'), make('span'));
-  let [stages, rows, groups, frame] = [null, [], [], 0];
+  let [parts, rows, groups, frame, room] = [null, [], [], 0, 0];
 
   const show = () => {
     frame = 0;
@@ -24,19 +24,18 @@ export function holdersPanel(section, { store }) {
       say(note, graph ? 'no plan yet' : '');
       return;
     }
-    stages ||= stagesAtPeak(graph, plan);
+    parts ||= partsAtPeak(graph, plan);
     const pointing = store.cursor !== null && !list.matches(':hover, :focus-within');
     const seconds = pointing ? store.cursor : plan.peak.seconds;
-    groups = holdersOf(graph, plan, plan.present(seconds), stages);
+    groups = holdersOf(graph, plan, plan.present(seconds), parts);
     const bytes = groups.reduce((sum, group) => sum + group.bytes, 0);
     say(title, pointing ? 'Who holds memory' : 'Who holds the peak');
     const other = withinOther(store);
     say(note, `${other && other + ': '}${bytesText(bytes)} in use at ${secondsText(seconds)}`);
-    const room = section.getBoundingClientRect().bottom - list.getBoundingClientRect().top - 4;
     const lines = Math.floor(room / LINE);
     const shown = groups.slice(0, groups.length <= lines ? lines : Math.max(1, Math.min(SHOWN, lines - 1)));
     while (rows.length < shown.length) rows.push(rowElement());
-    shown.forEach((group, k) => fillRow(rows[k], group, groups[0].bytes, graph, store));
+    shown.forEach((group, k) => fillRow(rows[k], group, groups[0].bytes, store));
     const others = groups.slice(shown.length);
     say(rest.firstChild, plural(others.length, 'smaller group'));
     say(rest.lastChild, bytesText(others.reduce((sum, group) => sum + group.bytes, 0)));
@@ -54,11 +53,12 @@ export function holdersPanel(section, { store }) {
     const k = rows.findIndex(row => row.button === event.target.closest('button'));
     if (k < 0) return;
     const now = store.selection;
-    store.set({ selection: now?.type === 'group' && now.id === groups[k].id ? null : target(groups[k], store.graph) });
+    const same = now?.type === 'group' && now.id === groups[k].id;
+    store.set({ selection: same ? null : target(groups[k]) });
   });
   list.addEventListener('pointerover', event => {
     const k = rows.findIndex(row => row.button === event.target.closest('button'));
-    if (k >= 0 && store.hover?.id !== groups[k].id) store.set({ hover: target(groups[k], store.graph) });
+    if (k >= 0 && store.hover?.id !== groups[k].id) store.set({ hover: target(groups[k]) });
   });
   list.addEventListener('pointerleave', () => store.point());
   list.addEventListener('keydown', event => {
@@ -73,12 +73,17 @@ export function holdersPanel(section, { store }) {
     next.focus();
   });
   const changed = keys => {
-    if (keys.has('graph') || keys.has('plan')) stages = null;
+    if (keys.has('graph') || keys.has('plan')) parts = null;
     ask();
   };
   const stop = store.on(['graph', 'plan', 'budget_bytes', 'cursor', 'selection'], changed);
-  const observer = new ResizeObserver(ask);
-  observer.observe(section);
+  // out of view a notebook lays nothing out: how much room there is counts only where it is said to be some
+  const observer = new ResizeObserver(([{ contentRect }]) => {
+    if (!contentRect.height || contentRect.height === room) return;
+    room = contentRect.height;
+    ask();
+  });
+  observer.observe(list);
   show();
   return () => {
     stop();
@@ -88,22 +93,20 @@ export function holdersPanel(section, { store }) {
 }
 
 // The parts of the model are the same wherever the cursor is: those that tell most of the peak.
-function stagesAtPeak(graph, plan) {
+function partsAtPeak(graph, plan) {
   const present = new Float64Array(graph.storages);
   for (const stay of plan.present(plan.peak.seconds)) {
     const storage = plan.stay_storage[stay];
     present[storage] = graph.bytesOf(storage);
   }
-  return stagesOf(graph, present);
+  return partsOf(graph, present);
 }
 
-const nameOf = ({ stage, kind }, graph) =>
-  stage ? graph.path(stage) : KINDS[kind] === 'input' ? 'batch' : 'top level';
 const kindOf = ({ kind, storages }) => (storages.length > 1 ? KIND_PLURALS[kind] : KIND_LABELS[kind].toLowerCase());
 const countOf = ({ storages }) => (storages.length > 1 ? `, ${countText(storages.length)}` : '');
 
-function target(group, graph) {
-  const label = `${nameOf(group, graph)}, ${kindOf(group)}`;
+function target(group) {
+  const label = `${group.name}, ${kindOf(group)}`;
   return { type: 'group', id: group.id, label, storages: group.storages };
 }
 
@@ -115,9 +118,10 @@ function rowElement() {
   return { item: make('li', {}, button), button, swatch, name, kind, bar, value };
 }
 
-function fillRow(row, group, most, graph, store) {
-  say(row.name, nameOf(group, graph));
+function fillRow(row, group, most, store) {
+  say(row.name, group.name);
   say(row.kind, kindOf(group) + countOf(group));
+  row.button.title = `${group.name} ${kindOf(group)}${countOf(group)}`;
   say(row.value, bytesText(group.bytes));
   const colour = kindVariable(group.kind);
   row.swatch.style.background = row.bar.style.background = colour;
