@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
-from planner.graph import Graph, Module, Phase, module_tree
+from planner.graph import Graph, Module, Phase, Tensor, module_tree
 from widgets.canvas.columns import Message, message
 from widgets.info.facts import get_facts
 from widgets.info.groups import GROUP_OF, STACK
 from widgets.info.touches import get_touches, get_twins
 
+#: A notebook names the file of a cell by a number that says nothing to its author.
+_SOURCE_OF_CELL = re.compile(r"^\d+\.py:(\d+)$")
 _PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
 
 
@@ -26,7 +29,12 @@ def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (
     facts = get_facts(graph, tuple(phrases))
     modules, parents = _walked(module_tree(graph))
     touches = get_touches(graph)
-    targets = {target: number for number, target in enumerate(dict.fromkeys(op.target for op in graph.ops))}
+    targets = _numbered([op.target for op in graph.ops])
+    whole = {tensor.storage: _layout(tensor) for tensor in reversed(graph.tensors) if tensor.base < 0}
+    storage_layout = [whole.get(storage.id, "") for storage in graph.storages]
+    op_layout = [_layout(graph.tensors[op.outputs[0]]) if op.outputs else "" for op in graph.ops]
+    op_source = [_SOURCE_OF_CELL.sub(r"line \1 of a cell", op.source) for op in graph.ops]
+    layouts, sources = _numbered([*storage_layout, *op_layout]), _numbered(op_source)
     op_module, storage_module = np.zeros(len(graph.ops), np.int32), np.zeros(len(graph.storages), np.int32)
     for number, module in enumerate(modules):
         op_module[list(module.ops)] = number
@@ -37,6 +45,8 @@ def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (
         "parameters": facts.parameters,
         "step_peak_bytes": step_peak_bytes,
         "targets": list(targets),
+        "layouts": list(layouts),
+        "sources": list(sources),
         "storage_names": [storage.name for storage in graph.storages],
         "module_labels": [module.name or facts.name for module in modules],
         "module_kinds": [module.kind for module in modules],
@@ -47,6 +57,8 @@ def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (
         "op_target": ("i4", [targets[op.target] for op in graph.ops]),
         "op_module": ("i4", op_module),
         "op_phase": ("i4", [_PHASES.index(op.phase) for op in graph.ops]),
+        "op_layout": ("i4", [layouts[layout] for layout in op_layout]),
+        "op_source": ("i4", [sources[source] for source in op_source]),
         "op_twin": ("i4", get_twins(graph)),
         "op_working_set": ("f8", touches.bytes),
         "op_touch_start": ("i4", touches.start),
@@ -55,9 +67,20 @@ def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (
         "storage_kind": ("i4", [STACK.index(GROUP_OF[storage.kind]) for storage in graph.storages]),
         "storage_bytes": ("f8", [storage.bytes for storage in graph.storages]),
         "storage_module": ("i4", storage_module),
+        "storage_layout": ("i4", [layouts[layout] for layout in storage_layout]),
         "module_parent": ("i4", parents),
         "module_alike": ("i4", [module.alike for module in modules]),
     })  # fmt: skip
+
+
+def _numbered(texts: Sequence[str]) -> dict[str, int]:
+    """Each different text and its number."""
+    return {text: number for number, text in enumerate(dict.fromkeys(texts))}
+
+
+def _layout(tensor: Tensor) -> str:
+    """Shape and dtype: `64 × 512 float32`."""
+    return f"{' × '.join(map(str, tensor.shape)) or 'scalar'} {tensor.dtype}"
 
 
 def _walked(root: Module) -> tuple[list[Module], list[int]]:

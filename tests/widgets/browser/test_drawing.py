@@ -171,6 +171,46 @@ def test_who_holds_the_peak_holds_all_of_it(show: Show) -> None:
     assert page.text(".sw-holders h3") == "Who holds the peak"
 
 
+def test_tensors_and_ops_say_their_shape_and_dtype_and_the_line_that_makes_them(show: Show) -> None:
+    told = planned()
+    page = shown(show, told)
+    columns, said = told.columns("graph"), told["graph"]
+    names = said["storage_names"]
+    gelu = next(k for k, name in enumerate(names) if name.endswith("/gelu"))
+    assert said["layouts"][columns["storage_layout"][gelu]] == "4 × 32 × 256 float32"
+    maker = next(op for op in range(len(columns["op_target"]))
+                 if gelu in columns["op_touch"][slice(*columns["op_touch_start"][op : op + 2])])  # fmt: skip
+    select = "(host, selection) => host.plot.store.set({ selection })"
+    for chosen, fact in (("storage", gelu), ("op", maker)):
+        page.plot("memory").evaluate(select, {"type": chosen, "id": fact})
+        page.settle()
+        assert "4 × 32 × 256 float32" in page.selected()
+        assert "transformer.py:" in page.selected()
+    weight = names.index("head.weight")
+    page.plot("memory").evaluate(select, {"type": "storage", "id": weight})
+    page.settle()
+    assert "1000 × 64 float32" in page.selected()
+    assert "transformer.py" not in page.selected()
+    plan, step = told.columns("plan"), told["plan"]["step_seconds"]
+    copy = int(np.argmax(plan["out_stop"] - plan["out_start"]))
+    middle = (plan["out_start"][copy] + plan["out_stop"][copy]) / 2
+    page.move("streams", page.x_of("streams", middle / step), page.lane(1))
+    assert page.tip()["shape"] == said["layouts"][columns["storage_layout"][plan["out_storage"][copy]]]
+    slot = int(np.flatnonzero(plan["order"] == maker)[0])
+    middle = (plan["op_start"][slot] + plan["op_stop"][slot]) / 2
+    page.plot("streams").evaluate("({ plot: { axis } }, at) => axis.fit(...at)",
+                                  [float(plan["op_start"][slot]), float(plan["op_stop"][slot])])  # fmt: skip
+    page.settle()
+    page.move("streams", page.x_of("streams", 0.5), page.lane(0))
+    assert page.tip()["result"] == "4 × 32 × 256 float32"
+    assert page.tip()["source"].startswith("transformer.py:")
+    page.find(".sw-graph button:text-is('Schedule')").click()
+    page.settle()
+    page.move("graph", 150, 60)
+    assert " float32" in page.tip()["result"]
+    assert page.tip()["source"].startswith("transformer.py:")
+
+
 #: Bytes, name and number of tensors of each group that holds some of the peak, as the rows are made from them.
 HELD = """host => { const { store } = host.plot;
   return [...document.querySelectorAll('.sw-holders li button')].map(row => {

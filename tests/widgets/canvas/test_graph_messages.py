@@ -1,6 +1,7 @@
 """A graph and a plan as the page gets them: the columns say what graph and plan say."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,6 +60,14 @@ def test_the_columns_say_what_each_op_works_on_and_which_module_has_it() -> None
     assert all(0 <= parent < module for module, parent in enumerate(parents) if module)
     for module, parent in enumerate(parents[1:], 1):
         assert said["module_paths"][module].rpartition(".")[0] == said["module_paths"][parent]
+
+
+def test_a_line_of_a_notebooks_cell_is_called_that() -> None:
+    graph = by_hand()
+    ops = (replace(graph.ops[0], source="3141592653.py:7"), replace(graph.ops[1], source="model.py:8"), *graph.ops[2:])
+    sent = graph_message(replace(graph, ops=ops), 1)
+    sources = [sent.content["sources"][source] for source in unpack(sent)["op_source"][:3]]
+    assert sources == ["line 7 of a cell", "model.py:8", graph.ops[2].source]
 
 
 def test_an_op_belongs_to_the_forward_op_whose_gradient_or_parameter_it_computes() -> None:

@@ -4,6 +4,15 @@ import { hideTip, showTip } from './tooltip.js';
 import { bytesUnit, countText, exactBytes, secondsText } from './units.js';
 import { awayFact } from './why_moved.js';
 
+// Shape and dtype of a storage, and the line that makes it, as far as they are known.
+export function layoutRows(scene, storage) {
+  const rows = [
+    ['shape', scene.storageLayout(storage)],
+    ['made at', scene.sourceMaking(storage)],
+  ];
+  return rows.filter(([, value]) => value);
+}
+
 // A stay, by its position in the plan's columns; -1: there is none.
 export function stayTip(event, host, plan, stay) {
   if (stay < 0) {
@@ -20,6 +29,7 @@ export function stayTip(event, host, plan, stay) {
   const address = bytes => Number((bytes / unit.size).toFixed(unit.name === 'GiB' ? 4 : 2));
   const rows = [
     ['kind', KIND_LABELS[kind], kindVariable(kind)],
+    ...layoutRows(scene, storage),
     ['size', exactBytes(scene.bytesOf(storage))],
     ['address', `${address(low)} to ${address(high)} ${unit.name}`],
     ['here', `${secondsText(plan.stay_start[stay], 3)} to ${secondsText(plan.stay_stop[stay], 3)}`],

@@ -1,6 +1,8 @@
 // The captured step: ops, storages and modules as columns, with the lists that follow from them.
 import { KINDS } from './kinds.js';
 
+const LASTING = 2; // kinds up to this one are there before the step
+
 export class Scene {
   // `message`: of kind `graph`, columns unpacked.
   constructor(message) {
@@ -46,6 +48,22 @@ export class Scene {
     return this.targetOf(op)
       .replace(/^(aten|planner)\./, '')
       .replace(/\.default$/, '');
+  }
+  // What an op makes first, and what a storage is: shape and dtype; '' where there is none.
+  opLayout(op) {
+    return this.layouts[this.op_layout[op]];
+  }
+  storageLayout(storage) {
+    return this.layouts[this.storage_layout[storage]];
+  }
+  // The line of the model's code that runs an op, such as `model.py:7`; '' where it is not known.
+  sourceOf(op) {
+    return this.sources[this.op_source[op]];
+  }
+  // The line that makes what a storage holds.
+  sourceMaking(storage) {
+    const maker = this.uses(storage).find(op => this.writes(op).includes(storage));
+    return maker === undefined || this.kindOf(storage) <= LASTING ? '' : this.sourceOf(maker);
   }
   opName(op) {
     return this.module_paths[this.op_module[op]] || this.shortTarget(op);

@@ -61,6 +61,9 @@ export class ScheduleView extends SchedulePicture {
     ];
     const seconds = measure.secondsOf(op);
     if (seconds) rows.push(['takes', secondsText(seconds, 3)]);
+    const [layout, source] = [scene.opLayout(op), scene.sourceOf(op)];
+    if (source) rows.push(['source', source]);
+    if (layout) rows.push(['result', layout]);
     rows.push(['makes', bytesText(measure.made[op])], ['working set', bytesText(scene.op_working_set[op])]);
     showTip(event, this.plot.host, scene.opName(op), rows);
   }

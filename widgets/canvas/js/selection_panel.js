@@ -62,7 +62,10 @@ export function selectionPanel(section, bench) {
   };
 }
 
-const fact = ([label, value]) => make('span', {}, label, value === '' ? null : ' ', make('em', { text: value }));
+const fact = ([label, value]) => make('span', {}, label, label && value ? ' ' : null, make('em', { text: value }));
+
+// A fact that needs no name, if it is known.
+const plain = text => (text ? [['', text]] : []);
 
 const NOTHING = { facts: [['Nothing selected.', '']] };
 
@@ -70,7 +73,9 @@ const SPOKEN = {
   storage({ id }, graph, plan) {
     const kind = graph.kindOf(id);
     const size = [KIND_LABELS[kind].toLowerCase(), exactBytes(graph.bytesOf(id))];
-    const facts = [size, ['uses', countText(graph.uses(id).length)]];
+    const [layout, source] = [graph.storageLayout(id), graph.sourceMaking(id)];
+    const facts = [size, ...plain(layout), ...(source ? [['made at', source]] : [])];
+    facts.push(['uses', countText(graph.uses(id).length)]);
     const stays = plan ? plan.stays(id) : [];
     const swaps = plan ? swapsOf(plan)[id] : 0;
     if (swaps) facts.push(awayFact(graph, plan, id), ['swaps', countText(swaps)]);
@@ -83,6 +88,8 @@ const SPOKEN = {
     const where = `op ${countText(slot + 1)} of ${countText(graph.ops)}`;
     const facts = [
       [graph.shortTarget(id), ''],
+      ...plain(graph.opLayout(id)),
+      ...plain(graph.sourceOf(id)),
       [PHASES[graph.op_phase[id]], where],
     ];
     if (plan?.slots) facts.push(['takes', secondsText(plan.secondsOf(id), 3)]);

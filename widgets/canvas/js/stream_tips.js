@@ -1,5 +1,6 @@
 // What the streams say of what is pointed at, in exact numbers.
 import { KIND_LABELS, PHASES, kindVariable } from './kinds.js';
+import { layoutRows } from './memory_tips.js';
 import { showTip } from './tooltip.js';
 import { exactBytes, countText, secondsText } from './units.js';
 
@@ -8,8 +9,13 @@ const span = (start, stop) => `${secondsText(start, 3)} to ${secondsText(stop, 3
 export function opTip(event, host, plan, op) {
   const { scene } = plan;
   const slot = plan.slotOf(op);
+  const known = [
+    ['result', scene.opLayout(op)],
+    ['source', scene.sourceOf(op)],
+  ].filter(([, value]) => value);
   showTip(event, host, scene.opName(op), [
     ['op', scene.targetOf(op)],
+    ...known,
     ['phase', `${PHASES[scene.op_phase[op]]}, op ${countText(slot + 1)} of ${countText(plan.slots)}`],
     ['runs', span(plan.op_start[slot], plan.op_stop[slot])],
     ['takes', secondsText(plan.secondsOf(op), 3)],
@@ -26,6 +32,7 @@ export function copyTip(event, host, plan, out, at) {
   const kind = scene.kindOf(storage);
   const rows = [
     ['kind', KIND_LABELS[kind], kindVariable(kind)],
+    ...layoutRows(scene, storage),
     ['size', exactBytes(scene.bytesOf(storage))],
     [out ? 'leaves' : 'arrives', span(start, stop)],
   ];
