@@ -82,6 +82,7 @@ class Workbench(Panel):
             StowageError: there is nothing to search for.
         """
         self.session.start_search(seconds)
+        self._show("search")
 
     def start_run(self, steps: int = 3, *, check: bool | Literal["first"] = True) -> None:
         """Run the plan that is drawn, on this computer; returns at once.
@@ -94,3 +95,8 @@ class Workbench(Panel):
             StowageError: there is nothing to run.
         """
         self.session.start_run(steps, check=check)
+        self._show("run")
+
+    def _show(self, tab: str) -> None:
+        """Bring a tab to the front, in a page that hears nothing else because the kernel is busy, too."""
+        self.tab = (tab, self.tab[1] + 1)

@@ -18,13 +18,14 @@ _SOURCE_OF_CELL = re.compile(r"^\d+\.py:(\d+)$")
 _PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
 
 
-def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = ()) -> Message:
+def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (), runnable: bool = True) -> Message:
     """Pack a graph.
 
     Args:
         graph: the step.
         step_peak_bytes: what it takes when nothing is swapped.
         phrases: facts for the header that the graph does not know.
+        runnable: whether there is the step it was captured from, without which it cannot be run.
     """
     facts = get_facts(graph, tuple(phrases))
     modules, parents = _walked(module_tree(graph))
@@ -52,6 +53,7 @@ def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (
         "module_kinds": [module.kind for module in modules],
         "module_paths": [module.path for module in modules],
         "facts": list(facts.phrases),
+        "runnable": runnable,
     }
     return message("graph", content, {
         "op_target": ("i4", [targets[op.target] for op in graph.ops]),

@@ -42,6 +42,8 @@ class Panel(anywidget.AnyWidget):
 
     panels = traitlets.List(traitlets.Unicode()).tag(sync=True)
     link = traitlets.Unicode().tag(sync=True)
+    #: The tab that was begun from Python last, and how often one was.
+    tab = traitlets.Tuple(traitlets.Unicode(), traitlets.Int(), default_value=("", 0)).tag(sync=True)
     #: What stands in its place where there is no kernel, as HTML.
     still = traitlets.Unicode().tag(sync=True)
 

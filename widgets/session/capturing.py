@@ -140,7 +140,7 @@ def _lay_out(core: Core, job: Job, loading: _Loading, graph: Graph, plan: SwapPl
     asked = core.machine
     machine = machines.find(asked or (plan.machine if plan is not None else None))
     ground = lay_ground(graph, machine, None if plan is None else seconds_of(plan))
-    message = graph_message(graph, ground.peak_bytes, core.source.phrases)
+    message = graph_message(graph, ground.peak_bytes, core.source.phrases, core.source.step is not None)
     _first_budget(core, ground, plan)  # raises before anything is told
     loading.note(1.0, "done")
     with core.outbox.turn:

@@ -42,7 +42,7 @@ function widget(traits, { render }) {
   const tell = (content, buffers = []) => { for (const listener of [...listeners]) listener(content, buffers); };
   const model = {
     get: name => traits[name],
-    on: (_, listener) => listeners.add(listener),
+    on: (event, listener) => event === 'msg:custom' && listeners.add(listener),
     off: (_, listener) => listeners.delete(listener),
     send: request => {
       wire.requests.push(request);
@@ -71,7 +71,9 @@ _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A w
 <script type="module">{script}</script></body></html>"""
 
 
-def page_text(widgets: Sequence[Sequence[str]], links: Sequence[str], theme: str, deaf: bool) -> str:
+def page_text(
+    widgets: Sequence[Sequence[str]], links: Sequence[str], theme: str, deaf: bool, tab: tuple[str, int] = ("", 0)
+) -> str:
     """The page's HTML.
 
     Args:
@@ -79,8 +81,9 @@ def page_text(widgets: Sequence[Sequence[str]], links: Sequence[str], theme: str
         links: of each widget.
         theme: `"light"` or `"dark"`.
         deaf: whether nobody hears what the widgets ask.
+        tab: what was begun from Python.
     """
-    traits = [{"panels": list(panels), "link": link} for panels, link in zip(widgets, links, strict=True)]
+    traits = [{"panels": list(panels), "link": link, "tab": tab} for panels, link in zip(widgets, links, strict=True)]
     wire = _WIRE.replace("DEAF", json.dumps(deaf)).replace("TRAITS", json.dumps(traits))
     text = f"const script = {json.dumps(script())};\n{wire}".replace("</", "<\\/")
     return _PAGE.format(around=_AROUND, style=style(), light="false" if theme == "dark" else "true", script=text)
@@ -102,12 +105,13 @@ class Shown:
         links: of each widget; without them, one for all.
         theme, width, height: of the notebook and the page.
         deaf: whether nobody hears what the widgets ask.
+        tab: what was begun from Python.
     """
 
     def __init__(
         self, screen: BrowserContext, at: Path, panels: Sequence[str] = EVERY_PANEL, *,
         widgets: Sequence[Sequence[str]] | None = None, links: Sequence[str] | None = None, theme: str = "light",
-        width: int = 1240, height: int = 1100, deaf: bool = False,
+        width: int = 1240, height: int = 1100, deaf: bool = False, tab: tuple[str, int] = ("", 0),
     ) -> None:  # fmt: skip
         self.at = at
         self.errors: list[str] = []
@@ -117,7 +121,7 @@ class Shown:
         self.page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
         shown = [panels] if widgets is None else widgets
         path = at / "page.html"
-        path.write_text(page_text(shown, links or ["page"] * len(shown), theme, deaf), encoding="utf-8")
+        path.write_text(page_text(shown, links or ["page"] * len(shown), theme, deaf, tab), encoding="utf-8")
         self.page.goto(path.as_uri())
         self.page.wait_for_function("window.wire && wire.widgets")
 

@@ -141,7 +141,7 @@ def test_where_everything_fits_nothing_moves_and_to_run_is_the_thing_to_do(show:
     page.picture("fits")
     assert "Fits" in answer(page)
     assert "ideal" in answer(page, 2)
-    assert page.find(".btn.primary").all_text_contents() == ["Run"]
+    assert page.find(".btn.primary").all_text_contents() == ["Run on this CPU"]
     assert "Nothing to search." in page.text(".sw-bottom")
 
 

@@ -171,25 +171,32 @@ def test_who_holds_the_peak_holds_all_of_it(show: Show) -> None:
     assert page.text(".sw-holders h3") == "Who holds the peak"
 
 
+SHAPE = "4 \N{MULTIPLICATION SIGN} 32 \N{MULTIPLICATION SIGN} 256 float32"
+WEIGHT = "1000 \N{MULTIPLICATION SIGN} 64 float32"
+
+
 def test_tensors_and_ops_say_their_shape_and_dtype_and_the_line_that_makes_them(show: Show) -> None:
     told = planned()
     page = shown(show, told)
     columns, said = told.columns("graph"), told["graph"]
     names = said["storage_names"]
     gelu = next(k for k, name in enumerate(names) if name.endswith("/gelu"))
-    assert said["layouts"][columns["storage_layout"][gelu]] == "4 × 32 × 256 float32"
+    assert (
+        said["layouts"][columns["storage_layout"][gelu]]
+        == SHAPE
+    )
     maker = next(op for op in range(len(columns["op_target"]))
                  if gelu in columns["op_touch"][slice(*columns["op_touch_start"][op : op + 2])])  # fmt: skip
     select = "(host, selection) => host.plot.store.set({ selection })"
     for chosen, fact in (("storage", gelu), ("op", maker)):
         page.plot("memory").evaluate(select, {"type": chosen, "id": fact})
         page.settle()
-        assert "4 × 32 × 256 float32" in page.selected()
+        assert SHAPE in page.selected()
         assert "transformer.py:" in page.selected()
     weight = names.index("head.weight")
     page.plot("memory").evaluate(select, {"type": "storage", "id": weight})
     page.settle()
-    assert "1000 × 64 float32" in page.selected()
+    assert WEIGHT in page.selected()
     assert "transformer.py" not in page.selected()
     plan, step = told.columns("plan"), told["plan"]["step_seconds"]
     copy = int(np.argmax(plan["out_stop"] - plan["out_start"]))
@@ -202,7 +209,7 @@ def test_tensors_and_ops_say_their_shape_and_dtype_and_the_line_that_makes_them(
                                   [float(plan["op_start"][slot]), float(plan["op_stop"][slot])])  # fmt: skip
     page.settle()
     page.move("streams", page.x_of("streams", 0.5), page.lane(0))
-    assert page.tip()["result"] == "4 × 32 × 256 float32"
+    assert page.tip()["result"] == SHAPE
     assert page.tip()["source"].startswith("transformer.py:")
     page.find(".sw-graph button:text-is('Schedule')").click()
     page.settle()

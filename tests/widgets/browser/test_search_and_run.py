@@ -1,17 +1,22 @@
 """Search and run: what they ask, how they stand, and two plans side by side."""
 
+import re
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 import torch
+from playwright.sync_api import expect
 from torch import nn
 
+import planner
+import widgets
 from planner import zoo
 from planner.capture import TrainStep
 from tests.widgets.browser.live import Live
-from tests.widgets.browser.page import Shown
+from tests.widgets.browser.page import EVERY_PANEL, Shown
 from tests.widgets.browser.told import DEEP, Told, planned, says, trained
+from tests.widgets.session.hearing import Ear
 from widgets.canvas.state_messages import compare_message
 from widgets.session import Session
 
@@ -198,6 +203,42 @@ def test_before_a_run_it_says_what_running_does_and_asks_for_three_steps(show: S
     assert {key: asked[key] for key in ("do", "steps", "check")} == {"do": "run", "steps": 3, "check": True}
 
 
+@pytest.mark.parametrize("panels", [EVERY_PANEL, ("run",)])
+def test_a_graph_without_its_step_is_not_offered_to_be_run_and_says_why(show: Show, panels: tuple[str, ...]) -> None:
+    graph = planner.capture(zoo.load("mlp:layers=3"))
+    plan = planner.plan_swaps(graph, planner.machine("v100-16gb"), "60%")
+    session = Session((graph, plan))
+    Ear(session).planned()
+    page = show(panels)
+    page.tell(session.messages())
+    session.close()
+    button = page.find(".sw-do-run")
+    page.picture(f"no-step-{len(panels)}")
+    expect(button).to_have_attribute("aria-disabled", "true")
+    expect(button).to_have_attribute("title", re.compile("open the Workbench with the step"))
+    button.click(force=True)
+    if len(panels) > 1:
+        expect(page.find(".sw-head .sw-reason")).to_have_text("no step to run")
+        assert "primary" in (page.find(".sw-do-search").get_attribute("class") or "")
+        run_tab(page)
+    again = page.find(".sw-empty button")
+    expect(again).to_have_text("Run 3 steps")
+    expect(again).to_have_attribute("aria-disabled", "true")
+    assert "open the Workbench with the step" in page.text(".sw-run-cols")
+    again.click(force=True)
+    assert page.requests("run") == []
+
+
+def test_where_no_plan_can_be_faster_to_run_is_the_thing_to_do(show: Show) -> None:
+    told = planned()
+    page = open_at(show, told)
+    assert page.find(".btn.primary").all_text_contents() == ["Search"]
+    page.tell(told.having("plan", step_seconds=told["plan"]["ideal_seconds"]).messages)
+    assert "ideal, no op waits" in page.text(".sw-answer-box:nth-child(2)")
+    assert page.find(".btn.primary").all_text_contents() == ["Run on this CPU"]
+    assert page.find(".sw-do-search").get_attribute("aria-disabled") is None
+
+
 def test_what_was_run_shows_measured_beside_predicted_losses_and_that_the_bits_agree(show: Show) -> None:
     told = trained()
     page = open_at(show, told)
@@ -226,7 +267,7 @@ def test_a_run_goes_on_and_is_stopped_between_steps(live: Callable[[Session], Li
     assert here.shown.text(".sw-do-run") == "Stop"
     here.shown.picture("running")
     here.shown.find(".sw-do-run").click()
-    here.until("() => document.querySelector('.sw-do-run').textContent === 'Run'")
+    here.until("() => document.querySelector('.sw-do-run').textContent === 'Run on this CPU'")
     made = len(here.session.run.losses) if here.session.run is not None else 0
     assert says(here.shown.text(".sw-status"), made)
     assert here.shown.requests("cancel_run")
@@ -273,6 +314,17 @@ def test_what_begins_elsewhere_comes_to_the_front_once(show: Show) -> None:
     page.find("[role=tab]:text-is('Run')").click()
     page.tell(told.having("search", state="running").messages)
     assert tab() == "Search"
+
+
+def test_a_run_that_was_started_from_python_is_shown_also_where_it_is_heard_of_when_it_is_over(show: Show) -> None:
+    bench = widgets.Workbench(zoo.load("mlp:layers=2"), machine="cpu", budget="100%")
+    bench.start_run(1)
+    assert bench.run is not None
+    bench.run.wait()
+    page = show(tab=bench.tab)
+    page.tell(bench.session.messages())
+    bench.close()
+    expect(page.find("[role=tab][aria-selected=true]")).to_have_text("Run")
 
 
 def test_a_run_that_fails_in_step_2_says_where_and_what_is_kept(live: Callable[[Session], Live]) -> None:

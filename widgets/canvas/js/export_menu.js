@@ -3,6 +3,7 @@ import { allow, allowed, make } from './dom.js';
 import { canvasOf, svgOf } from './picture.js';
 import { noKernel } from './possible.js';
 import { save } from './receive.js';
+import { standing } from './verdict.js';
 
 const FILES = [
   ['plan', 'Plan', 'JSON'],
@@ -77,7 +78,7 @@ function fileRow(store, format, label, suffix) {
   const reason = () => {
     if (noKernel(store)) return noKernel(store);
     if (format === 'run_trace') return store.run?.step_seconds.length ? '' : 'Nothing has run yet';
-    return store.plan && !store.plan.stand_in ? '' : 'There is no plan at this budget';
+    return standing(store).plan ? '' : 'There is no plan at this budget';
   };
   return { element, show: () => allow(element, format === 'html' ? noKernel(store) : reason()) };
 }

@@ -4,13 +4,13 @@ import { budgetSlider } from './budget_slider.js';
 import { allow, allowed, make, say } from './dom.js';
 import { exportMenu } from './export_menu.js';
 import { showHelp } from './help.js';
-import { runButton, searchButton } from './main_buttons.js';
+import { runButton, runReason, searchButton } from './main_buttons.js';
 import { noCompare, noKernel, partner } from './possible.js';
 import { bytesText, countText } from './units.js';
 
 export function headerPanel(section, bench) {
   const { store } = bench;
-  const buttons = [searchButton(store), runButton(store), compareButton(store), exportMenu(bench)];
+  const buttons = [searchButton(store), runButton(store), runReason(store), compareButton(store), exportMenu(bench)];
   const [words, machine] = [facts(store), picker(store)];
   const help = make('button', {
     type: 'button',

@@ -24,9 +24,16 @@ function render({ model, el }) {
     el.firstElementChild.style.display = alone ? 'none' : '';
     still.innerHTML = alone || '';
   });
+  const showTab = () => {
+    const [tab] = model.get('tab') ?? [];
+    if (tab) store.set({ tab });
+  };
+  model.on('change:tab', showTab);
+  showTab();
   ask({ do: 'ready' });
   return () => {
     model.off('msg:custom', onMessage);
+    model.off('change:tab', showTab);
     stopWaiting();
     stopLooking();
     close();

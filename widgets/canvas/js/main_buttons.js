@@ -1,20 +1,21 @@
 // The two buttons that start and stop work, and which of them is the one to press now. They stand in the header, or in
 // the title of a search or run panel by itself.
 import { allow, allowed, make, say } from './dom.js';
-import { noRun, noSearch, resumable, running, searching } from './possible.js';
-import { standing } from './verdict.js';
+import { noRun, noSearch, noStep, resumable, running, searching } from './possible.js';
+import { isIdeal, standing } from './verdict.js';
 
 const SEARCHED = new Set(['done', 'paused']); // as long as it was to take
-const WATCHED = ['search', 'run', 'budget', 'budget_bytes', 'plan', 'machine', 'offline'];
+const WATCHED = ['search', 'run', 'budget', 'budget_bytes', 'plan', 'machine', 'offline', 'graph'];
 
 // The button to press now: what stops work, else what the budget calls for. Never both.
 function primary(store) {
   if (running(store)) return 'run';
   if (searching(store)) return 'search';
-  const { verdict } = standing(store);
-  const best = verdict === 'fits' || (verdict === 'swap' && SEARCHED.has(store.search?.state));
+  const { verdict, plan } = standing(store);
+  const ideal = plan && isIdeal(plan.step_seconds, plan.ideal_seconds);
+  const best = ideal || verdict === 'fits' || (verdict === 'swap' && SEARCHED.has(store.search?.state));
   if (best && !noRun(store)) return 'run';
-  return noSearch(store) ? null : 'search';
+  return ideal || noSearch(store) ? null : 'search';
 }
 
 // `alone`: no other button stands beside it.
@@ -33,7 +34,7 @@ export function searchButton(store, alone = false) {
 
 export function runButton(store, alone = false) {
   return button(store, 'run', alone, {
-    label: () => (running(store) ? 'Stop' : 'Run'),
+    label: () => (running(store) ? 'Stop' : 'Run on this CPU'),
     stopping: 'Stopping',
     busy: running,
     reason: noRun,
@@ -43,6 +44,18 @@ export function runButton(store, alone = false) {
       store.ask(stop ? { do: 'cancel_run' } : { do: 'run', steps: 3, check: true });
     },
   });
+}
+
+// Beside the button that runs, why there is nothing it could ever run.
+export function runReason(store) {
+  const element = make('span', { class: 'sw-reason medium-hide', 'aria-hidden': 'true' });
+  const show = () => {
+    say(element, noStep(store) ? 'no step to run' : '');
+    element.title = noStep(store);
+  };
+  const close = store.on(['graph'], show);
+  show();
+  return { element, close };
 }
 
 function button(store, name, alone, { label, stopping, busy, reason, press }) {

@@ -21,8 +21,14 @@ export function noSearch(store) {
   return answered ? '' : 'The first plan for this budget is being made';
 }
 
+const STEPLESS = 'A graph alone cannot be run: open the Workbench with the step it was captured from';
+
+// What will never run here, whatever the budget.
+export const noStep = ({ graph }) => (graph && !graph.runnable ? STEPLESS : '');
+
 export function noRun(store) {
   if (noKernel(store) || running(store)) return noKernel(store);
+  if (noStep(store)) return noStep(store);
   const { verdict, state, plan } = standing(store);
   if (!verdict) return 'The budget is not known yet';
   if (verdict === 'impossible') return atLeast(store);

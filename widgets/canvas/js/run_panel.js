@@ -2,7 +2,7 @@
 import { column, ownTitle } from './column.js';
 import { allow, allowed, make, say } from './dom.js';
 import { runButton } from './main_buttons.js';
-import { noRun } from './possible.js';
+import { noRun, noStep } from './possible.js';
 import { RunChart } from './run_chart.js';
 import { comparison, stepTimes } from './run_facts.js';
 import { runStatus } from './status.js';
@@ -37,7 +37,7 @@ export function runPanel(section, bench) {
     say(stopped, told);
     if (!drawn) words();
   };
-  const stop = store.on(['run', 'budget', 'budget_bytes', 'plan', 'machine', 'offline'], show);
+  const stop = store.on(['run', 'budget', 'budget_bytes', 'plan', 'machine', 'offline', 'graph'], show);
   show();
   return () => {
     stop();
@@ -50,10 +50,11 @@ function emptyWords(store, element) {
   const head = make('b');
   const text = make('p');
   const go = make('button', { type: 'button', class: 'btn' });
+  const reason = make('p', { class: 'sw-reason' });
   go.addEventListener('click', () => {
     if (allowed(go)) store.ask({ do: 'run', steps: 3, check: true });
   });
-  element.append(head, text, go);
+  element.append(head, text, go, reason);
   return () => {
     const [title, sentence, label] = emptyState(store);
     say(head, title);
@@ -61,6 +62,7 @@ function emptyWords(store, element) {
     go.hidden = !label;
     say(go, label ?? '');
     allow(go, noRun(store));
+    say(reason, label && !noStep(store) ? noRun(store) : '');
   };
 }
 
@@ -75,6 +77,7 @@ function emptyState(store) {
     const kept = `${plural(run.step_seconds.length, 'step')} of ${run.steps} done; what the last of them left is kept.`;
     return ['The run was stopped.', run.sentence || kept, 'Run again'];
   }
+  if (noStep(store)) return ['There is no step to run.', `${noStep(store)}.`, 'Run 3 steps'];
   if (verdict === 'impossible') {
     return ['No plan to run.', `Raise the budget to ${bytesText(machine.least_bytes)} or more, then run.`];
   }

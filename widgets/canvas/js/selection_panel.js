@@ -1,6 +1,6 @@
 // What is selected, in exact numbers and one line, and what has just happened. Both are read aloud when they change.
 import { goToSelection } from './actions.js';
-import { make, say } from './dom.js';
+import { allow, allowed, make, say } from './dom.js';
 import { KIND_LABELS, kindVariable, PHASES } from './kinds.js';
 import { countText, exactBytes, secondsText } from './units.js';
 import { awayFact, swapsOf, whyMoved } from './why_moved.js';
@@ -19,7 +19,9 @@ export function selectionPanel(section, bench) {
   const news = make('div', { class: 'news', role: 'status' });
   const button = (text, key, click) =>
     make('button', { type: 'button', class: 'btn small', click }, text + ' ', make('kbd', { text: key }));
-  const zoom = button('Zoom', 'F', () => goToSelection(bench));
+  const zoom = button('Zoom', 'F', () => {
+    if (allowed(zoom)) goToSelection(bench);
+  });
   const clear = button('Clear', 'Esc', () => {
     store.set({ selection: null });
     bench.root.focus();
@@ -37,7 +39,7 @@ export function selectionPanel(section, bench) {
     why.title = told.why || '';
     name.title = focus ? told.name : '';
     zoom.hidden = clear.hidden = !focus;
-    zoom.disabled = !plan;
+    allow(zoom, plan ? '' : 'There is no plan to zoom into yet');
     hint.hidden = Boolean(focus);
   };
   let timer = 0;

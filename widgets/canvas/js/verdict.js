@@ -50,6 +50,9 @@ export const withinOther = ({ plan, budget_bytes: wanted }) =>
 
 export const VERDICTS = { fits: 'fits', swap: 'needs swap', impossible: 'impossible' };
 
+// No op waits: nothing can make the step faster.
+export const isIdeal = (seconds, ideal) => seconds <= ideal * 1.00005;
+
 // Each answer: `head`, `unit` behind it, `parts` of the sentence below, and a budget to `use` instead, if any.
 export function answers(store) {
   const now = standing(store);
@@ -90,7 +93,7 @@ function cost(store, { bytes, verdict, state, plan }) {
   const seconds = plan ? plan.step_seconds : guessed;
   if (seconds === null || seconds === undefined) return { head: '–', parts: [budget?.doing || 'a plan is being made'] };
   const ideal = plan?.ideal_seconds ?? machine.ideal_seconds;
-  const met = seconds <= ideal * 1.00005;
+  const met = isIdeal(seconds, ideal);
   const parts = met ? ['ideal, no op waits'] : [[changeText(seconds / ideal - 1)], ' over ideal'];
   parts.push(...rest(store, { seconds, guessed, plan, verdict }));
   return { head: (plan ? '' : '≈ ') + secondsText(seconds), unit: 'per step', parts };
