@@ -13,6 +13,7 @@ from widgets.info.facts import get_facts
 from widgets.info.groups import GROUP_OF, STACK
 from widgets.info.touches import get_touches, get_twins
 
+_TIMES = " \N{MULTIPLICATION SIGN} "
 #: A notebook names the file of a cell by a number that says nothing to its author.
 _SOURCE_OF_CELL = re.compile(r"^\d+\.py:(\d+)$")
 _PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
@@ -81,8 +82,8 @@ def _numbered(texts: Sequence[str]) -> dict[str, int]:
 
 
 def _layout(tensor: Tensor) -> str:
-    """Shape and dtype: `64 × 512 float32`."""
-    return f"{' × '.join(map(str, tensor.shape)) or 'scalar'} {tensor.dtype}"
+    """Shape and dtype."""
+    return f"{_TIMES.join(map(str, tensor.shape)) or 'scalar'} {tensor.dtype}"
 
 
 def _walked(root: Module) -> tuple[list[Module], list[int]]:

@@ -11,7 +11,7 @@ from widgets.canvas.columns import Message, message
 if TYPE_CHECKING:
     from widgets.session.ground import Ground
 
-#: How far the slider goes beyond the step's peak.
+#: How far beyond the step's peak a budget is near it.
 _BEYOND = 1.08
 
 
@@ -21,9 +21,10 @@ def machine_message(ground: Ground, choice: Sequence[tuple[str, str, int]], budg
     Args:
         ground: the step on the machine.
         choice: name, label and device bytes of every machine there is to choose from.
-        budget_bytes: the slider reaches as far as this at least.
+        budget_bytes: the slider reaches as far as this and the device's memory at least.
     """
     machine = ground.machine
+    near = max(int(_BEYOND * ground.peak_bytes), ground.least_bytes)
     return message("machine", {
         "name": machine.name,
         "label": label_of(machine),
@@ -34,7 +35,8 @@ def machine_message(ground: Ground, choice: Sequence[tuple[str, str, int]], budg
         "least_op": ground.least_op,
         "step_peak_bytes": ground.peak_bytes,
         "ideal_seconds": ground.ideal_seconds,
-        "slider_bytes": max(int(_BEYOND * ground.peak_bytes), ground.least_bytes, budget_bytes),
+        "near_bytes": near,
+        "slider_bytes": max(near, machine.device.memory_bytes, budget_bytes),
     }, {"op_seconds": ("f4", ground.seconds)})  # fmt: skip
 
 

@@ -1,11 +1,16 @@
 """The budget moves, the verdict follows at once, and Python is asked when it rests."""
 
 from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from planner import zoo
 from tests.widgets.browser.page import Shown, wired
-from tests.widgets.browser.told import Told, planned, says, trained
+from tests.widgets.browser.told import SMALL, Told, planned, says, trained
+from tests.widgets.session.hearing import Ear
+from widgets.session import Session
 
 Show = Callable[..., Shown]
 MIB = 2**20
@@ -19,6 +24,13 @@ def open_at(show: Show, told: Told) -> Shown:
 
 def answer(page: Shown, which: int = 1) -> str:
     return page.text(f".sw-answer-box:nth-child({which})")
+
+
+def place(machine: dict[str, Any], size: float) -> float:
+    """Where a budget near the step's peak is on the slider, whose last sixth is for a device with much more."""
+    near, end = machine["near_bytes"], machine["slider_bytes"]
+    assert size <= near
+    return size / end if end <= 1.3 * near else 0.84 * size / near
 
 
 #: Do something to the slider, and say what the verdict is and how many budgets were asked for in the same moment.
@@ -35,7 +47,7 @@ AT_ONCE = """acts => acts.map(([kind, value]) => {
 def test_a_move_of_the_slider_changes_the_verdict_at_once_and_python_is_asked_when_it_rests(show: Show) -> None:
     page = open_at(show, trained())
     machine = trained()["machine"]
-    moves = [["drag", machine["slider_bytes"] * share / 10] for share in range(3, 9)]
+    moves = [["drag", share / 10] for share in range(3, 9)]
     *_, least, end = page.page.evaluate(AT_ONCE, [*moves, ["key", "Home"], ["key", "End"]])
     assert "Needs swap" in least[0]
     assert says(least[0], machine["step_peak_bytes"] - machine["least_bytes"])
@@ -60,14 +72,15 @@ def test_dragged_it_rests_on_round_amounts(show: Show) -> None:
     page = open_at(show, trained())
     box = page.find("input[type=range]").bounding_box()
     assert box is not None
-    middle, end = box["y"] + box["height"] / 2, trained()["machine"]["slider_bytes"]
-    page.page.mouse.move(box["x"] + 8 + trained()["budget"]["budget_bytes"] / end * (box["width"] - 16), middle)
+    middle, machine = box["y"] + box["height"] / 2, trained()["machine"]
+    at = place(machine, trained()["budget"]["budget_bytes"])
+    page.page.mouse.move(box["x"] + 8 + at * (box["width"] - 16), middle)
     page.page.mouse.down()
     page.page.mouse.move(box["x"] + 0.65 * box["width"], middle, steps=3)
     page.page.mouse.up()
     shown = page.plot("memory").evaluate("host => host.plot.store.budget_bytes")
     assert shown % 2**15 == 0
-    assert shown / end == pytest.approx(0.65, abs=0.04)
+    assert place(machine, shown) == pytest.approx(0.65, abs=0.04)
     page.page.wait_for_function("bytes => wire.requests.at(-1).bytes === bytes", arg=shown)
 
 
@@ -96,6 +109,52 @@ def test_what_is_no_amount_is_said_to_be_none_and_nothing_is_asked(show: Show, t
     page.press("Escape")
     assert not field.is_visible()
     assert page.requests("budget") == []
+
+
+#: What is written under the slider and where: text, left, right; and the ticks on its bar.
+TRACK = """async host => {
+  const { plot } = host;
+  const found = [];
+  const g = plot.data.getContext('2d');
+  g.fillText = (text, x) => found.push([text, x, x + g.measureText(text).width]);
+  plot.draw();
+  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  delete g.fillText;
+  plot.draw();
+  return [found.sort((a, b) => a[1] - b[1]), plot.width];
+}"""
+
+
+@pytest.mark.parametrize("width", [1440, 1000, 700])
+@pytest.mark.parametrize("machine", ["h100", "v100-16gb", "laptop"])
+def test_the_slider_reaches_to_the_devices_memory_and_marks_it(show: Show, machine: str, width: int) -> None:
+    session = Session(zoo.load(SMALL), machine=machine, budget="60%")
+    Ear(session).planned()
+    page = show(width=width)
+    page.tell(session.messages())
+    session.close()
+    page.picture(f"device-{machine}-{width}")
+    written, whole = page.find(".sw-track-plot").evaluate(TRACK)
+    assert [text.rpartition(" ")[0].rpartition(" ")[0] for text, _, _ in written][-2:] == ["step peak", "device"]
+    assert all(left >= 0 and right <= whole + 0.5 for _, left, right in written)
+    assert all(one[2] < other[1] for one, other in pairwise(written))
+    found = {name: page.page.evaluate(f"() => document.querySelector('.plot').plot.store.machine.{name}")
+             for name in ("device_bytes", "step_peak_bytes", "least_bytes")}  # fmt: skip
+    slider = page.find("input[type=range]")
+    assert place(machine_of(page), found["step_peak_bytes"]) - place(machine_of(page), found["least_bytes"]) > 0.3
+    slider.focus()
+    page.press("End")
+    assert page.wait_for_request("budget")["bytes"] == found["device_bytes"]
+    assert says(page.text(".sw-amount"), found["device_bytes"])
+    assert "to spare" in answer(page)
+    for _ in range(200):  # in large steps back to where budgets make a difference, and there in small ones
+        page.page.keyboard.press("PageDown")
+    assert page.plot("memory").evaluate("host => host.plot.store.budget_bytes") < found["step_peak_bytes"]
+
+
+def machine_of(page: Shown) -> dict[str, Any]:
+    machine: dict[str, Any] = page.plot("memory").evaluate("host => ({ ...host.plot.store.machine, op_seconds: null })")
+    return machine
 
 
 def test_an_answer_to_an_earlier_budget_does_not_move_the_slider_back(show: Show) -> None:
@@ -207,7 +266,7 @@ def test_while_the_budget_moves_every_panel_says_which_plan_it_still_shows(show:
     page = open_at(show, planned())
     panels = ("memory", "holders", "streams")
     assert not [panel for panel in panels if "within" in page.text(f".sw-{panel} .sw-title")]
-    page.page.evaluate(AT_ONCE, [["drag", planned()["machine"]["step_peak_bytes"] * 0.8]])
+    page.page.evaluate(AT_ONCE, [["drag", place(planned()["machine"], planned()["machine"]["step_peak_bytes"] * 0.8)]])
     page.settle()
     for panel in panels:
         assert says(page.text(f".sw-{panel} .note").split("within")[1], planned()["plan"]["budget_bytes"]), panel

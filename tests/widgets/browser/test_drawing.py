@@ -181,10 +181,7 @@ def test_tensors_and_ops_say_their_shape_and_dtype_and_the_line_that_makes_them(
     columns, said = told.columns("graph"), told["graph"]
     names = said["storage_names"]
     gelu = next(k for k, name in enumerate(names) if name.endswith("/gelu"))
-    assert (
-        said["layouts"][columns["storage_layout"][gelu]]
-        == SHAPE
-    )
+    assert said["layouts"][columns["storage_layout"][gelu]] == SHAPE
     maker = next(op for op in range(len(columns["op_target"]))
                  if gelu in columns["op_touch"][slice(*columns["op_touch_start"][op : op + 2])])  # fmt: skip
     select = "(host, selection) => host.plot.store.set({ selection })"

@@ -1,6 +1,7 @@
 // The budget: a slider that rests on round amounts and on the marks of its track, and the amount itself, which a click
 // turns into a field for an exact one.
 import { moveBudget } from './budget_request.js';
+import { budgetScale } from './budget_scale.js';
 import { parseBudget, sliderStep } from './budget_text.js';
 import { BudgetTrack } from './budget_track.js';
 import { allow, allowed, make, say } from './dom.js';
@@ -35,8 +36,9 @@ export function budgetSlider(store) {
     if (bytes !== store.budget_bytes) moveBudget(store, bytes);
   };
   range.addEventListener('input', () => {
-    move(resting(Number(range.value), store.machine));
-    range.value = store.budget_bytes;
+    const scale = budgetScale(store.machine);
+    move(resting(scale.bytes(Number(range.value)), store.machine));
+    range.value = scale.place(store.budget_bytes);
   });
   range.addEventListener('keydown', event => {
     const to = keyed(event.key, store);
@@ -58,8 +60,7 @@ export function budgetSlider(store) {
       say(amount, '–');
       return;
     }
-    range.max = machine.slider_bytes;
-    range.value = bytes;
+    range.value = budgetScale(machine).place(bytes);
     const text = bytesText(bytes);
     say(amount, text);
     const now = answers(store);
@@ -77,18 +78,27 @@ export function budgetSlider(store) {
 }
 
 // The nearest round amount or mark.
-function resting(bytes, { slider_bytes: end, least_bytes: least, device_bytes: device, step_peak_bytes: peak }) {
-  const step = sliderStep(end);
-  const places = [Math.max(step, Math.round(bytes / step) * step), least, peak, ...(device ? [device] : [])];
-  const near = places.filter(place => place <= end);
-  return near.reduce((best, place) => (Math.abs(place - bytes) < Math.abs(best - bytes) ? place : best));
+function resting(bytes, machine) {
+  const { slider_bytes: end, least_bytes: least, device_bytes: device, step_peak_bytes: peak } = machine;
+  const step = stepAt(bytes, machine);
+  const round = Math.max(step, Math.round(bytes / step) * step);
+  const marks = [round, least, peak, ...(device ? [device] : []), end].filter(mark => mark <= end);
+  return marks.reduce((best, mark) => (Math.abs(mark - bytes) < Math.abs(best - bytes) ? mark : best));
 }
+
+// Of round amounts: small ones where budgets make a difference, large ones beyond.
+const stepAt = (bytes, { near_bytes: near, slider_bytes: end }) => sliderStep(bytes < near ? near : end);
 
 // Where a key moves the budget; null for keys that are not for the slider.
 function keyed(key, { machine, budget_bytes: bytes }) {
-  const step = sliderStep(machine.slider_bytes);
+  const step = stepAt(bytes, machine);
+  const below = stepAt(bytes - 1, machine);
+  const { near_bytes: near } = machine;
   const up = by => (Math.floor(bytes / step) + by) * step;
-  const down = by => (Math.ceil(bytes / step) - by) * step;
+  const down = by => {
+    const to = (Math.ceil(bytes / below) - by) * below;
+    return bytes > near ? Math.max(near, to) : to;
+  };
   const moves = {
     ArrowRight: () => up(1),
     ArrowUp: () => up(1),
@@ -99,7 +109,7 @@ function keyed(key, { machine, budget_bytes: bytes }) {
     Home: () => machine.least_bytes,
     End: () => machine.slider_bytes,
   };
-  return moves[key] ? Math.max(step, Math.min(machine.slider_bytes, moves[key]())) : null;
+  return moves[key] ? Math.max(sliderStep(near), Math.min(machine.slider_bytes, moves[key]())) : null;
 }
 
 // The amount becomes a field and back.

@@ -1,4 +1,5 @@
 // Under the slider: what is impossible, needs swapping and fits, the marks between them, and above them the cost curve.
+import { budgetScale } from './budget_scale.js';
 import { Plot } from './plot.js';
 import { bytesText } from './units.js';
 
@@ -19,7 +20,7 @@ export class BudgetTrack extends Plot {
   }
 
   x(bytes) {
-    return Math.max(0, Math.min(1, bytes / this.store.machine.slider_bytes)) * this.width;
+    return budgetScale(this.store.machine).place(bytes) * this.width;
   }
 
   paint(g, c) {
@@ -33,11 +34,30 @@ export class BudgetTrack extends Plot {
     g.fillRect(least, BAR, peak - least, THICK);
     g.fillStyle = c.second;
     g.fillRect(peak, BAR, this.width - peak, THICK);
+    this.paintBreak(g, c);
     this.paintCurve(g, c);
     this.paintMarks(g, c);
     if (budget === null) return;
     g.fillStyle = c.limit;
     g.fillRect(this.x(budget) - 0.75, 4, 1.5, BAR + THICK - 4);
+  }
+
+  // Two strokes across the bar where the scale changes.
+  paintBreak(g, c) {
+    const { broken } = budgetScale(this.store.machine);
+    if (broken === null) return;
+    const x = Math.round(broken * this.width);
+    g.fillStyle = c.panel;
+    g.fillRect(x - 2, BAR - 1, 6, THICK + 2);
+    g.strokeStyle = c.second;
+    g.lineWidth = 1.5;
+    g.beginPath();
+    for (const at of [x - 2, x + 4]) {
+      g.moveTo(at - 2, BAR + THICK + 2);
+      g.lineTo(at + 2, BAR - 2);
+    }
+    g.stroke();
+    g.lineWidth = 1;
   }
 
   paintCurve(g, c) {

@@ -42,7 +42,7 @@ export class FrontPlot extends Plot {
     const floor = Math.min(machine.ideal_seconds, ...costs);
     const high = Math.max(floor * 1.1, ...costs) * 1.03;
     const low = floor - (high - floor) * 0.06;
-    const end = machine.slider_bytes;
+    const end = machine.near_bytes;
     const right = this.width - RIGHT;
     const bottom = this.height - BOTTOM;
     return {
@@ -118,7 +118,7 @@ export class FrontPlot extends Plot {
       g.font = font;
     };
     if (other) letter('B', other.budget_bytes, other.step_seconds, c.panel, c.ink);
-    if (plan) letter('A', Math.min(bytes, this.store.machine.slider_bytes), plan.step_seconds, c.ink, c.panel);
+    if (plan) letter('A', Math.min(bytes, this.store.machine.near_bytes), plan.step_seconds, c.ink, c.panel);
   }
 
   paintOver(g, c) {
