@@ -80,9 +80,7 @@ def memory_by_kind(
     return _memory_by_kind.draw(get_memory_by_kind(graph, plan, budget, timeline, axis), get_theme(theme))
 
 
-def compare_peaks(
-    steps: Mapping[str, Graph | Step], *, theme: ThemeName = "auto", progress: Progress = True
-) -> Figure:
+def compare_peaks(steps: Mapping[str, Graph | Step], *, theme: ThemeName = "auto", progress: Progress = True) -> Figure:
     """The peaks of several steps as bars, stacked by kind, with their numbers; nothing is swapped.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from widgets.figures.frame import SQUARE, framed, key, plotly, tag, value_axis
+from widgets.figures.frame import SQUARE, add_key, framed, plotly, tag, value_axis
 from widgets.figures.theme import Theme, escape, shorten
 from widgets.info.compare_peaks import ComparePeaks, Peak
 from widgets.info.groups import Group
@@ -51,7 +51,7 @@ def draw(info: ComparePeaks, theme: Theme) -> Figure:
             tag(text, theme.ink, x=peak.total / unit.size, y=row, xanchor="left", xshift=4, yanchor="middle")
         )
     seen = [group for group in info.groups if max(peak.bytes.get(group, 0) for peak in info.peaks) >= _SEEN * longest]
-    figure.add_annotation(key(theme, [(group.value, theme.kinds[group], SQUARE) for group in seen]))
+    add_key(figure, theme, [(group.value, theme.kinds[group], SQUARE) for group in seen])
     return figure
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from widgets.canvas.columns import Message, unpack
 from widgets.info.groups import STACK, Group
-from widgets.info.units import bytes_text, percent_text, seconds_text
+from widgets.info.units import byte_unit, bytes_text, percent_text, seconds_text
 
 #: There for the whole step.
 _HELD = (Group.PARAMETER, Group.OPTIMIZER_STATE, Group.INPUT)
@@ -49,16 +49,29 @@ def _fit(verdict: str, budget: int, machine: Mapping[str, Any], plan: Mapping[st
     peak = machine["step_peak_bytes"]
     if verdict == "impossible":
         return "Cannot fit", f"needs at least {bytes_text(machine['least_bytes'])}"
+    if budget > machine["device_bytes"] and peak > machine["device_bytes"]:
+        return _too_large(machine)
     if verdict == "fits":
         return _room(peak, budget, machine["device_bytes"])
     swapped = f", {bytes_text(plan['bytes_out'])} swapped" if plan else ""
     return "Needs swap", f"{bytes_text(peak - budget)} over{swapped}"
 
 
+def _too_large(machine: Mapping[str, Any]) -> tuple[str, str]:
+    """The budget is more than the device has, and the step needs more than that, too."""
+    where = "this computer" if machine["name"] == "cpu" else "this GPU"
+    return f"Does not fit {where}", f"needs {_of_text(machine['step_peak_bytes'], machine['device_bytes'])}"
+
+
+def _of_text(size: int, whole: int) -> str:
+    """A part of an amount, in the unit of the larger: `28.7 of 14.9 GiB`."""
+    unit = byte_unit(max(size, whole))
+    amounts = (f"{each / unit.size:.{1 if each >= 0.0995 * unit.size else 3}f}" for each in (size, whole))
+    return f"{' of '.join(amounts)} {unit.name}"
+
+
 def _room(peak: int, budget: int, device: int) -> tuple[str, str]:
     """Nothing moves within the budget: what is left of it, or of the device where it is just what is needed."""
-    if peak > device:
-        return "Does not fit the device", f"needs {bytes_text(peak)} of {bytes_text(device)}"
     limit = min(budget, device)
     if limit > peak:
         return "Fits", f"{bytes_text(limit - peak)} to spare, nothing moves"
@@ -81,7 +94,7 @@ def _cost(
 
 
 def _rate_text(rate: float) -> str:
-    return f"{rate:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}") if rate >= 100 else f"{rate:.3g}"
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
 def _why(verdict: str, graph: Message, machine: Mapping[str, Any]) -> tuple[str, str]:
@@ -128,4 +141,8 @@ def _unswapped_peak(columns: Mapping[str, Any]) -> tuple[int, Any]:
 def _op_name(graph: Message, columns: Mapping[str, Any], op: int) -> str:
     names: Sequence[str] = graph.content["module_paths"]
     target: str = graph.content["targets"][columns["op_target"][op]]
-    return names[columns["op_module"][op]] or target.removeprefix("aten.").removesuffix(".default")
+    module = columns["op_module"][op]
+    kind = graph.content["module_kinds"][module]
+    if kind and names[module].isdigit():
+        return f"{names[module]} ({kind})"
+    return names[module] or target.removeprefix("aten.").removesuffix(".default")

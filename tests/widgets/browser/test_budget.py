@@ -214,8 +214,14 @@ def test_what_fits_says_how_much_is_left_of_the_budget_or_of_the_device(show: Sh
     assert says(answer(page), planned(budget="150%")["budget"]["budget_bytes"] - peak)
     assert "to spare" in answer(page)
     page.tell(told.having("machine", device_bytes=peak // 2).messages)
-    assert "Does not fit the device" in answer(page)
-    assert says(answer(page), peak // 2)
+    assert "Does not fit this GPU" in answer(page)
+    mib = 2**20
+    assert f"needs {peak / mib:.1f} of {peak // 2 / mib:.1f} MiB" in answer(page)
+    swap = planned(budget="75%").having("machine", device_bytes=peak // 2)
+    page.tell(swap.messages)
+    assert "Does not fit this GPU" in answer(page)
+    page.tell(swap.having("machine", device_bytes=peak // 2, name="cpu").messages)
+    assert "Does not fit this computer" in answer(page)
 
 
 @pytest.mark.parametrize(("parameters", "text"), [(3_220_000_000, "3.22 B"), (937_000_000, "937 M"), (950, "950")])

@@ -84,13 +84,13 @@ def planned(spec: str = DEEP, budget: str | int = "40%") -> Told:
 _SIZES = {
     "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "s": 1, "ms": 1e-3, "µs": 1e-6, "%": 0.01, "": 1,
 }  # fmt: skip
-_AMOUNT = re.compile(r"(\d[\d\u202f]*(?:\.\d+)?)(?:[ \u202f](B|KiB|MiB|GiB|s|ms|µs|%)(?![\w/]))?")
+_AMOUNT = re.compile(r"(\d[\d,]*(?:\.\d+)?)(?:[ \u202f](B|KiB|MiB|GiB|s|ms|µs|%)(?![\w/]))?")
 
 
 def says(text: str, exact: float) -> bool:
     """Whether a text has a number that is `exact` as far as its digits go."""
     for number, unit in _AMOUNT.findall(text):
-        plain = number.replace("\u202f", "")
+        plain = number.replace(",", "")
         digits = len(plain.partition(".")[2])
         if abs(float(plain) * _SIZES[unit] - exact) <= 0.5000001 * 10**-digits * _SIZES[unit] * (1 + 1e-9):
             return True

@@ -23,6 +23,7 @@ const VIEWS = [
   ['run', 'Run', '.sw-run-cols', 'run'],
 ];
 const EDGE = 8; // pixels to the window's
+const TALLEST = 8000; // pixels of a picture, so that twice as many are still a canvas
 
 export function exportMenu(bench) {
   const { store } = bench;
@@ -93,7 +94,12 @@ function pictureRows(bench) {
         class: 'btn small',
         text: format,
         'aria-label': `${label}, ${format}`,
-        click: () => write(viewOf(bench, selector, tab), fileName(bench, name, format.toLowerCase())),
+        click: () => {
+          const view = viewOf(bench, selector, tab);
+          const rollUp = name === 'graph' ? unroll(view) : () => {};
+          write(view, fileName(bench, name, format.toLowerCase()));
+          rollUp();
+        },
       });
     return make(
       'div',
@@ -111,6 +117,23 @@ function viewOf({ root, store }, selector, tab) {
   const element = root.querySelector(selector);
   for (const host of element.querySelectorAll('.plot')) host.plot.resize();
   return element;
+}
+
+// Show the whole graph and not just the boxes that there is room for; returns what ends that.
+function unroll(section) {
+  const host = section.querySelector('.plot');
+  const { plot } = host;
+  const height = Math.min(plot.view?.wholeHeight ?? 0, TALLEST);
+  if (height <= plot.height) return () => {};
+  const before = plot.view.scroll;
+  section.style.height = 'auto';
+  Object.assign(host.style, { flex: 'none', height: `${height}px` });
+  plot.resize();
+  return () => {
+    section.style.height = host.style.flex = host.style.height = '';
+    plot.view.scroll = before;
+    plot.resize();
+  };
 }
 
 function fileName({ store }, view, suffix) {

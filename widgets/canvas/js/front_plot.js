@@ -1,4 +1,5 @@
 // Plans by memory and step time: those that no other beats in both are joined to a front, from which one is taken.
+import { placeLabels } from './marks.js';
 import { Plot } from './plot.js';
 import { secondsAxis } from './seconds_axis.js';
 import { digitsFor, ticks } from './ticks.js';
@@ -72,16 +73,12 @@ export class FrontPlot extends Plot {
   paintBudgets(g, c, { x, end, top, bottom, left, right }) {
     const unit = bytesUnit(end);
     const { step, values } = ticks(0, end / unit.size, (right - left) / 52);
-    g.textAlign = 'center';
-    values.forEach((value, k) => {
-      const at = x(value * unit.size);
-      g.fillStyle = c.grid;
-      g.fillRect(Math.round(at), top, 1, bottom - top);
-      g.fillStyle = c.third;
-      const text = k ? value.toFixed(digitsFor(step)) : `0 ${unit.name}`;
-      g.fillText(text, Math.min(at + (k ? 0 : 6), right - 4), bottom + 11);
-    });
-    g.textAlign = 'left';
+    g.fillStyle = c.grid;
+    for (const value of values) g.fillRect(Math.round(x(value * unit.size)), top, 1, bottom - top);
+    g.fillStyle = c.third;
+    const text = value => (value ? value.toFixed(digitsFor(step)) : `0 ${unit.name}`);
+    const labels = values.map(value => [x(value * unit.size) + (value ? 0 : 6), text(value)]);
+    placeLabels(g, labels, { left: 4, right: right + 10, y: bottom + 11 });
     const { bytes } = standing(this.store);
     if (bytes === null || bytes > end) return;
     g.fillStyle = c.limit;

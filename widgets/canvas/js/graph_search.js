@@ -5,13 +5,15 @@ import { countText, plural } from './units.js';
 export class GraphSearch {
   constructor(scene) {
     this.scene = scene;
-    this.names = scene.module_paths.map((path, module) => `${path}\n${scene.module_kinds[module]}`.toLowerCase());
-    this.names[0] = ''; // the whole model is no find
+    this.paths = scene.module_paths.map(path => path.toLowerCase());
+    this.classes = scene.module_kinds.map(kind => kind.toLowerCase());
+    this.paths[0] = this.classes[0] = ''; // the whole model is no find
     this.targets = scene.targets.map(target => `${target}\n${shortTarget(target)}`.toLowerCase());
     this.find('');
   }
 
-  // `modules` and `ops` are flags, `places` the modules in order that are found or run what is found.
+  // `modules` and `ops` are flags, `places` the modules that are found or run what is found: in order, but those
+  // first that are found by their own names.
   find(query) {
     const { scene } = this;
     const words = query.trim().toLowerCase();
@@ -25,8 +27,10 @@ export class GraphSearch {
     Object.assign(this, { trail: [], at: -1, seen: new Set(), next: 0, opAt: -1 });
     if (!words) return;
     const targets = this.targets.map(target => target.includes(words));
-    this.names.forEach((name, module) => {
-      if (name.includes(words)) this.modules[module] = 1;
+    const named = new Uint8Array(scene.modules);
+    this.paths.forEach((path, module) => {
+      if (path.includes(words)) named[module] = this.modules[module] = 1;
+      else if (this.classes[module].includes(words)) this.modules[module] = 1;
     });
     for (let op = 0; op < scene.ops; op++) {
       if (!targets[scene.op_target[op]]) continue;
@@ -36,11 +40,17 @@ export class GraphSearch {
     for (let module = 0; module < scene.modules; module++) {
       if (this.modules[module] || this.runs[module]) this.places.push(module);
     }
+    const rank = module => (named[module] ? (this.label(module).includes(words) ? 0 : 1) : 2);
+    this.places.sort((a, b) => rank(a) - rank(b) || a - b);
     this.above = new Uint8Array(scene.modules); // something is found in or below
     for (let module = scene.modules - 1; module >= 0; module--) {
       if (this.modules[module] || this.runs[module]) this.above[module] = 1;
       if (this.above[module] && module) this.above[scene.parentOf(module)] = 1;
     }
+  }
+
+  label(module) {
+    return this.scene.module_labels[module].toLowerCase();
   }
 
   get any() {

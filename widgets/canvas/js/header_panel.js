@@ -30,6 +30,9 @@ export function headerPanel(section, bench) {
   return () => [words, machine, ...buttons, slider, verdict].forEach(part => part.close());
 }
 
+// While it is captured every call is counted.
+const COUNTED = 'Calls that compute something that is used; views and other calls of PyTorch are not counted';
+
 function facts(store) {
   const name = make('h2', { class: 'sw-model' });
   const list = make('span', { class: 'sw-facts' });
@@ -47,10 +50,10 @@ function facts(store) {
       [countText(graph.ops), graph.ops === 1 ? ' op' : ' ops'],
       [short(graph.parameters), ' parameters'],
       [null, 'step peak ', bytesText(peak)],
-    ].map(([before, between, after]) =>
+    ].map(([before, between, after], k) =>
       make(
         'span',
-        { class: 'sw-fact' },
+        { class: 'sw-fact', title: k ? null : COUNTED },
         before === null ? null : make('b', { text: before }),
         between,
         after ? make('b', { text: after }) : null,

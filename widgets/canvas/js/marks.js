@@ -27,6 +27,21 @@ export function bytesAxis(g, c, axis) {
   return bytesUnit(axis.high).name;
 }
 
+// Words centred under their places, pairs of a pixel and a text in order, between two pixels; what would touch the one
+// before it is left out. Returns where the last of them ends.
+export function placeLabels(g, labels, { left, right, y, gap = 8 }) {
+  g.textAlign = 'left';
+  let end = -Infinity;
+  for (const [x, text] of labels) {
+    const width = g.measureText(text).width;
+    const at = Math.max(left, Math.min(right - width, x - width / 2));
+    if (at < end + gap) continue;
+    g.fillText(text, at, y);
+    end = at + width;
+  }
+  return end;
+}
+
 // A label on a ground of its own; returns its left end.
 export function tag(g, c, text, x, y, { ground = c.limit, ink = c.panel, align = 'right' } = {}) {
   const width = g.measureText(text).width + 8;

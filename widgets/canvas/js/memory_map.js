@@ -130,7 +130,7 @@ export class MemoryMap extends Plot {
     g.textAlign = 'left';
   }
 
-  // The most bytes in use at once and, where addresses are shown, what they take with the gaps between them.
+  // The most bytes in use at once and, where addresses are shown, what they take with fragmentation.
   get inUse() {
     const [used, arena] = [this.plan.peak.bytes, this.plan.peak_bytes].map(bytesText);
     return used === arena || this.store.memoryView !== 'address' ? used : `${used}, arena ${arena}`;

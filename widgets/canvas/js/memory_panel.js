@@ -22,7 +22,7 @@ export function memoryPanel(section, bench) {
   const list = () => {
     const present = new Set(store.graph?.storage_kind);
     const swatch = kind => make('i', { class: 'k', style: `background:${kindVariable(kind)}` });
-    const entry = kind => make('span', {}, swatch(kind), KIND_LABELS[kind]);
+    const entry = kind => make('span', {}, swatch(kind), KIND_LABELS[kind].replace('Optimizer state', 'Optimizer'));
     legend.replaceChildren(
       ...KIND_LABELS.map((_, kind) => kind)
         .filter(kind => present.has(kind))
@@ -33,7 +33,7 @@ export function memoryPanel(section, bench) {
   const note = make('span', { class: 'note' });
   section.append(make('div', { class: 'sw-title' }, make('h3', { text: 'Memory' }), views, note, legend, units));
   const tell = () => {
-    say(note, store.plan?.stand_in ? 'no plan: as captured' : withinOther(store));
+    say(note, store.plan?.stand_in ? 'no plan fits; shown without swapping' : withinOther(store));
     note.title = store.plan?.summary ?? '';
   };
   tell();

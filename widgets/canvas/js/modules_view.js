@@ -45,6 +45,10 @@ export class ModulesView {
     const x = PAD + row.depth * INDENT;
     return { x, y: row.y - this.scroll, w: this.plot.width - x - PAD - row.depth * EDGE, h: row.h };
   }
+  // Pixels that all boxes take.
+  get wholeHeight() {
+    return this.tree.height + 6;
+  }
   get room() {
     return Math.max(0, this.tree.height - this.plot.height + 6);
   }

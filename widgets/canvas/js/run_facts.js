@@ -68,7 +68,7 @@ function showLosses(element, losses) {
   if (!losses.length) return;
   const numbers = losses.filter(loss => loss !== null);
   const text = loss => (loss === null ? 'not finite' : Number(loss.toPrecision(4)).toString());
-  const some = losses.length > 4 ? [text(losses[0]), '…', ...losses.slice(-2).map(text)] : losses.map(text);
+  const some = losses.length > 2 ? [text(losses[0]), '…', text(losses.at(-1))] : losses.map(text);
   const line = make('span', { class: 'sw-loss-values', text: some.join(' → ') });
   element.append(make('span', { class: 'sw-loss-name', text: 'Loss' }), line);
   if (numbers.length > 1) element.append(sparkline(numbers, `Loss over ${plural(losses.length, 'step')}`));

@@ -1,4 +1,6 @@
 // The best plan found so far over the time searched, between the simple policies above and the bound below.
+import { fitText } from './fit_text.js';
+import { placeLabels } from './marks.js';
 import { Plot } from './plot.js';
 import { logTicks, secondsAxis } from './seconds_axis.js';
 import { hideTip, showTip } from './tooltip.js';
@@ -6,10 +8,12 @@ import { countText, percentText, plural, secondsText } from './units.js';
 import { standing } from './verdict.js';
 
 const LEFT = 56;
-const RIGHT = 142;
 const TOP = 8;
 const BOTTOM = 22;
 const LINE = 13; // pixels between labels
+const MOST = 0.5; // of the width that labels may take
+const LEAST = 0.02; // of the fastest step that the axis spans at least
+const AFTER = 'seconds searched';
 const SPREAD = 2.5; // a policy this much farther from the bound than the search began is only named at the top
 const LABEL = 'Best plan found so far, over the time searched. Left and right move from find to find.';
 
@@ -36,7 +40,7 @@ export class SearchCurve extends Plot {
   }
 
   // Where times and costs lie, from what there is to show.
-  scale() {
+  scale(g) {
     const { seconds, limit_seconds: limit, baselines, bound_seconds: bound, ideal_seconds: ideal } = this.store.search;
     const finds = this.finds;
     const known = baselines.filter(([, cost]) => cost !== null);
@@ -47,13 +51,20 @@ export class SearchCurve extends Plot {
     const costs = known.map(([, cost]) => cost);
     const floor = bound ?? Math.min(ideal ?? Infinity, best ?? Infinity, ...costs);
     const first = finds.length ? finds[0][2] : Math.min(...costs);
-    const room = Math.max(first - floor, floor * 0.02) * SPREAD;
+    const others = costs.filter(cost => cost > floor * (1 + LEAST));
+    // where all that is known lies at the bound, the next policy tells how much that is worth
+    const near = first - floor < floor * LEAST && others.length ? Math.min(...others) : first;
+    const room = Math.max(near - floor, floor * LEAST) * SPREAD;
     const shown = costs.filter(cost => cost - floor <= room);
-    const high = floor + (Math.max(first, ...shown) - floor || floor * 0.1) * 1.05;
+    const high = floor + Math.max(near - floor, ...shown.map(cost => cost - floor), floor * LEAST) * 1.05;
     const low = floor - (high - floor) * 0.06;
     const to = Math.max(limit ?? 0, seconds ?? 0, finds.length ? finds[finds.length - 1][0] : 0, 1);
     const from = Math.min(to / 20, Math.max(to / 400, finds.length ? finds[0][0] : to / 100));
-    const right = this.width - RIGHT;
+    const words = known.map(([name, cost]) => `↑ ${name} ${secondsText(cost)}`);
+    if (best !== null) words.push(`search ${secondsText(best)}`);
+    if (bound !== null) words.push(`lower bound ${secondsText(bound)}`);
+    const widths = [AFTER, ...words].map(text => g.measureText(text).width + 24);
+    const right = this.width - Math.min(MOST * this.width, Math.max(...widths));
     const bottom = this.height - BOTTOM;
     return {
       low,
@@ -76,33 +87,25 @@ export class SearchCurve extends Plot {
     const { search } = this.store;
     this.scaled = null;
     if (!search || (!search.baselines.length && !this.finds.length)) return;
-    const scaled = (this.scaled = this.scale());
+    const scaled = (this.scaled = this.scale(g));
     secondsAxis(g, c, scaled);
     this.paintTimes(g, c, scaled);
     const labels = [];
     this.paintLevels(g, c, scaled, labels);
     if (this.finds.length) this.paintFinds(g, c, scaled, labels);
-    paintLabels(g, c, scaled, labels);
+    paintLabels(g, scaled, labels, this.width);
     this.say(summary(search));
   }
 
   paintTimes(g, c, { from, to, x, top, bottom }) {
-    g.textAlign = 'center';
-    let end = -Infinity;
-    for (const value of logTicks(from, to)) {
-      const at = x(value);
-      g.fillStyle = c.grid;
-      g.fillRect(Math.round(at), top, 1, bottom - top);
-      const text = value >= 1 ? value.toFixed(0) : String(Number(value.toPrecision(1)));
-      const half = g.measureText(text).width / 2;
-      if (at - half < end + 10) continue;
-      g.fillStyle = c.third;
-      g.fillText(text, at, bottom + 11);
-      end = at + half;
-    }
-    g.textAlign = 'left';
+    const values = logTicks(from, to);
+    g.fillStyle = c.grid;
+    for (const value of values) g.fillRect(Math.round(x(value)), top, 1, bottom - top);
     g.fillStyle = c.third;
-    g.fillText('seconds searched', Math.max(end + 10, x(to) + 8), bottom + 11);
+    const text = value => (value >= 1 ? value.toFixed(0) : String(Number(value.toPrecision(1))));
+    const labels = values.map(value => [x(value), text(value)]);
+    const end = placeLabels(g, labels, { left: 0, right: x(to) + 8, y: bottom + 11, gap: 10 });
+    g.fillText(AFTER, Math.max(end + 10, x(to) + 8), bottom + 11);
   }
 
   paintLevels(g, c, { left, right, y, top, high, known, bound }, labels) {
@@ -212,7 +215,7 @@ export class SearchCurve extends Plot {
 }
 
 // Labels beside their lines, moved apart where they would touch and kept within the plot.
-function paintLabels(g, c, { right, bottom }, labels) {
+function paintLabels(g, { right, bottom }, labels, width) {
   labels.sort((a, b) => a.y - b.y);
   for (let k = 1; k < labels.length; k++) labels[k].y = Math.max(labels[k].y, labels[k - 1].y + LINE);
   let most = bottom - 3;
@@ -221,7 +224,7 @@ function paintLabels(g, c, { right, bottom }, labels) {
   for (const { y, text, colour, weight = '' } of labels) {
     g.font = weight + font;
     g.fillStyle = colour;
-    g.fillText(text, right + 8, y);
+    g.fillText(fitText(g, text, width - right - 12), right + 8, y);
   }
   g.font = font;
 }

@@ -60,7 +60,7 @@ function swap(plot, empty, words) {
 }
 
 function rate({ search }) {
-  if (search?.state === 'idle' && search.baselines.length) return 'not searched yet; dotted: simple policies';
+  if (search?.state === 'idle' && search.baselines.length) return 'dotted: simple policies';
   if (!search || !search.history.length) return search?.state === 'running' ? search.doing : '';
   const evaluations = `${countText(search.evaluations)} evaluation${search.evaluations === 1 ? '' : 's'}`;
   return `${evaluations}, ${search.state === 'running' ? `${countText(search.rate ?? 0)} /s` : `seed ${search.seed}`}`;

@@ -7,8 +7,7 @@ import { skeleton } from './skeleton.js';
 import { bytesText, countText } from './units.js';
 import { answers } from './verdict.js';
 
-const AWAY =
-  'The kernel has not answered for 4 s: it is busy with another cell or was restarted; then run this cell' + ' again.';
+const AWAY = 'The kernel is busy. If it was restarted, run this cell again.';
 
 export function attachStates({ root, store }) {
   const parts = [progress(store), away(store), instead(root, store), tooSmall(root, store)];
@@ -79,7 +78,7 @@ function redraw(root) {
 
 function loadingText({ doing, ops, seconds }) {
   const phrase = doing || 'capturing the step';
-  const counted = ops === null ? '' : `, ${countText(ops)} ops so far`;
+  const counted = ops === null ? '' : `, ${countText(ops)} PyTorch calls so far`;
   const begun = `${phrase[0].toUpperCase()}${phrase.slice(1)}${counted}`;
   return `${begun}, ${(seconds ?? 0).toFixed(1)} s. Nothing is allocated.`;
 }

@@ -1,4 +1,5 @@
 // One time axis for the memory map and the streams: the same view, zoom and keys. Its unit is seconds or slots.
+import { placeLabels } from './marks.js';
 import { ticks } from './ticks.js';
 import { countText } from './units.js';
 
@@ -124,15 +125,11 @@ export class TimeAxis {
   }
 
   paint(g, c, top, bottom) {
-    g.textAlign = 'center';
-    for (const [x, text] of this.marks()) {
-      g.fillStyle = c.grid;
-      g.fillRect(x, top, 1, bottom - top);
-      g.fillStyle = c.third;
-      const half = g.measureText(text).width / 2;
-      g.fillText(text, Math.max(this.gutter + half - 12, Math.min(this.width - 2 - half, x)), bottom + 9);
-    }
-    g.textAlign = 'left';
+    const marks = this.marks();
+    g.fillStyle = c.grid;
+    for (const [x] of marks) g.fillRect(x, top, 1, bottom - top);
+    g.fillStyle = c.third;
+    placeLabels(g, marks, { left: this.gutter - 12, right: this.width - 4, y: bottom + 9 });
   }
 }
 

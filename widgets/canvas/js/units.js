@@ -1,9 +1,9 @@
-// Numbers as a reader wants them: never without a unit, digits grouped by narrow spaces.
+// Numbers as a reader wants them: never without a unit, thousands with a comma.
 export const KiB = 1024;
 export const MiB = 1024 ** 2;
 export const GiB = 1024 ** 3;
 
-const group = text => text.replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
+const group = text => text.replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 
 export const countText = n => group(Math.round(n).toString());
 
@@ -30,6 +30,13 @@ export function bytesUnit(largest) {
   return largest >= KiB ? { name: 'KiB', size: KiB } : { name: 'B', size: 1 };
 }
 
+// A part of an amount, in the unit of the larger: 28.7 of 14.9 GiB.
+export function ofText(bytes, whole) {
+  const { name, size } = bytesUnit(Math.max(bytes, whole));
+  const [a, b] = [bytes, whole].map(each => (each / size).toFixed(each >= 0.0995 * size ? 1 : 3));
+  return `${a} of ${b} ${name}`;
+}
+
 export function secondsText(seconds, digits = 2) {
   const size = Math.abs(seconds);
   if (size >= 1 || size === 0) return seconds.toFixed(size ? digits : 0) + ' s';
@@ -46,7 +53,7 @@ export function changeText(share) {
   return (share >= 0 ? '+' : '−') + percentText(Math.abs(share));
 }
 
-// `1 op`, `1 500 ops`.
+// `1 op`, `1,500 ops`.
 export const plural = (n, noun) => `${countText(n)} ${noun}${n === 1 ? '' : 's'}`;
 
 // Text from a model may hold anything; it is shown, never read as HTML.

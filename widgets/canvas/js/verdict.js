@@ -1,6 +1,6 @@
 // What is to be said of a budget before and after Python has planned for it: does it fit, what does it cost, why.
 import { PHASES } from './kinds.js';
-import { bytesText, changeText, countText, percentText, secondsText } from './units.js';
+import { bytesText, changeText, countText, ofText, percentText, secondsText } from './units.js';
 import { unswappedPeak } from './unswapped_peak.js';
 
 const HOLDING = [
@@ -65,18 +65,21 @@ function fit({ machine }, { bytes, verdict, plan }) {
   if (verdict === 'impossible') {
     return { head: 'Cannot fit', parts: ['needs at least ', [bytesText(least)]], use: least };
   }
+  if (device && bytes > device && peak > device) return tooLarge(machine);
   if (verdict === 'fits') return room(peak, bytes, device);
   const head = 'Needs swap';
-  if (device && bytes > device) return { head, parts: ["budget is above the device's ", [bytesText(device)]] };
   const swapped = plan ? `, ${bytesText(plan.bytes_out)} swapped` : '';
   return { head, parts: [[bytesText(peak - bytes)], ` over${swapped}`] };
 }
 
+// The budget is more than the device has, and the step needs more than that, too.
+function tooLarge({ name, step_peak_bytes: peak, device_bytes: device }) {
+  const where = name === 'cpu' ? 'this computer' : 'this GPU';
+  return { head: `Does not fit ${where}`, parts: ['needs ', [ofText(peak, device)]] };
+}
+
 // Nothing moves within the budget: how much of it is left, or of the device where the budget is just what is needed.
 function room(peak, budget, device) {
-  if (peak > device) {
-    return { head: 'Does not fit the device', parts: ['needs ', [bytesText(peak)], ' of ', [bytesText(device)]] };
-  }
   const limit = Math.min(budget, device);
   if (limit > peak) return { head: 'Fits', parts: [[bytesText(limit - peak)], ' to spare, nothing moves'] };
   if (device > peak) return { head: 'Fits', parts: [[bytesText(device - peak)], ' more on the device, nothing moves'] };
@@ -123,7 +126,7 @@ function why({ graph, machine }, { verdict }) {
   }
   const peak = unswappedPeak(graph);
   if (!peak.bytes) return { head: '–', parts: ['the step holds no memory'] };
-  const parts = [`of the ${verdict === 'swap' ? 'unswapped ' : ''}peak, in `, [graph.opName(peak.op)]];
+  const parts = [`of the ${verdict === 'swap' ? 'unswapped ' : ''}peak, in `, [graph.opTitle(peak.op)]];
   return { head: `${HOLDING[peak.kind]} ${percentText(peak.share, 0)}`, parts };
 }
 

@@ -1,0 +1,179 @@
+"""Words are whole and beside each other: at the ends of axes, in titles and pickers, in boxes, in a picture."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.widgets.browser.page import Shown
+from tests.widgets.browser.told import DEEP, Told, planned, trained
+
+Show = Callable[..., Shown]
+
+#: What a plot writes: text, left, right, middle of each.
+WRITTEN = """async host => {
+  const { plot } = host;
+  const found = [];
+  const g = plot.data.getContext('2d');
+  g.fillText = function (text, x, y) {
+    const { width } = this.measureText(text);
+    const left = this.textAlign === 'right' ? x - width : this.textAlign === 'center' ? x - width / 2 : x;
+    found.push([text, left, left + width, y]);
+  };
+  plot.draw();
+  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  delete g.fillText;
+  plot.draw();
+  return [found, plot.width, plot.height];
+}"""
+CURVE, FRONT = "search-tab .sw-col:nth-child(1)", "search-tab .sw-col:nth-child(2)"
+
+
+def written(page: Shown, panel: str) -> tuple[list[list[Any]], float, float]:
+    found, width, height = page.plot(panel).evaluate(WRITTEN)
+    return found, width, height
+
+
+def open_at(show: Show, told: Told, **options: Any) -> Shown:
+    page = show(**options)
+    page.tell(told.messages)
+    return page
+
+
+@pytest.mark.parametrize("width", [700, 1000, 1240, 1440])
+def test_no_two_numbers_of_an_axis_touch_at_any_zoom(show: Show, width: int) -> None:
+    page = open_at(show, trained(), width=width)
+    told = trained()
+    for end in (1.0, 0.99, 0.93, 0.81, 0.62, 0.4, 0.26, 0.13, 0.07):
+        page.plot("memory").evaluate(
+            "({ plot: { axis } }, end) => axis.view(axis.end * (1 - end) / 3, axis.end * end)", end
+        )
+        for panel in ("memory", "streams"):
+            found, whole, _ = written(page, panel)
+            axis = [one for one in found if one[0].endswith("s") and one[0][0].isdigit()]
+            for left, right in pairwise(sorted(one for one in axis if one[3] == axis[0][3])):
+                assert abs(left[1] - right[1]) < 0.1 or min(left[2], right[2]) + 4 <= max(left[1], right[1])
+            assert max(one[2] for one in axis) <= whole
+    for share in (0.5, 0.7, 0.93, 1.2, 1.9):
+        machine = told["machine"]
+        page.tell(told.having("machine", near_bytes=int(machine["near_bytes"] * share)).messages)
+        found, whole, height = written(page, FRONT)
+        row = sorted((one for one in found if one[3] > height - 20), key=lambda one: one[1])
+        assert all(one[2] + 4 <= other[1] for one, other in pairwise(row))
+        assert row[-1][2] <= whole
+
+
+@pytest.mark.parametrize("width", [861, 1000, 1100, 1440])
+def test_titles_notes_and_the_machines_name_are_whole_or_left_out(show: Show, width: int) -> None:
+    told = trained()
+    page = open_at(show, told.having("search", state="idle", history=[]), width=width)
+    for tab in ("Search", "Run"):
+        page.find(f"[role=tab]:text-is('{tab}')").click()
+        page.settle()
+        page.picture(f"whole-{tab}-{width}")
+        cut = page.find(".sw-col h3").evaluate_all("""heads => heads.flatMap(head => {
+          const words = document.createRange();
+          words.selectNodeContents(head);
+          const [box, note] = [head.getBoundingClientRect(), head.querySelector('.sw-note')];
+          const at = note.getBoundingClientRect();
+          const shown = at.width && at.top < box.bottom - 2;
+          return shown && at.right > box.right + 0.5 ? [note.textContent] : [];
+        })""")
+        assert cut == []
+    room = """select => {
+      const [g, style] = [document.createElement('canvas').getContext('2d'), getComputedStyle(select)];
+      g.font = style.font;
+      return select.clientWidth - g.measureText(select.selectedOptions[0].textContent).width; }"""
+    assert page.find(".sw-machine").evaluate(room) >= 24
+    page.find("[role=tab]:text-is('Run')").click()
+    page.settle()
+    assert "on prediction" in page.text(".sw-run-tab .sw-col:nth-child(2) h3")
+
+
+@pytest.mark.parametrize("width", [870, 1000, 1440])
+def test_the_names_of_policies_stay_in_their_column(show: Show, width: int) -> None:
+    told = trained()
+    page = open_at(show, told.having("search", baselines=[["save-on-cpu", 0.4752], ["schedule-first", 0.0152]],
+                                     state="idle", history=[], bound_seconds=0.014), width=width)  # fmt: skip
+    page.picture(f"policies-{width}")
+    found, whole, _ = written(page, CURVE)
+    assert any("save-on-cpu" in text for text, *_ in found)
+    assert all(left >= 0 and right <= whole for _, left, right, _ in found)
+
+
+def test_a_known_plan_that_is_as_fast_as_the_bound_leaves_an_axis_to_read(show: Show) -> None:
+    told = trained()
+    cost = told["plan"]["step_seconds"]
+    search = {"state": "idle", "history": [], "bound_seconds": cost * 0.9999, "ideal_seconds": cost * 0.9999}
+    page = open_at(show, told.having("search", baselines=[["lru-prefetch", 1.4 * cost]], **search))
+    page.picture("known-at-bound")
+    found, _, height = written(page, CURVE)
+    labels = {text.rpartition(" ")[0].rpartition(" ")[0]: y for text, _, _, y in found}
+    assert 5 < labels["lru-prefetch"] < labels["known plan"] < labels["lower bound"] < height
+    assert labels["known plan"] > height / 2
+    assert len([text for text, left, _, _ in found if left < 50 and text.endswith("s")]) >= 3
+
+
+def test_the_answers_are_whole_in_a_low_window(show: Show) -> None:
+    page = open_at(show, planned(DEEP, "25%"), width=1000, height=700)
+    page.picture("low")
+    over = page.find(".sw-sentence").evaluate_all("""all => all.map(sentence => {
+      const face = sentence.closest('.sw-face').getBoundingClientRect();
+      return [face.bottom - sentence.getBoundingClientRect().bottom, sentence.scrollHeight - sentence.clientHeight];
+    })""")
+    assert all(below >= 4 and hidden <= 0 for below, hidden in over), over
+
+
+def test_in_a_notebook_on_a_laptop_all_of_it_is_in_view(show: Show) -> None:
+    page = open_at(show, trained(), width=1440, height=900)
+    box = page.find(".sw").bounding_box()
+    assert box is not None
+    assert box["height"] <= 779  # what JupyterLab's own bars leave
+    page.find("[role=tab]:text-is('Run')").click()
+    page.settle()
+    page.picture("laptop-run")
+    over = page.find(".sw-run-cols .sw-col").evaluate_all("all => all.map(one => one.scrollHeight - one.clientHeight)")
+    assert all(each <= 0 for each in over)
+
+
+def test_a_box_is_named_with_its_module_or_not_at_all(show: Show) -> None:
+    page = open_at(show, planned("mlp:layers=3,optimizer=adam", "60%"))
+    seen = []
+    for zoom in (1.0, 0.5, 0.2, 0.05):
+        page.plot("memory").evaluate("({ plot: { axis } }, to) => axis.view(0, axis.end * to)", zoom)
+        seen += [text for text, *_ in written(page, "memory")[0]]
+    assert any("." in text and "weight" in text for text in seen)
+    alone = [text for before, text in pairwise(seen) if text in {"weight", "grad", "weight.grad"} and "." not in before]
+    assert alone == []
+
+
+def test_a_search_goes_through_names_before_classes(show: Show) -> None:
+    told = planned("wresnet:depth=50,batch=4,image=64", "100%")
+    page = open_at(show, told)
+    page.find("input[type=search]").fill("conv2")
+    page.settle()
+    paths, kinds = told["graph"]["module_paths"], told["graph"]["module_kinds"]
+    places = page.plot("graph").evaluate("host => host.plot.search.places")
+    named = [paths[place].rpartition(".")[2] == "conv2" for place in places]
+    assert sum(named) > 10
+    assert named == sorted(named, reverse=True)
+    assert any(kinds[place] == "Conv2d" and "conv2" not in paths[place] for place in places)
+    assert "conv2" in page.text(".sw-graph [role=status]").rpartition(": ")[2]
+
+
+def test_a_picture_of_the_graph_has_all_of_its_boxes(show: Show, tmp_path: Path) -> None:
+    page = open_at(show, planned())
+    shown = page.plot("graph").bounding_box()
+    whole = page.plot("graph").evaluate("host => host.plot.view.tree.height")
+    assert shown is not None
+    assert whole > shown["height"]
+    page.find(".sw-do-export").click()
+    with page.page.expect_download() as waiting:
+        page.find(".sw-export [aria-label='Graph, PNG']").click()
+    waiting.value.save_as(tmp_path / "graph.png")
+    height = int.from_bytes((tmp_path / "graph.png").read_bytes()[20:24])  # where a PNG says it
+    assert height / 2 >= whole
+    after = page.plot("graph").bounding_box()
+    assert after == shown
