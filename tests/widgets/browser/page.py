@@ -6,14 +6,17 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from playwright.sync_api import BrowserContext, Locator, Page
 
 from widgets.canvas.bundle import script, style
 from widgets.canvas.columns import Message
+
+Modifier = Literal["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]
 
 #: Pixels between a plot's edges and its time axis.
 GUTTER, RIGHT = 58, 12
@@ -61,6 +64,12 @@ window.wire = {
     for (const [content, buffers] of messages) for (const one of told) one.tell(content, buffers.map(bytes));
   },
 };
+// what the browser has told the page by now: no handler of it is still to come
+wire.heard = { at: [-1, -1], click: 0, keydown: 0, wheel: 0 };
+addEventListener('pointermove', ({ clientX, clientY }) => { wire.heard.at = [clientX, clientY]; }, true);
+for (const kind of ['click', 'keydown', 'wheel']) {
+  addEventListener(kind, () => { wire.heard[kind] += 1; }, { capture: true, passive: true });
+}
 const scripts = await Promise.all(TRAITS.map(load));
 wire.widgets = TRAITS.map((traits, k) => widget(traits, scripts[k]));
 """
@@ -186,18 +195,42 @@ class Shown:
             "host => { host.scrollIntoView({ block: 'nearest' }); "
             "const { left, top } = host.getBoundingClientRect(); return [left, top]; }"
         )
-        self.page.mouse.move(left + x, top + y)
+        self._point_at(left + x, top + y)
+
+    def leave(self) -> None:
+        """Move the pointer away from everything."""
+        self._point_at(2, 2)
+
+    def _point_at(self, x: float, y: float) -> None:
+        self.page.mouse.move(x, y)
+        there = "([x, y]) => Math.abs(wire.heard.at[0] - x) < 1.5 && Math.abs(wire.heard.at[1] - y) < 1.5"
+        self.page.wait_for_function(there, arg=[x, y])
         self.settle()
 
-    def click(self, panel: str, x: float, y: float) -> None:
-        """Click on a pixel of a panel's plot."""
-        self.plot(panel).click(position={"x": x, "y": y})
+    def wheel(self, by: float) -> None:
+        """Turn the wheel where the pointer is."""
+        with self._heard("wheel"):
+            self.page.mouse.wheel(0, by)
+        self.settle()
+
+    @contextmanager
+    def _heard(self, kind: str, times: int = 1) -> Iterator[None]:
+        """Wait afterwards until the page has heard of what was done: a busy browser tells it later."""
+        before = self.page.evaluate("kind => wire.heard[kind]", kind)
+        yield
+        self.page.wait_for_function("([kind, least]) => wire.heard[kind] >= least", arg=[kind, before + times])
+
+    def click(self, panel: str, x: float, y: float, modifiers: Sequence[Modifier] = ()) -> None:
+        """Click on a pixel of a panel's plot, with some keys held."""
+        with self._heard("click"):
+            self.plot(panel).click(position={"x": x, "y": y}, modifiers=modifiers)
         self.settle()
 
     def press(self, *keys: str) -> None:
         """Press keys, one after the other."""
         for key in keys:
-            self.page.keyboard.press(key)
+            with self._heard("keydown"):
+                self.page.keyboard.press(key)
         self.settle()
 
     def tip(self) -> dict[str, str]:

@@ -265,7 +265,7 @@ def test_another_machine_is_asked_for_by_name(show: Show) -> None:
     names = [name for name, _, _ in planned()["machine"]["machines"]]
     assert page.find(".sw-machine").input_value() == planned()["machine"]["name"]
     page.find(".sw-machine").select_option(names[-1])
-    assert page.requests("machine")[-1]["name"] == names[-1]
+    assert page.wait_for_request("machine")["name"] == names[-1]
 
 
 def test_while_the_budget_moves_every_panel_says_which_plan_it_still_shows(show: Show) -> None:

@@ -53,7 +53,7 @@ def test_files_are_asked_of_python_by_format(show: Show) -> None:
         if not page.find(".sw-export").is_visible():
             page.find(".sw-do-export").click()
         page.find(".sw-export-file").nth(file).click()
-        asked.append(page.requests("export")[-1]["format"])
+        asked.append(page.wait_for_request("export")["format"])
     assert asked == ["plan", "trace", "run_trace", "csv", "html"]
 
 

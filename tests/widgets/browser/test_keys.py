@@ -220,12 +220,10 @@ def test_letters_stay_in_the_widget_and_combinations_reach_the_notebook(page: Sh
 
 def test_the_wheel_zooms_only_where_the_focus_is(page: Shown) -> None:
     page.move("memory", 300, 100)
-    page.page.mouse.wheel(0, -120)
-    page.settle()
+    page.wheel(-120)
     assert view(page) == pytest.approx((0, 1))
     page.plot("memory").focus()
-    page.page.mouse.wheel(0, -120)
-    page.settle()
+    page.wheel(-120)
     low, high = view(page)
     assert high - low < 1
 
@@ -255,8 +253,8 @@ def test_the_list_of_modules_scrolls_to_its_end_and_then_the_page(page: Shown) -
 
 @pytest.mark.parametrize("key", ["p", "f", "0", "w", "s", "a", "d", "ArrowRight", "ArrowDown", "Escape", "/"])
 def test_a_key_lets_go_of_what_was_under_the_pointer_until_that_moves(page: Shown, key: str) -> None:
-    page.click("memory", page.x_of("memory", 0.4), 150)
-    page.move("memory", page.x_of("memory", 0.2), 150)
+    page.click("memory", page.x_of("memory", 0.4), 200)
+    page.move("memory", page.x_of("memory", 0.2), 200)
     assert page.tip()
     assert page.text(".sw-holders h3") == "Who holds memory"
     page.press(key)
@@ -264,5 +262,5 @@ def test_a_key_lets_go_of_what_was_under_the_pointer_until_that_moves(page: Show
     assert not page.tip()
     assert page.text(".sw-holders h3") == "Who holds the peak"
     assert not page.inked("memory", over=True)
-    page.move("memory", page.x_of("memory", 0.25), 150)
+    page.move("memory", page.x_of("memory", 0.25), 200)
     assert page.text(".sw-holders h3") == "Who holds memory"

@@ -40,8 +40,7 @@ def test_pointing_at_a_copy_outlines_it_everywhere_and_moves_the_cursor(page: Sh
     assert [panel for panel, drawn in overlays(page).items() if drawn == before[panel]] == []
     assert page.text(".sw-holders h3") == "Who holds memory"
     assert says(page.text(".sw-holders .note"), share * planned()["plan"]["step_seconds"])
-    page.page.mouse.move(2, 2)
-    page.settle()
+    page.leave()
     assert overlays(page) == before
     assert page.text(".sw-holders .note") == holders
     assert page.tip() == {}
@@ -75,8 +74,7 @@ def test_a_click_selects_says_exact_numbers_and_fades_the_rest(page: Shown) -> N
     assert "away" in line
     assert [page.pixels(panel) != old for panel, old in zip(PLOTS, before, strict=True)] == [True, True, True]
     page.find(".sw-selection button:has-text('Clear')").click()
-    page.page.mouse.move(2, 2)
-    page.settle()
+    page.leave()
     assert "Nothing selected" in page.selected()
     assert page.pixels("memory") == before[1]
 

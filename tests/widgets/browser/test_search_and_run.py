@@ -55,7 +55,7 @@ def test_a_search_goes_on_is_cancelled_and_resumed_while_the_curve_and_the_plan_
     here.until("() => document.querySelector('.sw-bottom').textContent.includes('evaluation')")
     page.picture("searching")
     button.click()
-    assert page.requests("cancel")
+    page.wait_for_request("cancel")
     here.until("() => document.querySelector('.sw-do-search').textContent === 'Resume'")
     search, plan = here.session.search, here.session.plan
     assert search is not None
@@ -122,9 +122,9 @@ def test_a_point_of_the_front_is_taken_by_a_click_and_compared_by_a_shift_click(
     assert says(tip["tensors moved"], point[3])
     page.picture("front")
     page.click(FRONT, x, y)
-    assert page.requests("take")[-1]["bytes"] == point[0]
-    page.plot(FRONT).click(position={"x": x, "y": y}, modifiers=["Shift"])
-    assert page.requests("compare")[-1]["bytes"] == point[0]
+    assert page.wait_for_request("take")["bytes"] == point[0]
+    page.click(FRONT, x, y, modifiers=["Shift"])
+    assert page.wait_for_request("compare")["bytes"] == point[0]
 
 
 def test_keys_go_along_the_front_take_and_compare(show: Show) -> None:
@@ -132,9 +132,9 @@ def test_keys_go_along_the_front_take_and_compare(show: Show) -> None:
     points = front(trained())
     page.plot(FRONT).focus()
     page.press("ArrowRight", *["ArrowLeft"] * len(points), "Enter")
-    assert page.requests("take")[-1]["bytes"] == points[0][0]
+    assert page.wait_for_request("take")["bytes"] == points[0][0]
     page.press("ArrowRight", "Shift+Enter")
-    assert page.requests("compare")[-1]["bytes"] == points[1][0]
+    assert page.wait_for_request("compare")["bytes"] == points[1][0]
     assert says(page.summary(FRONT), points[1][0])
 
 
@@ -164,14 +164,14 @@ def test_two_plans_side_by_side_differ_by_what_python_says(show: Show) -> None:
         )
         assert between == "=" or says(between, abs(plan[field] - other[field])), name
     page.find(".sw-do-compare").click()
-    assert page.requests("compare")[-1]["bytes"] is None
+    assert page.wait_for_request("compare", 1)["bytes"] is None
 
 
 def test_compare_takes_the_next_plan_that_is_not_this_one(show: Show) -> None:
     page = open_at(show, trained())
     page.find(".sw-do-compare").click()
     here = trained()["budget"]["budget_bytes"]
-    asked = page.requests("compare")[-1]["bytes"]
+    asked = page.wait_for_request("compare")["bytes"]
     assert asked in [point[0] for point in front(trained())]
     assert abs(asked / here - 1) > 0.01
 
@@ -199,7 +199,7 @@ def test_before_a_run_it_says_what_running_does_and_asks_for_three_steps(show: S
     page = open_at(show, planned())
     assert "Nothing has run yet." in run_tab(page)
     page.find(".sw-run-tab button:text-is('Run 3 steps')").click()
-    asked = page.requests("run")[-1]
+    asked = page.wait_for_request("run")
     assert {key: asked[key] for key in ("do", "steps", "check")} == {"do": "run", "steps": 3, "check": True}
 
 
@@ -270,7 +270,7 @@ def test_a_run_goes_on_and_is_stopped_between_steps(live: Callable[[Session], Li
     here.until("() => document.querySelector('.sw-do-run').textContent === 'Run on this CPU'")
     made = len(here.session.run.losses) if here.session.run is not None else 0
     assert says(here.shown.text(".sw-status"), made)
-    assert here.shown.requests("cancel_run")
+    here.shown.wait_for_request("cancel_run")
 
 
 def test_one_plan_is_one_plan_and_that_nothing_was_searched_is_said_once(show: Show) -> None:

@@ -21,7 +21,9 @@ Show = Callable[..., Shown]
 
 def told_of(source: object, **options: object) -> Told:
     session = Session(source, **options)  # type: ignore[arg-type]
-    Ear(session).planned()
+    ear = Ear(session)
+    ear.planned()
+    ear.wait("plan")
     told = Told(tuple(session.messages()))
     session.close()
     return told

@@ -75,7 +75,9 @@ def trained() -> Told:
 def planned(spec: str = DEEP, budget: str | int = "40%") -> Told:
     """A model with the first plan for a budget, on a GPU whose link is slow for it; nothing else was asked for yet."""
     session = Session(zoo.load(spec), machine="v100-16gb", budget=budget)
-    Ear(session).planned()
+    ear = Ear(session)
+    ear.planned()
+    ear.wait("plan")  # that nothing fits is said before what is drawn instead
     told = Told(tuple(session.messages()))
     session.close()
     return told
