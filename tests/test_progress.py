@@ -254,7 +254,7 @@ print("done")
 """
 
 
-def test_a_notebook_has_a_line_that_is_not_stored(tmp_path: Path) -> None:
+def test_a_notebook_has_a_line_that_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL.format(go=str(tmp_path / "go")))])
     lines: list[str] = []
 
@@ -266,7 +266,7 @@ def test_a_notebook_has_a_line_that_is_not_stored(tmp_path: Path) -> None:
                 (tmp_path / "go").touch()
             return super().process_message(msg, cell, cell_index)
 
-    os.environ["PYTHONPATH"] = str(ROOT)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     Client(notebook, timeout=240).execute()
     assert any(BAR in line for line in lines)
     outputs = notebook.cells[0].outputs
@@ -274,7 +274,7 @@ def test_a_notebook_has_a_line_that_is_not_stored(tmp_path: Path) -> None:
     assert [output.data for output in outputs if output.output_type == "display_data"] == [{}]
 
 
-def test_an_interrupt_of_the_kernel_ends_the_call_and_its_line(tmp_path: Path) -> None:
+def test_an_interrupt_of_the_kernel_ends_the_call_and_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL.format(go=str(tmp_path / "never")))])
 
     class Client(NotebookClient):
@@ -283,7 +283,7 @@ def test_an_interrupt_of_the_kernel_ends_the_call_and_its_line(tmp_path: Path) -
                 os.kill(self.km.provisioner.pid, signal.SIGINT)
             return super().process_message(msg, cell, cell_index)
 
-    os.environ["PYTHONPATH"] = str(ROOT)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     Client(notebook, timeout=240, allow_errors=True).execute()
     outputs = notebook.cells[0].outputs
     assert [output.data for output in outputs if output.output_type == "display_data"] == [{}]
