@@ -30,7 +30,7 @@ def place(machine: dict[str, Any], size: float) -> float:
     """Where a budget near the step's peak is on the slider, whose last sixth is for a device with much more."""
     near, end = machine["near_bytes"], machine["slider_bytes"]
     assert size <= near
-    return size / end if end <= 1.3 * near else 0.84 * size / near
+    return float(size / end if end <= 1.3 * near else 0.84 * size / near)
 
 
 #: Do something to the slider, and say what the verdict is and how many budgets were asked for in the same moment.
