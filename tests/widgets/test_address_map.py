@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner import zoo
+from planner.capture import capture
 from planner.errors import StowageError
+from planner.machine import machine
+from planner.swap import plan_swaps
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
 from widgets.figures._boxes import Boxes, merged
 from widgets.info import AddressMap, get_address_map
@@ -68,6 +72,15 @@ def test_the_plan_by_hand_in_seconds() -> None:
     area = 4 * 7 + 2 * 7 + 1 + 8 * 2.5 + 3 * 2.5 + 5 + 0.5 * 4.5 + 8 * 2.5 + 2 * 2
     assert info.used_share == pytest.approx(area / (23 * 7))
     assert info.moved == 1
+
+
+def test_what_leaves_and_is_back_at_once_elsewhere_is_counted_once() -> None:
+    graph = capture(zoo.load("gpt:layers=3,hidden=64,sequence=32,optimizer=adam"))
+    plan = plan_swaps(graph, machine("v100-16gb"), "25%", time_limit=0)
+    info = get_address_map(graph, plan)
+    assert overlaps(info) == 0
+    most = max(info.bytes[(info.start <= moment) & (moment < info.stop)].sum() for moment in info.start)
+    assert most == plan.predicted.peak_bytes <= plan.peak_bytes
 
 
 def test_the_summary_says_it_in_one_sentence() -> None:

@@ -97,7 +97,8 @@ def plan_stays(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, a
     writes = [(*graph.writes[op], graph.ops[op].workspace) for op in plan.order]
     made = _among(storage, slots[:, 0], writes)
     start = np.where(made, np.append(op_start, 0.0)[slots[:, 0]], 0.0)
-    taken = _among(storage, slots[:, 1], reads)  # its memory is taken over by what the op in that slot makes
+    # what the op in that slot makes takes its memory over, unless it leaves and is back for that op elsewhere
+    taken = _among(storage, slots[:, 1], reads) & ~_begins(storage, slots)
     stop = np.where(taken, np.append(op_start, 0.0)[slots[:, 1]], np.append(op_stop, 0.0)[slots[:, 1] - 1])
     stop = np.where(slots[:, 1] >= n, timeline.seconds, stop)
     spans = np.stack([np.fmax(start, came[:, 0]), np.fmax(stop, went[:, 1])], axis=1)
@@ -117,6 +118,12 @@ def _among(storage: Ints, slot: Ints, touched: Sequence[tuple[int, ...]]) -> Fla
     """`[stays]`, whether the op in a slot is among those that touch the storage so."""
     pairs = zip(storage.tolist(), slot.tolist(), strict=True)
     return np.array([at < len(touched) and which in touched[at] for which, at in pairs], np.bool_)
+
+
+def _begins(storage: Ints, slots: Ints) -> Flags:
+    """`[stays]`, whether another stay of the storage begins in the slot in which this one stops."""
+    begun = set(zip(storage.tolist(), slots[:, 0].tolist(), strict=True))
+    return np.array([stop in begun for stop in zip(storage.tolist(), slots[:, 1].tolist(), strict=True)], np.bool_)
 
 
 def require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
