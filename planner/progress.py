@@ -86,7 +86,7 @@ def shown(look: Look) -> Iterator[None]:
     Args:
         look: the share done, from 0 to 1, and what is being done; cheap, and called from another thread.
     """
-    _import_rich()
+    get_ready()
     over = Event()
     drawer = Thread(target=copy_context().run, args=(_draw, look, over), name="stowage progress", daemon=True)
     try:
@@ -125,8 +125,8 @@ def _at_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def _import_rich() -> None:
-    """Import what draws a bar before the block begins: it draws from Python's generator, which no capture allows."""
+def get_ready() -> None:
+    """Import what draws a bar: that draws from Python's generator, which no capture allows, so it comes before one."""
     if _at_terminal() and "rich.progress" not in sys.modules:
         state = random.getstate()
         importlib.import_module("rich.progress")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from planner.dropping import when_dropped
 from planner.errors import StowageError
 from planner.memory import SwapPlan, Timeline
-from planner.progress import Progress, shown, silent
+from planner.progress import Progress, get_ready, shown, silent
 from planner.run.monitor import Snapshot
 from planner.run.preparing import Asked
 from planner.run.result import RunResult, Stopped
@@ -46,6 +46,8 @@ class Run:
     def __init__(self, asked: Asked, progress: Progress) -> None:
         self._runner = Runner(asked, progress if callable(progress) else silent)
         self._shown = progress is True
+        if self._shown:
+            get_ready()  # before the run's thread captures
         self._runner.start()
         when_dropped(self, self._runner.stop.ask)
 

@@ -29,7 +29,10 @@ MODEL = "mlp:layers=2,hidden=32,batch=4"
         (["swap", MODEL, "--machine", "laptop", "--budget", "50%", "--method", "magic"], "magic"),
         (["swap", MODEL, "--machine", "laptop", "--budget", "50%", "--host-budget", "1"], "host"),
         (["swap", MODEL, "--machine", "laptop", "--budget", "50%", "--seconds", "-3"], "seconds"),
-        (["swap", MODEL, "--machine", "laptop", "--budget", "50%", "--seconds", "nan"], "no time to stop looking"),
+        (
+            ["swap", MODEL, "--machine", "laptop", "--budget", "50%", "--seconds", "nan"],
+            "--seconds must be a number of 0 or more, got nan",
+        ),
         (["run", MODEL], "--budget"),
         (["run", MODEL, "--budget", "lots"], "lots"),
         (["run", MODEL, "--budget", "50%", "--steps", "0"], "steps"),

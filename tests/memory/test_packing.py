@@ -117,7 +117,7 @@ def test_settled_boxes_that_meet_are_refused():
         (([0, 0], [1, 1], [4, -4]), {}, "box 1 has a negative size"),
         (([0], [1], [4.5]), {}, "whole numbers"),
         (([0, 0], [1, 1], [2**61, 2**62]), {}, "more than 2[*][*]62 bytes"),
-        (([0], [1], [4]), {"alignment": 0}, "alignment of 0"),
+        (([0], [1], [4]), {"alignment": 0}, "alignment must be 1 byte or more, got 0"),
         (([0], [1], [4]), {"alignment": 8, "fixed": [4]}, "no multiple of 8"),
         (([0], [1], [4]), {"fixed": [0, 1]}, "lists of one length"),
     ],

@@ -25,7 +25,7 @@ def test_only_a_step_can_be_run(given: Any) -> None:
 
 @pytest.mark.parametrize("plan", ["plan.json", 3, {}])
 def test_only_a_plan_can_be_run_by(plan: Any) -> None:
-    with pytest.raises(StowageError, match="is no plan: give a SwapPlan"):
+    with pytest.raises(StowageError, match="is not a plan: give a SwapPlan"):
         run(mlp(), plan)
 
 
