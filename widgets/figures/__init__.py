@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from planner.run import Run, RunResult
     from planner.swap import SwapSearch
     from planner.swap.pareto import BudgetPoint
-    from widgets.figures._module_graph import Drawing
+    from widgets.figures.drawing import Drawing
     from widgets.info.stays import Axis
 
 __all__ = [
-    "address_map", "compare_peaks", "live_memory", "memory_by_kind", "module_graph", "pareto", "predicted_and_measured",
-    "schedule_and_pool", "search_history", "streams",
+    "address_map", "compare_peaks", "dataflow", "live_memory", "memory_by_kind", "module_graph", "pareto",
+    "predicted_and_measured", "schedule_and_pool", "search_history", "streams",
 ]  # fmt: skip
 
 
@@ -50,6 +50,25 @@ def module_graph(
     from widgets.info.module_graph import get_module_graph
 
     return _module_graph.draw(get_module_graph(graph, most_boxes, plan), get_theme(theme))
+
+
+def dataflow(graph: Graph, module: str = "", *, most_ops: int = 40, theme: ThemeName = "auto") -> Drawing:
+    """The ops of a step or of one of its modules, with the bytes that each hands to the next; Graphviz lays it out.
+
+    Args:
+        graph: the step.
+        module: path of the module whose ops of all phases are drawn, such as `"blocks.0"`; `""` for the whole step.
+        most_ops: how many ops there may be; more than 60 can hardly be read.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: there is no such module, it runs no ops or more than `most_ops`, the theme is unknown, or Graphviz
+            is missing.
+    """
+    from widgets.figures import _dataflow
+    from widgets.info.dataflow import get_dataflow
+
+    return _dataflow.draw(get_dataflow(graph, module, most_ops), get_theme(theme))
 
 
 def memory_by_kind(

@@ -5,12 +5,12 @@ What a box hands to the next one is a short arrow; what it hands further on runs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from xml.etree import ElementTree as Xml
 
 from widgets.figures._module_places import INSET, RIGHT, Places, find_places
 from widgets.figures._module_style import colours, module_style
 from widgets.figures._moves import DOWN, UP, move_text, moved
+from widgets.figures.drawing import Drawing
 from widgets.figures.frame import TIMES
 from widgets.figures.theme import AUTO, Theme, unbroken
 from widgets.info.groups import STACK
@@ -20,16 +20,6 @@ from widgets.info.units import bytes_text
 
 #: From the right edge of a row to where its amount ends; of all rows the same, however deep they are.
 _MARGIN = 30
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A drawing that notebooks show as wide as they are; `text` is its HTML."""
-
-    text: str = field(repr=False)
-
-    def _repr_html_(self) -> str:
-        return self.text
 
 
 def draw(info: ModuleGraph, theme: Theme) -> Drawing:

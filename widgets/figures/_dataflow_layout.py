@@ -1,0 +1,120 @@
+"""Where Graphviz puts the ops of a dataflow graph: its picture as SVG, still without colours."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+from planner.errors import StowageError
+from widgets.figures.theme import shorten
+from widgets.info.dataflow import Dataflow, End, OpBox
+from widgets.info.units import bytes_text
+
+SVG = "{http://www.w3.org/2000/svg}"
+#: Letters of a line in a box of an op, and in an end or beside an edge.
+_LONG, _SHORT = 24, 18
+_GRAPH = {"nodesep": "0.1", "ranksep": "0.22", "pad": "0.05", "outputorder": "edgesfirst"}
+_OP = {
+    "shape": "box",
+    "fontname": "Helvetica",
+    "fontsize": "12",
+    "margin": "0.15,0.05",
+    "height": "0.3",
+    "width": "0.6",
+}
+_END = {
+    "shape": "box",
+    "fontname": "Helvetica",
+    "fontsize": "11",
+    "margin": "0.1,0.02",
+    "height": "0.2",
+    "width": "0.2",
+}
+_EDGE = {"fontname": "Helvetica", "fontsize": "11", "arrowsize": "0.6"}
+#: Pixels of the widest edge and of the thinnest one.
+_WIDEST, _THINNEST = 5.0, 0.8
+#: Of a cell 700 pixels wide.
+_ROOM = 676
+
+
+def lay_out(info: Dataflow) -> Xml.Element:
+    """The picture from top to bottom or, where that is narrower, from left to right; nodes have numbers as titles.
+
+    Where both are wider than a narrow cell, at most four or two ops share a row, in captured order from row to row. If
+    no picture fits, the narrowest is taken.
+
+    Raises:
+        StowageError: graphviz is not installed.
+    """
+    pictures = []
+    for direction, in_row in (("TB", 0), ("LR", 0), ("TB", 4), ("TB", 2)):
+        pictures.append(Xml.fromstring(_pipe(info, direction, in_row)))
+        if width_of(pictures[-1]) <= _ROOM:
+            break
+    return min(pictures, key=width_of)
+
+
+def printable(text: str) -> str:
+    """Text in which what no page can show is replaced; lines stay lines."""
+    return "".join(each if each.isprintable() or each == "\n" else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def width_of(picture: Xml.Element) -> float:
+    """Of a picture at its natural size, in pixels."""
+    return float(picture.get("viewBox", "").split()[2])
+
+
+def _pipe(info: Dataflow, direction: str, in_row: int) -> str:
+    package = _graphviz()
+    dot = package.Digraph(graph_attr=_GRAPH | {"rankdir": direction}, edge_attr=_EDGE)
+    for number, node in enumerate(info.nodes):
+        dot.node(str(number), _label(_node_lines(node)), **(_OP if isinstance(node, OpBox) else _END))
+    largest = max((flow.bytes for flow in info.flows), default=0)
+    said = set()  # a tensor that several ops read has one label
+    for flow in info.flows:
+        lines: tuple[str, ...] = ()
+        if max(flow.source, flow.target) < len(info.ops) and (flow.source, flow.storages) not in said:
+            said.add((flow.source, flow.storages))
+            lines = tuple(f" {line} " for line in (shorten(flow.label, _SHORT), _amount(flow.bytes)) if line)
+        width = max(_THINNEST, _WIDEST * flow.bytes / max(largest, 1))
+        dot.edge(str(flow.source), str(flow.target), _label(lines), penwidth=f"{width:.2f}")
+    for number in range(len(info.ops) - in_row if in_row else 0):
+        dot.edge(str(number), str(number + in_row), style="invis", weight="0")
+    try:
+        text: str = dot.pipe(format="svg", encoding="utf-8")
+    except package.ExecutableNotFound as error:
+        raise StowageError(
+            "dataflow graphs need the program dot, which is missing: install graphviz "
+            "(apt install graphviz, brew install graphviz, conda install graphviz)"
+        ) from error
+    return text
+
+
+def _amount(size: int) -> str:
+    """`512 KiB`, `1.50 MiB`: there is little room."""
+    return bytes_text(size).replace(".00 ", " ")
+
+
+def _node_lines(node: OpBox | End) -> tuple[str, ...]:
+    if isinstance(node, End):
+        return shorten(node.label, _SHORT), _amount(node.bytes)
+    return tuple(shorten(line, _LONG) for line in (node.label, *node.details))
+
+
+def _label(lines: tuple[str, ...]) -> str:
+    """Lines as Graphviz shows them: no backslash, entity or tag in them means anything."""
+    package = _graphviz()
+    shown = (printable(line).replace("\n", " ").replace("&", "&amp;") for line in lines if line)
+    escaped = map(package.escape, shown)
+    text: str = package.nohtml("\\n".join(escaped))
+    return text
+
+
+def _graphviz() -> Any:
+    try:
+        import graphviz
+    except ImportError as error:
+        raise StowageError(
+            "dataflow graphs need the package graphviz, which is missing: run `pip install graphviz`"
+        ) from error
+    return graphviz
