@@ -24,7 +24,7 @@ test: env
 	$(BIN)/pytest -n 3 --dist worksteal --nbmake --nbmake-timeout=300 notebooks tests # pages wait: three keep two cores busy
 
 env: $(STAMP)
-	@command -v dot >/dev/null || echo "The program 'dot' is missing, so module graphs are drawn more plainly: install graphviz (apt install graphviz, brew install graphviz)."
+	@command -v dot >/dev/null || echo "The program 'dot' is missing, which widgets.dataflow needs: install graphviz (apt install graphviz, brew install graphviz)."
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Stowage needs Python 3.11 or 3.12 and found neither: install one (apt install python3.11 python3.11-venv) and run make again."; exit 1; }
