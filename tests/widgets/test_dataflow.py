@@ -62,6 +62,8 @@ def test_the_five_ops_hand_on_what_the_paper_says() -> None:
         ["A1", "1 MiB"], ["A2", "2 MiB"], ["A3", "1 MiB"], ["A4", "1 MiB"],
     ]  # fmt: skip
     assert sorted(groups(root, "end"))[0] == ["A0", "1 MiB"]
+    (summary,) = (part.text for part in root if part.get("class") == "summary")
+    assert summary == "5 ops; the most that one hands to another is 2.00\N{NO-BREAK SPACE}MiB, from Conv2 to Conv3."
 
 
 def test_the_first_branch_is_left_of_the_second_and_what_comes_later_is_below() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from xml.etree import ElementTree as Xml
 
@@ -35,6 +36,8 @@ _EDGE = {"fontname": "Helvetica", "fontsize": "11", "arrowsize": "0.6"}
 _WIDEST, _THINNEST = 5.0, 0.8
 #: Of a cell 700 pixels wide.
 _ROOM = 676
+#: What XML does not allow in a text.
+_UNSHOWN = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def lay_out(info: Dataflow) -> Xml.Element:
@@ -56,7 +59,7 @@ def lay_out(info: Dataflow) -> Xml.Element:
 
 def printable(text: str) -> str:
     """Text in which what no page can show is replaced; lines stay lines."""
-    return "".join(each if each.isprintable() or each == "\n" else "\N{REPLACEMENT CHARACTER}" for each in text)
+    return _UNSHOWN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def width_of(picture: Xml.Element) -> float:
