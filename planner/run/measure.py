@@ -12,6 +12,7 @@ from planner.errors import StowageError
 from planner.graph import Graph, Op
 from planner.machine.signatures import signature
 from planner.machine.temporary import temporary_bytes
+from planner.memory.budget import format_apart
 from planner.memory.plan import SwapPlan
 from planner.memory.timeline import Timeline
 
@@ -63,10 +64,10 @@ class Temporaries:
         elif used > reserved:
             total = self._plan.peak_bytes + used - reserved
             if total > self._plan.budget_bytes:
+                has, takes = format_apart(reserved, used)
                 raise StowageError(
-                    f"{op.name} takes {used} bytes of temporary memory here, and the plan, made for "
-                    f"{self._plan.machine}, has {reserved} for it and nothing to spare; plan for cpu, with the op "
-                    "costs measured on this machine"
+                    f"{op.name} takes {takes} of temporary memory here, and the plan, made for {self._plan.machine}, "
+                    f"has {has} for it and nothing to spare; plan for cpu, with the op costs measured on this machine"
                 )
             self.top_bytes = max(self.top_bytes, total)
 

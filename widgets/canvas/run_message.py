@@ -19,7 +19,8 @@ class RunState:
     """How far a run is.
 
     Args:
-        state: `"empty"`, `"planning"`, `"running"`, `"done"`, `"cancelled"` or `"failed"`.
+        state: `"empty"`, `"planning"`, `"running"`, `"done"`, `"cancelled"`, `"failed"`, or `"refused"`
+            where there was no memory for it.
         doing, share: what is being done, and how much of all is.
         step, steps: steps finished, and asked for.
         losses, step_seconds, eager_step_seconds: of every finished step.

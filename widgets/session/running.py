@@ -91,14 +91,15 @@ def _run(core: Core, job: Job, handle: Run, plan: SwapPlan, check: bool | Litera
         try:
             again = _again(core, job, plan, steps, check)
         except Exception as found:  # somebody else runs the step by now
-            sentence = f"{_reason(error)}, and the step cannot be planned anew here: {sentence_of(found)}."
+            sentence = (
+                f"The step cannot be planned anew here: {sentence_of(found)}. Why it has to be: {_reason(error)}."
+            )
         else:
             if again is not None:
+                why = f"within the same budget: {_reason(error)}."
                 back = "" if plan.machine == _HERE else f" Choose {machine} again to go back to its plans."
-                note = (
-                    f"{_reason(error)}. So the step was planned anew in the same budget: that plan is drawn now.{back}"
-                )
-                _watch(core, job, again, plan, steps, note, adopted=False)
+                note = f"Planned anew for this CPU, and drawn, {why}{back}"
+                _watch(core, job, again, plan, steps, f"Planning anew for this CPU {why}", note)
                 handle = again
     said = _words(handle, plan, steps, note)
     core.report(job, Message({**said.content, "sentence": sentence or said.content["sentence"]}, said.buffers))
@@ -108,8 +109,7 @@ def _run(core: Core, job: Job, handle: Run, plan: SwapPlan, check: bool | Litera
 def _reason(error: BaseException | None) -> str:
     """Why a plan cannot be run here, without what to do about it, which is done."""
     assert error is not None
-    words = sentence_of(error).partition(";")[0]
-    return words[:1].upper() + words[1:]
+    return sentence_of(error).partition(";")[0]
 
 
 def _again(core: Core, job: Job, plan: SwapPlan, steps: int, check: bool | Literal["first"]) -> Run | None:
@@ -128,7 +128,7 @@ def _is_of(plan: SwapPlan, step: Step | None) -> bool:
     return step is not None and step.graph is not None and fingerprint(step.graph) == plan.graph
 
 
-def _watch(core: Core, job: Job, handle: Run, plan: SwapPlan, steps: int, note: str, *, adopted: bool = True) -> None:
+def _watch(core: Core, job: Job, handle: Run, plan: SwapPlan, steps: int, note: str, adopted: str = "") -> None:
     """Tell how a run goes while it goes on.
 
     Args:
@@ -136,14 +136,14 @@ def _watch(core: Core, job: Job, handle: Run, plan: SwapPlan, steps: int, note: 
         handle: the run.
         plan: asked for.
         steps, note: of the run.
-        adopted: whether the run's plan is the one that is drawn; else it is drawn as soon as there is one.
+        adopted: the note once the run's own plan is the one that is drawn; `""` where it is from the beginning.
     """
     told = 0.0
     while True:
         running = handle.progress.state == "running"
-        if not adopted and handle.plan is not None:
-            adopted = True
+        if adopted and handle.plan is not None:
             adopt(core, job, handle.plan)
+            note, adopted = adopted, ""
         if not running:
             return
         if job.stopped():
@@ -161,6 +161,8 @@ def _words(handle: Run, asked: SwapPlan, steps: int, note: str) -> Message:
     state: str = progress.state
     if state == "running" and handle.plan is None:
         state = "planning"
+    if state == "failed" and isinstance(handle.error, TooLargeError):
+        state = "refused"
     compared, mismatches = (0, ()) if result is None else (result.compared, result.mismatches)
     peak = result.peak_bytes if result is not None and made else None
     return run_message(
@@ -178,6 +180,9 @@ def _words(handle: Run, asked: SwapPlan, steps: int, note: str) -> Message:
 
 def _sentence(handle: Run, state: str, made: int, compared: int, mismatches: Sequence[str]) -> str:
     kept = f"The model holds the {count_text(made, 'finished step')}." if made else "The model is as it was."
+    if state == "refused" and handle.error is not None:
+        words = sentence_of(handle.error).rstrip(".")
+        return f"{words[:1].upper()}{words[1:]}. {kept}"
     if state == "failed" and handle.error is not None:
         return f"{sentence_of(handle.error).rstrip('.')}. {kept}"
     if state == "cancelled":

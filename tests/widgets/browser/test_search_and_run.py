@@ -350,6 +350,35 @@ def test_a_run_that_fails_in_step_2_says_where_and_what_is_kept(live: Callable[[
     assert "the run failed" in here.shown.text(".sw-status")
 
 
+@pytest.mark.parametrize("width", [1008, 568, 332])
+def test_a_note_on_the_run_is_shown_whole(show: Show, width: int) -> None:
+    note = (
+        "Planned anew for this CPU, and drawn, within the same budget: blocks.0.attention/softmax takes "
+        "46.5 KiB of temporary memory here, and the plan, made for v100-16gb, has 34 KiB for it and nothing to spare."
+    )
+    page = show(width=width)
+    page.tell(trained().having("run", note=note).messages)
+    run_tab(page)
+    shown = page.find(".sw-stopped")
+    assert shown.text_content() == note
+    overflow = shown.evaluate("e => [e.scrollHeight - e.clientHeight, e.scrollWidth - e.clientWidth]")
+    assert overflow == [0, 0]
+    panel, text = (page.find(part).bounding_box() for part in (".sw-run-cols", ".sw-stopped"))
+    assert panel
+    assert text
+    assert text["y"] + text["height"] <= panel["y"] + panel["height"]
+    page.picture(f"run-note-{width}")
+
+
+def test_a_run_without_room_is_no_run_that_stopped(show: Show) -> None:
+    sentence = "Running gpt on this computer takes 29 GiB of memory. The model is as it was."
+    page = open_at(show, planned().having("run", state="refused", sentence=sentence, steps=3))
+    run_tab(page)
+    assert "too little memory free" in page.find(".sw-run-tab .sw-empty b").inner_text()
+    assert page.find(".sw-run-tab .sw-empty p").first.inner_text() == sentence
+    assert page.find(".sw-run-tab .sw-empty .btn").inner_text() == "Try again"
+
+
 def test_bits_that_differ_are_counted_and_not_called_identical(show: Show) -> None:
     page = open_at(show, trained().having("run", mismatched=2, sentence="2 tensors differ: a, b."))
     run_tab(page)

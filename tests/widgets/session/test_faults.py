@@ -161,7 +161,7 @@ def test_a_plan_for_this_computer_that_does_not_hold_here_is_made_again_and_draw
     session.start_run(1)
     run = ear.wait("run", lambda run: run["state"] in {"done", "failed"})
     assert (run["state"], run["mismatched"]) == ("done", 0)
-    assert "planned anew in the same budget" in run["note"]
+    assert run["note"].startswith("Planned anew for this CPU, and drawn, within the same budget: ")
     assert session.run is not None
     assert session.plan is session.run.plan
     mark = ear.mark()

@@ -17,7 +17,7 @@ from tests.widgets.session.hearing import Ear
 from widgets.canvas.columns import Message
 from widgets.session import Session
 
-OVER = {"done", "failed", "cancelled"}
+OVER = {"done", "failed", "refused", "cancelled"}
 
 
 def over(run: dict[str, Any]) -> bool:
@@ -70,9 +70,8 @@ def test_a_plan_for_a_gpu_that_does_not_hold_here_is_made_again_and_drawn() -> N
     session.start_run(1)
     run = ear.wait("run", over)
     assert (run["state"], run["mismatched"], run["elsewhere"]) == ("done", 0, False)
-    assert "takes" in run["note"]
-    assert "temporary memory here, and the plan, made for v100-16gb," in run["note"]
-    assert "planned anew in the same budget" in run["note"]
+    assert run["note"].startswith("Planned anew for this CPU, and drawn, within the same budget: ")
+    assert "KiB of temporary memory here, and the plan, made for v100-16gb," in run["note"]
     ear.planned(mark)
     assert session.run is not None
     assert session.plan is session.run.plan
@@ -95,11 +94,12 @@ def test_a_run_that_has_no_room_is_refused_before_anything_is_made() -> None:
     plan, ear = session.plan, Ear(session)
     session.start_run(1)
     run = ear.wait("run", over)
-    assert run["state"] == "failed"
+    assert run["state"] == "refused"
+    assert run["sentence"].startswith("Running Sequential on this computer takes ")
     assert "make the model or the batch smaller" in run["sentence"]
     assert "The model is as it was." in run["sentence"]
     assert (step.live, session.plan) == (None, plan)
-    assert "made its own" not in run["note"]
+    assert "anew" not in run["note"]
 
 
 def test_a_run_that_fails_in_a_later_step_says_where_and_that_the_steps_before_it_are_kept() -> None:

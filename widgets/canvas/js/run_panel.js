@@ -70,6 +70,7 @@ function emptyState(store) {
   const { run, machine } = store;
   const { verdict } = standing(store);
   const state = run?.state ?? 'empty';
+  if (state === 'refused') return ['This computer has too little memory free.', run.sentence, 'Try again'];
   if (state === 'failed') return [`The run stopped in step ${run.step + 1}.`, run.sentence, 'Run again'];
   if (state === 'planning') return ['Getting ready to run.', spoken(run.doing) || 'The plan is being made.'];
   if (state === 'running') return ['Running.', spoken(run.doing) || 'Measurements come with the first step.'];

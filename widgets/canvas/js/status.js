@@ -1,6 +1,6 @@
 // How the search and the run stand, in a few words.
 import { secondsText } from './units.js';
-import { standing } from './verdict.js';
+import { isIdeal, standing } from './verdict.js';
 
 const SEARCH = {
   running: ({ seconds, limit_seconds: limit, doing }) =>
@@ -25,6 +25,7 @@ export function searchStatus(store) {
 
 // Where a plan that no search here has found comes from.
 function unsearched({ plan, search }) {
+  if (plan && isIdeal(plan.step_seconds, plan.ideal_seconds)) return 'ideal: no plan can be faster';
   const simple = (search?.baselines ?? []).some(([, cost]) => cost !== null && cost <= plan?.step_seconds * 1.00005);
   return simple ? 'plan by a simple policy; press Search for a better one' : 'best plan known, not searched here';
 }
@@ -37,6 +38,7 @@ export function runStatus({ run }) {
     const last = run.step_seconds[run.step_seconds.length - 1];
     return `done, ${run.steps} step${run.steps === 1 ? '' : 's'}${last ? `, the last took ${secondsText(last)}` : ''}`;
   }
+  if (run.state === 'refused') return 'not run: too little memory free';
   if (run.state === 'failed') return 'the run failed';
   return `stopped after ${run.step_seconds.length} of ${run.steps} steps`;
 }
