@@ -10,11 +10,14 @@ import traitlets
 from plotly.graph_objects import Figure, FigureWidget
 
 from widgets.canvas.bundle import script
+from widgets.figures.page_figure import heading, without_heading
 from widgets.figures.page_theme import page_style
 
 
 class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
     """A `FigureWidget` that takes on what other figures show, from any thread.
+
+    Title, summary and key are text of the page above the plot, as those of other figures in a notebook are.
 
     Args:
         figure: what is shown first.
@@ -26,10 +29,13 @@ class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
         sync=True
     )
 
+    _heading = traitlets.Unicode().tag(sync=True)
+
     def __init__(self, figure: Figure) -> None:
         #: What the page says comes in another thread: traitlets would swallow what is sent at the same moment.
         self._turn = RLock()
-        super().__init__(figure)
+        super().__init__(without_heading(figure))
+        self._heading = heading(figure)
 
     def follow(self, fresh: Figure) -> None:
         """Show what a figure with as many traces shows.
@@ -38,6 +44,8 @@ class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
             fresh: the figure.
         """
         with self._turn:
+            self._heading = heading(fresh)
+            fresh = without_heading(fresh)
             with self.batch_update():
                 for trace, new in zip(self.data, fresh.data, strict=True):
                     trace.update(new)  # in its place: a plot without traces would flash

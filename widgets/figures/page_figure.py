@@ -24,8 +24,8 @@ class PageFigure(Figure):  # type: ignore[misc]  # plotly has no types
         """Show the plot as plotly does; in a notebook, its text and its style sheet as well."""
         if (publish := _publisher()) is None:
             return super().show(*args, **options)
-        publish({"text/html": f"<style>{page_style()}</style>{self._text()}", "text/plain": ""})
-        return plotly.io.show(self._without_text(), *args, **options)
+        publish({"text/html": f"<style>{page_style()}</style>{heading(self)}", "text/plain": ""})
+        return plotly.io.show(without_heading(self), *args, **options)
 
     def _ipython_display_(self) -> None:
         if plotly.io.renderers.render_on_display and plotly.io.renderers.default:
@@ -33,30 +33,32 @@ class PageFigure(Figure):  # type: ignore[misc]  # plotly has no types
         else:
             super()._ipython_display_()
 
-    def _text(self) -> str:
-        """Title, summary and key as HTML; plotly's markup is a part of it."""
-        layout = self.layout
-        texts = {each.name: each for each in layout.annotations if each.name in ("summary", "key")}
-        lines = [("title", layout.title.text or "", layout.title.font.color)]
-        lines += [
-            (name, texts[name].text.replace("<br>", " "), texts[name].font.color)
-            for name in ("summary", "key")
-            if name in texts
-        ]
-        divs = [f'<div class="{name}" style="color:{colour}">{text}</div>' for name, text, colour in lines if text]
-        inside = f'<div class="inside" style="background:{layout.paper_bgcolor}">{"".join(divs)}</div>'
-        return f'<div class="stowage-text">{inside}</div>'
 
-    def _without_text(self) -> Figure:
-        """The plot alone, and less high for it."""
-        figure = Figure(self)
-        layout = figure.layout
-        layout.title.text = None
-        layout.annotations = [each for each in layout.annotations if each.name not in ("summary", "key")]
-        if layout.height is not None and layout.margin.t is not None:
-            layout.height -= layout.margin.t - _TOP
-            layout.margin.t = _TOP
-        return figure
+def heading(figure: Figure) -> str:
+    """Title, summary and key as HTML; plotly's markup is a part of it."""
+    layout = figure.layout
+    texts = {each.name: each for each in layout.annotations if each.name in ("summary", "key")}
+    lines = [("title", layout.title.text or "", layout.title.font.color)]
+    lines += [
+        (name, texts[name].text.replace("<br>", " "), texts[name].font.color)
+        for name in ("summary", "key")
+        if name in texts
+    ]
+    divs = [f'<div class="{name}" style="color:{colour}">{text}</div>' for name, text, colour in lines if text]
+    inside = f'<div class="inside" style="background:{layout.paper_bgcolor}">{"".join(divs)}</div>'
+    return f'<div class="stowage-text">{inside}</div>'
+
+
+def without_heading(figure: Figure) -> Figure:
+    """The plot alone, and less high for it."""
+    alone = Figure(figure)
+    layout = alone.layout
+    layout.title.text = None
+    layout.annotations = [each for each in layout.annotations if each.name not in ("summary", "key")]
+    if layout.height is not None and layout.margin.t is not None:
+        layout.height -= layout.margin.t - _TOP
+        layout.margin.t = _TOP
+    return alone
 
 
 def _publisher() -> Any:

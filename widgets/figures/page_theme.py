@@ -13,10 +13,10 @@ from widgets.figures.theme import DARK_OF, FONT
 
 #: What JupyterLab and Jupyter Notebook, Visual Studio Code and Colab say of a dark page.
 DARK_PAGE = ':is(body[data-jp-theme-light="false"],body.vscode-dark,html[theme="dark"] body)'
-#: JupyterLab keeps 20 pixels free at the right of what is not a plot.
+#: JupyterLab keeps 20 pixels free at the right of what is not a plot, and a band of the page's colour below it.
 _TEXT = f"""
 .stowage-text .inside{{padding:10px 12px 0;font:12px/16px {FONT};overflow-wrap:anywhere}}
-.jp-RenderedHTMLCommon .stowage-text{{margin-right:-20px}}
+.jp-RenderedHTMLCommon .stowage-text.stowage-text{{margin:0 -20px 0 0}}
 .stowage-text .title{{font-size:14px;line-height:20px}}
 .stowage-text .title b{{margin-right:6px}}
 .stowage-text .summary{{max-width:130ch;text-wrap:pretty}}

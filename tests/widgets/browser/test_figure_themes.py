@@ -36,6 +36,11 @@ STILL = """marks => { const all = [...document.querySelectorAll('.js-plotly-plot
   const shown = e => [getComputedStyle(e).fill, getComputedStyle(e).stroke];
   return [all.filter(e => shown(e).some(c => marks.includes(c))).map(e => e.outerHTML.slice(0, 200)), all.length]; }"""
 
+#: How far below its text each plot begins.
+SEAMS = """() => { const texts = [...document.querySelectorAll('.stowage-text')];
+  return [...document.querySelectorAll('.js-plotly-plot')].map((plot, k) =>
+    Math.abs(plot.getBoundingClientRect().top - texts[k].getBoundingClientRect().bottom)); }"""
+
 
 def rgb(colour: str) -> str:
     return f"rgb({', '.join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))})"
@@ -62,17 +67,20 @@ def test_figures_change_with_the_theme_of_jupyterlab(server: lab.Lab, browser: B
     notebook = server.open(browser, "figures.ipynb", FIGURES)
     page = notebook.page
     notebook.run_all()
-    notebook.until("() => /after 1 step/.test(document.querySelectorAll('.js-plotly-plot')[2]?.textContent)")
+    notebook.until("() => /after 1 step/.test(document.querySelectorAll('.stowage-text')[2]?.textContent)")
     change_theme(notebook, "Dark")
     notebook.until(f"() => ({GROUNDS})().join(' ') === '{' '.join(map(rgb, [DARK.paper, LIGHT.paper, DARK.paper]))}'")
     assert page.evaluate(STILL, [rgb(mark) for mark in DARK_OF])[0] == []
+    assert max(page.evaluate(SEAMS)) < 1
     picture(page, "lab-dark")
     change_theme(notebook, "Light")
     notebook.until(f"() => ({GROUNDS})().length === 3")
     assert all(map(is_light, page.evaluate(GROUNDS)))
-    assert page.locator(".stowage-text .title").all_inner_texts() == ["Streams, predicted by hand"] * 2
+    titles = page.locator(".stowage-text .title").all_inner_texts()
+    assert titles[:2] == ["Streams, predicted by hand"] * 2
+    assert titles[2].startswith("Memory of a run, done")
     assert page.locator(".stowage-text").first.bounding_box()["height"] > 60  # type: ignore[index]
-    assert page.evaluate("() => document.querySelectorAll('.js-plotly-plot .gtitle').length") == 1, "the live one's"
+    assert page.locator(".js-plotly-plot .gtitle").count() == 0
     picture(page, "lab-light")
     assert notebook.ours() == []
     notebook.command("docmanager:save")

@@ -5,6 +5,7 @@ from pathlib import Path
 from playwright.sync_api import Browser
 
 from tests.widgets.browser import lab
+from tests.widgets.browser.test_figure_layout import WRONG, picture
 
 WATCH_RUN = """
 import planner, widgets
@@ -23,9 +24,14 @@ display(shown)
 while not other.history: pass
 other.cancel()
 """
-#: The words in the plot of a cell.
-WORDS = """number => [...document.querySelectorAll('.jp-Notebook .jp-Cell')[number]
-  .querySelectorAll('.js-plotly-plot text')].map(text => text.textContent)"""
+#: The words of what a cell shows.
+WORDS = """number => { const cell = document.querySelectorAll('.jp-Notebook .jp-Cell')[number];
+  return [...cell.querySelectorAll('.stowage-text .inside > *, .js-plotly-plot text')].map(text => text.textContent); }"""
+#: Of each plot and its text, what reaches out of the cell or is narrower than it.
+UNFIT = """() => [...document.querySelectorAll('.jp-OutputArea-output:has(.js-plotly-plot)')].flatMap(cell =>
+  [cell, ...cell.querySelectorAll('.stowage-text .inside, .js-plotly-plot, .js-plotly-plot .main-svg')]
+    .filter(e => Math.abs(e.clientWidth - cell.clientWidth) > 1 || e.scrollWidth > e.clientWidth + 1)
+    .map(e => `${e.className.baseVal ?? e.className}: ${e.clientWidth} of ${cell.clientWidth}, ${e.scrollWidth}`))"""
 
 
 def test_a_run_and_a_search_are_followed_to_their_ends(server: lab.Lab, browser: Browser, tmp_path: Path) -> None:
@@ -43,5 +49,24 @@ def test_a_run_and_a_search_are_followed_to_their_ends(server: lab.Lab, browser:
     assert any(text.startswith("budget") for text in run)
     assert any(text.startswith("no plan above") for text in search)
     assert [error for error in notebook.errors if "Error setting state" in error] == []
+    assert notebook.ours() == []
+    notebook.close()
+
+
+def test_what_follows_is_as_wide_as_its_cell(server: lab.Lab, browser: Browser) -> None:
+    notebook = server.open(browser, "widths_of_watched.ipynb", [WATCH_RUN, WATCH_SEARCH])
+    page = notebook.page
+    notebook.run_all()
+    notebook.until(f"() => ({WORDS})(0).some(text => text.includes('after 5 steps'))")
+    notebook.until(f"() => ({WORDS})(1).some(text => /^Search, (done|proven|paused)/.test(text))")
+    widths = set()
+    for width in (1440, 700, 1000, 764):  # narrower and wider again
+        page.set_viewport_size({"width": width, "height": 1500})
+        notebook.until(f"() => ({UNFIT})().length === 0")
+        picture(page, f"watched-{width}")
+        assert page.evaluate(WRONG) == [], width
+        assert page.locator(".stowage-text").count() == 2
+        widths.add(page.evaluate("() => document.querySelector('.js-plotly-plot').clientWidth"))
+    assert len(widths) == 4
     assert notebook.ours() == []
     notebook.close()

@@ -1,7 +1,8 @@
 // What anywidget is given in the place of a widget's own script, which this loads when the widget is first drawn.
 //
 // anywidget waits two seconds for a script; to a widget whose script takes longer, on a busy page or because it has 5
-// MB as plotly's, it never passes a message on. This one is there at once.
+// MB as plotly's, it never passes a message on. This one is there at once. It also does for plotly's widget what that
+// leaves out: text of the page above the plot, and a plot that becomes as wide as its cell whenever the cell changes.
 
 export default () => {
   let widget;
@@ -9,10 +10,10 @@ export default () => {
   const load = async model => {
     const address = URL.createObjectURL(new Blob([model.get('_script')], { type: 'text/javascript' }));
     try {
-      const { default: made } = await import(address);
-      const found = typeof made === 'function' ? await made() : made;
-      await found.initialize?.({ model });
-      return found;
+      const loaded = await import(address);
+      const made = typeof loaded.default === 'function' ? await loaded.default() : loaded.default;
+      await made.initialize?.({ model });
+      return { made, View: loaded.FigureView };
     } finally {
       URL.revokeObjectURL(address);
     }
@@ -21,7 +22,26 @@ export default () => {
   return {
     async render({ model, el }) {
       widget ??= load(model);
-      return (await widget).render({ model, el });
+      const { made, View } = await widget;
+      const heading = el.appendChild(document.createElement('div'));
+      const plot = el.appendChild(document.createElement('div'));
+      const write = () => {
+        heading.innerHTML = model.get('_heading');
+      };
+      write();
+      model.on('change:_heading', write);
+      const end = await made.render({ model, el: plot });
+      // what plotly's widget does when a window of the older widgets changes; the kernel need not hear of the width
+      const view = { model, el: plot, _sendLayoutDelta() {} };
+      const cell = new ResizeObserver(() => {
+        if (plot.clientWidth) View.prototype.autosizeFigure.call(view);
+      });
+      cell.observe(plot);
+      return () => {
+        cell.disconnect();
+        model.off('change:_heading', write);
+        end?.();
+      };
     },
   };
 };
