@@ -97,13 +97,17 @@ def _draw_names(
     room = np.flatnonzero((tall >= _LINE) & (wide >= 3 * _LETTER)).tolist()
     named = [(box, text) for box in room if (text := _fitting(info.names[box], wide[box]))]
     boxes = [box for box, _ in named]
+    # texts of bars, which plotly leaves out where they do not fit, however narrow the plot becomes
     figure.add_trace(
-        plotly().Scatter(
-            x=(left + right)[boxes] / 2 * scale, y=(info.offset + info.bytes / 2)[boxes] / unit, mode="text",
-            text=[text for _, text in named], name="names", hoverinfo="skip",
+        plotly().Bar(
+            x=(left + right)[boxes] / 2 * scale, width=(right - left)[boxes] * scale, base=info.offset[boxes] / unit,
+            y=info.bytes[boxes] / unit, name="names", hoverinfo="skip", text=[text for _, text in named],
+            textposition="inside", insidetextanchor="middle", textangle=0,
             textfont={"size": 10, "color": [theme.on_kinds[STACK[info.group[box]]] for box in boxes]},
+            marker={"color": "rgba(0,0,0,0)", "line": {"width": 0}},
         )
     )  # fmt: skip
+    figure.update_layout(uniformtext={"mode": "hide", "minsize": 10})
 
 
 def _fitting(name: str, wide: float) -> str:

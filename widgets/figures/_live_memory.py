@@ -13,7 +13,6 @@ from widgets.figures.frame import (
     add_key,
     framed,
     plotly,
-    tag,
     time_axis,
     unit_label,
     value_axis,
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _HEIGHT = 260
-#: Steps that the prediction is drawn for, and the part of the axis that the name of a step takes.
-_MOST_PREDICTED, _NAME = 64, 0.09
+#: Steps that the prediction is drawn for, and the part of the axis that the name of a step takes in a wide plot.
+_MOST_PREDICTED, _NAME = 64, 0.03
 
 
 def draw(info: LiveMemory, theme: Theme) -> Figure:
@@ -66,21 +65,35 @@ def draw(info: LiveMemory, theme: Theme) -> Figure:
     figure.add_annotation(unit_label(theme, unit.name))
     entries = [("predicted, drawn as long as the step was", theme.ink, DASHES), ("measured", theme.measured, LINE)]
     add_key(figure, theme, entries)
-    for number, start in _named(starts, end):
-        figure.add_annotation(
-            tag(f"step {number}", theme.third, x=start * scale, xanchor="left", yref="paper", y=0, yanchor="bottom")
+    named = _named(starts, end)
+    # texts of bars, not annotations: plotly leaves out those that do not fit, however narrow the plot becomes
+    figure.add_trace(
+        plotly().Bar(
+            orientation="h", base=[start * scale for _, start, _ in named], x=[room * scale for _, _, room in named],
+            y=[0.04 * top / unit.size] * len(named), width=0.08 * top / unit.size, name="steps", showlegend=False,
+            text=[f"step {number}" for number, _, _ in named], textposition="inside", insidetextanchor="start",
+            textangle=0, textfont={"size": 11, "color": theme.third}, hoverinfo="skip",
+            marker={"color": "rgba(0,0,0,0)", "line": {"width": 0}},
         )
+    )  # fmt: skip
+    figure.update_layout(barmode="overlay", uniformtext={"mode": "hide", "minsize": 11})
     return figure
 
 
-def _named(starts: Floats, end: float) -> list[tuple[int, float]]:
-    """Steps that have room for their name, from the last one on, and where they start."""
-    named: list[tuple[int, float]] = []
-    before = end * (1 + _NAME / 2)  # half of the last name may stand in the margin
-    for number, start in reversed(list(enumerate(starts.tolist(), 1))):
-        if before - start >= _NAME * end:
-            named.append((number, start))
-            before = start
+def _named(starts: Floats, end: float) -> list[tuple[int, float, float]]:
+    """Numbers of steps that have room for their name, where they start, and the room for it.
+
+    The last step comes first, then always the one that is furthest from those before it; so in a narrow plot, where the
+    later ones do not fit, the earlier ones do.
+    """
+    if not len(starts):
+        return []
+    step = len(starts) - 1
+    named = [(step + 1, float(starts[step]), float(end - starts[step]))]
+    room = np.minimum(np.abs(starts - starts[step]), end - starts)
+    while room[step := int(room.argmax())] >= _NAME * end:
+        named.append((step + 1, float(starts[step]), float(room[step])))
+        room = np.minimum(room, np.abs(starts - starts[step]))
     return named
 
 

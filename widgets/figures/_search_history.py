@@ -54,7 +54,7 @@ def draw(info: SearchHistory, theme: Theme) -> Figure:
     _draw_bars(figure, info, theme)
     for top in (1, ceiling):
         figure.add_annotation(
-            tag("% of ideal speed", theme.third, xref="paper", x=0, xanchor="left", yref="paper", y=top,
+            tag("% of ideal speed", theme.third, xref="paper", x=0, xanchor="left", xshift=-60, yref="paper", y=top,
                 yanchor="bottom", yshift=4)
         )  # fmt: skip
     line = {"color": theme.limit, "width": 1.5, "dash": "6px,3px"}

@@ -21,6 +21,8 @@ CELLS = [
     "widgets.streams(graph, plan)",
     "widgets.schedule_and_pool()",
     "widgets.predicted_and_measured(plan, run_of(plan))",
+    "blocks = 'gpt:layers=6,hidden=64,sequence=64,heads=2,batch=2'\nwidgets.address_map(real(blocks)[1], "
+    "real_plan(blocks, '60%'))",
 ]
 #: Of each plot, texts that are cut off at its edge, and pairs that cover each other; ticks, titles and tags.
 WRONG = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
@@ -35,6 +37,13 @@ WRONG = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot 
     .map(b => `${a.text} | ${b.text}`));
   return [...cut, ...over];
 })"""
+#: Names inside boxes that are shown, and how many pairs of them cover each other.
+NAMES = """() => {
+  const names = [...document.querySelectorAll('.js-plotly-plot :is(.textpoint text, .bartext)')]
+    .map(e => ({ text: e.textContent, rect: e.getBoundingClientRect() })).filter(each => each.rect.width > 1);
+  return [names.length, names.flatMap(({ text, rect }, k) => names.slice(k + 1).filter(b => rect.left < b.rect.right - 1
+    && b.rect.left < rect.right - 1 && rect.top < b.rect.bottom - 2 && b.rect.top < rect.bottom - 2)
+    .map(b => `${text} | ${b.text}`))]; }"""
 #: How many tool bars reach into a title.
 BARS = """() => [...document.querySelectorAll('.js-plotly-plot')].filter(plot => {
   const title = plot.querySelector('.gtitle')?.getBoundingClientRect();
@@ -52,18 +61,21 @@ def test_figures_in_narrow_and_wide_cells_of_jupyterlab(server: lab.Lab, browser
     notebook = server.open(browser, "widths.ipynb", CELLS)
     page = notebook.page
     notebook.run_all()
-    for width in (1440, 1000, 700):
-        page.set_viewport_size({"width": width, "height": 2600})
+    for width in (1440, 1000, 764, 700):
+        page.set_viewport_size({"width": width, "height": 3200})
         notebook.until(
             """() => { const plots = [...document.querySelectorAll('.js-plotly-plot')];
-              return plots.length === 4 && plots.every(plot => plot.querySelector('.main-svg')
+              return plots.length === 5 && plots.every(plot => plot.querySelector('.main-svg')
                 && plot.getBoundingClientRect().right < innerWidth
                 && Math.abs(plot.clientWidth - plot.querySelector('.main-svg').clientWidth) < 1); }"""
         )
         picture(page, f"widths-{width}")
         assert page.evaluate(WRONG) == [], width
+        shown, covered = page.evaluate(NAMES)
+        assert shown > 5
+        assert covered == [], width
         texts = page.locator(".stowage-text").evaluate_all("all => all.map(e => [e.scrollWidth, e.clientWidth])")
-        assert len(texts) == 4
+        assert len(texts) == 5
         assert all(needed <= given for needed, given in texts)
     assert notebook.ours() == []
     notebook.close()
