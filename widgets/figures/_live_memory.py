@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _HEIGHT = 260
 #: Steps that the prediction is drawn for, and the part of the axis that the name of a step takes in a wide plot.
 _MOST_PREDICTED, _NAME = 64, 0.03
+#: The part of the vertical axis that names of steps need with the room that plotly leaves around them.
+_FOOT = 0.1
 
 
 def draw(info: LiveMemory, theme: Theme) -> Figure:
@@ -70,7 +72,7 @@ def draw(info: LiveMemory, theme: Theme) -> Figure:
     figure.add_trace(
         plotly().Bar(
             orientation="h", base=[start * scale for _, start, _ in named], x=[room * scale for _, _, room in named],
-            y=[0.04 * top / unit.size] * len(named), width=0.08 * top / unit.size, name="steps", showlegend=False,
+            y=[_FOOT / 2 * top / unit.size] * len(named), width=_FOOT * top / unit.size, name="steps", showlegend=False,
             text=[f"step {number}" for number, _, _ in named], textposition="inside", insidetextanchor="start",
             textangle=0, textfont={"size": 11, "color": theme.third}, hoverinfo="skip",
             marker={"color": "rgba(0,0,0,0)", "line": {"width": 0}},
