@@ -71,7 +71,7 @@ def test_every_name_of_a_step_has_room_up_to_those_named_before_it() -> None:
     figure = figures.live_memory(ended(40))
     steps = next(trace for trace in figure.data if trace.name == "steps")
     assert 2 < len(steps.text) <= 40
-    assert steps.text[0] == "step 40"
+    assert steps.text[0] == "step 1"
     _, high = figure.layout.xaxis.range
     for place, (start, room) in enumerate(zip(steps.base, steps.x, strict=True)):
         assert start + room <= high * (1 + 1e-9)

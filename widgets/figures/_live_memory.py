@@ -85,14 +85,13 @@ def draw(info: LiveMemory, theme: Theme) -> Figure:
 def _named(starts: Floats, end: float) -> list[tuple[int, float, float]]:
     """Numbers of steps that have room for their name, where they start, and the room for it.
 
-    The last step comes first, then always the one that is furthest from those before it; so in a narrow plot, where the
-    later ones do not fit, the earlier ones do.
+    The first step comes first, then always the one that is furthest from those before it; so in a narrow plot, where
+    the later ones do not fit, the earlier ones do.
     """
+    named: list[tuple[int, float, float]] = []
     if not len(starts):
-        return []
-    step = len(starts) - 1
-    named = [(step + 1, float(starts[step]), float(end - starts[step]))]
-    room = np.minimum(np.abs(starts - starts[step]), end - starts)
+        return named
+    room = end - starts
     while room[step := int(room.argmax())] >= _NAME * end:
         named.append((step + 1, float(starts[step]), float(room[step])))
         room = np.minimum(room, np.abs(starts - starts[step]))
