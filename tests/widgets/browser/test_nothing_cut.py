@@ -126,6 +126,45 @@ def test_the_answers_are_whole_in_a_low_window(show: Show) -> None:
     assert all(below >= 4 and hidden <= 0 for below, hidden in over), over
 
 
+#: Of each answer: whether it and its question are one line, what is hidden, and whether all is within the panel and
+#: its parts below each other or side by side.
+ANSWERS = """all => all.map(box => {
+  const parts = ['.sw-question', '.sw-answer', '.sw-sentence'].map(name => box.querySelector(name));
+  const boxes = parts.map(part => part.getBoundingClientRect());
+  const [face, panel] = [box.getBoundingClientRect(), box.closest('.sw').getBoundingClientRect()];
+  const apart = (a, b) => a.bottom <= b.top + 0.5 || b.bottom <= a.top + 0.5 || a.right <= b.left || b.right <= a.left;
+  return {
+    hidden: parts.map(part => Math.max(part.scrollHeight - part.clientHeight, part.scrollWidth - part.clientWidth)),
+    within: boxes.every(part => part.top >= face.top && part.bottom <= face.bottom && part.right <= face.right),
+    apart: apart(boxes[0], boxes[1]) && apart(boxes[1], boxes[2]) && apart(boxes[0], boxes[2]),
+    lines: [boxes[0].height / 16, boxes[1].height / 24].map(Math.round),
+    left: face.left - panel.left, top: face.top,
+  };
+})"""
+
+
+@pytest.mark.parametrize("width", [332, 420, 568, 700, 861, 1008])
+@pytest.mark.parametrize("least", ["swap", "device"])
+def test_the_three_answers_are_whole_at_any_width(show: Show, width: int, least: str) -> None:
+    told = planned(DEEP, "25%")
+    if least == "device":
+        told = told.having("machine", name="cpu", device_bytes=told["machine"]["step_peak_bytes"] // 5)
+    page = open_at(show, told, width=width + 24)
+    page.picture(f"answers-{least}-{width}")
+    answers = page.find(".sw-answer-box").evaluate_all(ANSWERS)
+    for one in answers:
+        assert max(one["hidden"]) <= 0, answers
+        assert one["within"], answers
+        assert one["apart"], answers
+        assert one["lines"][0] == 1, "a question on one line"
+    below = [one["top"] for one in answers]
+    if width < 600:
+        assert {round(one["left"]) for one in answers} == {round(answers[0]["left"])}
+        assert below == sorted(set(below)), "one below the other"
+    else:
+        assert len(set(below)) == 1, "beside each other"
+
+
 def test_in_a_notebook_on_a_laptop_all_of_it_is_in_view(show: Show) -> None:
     page = open_at(show, trained(), width=1440, height=900)
     box = page.find(".sw").bounding_box()
