@@ -1,5 +1,6 @@
 """Words are whole and beside each other: at the ends of axes, in titles and pickers, in boxes, in a picture."""
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -163,6 +164,46 @@ def test_the_three_answers_are_whole_at_any_width(show: Show, width: int, least:
         assert below == sorted(set(below)), "one below the other"
     else:
         assert len(set(below)) == 1, "beside each other"
+
+
+#: What is selected: whether its name is whole, and the facts that are not to be seen, scrolled to where that is needed.
+SAID = """line => {
+  const name = line.querySelector('.name');
+  const panel = line.closest('.sw-selection').getBoundingClientRect();
+  const hidden = [...line.querySelectorAll('.name, .facts > span, .why')].filter(part => {
+    if (!part.textContent) return false;
+    part.scrollIntoView({ block: 'nearest' });
+    const [at, box] = [part.getBoundingClientRect(), line.getBoundingClientRect()];
+    return !at.width || at.top < box.top - 0.5 || at.bottom > box.bottom + 0.5 || at.right > box.right + 0.5
+      || box.bottom > panel.bottom;
+  });
+  line.scrollTop = 0;
+  return [name.scrollWidth <= name.clientWidth, hidden.map(part => part.textContent)];
+}"""
+
+
+@pytest.mark.parametrize("width", [332, 568, 676, 976, 1416])
+def test_every_fact_of_what_is_selected_can_be_read(show: Show, width: int) -> None:
+    told = trained()
+    page = open_at(show, told, width=width + 24)
+    graph, plan = told.columns("graph"), told.columns("plan")
+    once = [storage for storage in set(plan["stay_storage"]) if (plan["stay_storage"] == storage).sum() == 1]
+    height = page.find(".sw-selection").evaluate("bar => bar.offsetHeight")
+    whys = set()
+    for storage in sorted(once, key=lambda one: -graph["storage_bytes"][one])[:12]:
+        page.plot("memory").evaluate(
+            "({ plot: { store } }, id) => store.set({ selection: { type: 'storage', id } })", int(storage)
+        )
+        page.settle()
+        whole, hidden = page.find(".sw-selection .line").evaluate(SAID)
+        assert whole
+        assert hidden == []
+        assert page.find(".sw-selection").evaluate("bar => bar.offsetHeight") == height
+        text = page.selected()
+        assert len(re.findall(r"\bstays\b", text)) <= 1, text
+        whys |= {why for why in ("kept because",) if why in text}
+        page.picture(f"selected-{width}")
+    assert whys == {"kept because"}
 
 
 def test_in_a_notebook_on_a_laptop_all_of_it_is_in_view(show: Show) -> None:

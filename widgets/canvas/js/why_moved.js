@@ -55,14 +55,14 @@ function whyAway(graph, plan, storage, stays) {
 
 function whyKept(graph, plan, storage, stay) {
   const { seconds, op } = plan.peak;
-  if (plan.stay_start[stay] > seconds || plan.stay_stop[stay] <= seconds) return 'stays: not there at the peak';
-  if (graph.touches(op).includes(storage)) return 'stays: the op at the peak uses it';
+  if (plan.stay_start[stay] > seconds || plan.stay_stop[stay] <= seconds) return 'kept because it is not there at the peak';
+  if (graph.touches(op).includes(storage)) return 'kept because the op at the peak uses it';
   const idle = longestIdle(graph, plan, storage);
   const trip = roundTrip(graph, plan, storage);
   if (trip && idle < trip) {
-    return `stays: idle ${secondsText(idle)} at most, a copy out and back takes ${secondsText(trip)}`;
+    return `kept because it is idle ${secondsText(idle)} at most, and a copy out and back takes ${secondsText(trip)}`;
   }
-  return 'stays: it fits beside what is swapped';
+  return 'kept because it fits beside what is swapped';
 }
 
 const slotsOf = (graph, plan, storage) =>
