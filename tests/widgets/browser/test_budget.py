@@ -111,17 +111,19 @@ def test_what_is_no_amount_is_said_to_be_none_and_nothing_is_asked(show: Show, t
     assert page.requests("budget") == []
 
 
-#: What is written under the slider and where: text, left, right; and the ticks on its bar.
+#: What is written under the slider and where: text, left, right, middle; how wide it is, and where its marks are.
 TRACK = """async host => {
   const { plot } = host;
   const found = [];
   const g = plot.data.getContext('2d');
-  g.fillText = (text, x) => found.push([text, x, x + g.measureText(text).width]);
+  g.fillText = (text, x, y) => found.push([text, x, x + g.measureText(text).width, y]);
   plot.draw();
   await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
   delete g.fillText;
   plot.draw();
-  return [found.sort((a, b) => a[1] - b[1]), plot.width];
+  const { least_bytes, step_peak_bytes, device_bytes } = plot.store.machine;
+  const marks = { least: plot.x(least_bytes), 'step peak': plot.x(step_peak_bytes), device: plot.x(device_bytes) };
+  return [found.sort((a, b) => a[3] - b[3] || a[1] - b[1]), plot.width, marks];
 }"""
 
 
@@ -134,10 +136,10 @@ def test_the_slider_reaches_to_the_devices_memory_and_marks_it(show: Show, machi
     page.tell(session.messages())
     session.close()
     page.picture(f"device-{machine}-{width}")
-    written, whole = page.find(".sw-track-plot").evaluate(TRACK)
-    assert [text.rpartition(" ")[0].rpartition(" ")[0] for text, _, _ in written][-2:] == ["step peak", "device"]
-    assert all(left >= 0 and right <= whole + 0.5 for _, left, right in written)
-    assert all(one[2] < other[1] for one, other in pairwise(written))
+    written, whole, _ = page.find(".sw-track-plot").evaluate(TRACK)
+    assert {"step peak", "device"} <= {text.rpartition(" ")[0].rpartition(" ")[0] for text, *_ in written}
+    assert all(left >= 0 and right <= whole + 0.5 for _, left, right, _ in written)
+    assert all(one[2] < other[1] or one[3] + 12 <= other[3] for one, other in pairwise(written))
     found = {name: page.page.evaluate(f"() => document.querySelector('.plot').plot.store.machine.{name}")
              for name in ("device_bytes", "step_peak_bytes", "least_bytes")}  # fmt: skip
     slider = page.find("input[type=range]")
@@ -150,6 +152,30 @@ def test_the_slider_reaches_to_the_devices_memory_and_marks_it(show: Show, machi
     for _ in range(200):  # in large steps back to where budgets make a difference, and there in small ones
         page.page.keyboard.press("PageDown")
     assert page.plot("memory").evaluate("host => host.plot.store.budget_bytes") < found["step_peak_bytes"]
+
+
+@pytest.mark.parametrize("width", [1440, 1000, 700, 356])
+@pytest.mark.parametrize("device", [1.02, 1.2, 4600])
+def test_every_amount_under_the_slider_stands_at_its_own_mark(show: Show, width: int, device: float) -> None:
+    told = trained()
+    peak, near = told["machine"]["step_peak_bytes"], told["machine"]["near_bytes"]
+    size = int(device * peak)
+    page = show(width=width)
+    page.tell(told.having("machine", device_bytes=size, slider_bytes=max(near, size)).messages)
+    page.picture(f"marks-{device}-{width}")
+    written, whole, marks = page.find(".sw-track-plot").evaluate(TRACK)
+    names = {text.rpartition(" ")[0].rpartition(" ")[0]: (left, right) for text, left, right, _ in written}
+    assert set(names) == set(marks)
+    for name, (left, right) in names.items():
+        middle = min(max(marks[name], (right - left) / 2), whole - (right - left) / 2)
+        assert abs((left + right) / 2 - middle) < 1, name
+    handle = page.find("input[type=range]").bounding_box()
+    plot = page.find(".sw-track-plot").bounding_box()
+    assert handle is not None
+    assert plot is not None
+    assert all(plot["y"] + y - 6 >= handle["y"] + handle["height"] for *_, y in written), "below the handle"
+    assert max(y for *_, y in written) + 6 <= plot["height"]
+    assert all(one[2] < other[1] or one[3] + 12 <= other[3] for one, other in pairwise(written))
 
 
 def machine_of(page: Shown) -> dict[str, Any]:

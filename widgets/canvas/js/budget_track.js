@@ -3,11 +3,11 @@ import { budgetScale } from './budget_scale.js';
 import { Plot } from './plot.js';
 import { bytesText } from './units.js';
 
-const BAR = 31;
+const BAR = 27;
 const THICK = 6;
-const LABELS = 51;
+const LABELS = [46, 58]; // rows
 const GAP = 8;
-const CURVE = { top: 6, bottom: 26 };
+const CURVE = { top: 4, bottom: 22 };
 
 export class BudgetTrack extends Plot {
   constructor(host, { store }) {
@@ -39,7 +39,7 @@ export class BudgetTrack extends Plot {
     this.paintMarks(g, c);
     if (budget === null) return;
     g.fillStyle = c.limit;
-    g.fillRect(this.x(budget) - 0.75, 4, 1.5, BAR + THICK - 4);
+    g.fillRect(this.x(budget) - 0.75, 2, 1.5, BAR + THICK - 2);
   }
 
   // Two strokes across the bar where the scale changes.
@@ -80,36 +80,29 @@ export class BudgetTrack extends Plot {
     g.stroke();
   }
 
-  // Marks stand where they belong; their labels give way to each other, and where there is no room the middle one goes.
+  // Every label stands at its own mark: one that would touch another goes to the row below, and where there is no room
+  // either, it is left out. The least is read off the hatching, so the others come first.
   paintMarks(g, c) {
-    g.fillStyle = c.second;
-    let labels = this.marks().map(([bytes, text]) => {
+    const rows = LABELS.map(() => []);
+    for (const [bytes, text] of this.marks()) {
       const [x, width] = [this.x(bytes), g.measureText(text).width];
-      g.fillRect(Math.round(x), BAR - 2, 1, THICK + 4);
-      return { text, width, left: Math.max(0, x - width / 2) };
-    });
-    const needed = labels.reduce((sum, { width }) => sum + width + GAP, 0);
-    if (needed > this.width) labels = labels.filter((_, k) => k === 0 || k === labels.length - 1);
-    for (let k = 1; k < labels.length; k++) {
-      labels[k].left = Math.max(labels[k].left, labels[k - 1].left + labels[k - 1].width + GAP);
-    }
-    let end = this.width + GAP;
-    g.fillStyle = c.third;
-    for (const label of labels.reverse()) {
-      label.left = Math.min(label.left, end - GAP - label.width);
-      g.fillText(label.text, label.left, LABELS);
-      end = label.left;
+      g.fillStyle = c.second;
+      g.fillRect(Math.min(Math.round(x), this.width - 1), BAR - 2, 1, THICK + 4);
+      const left = Math.max(0, Math.min(x - width / 2, this.width - width));
+      const free = row => row.every(other => left + width + GAP <= other.left || other.right + GAP <= left);
+      const row = rows.findIndex(free);
+      if (row < 0) continue;
+      rows[row].push({ left, right: left + width });
+      g.fillStyle = c.third;
+      g.fillText(text, left, LABELS[row]);
     }
   }
 
   marks() {
     const { least_bytes: least, device_bytes: device, step_peak_bytes: peak, slider_bytes: end } = this.store.machine;
-    const marks = [
-      [least, 'least ' + bytesText(least)],
-      [peak, 'step peak ' + bytesText(peak)],
-    ];
+    const marks = [[peak, 'step peak ' + bytesText(peak)]];
     if (device && device <= end) marks.push([device, 'device ' + bytesText(device)]);
-    return marks.sort((a, b) => a[0] - b[0]);
+    return [...marks, [least, 'least ' + bytesText(least)]];
   }
 
   close() {
