@@ -117,6 +117,25 @@ def test_a_known_plan_that_is_as_fast_as_the_bound_leaves_an_axis_to_read(show: 
     assert len([text for text, left, _, _ in found if left < 50 and text.endswith("s")]) >= 3
 
 
+@pytest.mark.parametrize("width", [356, 700, 1440])
+def test_the_bounds_name_stands_at_its_line_and_no_two_names_touch(show: Show, width: int) -> None:
+    told = trained()
+    bound = told["search"]["history"][-1][2] * 0.9999
+    near = [["lru-prefetch", bound * 1.0008], ["tflms", bound * 1.0012], ["on-demand", bound * 1.2]]
+    page = open_at(show, told.having("search", baselines=near, bound_seconds=bound), width=width)
+    page.picture(f"crowded-{width}")
+    found, _, height = written(page, CURVE)
+    names = sorted((one for one in found if re.search(r"tflms|lru|bound|best|seconds searched|on-demand", one[0])),
+                   key=lambda one: one[3])  # fmt: skip
+    assert len(names) == 6
+    assert all(one[3] + 14 <= other[3] for one, other in pairwise(names)), names
+    line = page.plot(CURVE).evaluate("({ plot }) => plot.scaled.y(plot.store.search.bound_seconds)")
+    (shown,) = (one[3] for one in names if one[0].startswith("lower bound"))
+    assert abs(shown - line) < 2
+    assert names[0][3] > 4
+    assert names[-1][3] < height
+
+
 def test_the_answers_are_whole_in_a_low_window(show: Show) -> None:
     page = open_at(show, planned(DEEP, "25%"), width=1000, height=700)
     page.picture("low")

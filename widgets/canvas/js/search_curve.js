@@ -10,7 +10,8 @@ import { standing } from './verdict.js';
 const LEFT = 56;
 const TOP = 8;
 const BOTTOM = 22;
-const LINE = 13; // pixels between labels
+const LINE = 15; // pixels between labels
+const LEAD = 8; // pixels from where a line ends to its label
 const MOST = 0.5; // of the width that labels may take
 const LEAST = 0.02; // of the fastest step that the axis spans at least
 const AFTER = 'seconds searched';
@@ -214,18 +215,33 @@ export class SearchCurve extends Plot {
   }
 }
 
-// Labels beside their lines, moved apart where they would touch and kept within the plot.
-function paintLabels(g, { right, bottom }, labels, width) {
+// Labels beside their lines. The lowest stands at its own; those that would touch move up, away from the bound and from
+// the axis below it, and a short line leads from each to where it belongs.
+function paintLabels(g, { right, top, bottom }, labels, width) {
   labels.sort((a, b) => a.y - b.y);
-  for (let k = 1; k < labels.length; k++) labels[k].y = Math.max(labels[k].y, labels[k - 1].y + LINE);
+  const places = labels.map(({ y }) => y);
   let most = bottom - 3;
-  for (let k = labels.length - 1; k >= 0; k--, most -= LINE) labels[k].y = Math.min(labels[k].y, most);
+  for (let k = places.length - 1; k >= 0; k--) {
+    places[k] = Math.min(places[k], most);
+    most = places[k] - LINE;
+  }
+  for (let k = 0, least = top - 2; k < places.length; k++) {
+    places[k] = Math.max(places[k], least);
+    least = places[k] + LINE;
+  }
   const font = g.font;
-  for (const { y, text, colour, weight = '' } of labels) {
+  labels.forEach(({ y, text, colour, weight = '' }, k) => {
+    if (y >= top) {
+      g.strokeStyle = colour;
+      g.beginPath();
+      g.moveTo(right, y);
+      g.lineTo(right + LEAD, places[k]);
+      g.stroke();
+    }
     g.font = weight + font;
     g.fillStyle = colour;
-    g.fillText(fitText(g, text, width - right - 12), right + 8, y);
-  }
+    g.fillText(fitText(g, text, width - right - LEAD - 8), right + LEAD + 4, places[k]);
+  });
   g.font = font;
 }
 
