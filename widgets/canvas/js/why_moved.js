@@ -60,7 +60,8 @@ function whyKept(graph, plan, storage, stay) {
   const idle = longestIdle(graph, plan, storage);
   const trip = roundTrip(graph, plan, storage);
   if (trip && idle < trip) {
-    return `kept because it is idle ${secondsText(idle)} at most, and a copy out and back takes ${secondsText(trip)}`;
+    const takes = `a copy out and back takes ${secondsText(trip)}`;
+    return `kept because it is idle ${secondsText(idle)} at most, and ${takes}`;
   }
   return 'kept because it fits beside what is swapped';
 }
