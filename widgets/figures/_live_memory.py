@@ -47,7 +47,7 @@ def draw(info: LiveMemory, theme: Theme) -> Figure:
     unit = byte_unit(top)
     scale, x_axis = time_axis(theme, "seconds", end)
     figure.update_layout(
-        xaxis=x_axis | {"hoverformat": ".4g"},
+        xaxis=x_axis | {"hoverformat": ".4g", "nticks": 4},
         yaxis=value_axis(theme, range=[0, top / unit.size], nticks=6, fixedrange=True),
         hovermode="x unified",
     )
