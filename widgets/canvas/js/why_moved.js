@@ -55,7 +55,8 @@ function whyAway(graph, plan, storage, stays) {
 
 function whyKept(graph, plan, storage, stay) {
   const { seconds, op } = plan.peak;
-  if (plan.stay_start[stay] > seconds || plan.stay_stop[stay] <= seconds) return 'kept because it is not there at the peak';
+  const there = plan.stay_start[stay] <= seconds && plan.stay_stop[stay] > seconds;
+  if (!there) return 'kept because it is not there at the peak';
   if (graph.touches(op).includes(storage)) return 'kept because the op at the peak uses it';
   const idle = longestIdle(graph, plan, storage);
   const trip = roundTrip(graph, plan, storage);
