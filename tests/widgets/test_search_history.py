@@ -13,6 +13,7 @@ from planner.machine import machine
 from planner.swap import SwapSearch, search_swaps
 from tests.widgets.steps import real
 from widgets import figures
+from widgets.figures.page_figure import without_heading
 from widgets.info import get_search_history
 
 SPEC = "mlp:optimizer=adam"
@@ -68,7 +69,7 @@ def test_a_watched_search_is_drawn_until_it_ends() -> None:
     shown = widgets.watch(graph, search)
     search.wait()
     followed(shown)
-    last = figures.search_history(graph, search)
+    last = without_heading(figures.search_history(graph, search))  # which is text of the page
     assert shown.layout == last.layout
     assert [list(trace.y) for trace in shown.data] == [list(trace.y) for trace in last.data]
     assert list(shown.data[1].x) == list(last.data[1].x)

@@ -23,6 +23,7 @@ export default () => {
     async render({ model, el }) {
       widget ??= load(model);
       const { made, View } = await widget;
+      if (!View) return made.render({ model, el }); // none of plotly's
       const heading = el.appendChild(document.createElement('div'));
       const plot = el.appendChild(document.createElement('div'));
       const write = () => {
