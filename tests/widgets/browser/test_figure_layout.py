@@ -69,11 +69,9 @@ def test_figures_in_narrow_and_wide_cells_of_jupyterlab(server: lab.Lab, browser
                 && plot.getBoundingClientRect().right < innerWidth
                 && Math.abs(plot.clientWidth - plot.querySelector('.main-svg').clientWidth) < 1); }"""
         )
+        notebook.until(f"() => ({WRONG})().length === 0")  # once they are drawn anew
+        notebook.until(f"() => {{ const [shown, covered] = ({NAMES})(); return shown > 5 && !covered.length; }}")
         picture(page, f"widths-{width}")
-        assert page.evaluate(WRONG) == [], width
-        shown, covered = page.evaluate(NAMES)
-        assert shown > 5
-        assert covered == [], width
         texts = page.locator(".stowage-text").evaluate_all("all => all.map(e => [e.scrollWidth, e.clientWidth])")
         assert len(texts) == 5
         assert all(needed <= given for needed, given in texts)
