@@ -64,19 +64,30 @@ def _threads(names: str) -> list[threading.Thread]:
 
 
 def _interrupt(threads: list[threading.Thread]) -> None:
-    """Raise in threads that do not look whether they are to stop: in an import or a model's code.
+    """Raise in threads that do not look whether they are to stop: in an import or a model's code."""
+    for thread in threads:
+        raise_in(thread.ident or 0, SystemExit)
+
+
+def raise_in(thread: int, error: type[BaseException]) -> bool:
+    """Raise an error in a thread, wherever Python is in it; returns whether it will be.
 
     Not in the compiler, nor where its lock is waited for: it would stay locked for ever, and a pool that waits for it
     would keep the program. What is being compiled is soon done.
     """
-    for thread in threads:
-        if _compiles(thread):
-            continue
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
+    if _compiles(thread):
+        return False
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
+    return True
 
 
-def _compiles(thread: threading.Thread) -> bool:
-    frame = sys._current_frames().get(thread.ident or 0)
+def raise_nothing_in(thread: int) -> None:
+    """Take back what is yet to be raised in a thread."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
+
+
+def _compiles(thread: int) -> bool:
+    frame = sys._current_frames().get(thread)
     while frame is not None and _COMPILER not in frame.f_code.co_filename:
         frame = frame.f_back
     return frame is not None

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from planner.capture import torch_private as private
 from planner.capture.layouts import BATCH_NORMALISATIONS, plainly_laid
+from planner.capture.own_generator import has_generator
 from planner.capture.program import Call
 from planner.capture.rewrites import DRAWING, REWRITTEN, Bound
 from planner.errors import StowageError
@@ -67,7 +68,7 @@ def writes_directly(call: Call) -> bool:
 @cache
 def takes_generator(target: Callable[..., Any]) -> bool:
     """Whether a random operator can be told, by an argument `generator` for `bind`, where to draw from."""
-    return target in DRAWING or any(argument.name == "generator" for argument in private.schema(target).arguments)
+    return target in DRAWING or has_generator(target)
 
 
 def bind(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], results: Sequence[Tensor | None]) -> Bound:

@@ -104,7 +104,7 @@ def _on_cpu(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 def _drawn(func: private.OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What an op draws from the generator among its arguments; NotImplemented where it cannot be told to."""
-    if _takes_generator(func):
+    if has_generator(func):
         return func(*args, **kwargs)
     if func in _ALIKE:
         result = torch.empty_like(args[0], **{name: kwargs[name] for name in kwargs if name != "generator"})
@@ -112,13 +112,14 @@ def _drawn(func: private.OpOverload, args: Sequence[Any], kwargs: dict[str, Any]
         bound.function(*bound.args, **bound.kwargs)
         return result
     packet = func.overloadpacket
-    if any(_takes_generator(getattr(packet, name)) for name in packet.overloads()):
+    if any(has_generator(getattr(packet, name)) for name in packet.overloads()):
         return packet(*args, **kwargs)
     return NotImplemented
 
 
 @cache
-def _takes_generator(func: private.OpOverload) -> bool:
+def has_generator(func: Callable[..., Any]) -> bool:
+    """Whether an operator has an argument `generator`."""
     return any(argument.name == "generator" for argument in private.schema(func).arguments)
 
 

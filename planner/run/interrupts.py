@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock, Thread, current_thread, get_ident, main_thread
 from typing import TypeVar
 
+from planner.ending import raise_in, raise_nothing_in
 from planner.run.stopping import Cancelled
 
 T = TypeVar("T")
@@ -53,14 +53,14 @@ def interruptibly(work: Callable[[], T], heed: Callable[[], object]) -> T:
                 heed()
             except Cancelled:
                 with lock:
-                    if not ended.is_set():
-                        _raise_in(thread, Cancelled)
+                    if not ended.is_set() and not raise_in(thread, Cancelled):
+                        continue  # it compiles
                 return  # it is raised once, so what ends the work below is disturbed once at most
 
     def end() -> None:
         with lock:
             ended.set()
-        _raise_in(thread, None)  # what was to be raised and has not been
+        raise_nothing_in(thread)
 
     Thread(target=watch, name="stowage stop", daemon=True).start()
     try:
@@ -71,8 +71,3 @@ def interruptibly(work: Callable[[], T], heed: Callable[[], object]) -> T:
     except Cancelled:
         end()
         raise
-
-
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    raised = None if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
