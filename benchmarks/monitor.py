@@ -47,14 +47,13 @@ def measure(text: str, budget: str, rounds: int) -> dict[str, object]:
     turns: dict[str, list[float]] = {"without": [], "watched": [], "noted": []}
     with closing(CpuDevice(plan.peak_bytes, plan.host_bytes)) as device:
         executor = Executor(graph, plan, device, generator=generator)
-        kept = Kept(step, generator, shared=False)
-        asked = Asked(step, plan, budget, None, rounds, "cpu", check=False, stress=False, remeasure=False)
-        session = Session(asked, executor, kept, generator, done, None, lambda: None, followed=False)
+        kept = Kept(step, generator, graph.program.effects, shared=False)
+        asked = Asked(step, plan, budget, None, rounds, "cpu", check=False, stress=False, remeasure=False, recheck=0)
+        session = Session(asked, executor, kept, generator, done, graph.program.effects, lambda: None, followed=False)
         batch = step.batch_leaves()
 
         def plain() -> None:
-            executor.step(batch)
-            kept.keep(executor)
+            kept.keep(executor, executor.step(batch))
 
         def watched(make: Callable[[], None]) -> float:
             with monitor.watching(executor.present, 0), reading(monitor, done, plan):

@@ -3,13 +3,14 @@
     python benchmarks/stopping.py
     python benchmarks/stopping.py gpt:layers=8,hidden=1536,sequence=512,batch=4,optimizer=adam --moments 60
 
-Every run makes its model anew, every other one measures all ops anew, and each is stopped at a moment drawn from what a
-whole one of its kind takes.
+Every run makes its model anew. Half of them capture their step, half measure all ops anew; each is stopped at a moment
+of its own, and together the moments cover what a whole run of its kind takes.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import statistics
 import time
@@ -32,17 +33,20 @@ def main() -> None:
     parser.add_argument("--budget", default="60%", help="of the step's own peak (default 60%%)")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    spent = [whole(chosen.model, chosen.budget, remeasure) for remeasure in (True, False)][::-1]
+    whole(chosen.model, chosen.budget, known=True, remeasure=False)  # compiles, and measures what was never measured
+    kinds = list(itertools.product((False, True), (False, True)))  # whether its step is known, whether ops are measured
+    spent = {kind: whole(chosen.model, chosen.budget, known=kind[0], remeasure=kind[1]) for kind in kinds}
     draws = random.Random(chosen.seed)
     ends: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    rounds = -(-chosen.moments // len(kinds))
     for number in range(chosen.moments):
-        known, remeasure = number % 4 > 1, bool(number % 2)  # what is not known is captured by the run
-        moment = draws.uniform(0, spent[remeasure])
-        doing, told, ended = stop_at(chosen.model, chosen.budget, moment, known=known, remeasure=remeasure)
+        kind = kinds[number % len(kinds)]
+        moment = spent[kind] * (number // len(kinds) + draws.random()) / rounds
+        doing, told, ended = stop_at(chosen.model, chosen.budget, moment, known=kind[0], remeasure=kind[1])
         ends[doing].append((told, ended))
-    table = Table(
-        title=f"{chosen.model}, {chosen.budget}: a whole run takes {spent[0]:.1f} s, {spent[1]:.1f} s with measuring"
-    )
+        print(f"{number + 1} of {chosen.moments}, {doing}: told {1e3 * told:.1f} ms, ended {ended:.2f} s", flush=True)
+    shortest, longest = min(spent.values()), max(spent.values())
+    table = Table(title=f"{chosen.model}, {chosen.budget}: whole runs take {shortest:.1f} to {longest:.1f} s")
     for name in ("stopped while", "runs", "acknowledged, worst", "ended, median", "ended, worst"):
         table.add_column(name, justify="left" if name == "stopped while" else "right")
     for doing, times in sorted(ends.items()):
@@ -55,9 +59,11 @@ def main() -> None:
     print(f"worst {worst:.2f} s; wanted {GOAL_ENDED} s, acknowledged after {GOAL_ACKNOWLEDGED} s")
 
 
-def whole(model: str, budget: str, remeasure: bool) -> float:
+def whole(model: str, budget: str, *, known: bool, remeasure: bool) -> float:
     """Seconds of a run that nobody stops, of two steps with eager PyTorch beside them."""
     step = load(model)
+    if known:
+        capture(step, progress=False)
     began = time.perf_counter()
     run(step, budget=budget, steps=2, check=True, remeasure=remeasure, progress=False).wait()
     return time.perf_counter() - began

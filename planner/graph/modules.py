@@ -9,6 +9,8 @@ from itertools import groupby
 
 from planner.graph.types import Graph, Kind, Phase
 
+_TREE = "module_tree"
+
 
 @dataclass(frozen=True, eq=False)
 class Module:
@@ -54,6 +56,14 @@ class Module:
 
 def module_tree(graph: Graph) -> Module:
     """The modules that run an op or own a storage, as a tree; the returned root owns the batch."""
+    known = vars(graph)  # where it keeps whatever follows from it and was once asked for
+    if _TREE not in known:
+        known[_TREE] = _make_tree(graph)
+    tree: Module = known[_TREE]
+    return tree
+
+
+def _make_tree(graph: Graph) -> Module:
     drafts = {"": _Draft("")}
     for op in graph.ops:
         _draft(drafts, op.module).ops.append(op.id)

@@ -86,7 +86,7 @@ def test_what_leaves_and_is_back_at_once_elsewhere_is_counted_once() -> None:
 def test_the_summary_says_it_in_one_sentence() -> None:
     graph = by_hand()
     assert get_address_map(graph, plan_by_hand(graph)).summary == (
-        "8 storages share 23.00 MiB of addresses within a budget of 24.00 MiB; 1 is swapped; "
+        "8 storages share 23.0 MiB of addresses within a budget of 24.0 MiB; 1 is swapped; "
         "37 % of the area is fragmentation."
     )
 

@@ -47,9 +47,9 @@ def test_every_bar_has_its_number_and_every_row_its_total(theme: Any) -> None:
         assert drawn[group.value][0] == size / MIB
         assert float(drawn[group.value][1]) == pytest.approx(size / MIB, rel=0.01)
     totals = [note.text for note in figure.layout.annotations if "<b>" in note.text]
-    assert totals == [f"<b>{peak.total / MIB:.2f} MiB</b>"] * 2
+    assert totals == [f"<b>{peak.total / MIB:.1f} MiB</b>"] * 2
     assert [*figure.layout.yaxis.ticktext] == ["by hand", "again"]
-    assert figure.layout.meta["summary"] == f"Memory peaks at {peak.total / MIB:.2f} MiB in each of them."
+    assert figure.layout.meta["summary"] == f"Memory peaks at {peak.total / MIB:.1f} MiB in each of them."
 
 
 def test_a_name_is_shown_as_it_is() -> None:

@@ -97,7 +97,7 @@ def test_edges_of_the_step_by_hand() -> None:
     edges = [(info.boxes[edge.source].label, info.boxes[edge.target].label, edge.bytes / MIB) for edge in info.edges]
     assert edges == [("a", "b", 8), ("b", "loss", 3), ("batch", "a", 1)]
     assert [box.total_bytes / MIB for box in info.boxes] == [12, 10, 0, 0]
-    assert info.summary == "With nothing swapped the step peaks at 22.00 MiB; of 4 boxes the largest, a, holds 55 %."
+    assert info.summary == "With nothing swapped the step peaks at 22.0 MiB; of 4 boxes the largest, a, holds 55 %."
 
 
 @pytest.mark.parametrize("spec", SPECS)

@@ -39,10 +39,10 @@ def test_the_numbers_are_the_points() -> None:
     assert info.bound_seconds.tolist() == [5.5, 5, 5]
     assert info.bytes_in.tolist() == [8 * MIB, 4 * MIB, 0]
     assert info.summary == (
-        "32.00 MiB is enough for a step within 2 % of the ideal 5.00 s; "
-        "within 24.00 MiB, the step takes 7.00 s, 71 % of ideal speed."
+        "32.0 MiB is enough for a step within 2 % of the ideal 5.00 s; "
+        "within 24.0 MiB, the step takes 7.00 s, 71 % of ideal speed."
     )
-    assert get_pareto(GRAPH, points()[1:]).summary.startswith("32.00 MiB is enough for a step within 2 %")
+    assert get_pareto(GRAPH, points()[1:]).summary.startswith("32.0 MiB is enough for a step within 2 %")
     assert get_pareto(GRAPH, points()[:1]).summary.startswith("No budget here comes within 2 %")
 
 

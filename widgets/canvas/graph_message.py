@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.graph import Graph, Module, Phase, Tensor, module_tree
+from planner.memory import lifetimes
 from widgets.canvas.columns import Message, message
 from widgets.info.facts import get_facts
 from widgets.info.groups import GROUP_OF, STACK
@@ -30,7 +31,7 @@ def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (
     """
     facts = get_facts(graph, tuple(phrases))
     modules, parents = _walked(module_tree(graph))
-    touches = get_touches(graph)
+    touches, unswapped = get_touches(graph), lifetimes(graph)
     targets = _numbered([op.target for op in graph.ops])
     whole = {tensor.storage: _layout(tensor) for tensor in reversed(graph.tensors) if tensor.base < 0}
     storage_layout = [whole.get(storage.id, "") for storage in graph.storages]
@@ -70,6 +71,8 @@ def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (
         "storage_kind": ("i4", [STACK.index(GROUP_OF[storage.kind]) for storage in graph.storages]),
         "storage_bytes": ("f8", [storage.bytes for storage in graph.storages]),
         "storage_module": ("i4", storage_module),
+        "storage_birth": ("i4", unswapped.birth),
+        "storage_end": ("i4", unswapped.end),
         "storage_layout": ("i4", [layouts[layout] for layout in storage_layout]),
         "module_parent": ("i4", parents),
         "module_alike": ("i4", [module.alike for module in modules]),

@@ -10,6 +10,8 @@ from planner.graph import Graph
 from planner.memory import SwapPlan, lifetimes
 from widgets.canvas.columns import Message, message
 from widgets.info.address_map import get_address_map
+from widgets.info.groups import STACK
+from widgets.info.holder_parts import get_holder_parts
 from widgets.info.stays import plan_stays
 from widgets.info.streams import get_streams
 from widgets.info.units import bytes_text, percent_text, seconds_text
@@ -48,6 +50,10 @@ def plan_message(graph: Graph, plan: SwapPlan, standing: Standing) -> Message:
     stays, streams, timeline = plan_stays(graph, plan), get_streams(graph, plan), plan.predicted
     outs, ins = [copy.storage for copy in plan.swap_outs], [copy.storage for copy in plan.swap_ins]
     sizes = np.array([storage.bytes for storage in graph.storages], np.int64)
+    parts = get_holder_parts(graph, stays.storage[stays.present(stays.fullest)].tolist())
+    storage_part = np.zeros(len(graph.storages), np.int32)
+    for number, part in enumerate(parts):
+        storage_part[list(part.storages)] = number
     content = {
         "plan": standing.number,
         "method": plan.method,
@@ -66,6 +72,7 @@ def plan_message(graph: Graph, plan: SwapPlan, standing: Standing) -> Message:
         "summary": _summary(plan, standing),
         "memory_summary": get_address_map(graph, plan).summary,
         "streams_summary": streams.summary,
+        "part_names": [part.name for part in parts],
     }
     return message("plan", content, {
         "order": ("i4", plan.order),
@@ -89,6 +96,8 @@ def plan_message(graph: Graph, plan: SwapPlan, standing: Standing) -> Message:
         "stall_stop": ("f4", [stall.stop for stall in streams.stalls]),
         "stall_op": ("i4", [stall.op for stall in streams.stalls]),
         "stall_storage": ("i4", [stall.storage for stall in streams.stalls]),
+        "part_kind": ("i4", [STACK.index(part.group) for part in parts]),
+        "storage_part": ("i4", storage_part),
         "unswapped": ("f8", lifetimes(graph, plan.order).live_bytes),
     })  # fmt: skip
 

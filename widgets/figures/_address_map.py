@@ -22,7 +22,7 @@ from widgets.figures.theme import Theme, escape
 from widgets.info.address_map import AddressMap
 from widgets.info.groups import STACK, Group
 from widgets.info.stays import Floats
-from widgets.info.units import byte_unit, bytes_text, count_text, seconds_text
+from widgets.info.units import byte_unit, count_text, exact_bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -132,8 +132,8 @@ def _hover(info: AddressMap, box: int) -> str:
     size, offset = int(info.bytes[box]), int(info.offset[box])
     lines = [
         f"<b>{escape(info.names[box])}</b>",
-        f"{info.kinds[box].replace('_', ' ')}, {bytes_text(size, 4)} ({count_text(size, 'byte')})",
-        f"address {bytes_text(offset, 4)} to {bytes_text(offset + size, 4)}",
+        f"{info.kinds[box].replace('_', ' ')}, {exact_bytes_text(size)} ({count_text(size, 'byte')})",
+        f"address {exact_bytes_text(offset)} to {exact_bytes_text(offset + size)}",
         f"{amount(info.start[box])} to {amount(info.stop[box])}",
     ]
     for verb, (start, stop) in (("copied in", info.copy_in[box]), ("copied out", info.copy_out[box])):

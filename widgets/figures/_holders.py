@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from widgets.figures._rows import Row, Table
 from widgets.figures.theme import Theme, escape, shorten
-from widgets.info.groups import Group
 from widgets.info.holders import Holder
 from widgets.info.memory_by_kind import MemoryByKind
 from widgets.info.units import bytes_text, count_text, seconds_text
@@ -28,12 +27,11 @@ def holders_table(info: MemoryByKind, theme: Theme) -> Table:
 
 
 def _row(holder: Holder, theme: Theme) -> Row:
-    name = holder.module or ("batch" if holder.group is Group.INPUT else "top level")
     square = f'<span style="color:{theme.kinds[holder.group]}">\N{BLACK SQUARE}</span>'
     what = f'<span style="color:{theme.third};font-size:10px">{holder.group.value}, {holder.storages}</span>'
     hover = f"{count_text(holder.storages, 'storage')}, {holder.group.value}<br>{count_text(holder.bytes, 'byte')}"
     return Row(
-        f"{square}&nbsp; {escape(shorten(name, _NAME_LETTERS))}<br>{_INDENT}{what}", holder.bytes,
+        f"{square}&nbsp; {escape(shorten(holder.name, _NAME_LETTERS))}<br>{_INDENT}{what}", holder.bytes,
         bytes_text(holder.bytes),
-        theme.kinds[holder.group], f"<b>{escape(name)}</b><br>{hover}",
+        theme.kinds[holder.group], f"<b>{escape(holder.name)}</b><br>{hover}",
     )  # fmt: skip

@@ -69,7 +69,7 @@ def _budget_axis(info: Pareto, theme: Theme) -> dict[str, Any]:
     return value_axis(
         theme, type="log", range=[places[0] - _MARGIN * span, places[-1] + _MARGIN * span], anchor="y2",
         tickvals=[int(info.budget_bytes[place]) for place in shown],
-        ticktext=[bytes_text(int(info.budget_bytes[place]), 1) for place in shown], fixedrange=True, tickangle=0,
+        ticktext=[bytes_text(int(info.budget_bytes[place])) for place in shown], fixedrange=True, tickangle=0,
         title={"text": "budget, logarithmic", "font": {"size": 11, "color": theme.third}, "standoff": 6},
     )  # fmt: skip
 

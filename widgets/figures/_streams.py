@@ -14,7 +14,7 @@ from widgets.figures.theme import Theme, escape
 from widgets.info.groups import STACK
 from widgets.info.stays import Floats
 from widgets.info.streams import Copy, Streams
-from widgets.info.units import bytes_text, count_text, seconds_text
+from widgets.info.units import count_text, exact_bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -103,7 +103,7 @@ def _copied(copies: Sequence[Copy]) -> str:
     size = sum(copy.bytes for copy in copies)
     head = escape(copies[0].name) if len(copies) == 1 else f"{len(copies)} copies from {escape(copies[0].name)}"
     rate = size / max(sum(copy.stop - copy.start for copy in copies), 1e-12) / 1e9
-    return f"<b>{head}</b><br>{copies[0].group.value}, {bytes_text(size, 4)}, {rate:.1f} GB/s"
+    return f"<b>{head}</b><br>{copies[0].group.value}, {exact_bytes_text(size)}, {rate:.1f} GB/s"
 
 
 def _draw_stalls(figure: Figure, info: Streams, theme: Theme, scale: float, pixel: float) -> dict[str, str]:

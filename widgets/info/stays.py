@@ -64,6 +64,14 @@ class Stays:
         """The stays that include a moment."""
         return np.flatnonzero((self.start <= moment) & (moment < self.stop))
 
+    @property
+    def fullest(self) -> float:
+        """The first moment with most bytes; 0 in a step without any."""
+        moments, at = np.unique(np.concatenate([self.start, self.stop]), return_inverse=True)
+        change = np.zeros(len(moments), np.int64)
+        np.add.at(change, at, np.concatenate([self.bytes, -self.bytes]))
+        return float(moments[change.cumsum().argmax()]) if len(moments) else 0.0
+
 
 def captured_stays(graph: Graph) -> Stays:
     """The step in captured order with nothing swapped, in slots."""

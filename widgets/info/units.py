@@ -31,10 +31,18 @@ def _from(unit: int) -> float:
     return unit if unit <= 2**10 else unit * 999.5 / 1024
 
 
-def bytes_text(size: float, digits: int = 2) -> str:
-    """`1.50 GiB`; whole bytes below one KiB."""
+def bytes_text(size: float) -> str:
+    """`628 MiB`, `36.0 MiB`, `1.50 GiB`: three significant digits, two decimals from one GiB on, whole bytes."""
     name, unit = next((unit for unit in reversed(_BYTES) if abs(size) >= _from(unit[1])), _BYTES[0])
-    return f"{size:.0f} B" if unit == 1 else f"{size / unit:.{digits}f} {name}"
+    value, large = size / unit, unit >= 2**30
+    digits = 0 if unit == 1 or (abs(value) >= 99.95 and not large) else 1 if abs(value) >= 9.995 and not large else 2
+    return f"{value:.{digits}f} {name}"
+
+
+def exact_bytes_text(size: float) -> str:
+    """`36.25 MiB`, `10.4209 GiB`: with as many digits as tell neighbours apart."""
+    name, unit = next((unit for unit in reversed(_BYTES) if abs(size) >= _from(unit[1])), _BYTES[0])
+    return f"{round(size / unit, 4 if unit >= 2**30 else 2):.10g} {name}"
 
 
 def seconds_text(seconds: float, digits: int = 3) -> str:

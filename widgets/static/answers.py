@@ -12,8 +12,6 @@ from widgets.canvas.columns import Message, unpack
 from widgets.info.groups import STACK, Group
 from widgets.info.units import byte_unit, bytes_text, percent_text, seconds_text
 
-#: There for the whole step.
-_HELD = (Group.PARAMETER, Group.OPTIMIZER_STATE, Group.INPUT)
 _NONE = "\N{EN DASH}"
 _PHASES = ("forward", "backward", "optimizer")
 
@@ -104,7 +102,8 @@ def _why(verdict: str, graph: Message, machine: Mapping[str, Any]) -> tuple[str,
     if verdict == "impossible":
         if op < 0:
             return "The step is too large", ""
-        phase, needs = _PHASES[columns["op_phase"][op]], bytes_text(float(columns["op_working_set"][op]))
+        least = min(float(columns["op_working_set"][op]), machine["least_bytes"])  # less where it overwrites an input
+        phase, needs = _PHASES[columns["op_phase"][op]], bytes_text(least)
         return "One op is too large", f"{_op_name(graph, columns, op)} {phase} needs {needs} at once"
     op, held = _unswapped_peak(columns)
     total = float(held.sum())
@@ -121,21 +120,13 @@ def _why(verdict: str, graph: Message, machine: Mapping[str, Any]) -> tuple[str,
 
 def _unswapped_peak(columns: Mapping[str, Any]) -> tuple[int, Any]:
     """The op at which the captured step holds most, and bytes by kind then."""
-    kinds, sizes, starts = columns["storage_kind"], columns["storage_bytes"], columns["op_touch_start"]
-    ops = len(starts) - 1
-    user = np.repeat(np.arange(ops), np.diff(starts))
-    first, last = np.full(len(sizes), ops), np.full(len(sizes), -1)
-    np.minimum.at(first, columns["op_touch"], user)
-    np.maximum.at(last, columns["op_touch"], user)
-    held = np.isin(kinds, [STACK.index(group) for group in _HELD])
-    first[held], last[held] = 0, ops - 1
-    change = np.zeros((len(STACK), ops + 1))
-    used = last >= 0
-    np.add.at(change, (kinds[used], first[used]), sizes[used])
-    np.add.at(change, (kinds[used], last[used] + 1), -sizes[used])
-    levels = np.cumsum(change, axis=1)[:, :-1]
-    op = int(levels.sum(axis=0).argmax())
-    return op, levels[:, op]
+    sizes, birth, end = columns["storage_bytes"], columns["storage_birth"], columns["storage_end"]
+    change = np.zeros(len(columns["op_target"]) + 1)
+    np.add.at(change, birth, sizes)
+    np.add.at(change, end, -sizes)
+    op = int(change[:-1].cumsum().argmax())
+    there = (birth <= op) & (op < end)
+    return op, np.bincount(columns["storage_kind"][there], sizes[there], len(STACK))
 
 
 def _op_name(graph: Message, columns: Mapping[str, Any], op: int) -> str:

@@ -243,6 +243,17 @@ def test_no_row_of_what_holds_the_peak_hides_a_quarter_of_it_but_a_single_tensor
     assert sum(row[0] for row in rows) >= 0.5 * peak
 
 
+def test_modules_hold_as_much_before_the_first_plan_as_by_one_that_swaps_nothing(show: Show) -> None:
+    told = planned(DEEP, "100%")
+    said = []
+    for messages in ([one for one in told.messages if one.kind != "plan"], told.messages):
+        page = show(("graph",))
+        page.tell(messages)
+        said.append(page.text("#" + (page.plot("graph").get_attribute("aria-describedby") or "")))
+    assert "By memory at the peak:" in said[0]
+    assert said[0] == said[1]
+
+
 #: A notebook hides a cell for less than a frame, in which the page draws.
 HIDDEN_FOR_A_MOMENT = """plan => new Promise(done => {
   const main = document.querySelector('main');

@@ -1,6 +1,6 @@
 // What holds the peak: groups of storages by part of the model and kind. It follows the other panels' time cursor.
 import { make, say } from './dom.js';
-import { holdersOf, partsOf } from './holders.js';
+import { holdersOf } from './holders.js';
 import { kindVariable, KIND_LABELS, KIND_PLURALS } from './kinds.js';
 import { bytesText, countText, plural, secondsText } from './units.js';
 import { withinOther } from './verdict.js';
@@ -14,7 +14,7 @@ export function holdersPanel(section, { store }) {
   const note = make('span', { class: 'note' });
   section.append(make('div', { class: 'sw-title' }, title, note), list);
   const rest = make('li', { class: 'rest' }, make('span'), make('span'));
-  let [parts, rows, groups, frame, room] = [null, [], [], 0, 0];
+  let [rows, groups, frame, room] = [[], [], 0, 0];
 
   const show = () => {
     frame = 0;
@@ -24,10 +24,9 @@ export function holdersPanel(section, { store }) {
       say(note, graph ? 'no plan yet' : '');
       return;
     }
-    parts ||= partsAtPeak(graph, plan);
     const pointing = store.cursor !== null && !list.matches(':hover, :focus-within');
     const seconds = pointing ? store.cursor : plan.peak.seconds;
-    groups = holdersOf(graph, plan, plan.present(seconds), parts);
+    groups = holdersOf(graph, plan, plan.present(seconds));
     const bytes = groups.reduce((sum, group) => sum + group.bytes, 0);
     say(title, pointing ? 'Who holds memory' : 'Who holds the peak');
     const other = withinOther(store);
@@ -72,11 +71,7 @@ export function holdersPanel(section, { store }) {
     for (const button of buttons) button.tabIndex = button === next ? 0 : -1;
     next.focus();
   });
-  const changed = keys => {
-    if (keys.has('graph') || keys.has('plan')) parts = null;
-    ask();
-  };
-  const stop = store.on(['graph', 'plan', 'budget_bytes', 'cursor', 'selection'], changed);
+  const stop = store.on(['graph', 'plan', 'budget_bytes', 'cursor', 'selection'], ask);
   // out of view a notebook lays nothing out: how much room there is counts only where it is said to be some
   const observer = new ResizeObserver(([{ contentRect }]) => {
     if (!contentRect.height || contentRect.height === room) return;
@@ -90,16 +85,6 @@ export function holdersPanel(section, { store }) {
     observer.disconnect();
     cancelAnimationFrame(frame);
   };
-}
-
-// The parts of the model are the same wherever the cursor is: those that tell most of the peak.
-function partsAtPeak(graph, plan) {
-  const present = new Float64Array(graph.storages);
-  for (const stay of plan.present(plan.peak.seconds)) {
-    const storage = plan.stay_storage[stay];
-    present[storage] = graph.bytesOf(storage);
-  }
-  return partsOf(graph, present);
 }
 
 const kindOf = ({ kind, storages }) => (storages.length > 1 ? KIND_PLURALS[kind] : KIND_LABELS[kind].toLowerCase());

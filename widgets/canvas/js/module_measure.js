@@ -1,8 +1,9 @@
 // What every part of the model holds at the peak, how long it computes, and how many ops it has.
 import { KINDS } from './kinds.js';
+import { unswappedPeak } from './unswapped_peak.js';
 
 export class Measure {
-  // Without a plan a part holds all it owns, and nothing takes time.
+  // Without a plan nothing is swapped, and nothing takes time.
   constructor(scene, plan) {
     Object.assign(this, { scene, plan, parts: new WeakMap() });
     this.present = presentBytes(scene, plan);
@@ -60,7 +61,7 @@ export class Measure {
 const measured = (kinds, seconds, ops) => ({ kinds, seconds, ops, bytes: kinds.reduce((a, b) => a + b, 0) });
 
 function presentBytes(scene, plan) {
-  if (!plan) return Float64Array.from(scene.storage_bytes);
+  if (!plan) return unswappedPeak(scene).present;
   const present = new Float64Array(scene.storages);
   for (const stay of plan.present(plan.peak.seconds)) {
     const storage = plan.stay_storage[stay];

@@ -269,7 +269,7 @@ export class ModulesView {
     const outer = this.tree.rows.filter(row => row.depth === 0);
     const top = outer.map(({ part }) => `${part.label} ${amount(store.metric, this.measure, part).text}`);
     const list = top.slice(0, 8).join(', ') + (top.length > 8 ? ` and ${top.length - 8} more` : '');
-    const by = store.metric === 'time' ? 'time in the step' : store.plan ? 'memory at the peak' : 'memory owned';
+    const by = store.metric === 'time' ? 'time in the step' : 'memory at the peak';
     return `${plural(scene.ops, 'op')} in ${plural(scene.modules, 'module')}. By ${by}: ${list}.`;
   }
 }

@@ -1,0 +1,190 @@
+"""How a model is divided for the list of what holds memory.
+
+A module is divided into its children, modules that are alike into what is in the same place in each of them, and a
+module's own tensors by what computes them: until no part holds more than a quarter, or there are many.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.graph import Graph, Module, module_tree
+from widgets.info.groups import GROUP_OF, STACK, Group
+
+#: Of all bytes, what one part may hold if it can be divided.
+_MOST = 0.25
+#: So many parts that hold anything are not divided further.
+_MOST_PARTS = 24
+#: Of more children, neighbours are put together.
+_MOST_CHILDREN = 8
+#: Groups that tensors of one name are divided into.
+_MOST_TENSORS = 4
+#: Of what modules that are alike hold together: one that holds more is a part of its own.
+_HALF = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class HolderPart:
+    """Storages of one group in one part of the model.
+
+    Args:
+        name: the module's path, a range of paths, or the name of tensors.
+        group: what they are for.
+        storages: all of them, also those that are not present.
+    """
+
+    name: str
+    group: Group
+    storages: tuple[int, ...]
+
+
+def get_holder_parts(graph: Graph, present: Sequence[int]) -> tuple[HolderPart, ...]:
+    """Divide a model so that its parts tell most of a moment; every storage is in exactly one of them.
+
+    Args:
+        graph: the step.
+        present: storages that are on the device at that moment.
+    """
+    bytes_present = np.zeros(len(graph.storages), np.int64)
+    bytes_present[list(present)] = [graph.storages[storage].bytes for storage in present]
+    return tuple(
+        HolderPart(part.name, part.group, tuple(part.storages)) for part in _Division(graph, bytes_present).parts()
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A part and how it is divided further: None where it is one.
+
+    Args:
+        modules: one, or several that are alike.
+        parts: what it was put together from, if it was.
+    """
+
+    name: str
+    group: Group
+    modules: tuple[Module, ...]
+    storages: list[int]
+    divide: Callable[[_Part], list[_Part]] | None
+    parts: tuple[_Part, ...] = field(default=())
+
+
+class _Division:
+    def __init__(self, graph: Graph, present: NDArray[np.int64]) -> None:
+        self._graph, self._present = graph, present
+        self._root = module_tree(graph)
+        self._groups = [GROUP_OF[storage.kind] for storage in graph.storages]
+
+    def parts(self) -> list[_Part]:
+        parts = [part for group in STACK for part in self._children(self._whole(group))]
+        most = _MOST * sum(self._bytes(part) for part in parts)
+        while sum(self._bytes(part) > 0 for part in parts) < _MOST_PARTS:
+            large = [part for part in parts if part.divide is not None and self._bytes(part) > most]
+            if not large:
+                break
+            largest = max(large, key=self._bytes)
+            at = parts.index(largest)
+            parts[at : at + 1] = self._smaller(largest)
+        return parts
+
+    def _whole(self, group: Group) -> _Part:
+        return _Part("", group, (self._root,), self._of(group, self._root.all_storages), self._children)
+
+    def _of(self, group: Group, storages: Sequence[int]) -> list[int]:
+        return [storage for storage in storages if self._groups[storage] is group]
+
+    def _bytes(self, part: _Part) -> int:
+        return int(self._present[part.storages].sum())
+
+    def _smaller(self, part: _Part) -> list[_Part]:
+        """What a part consists of; a wrapper around one part says nothing."""
+        found = [part]
+        while len(found) == 1 and found[0].divide is not None:
+            found = found[0].divide(found[0])
+        return found if len(found) > 1 else [replace(part, divide=None)]
+
+    def _children(self, part: _Part) -> list[_Part]:
+        """What the children of its modules hold, and what the modules do themselves."""
+        name, group, modules = part.name, part.group, part.modules
+        own = self._of(group, [storage for module in modules for storage in module.storages])
+        top = "batch" if group is Group.INPUT else "top level"
+        found = [_Part(name or top, group, modules, own, self._by_name)] if own else []
+        for place in zip_longest(*(module.children for module in modules)):
+            children = tuple(child for child in place if child is not None)
+            storages = sorted(self._of(group, [storage for child in children for storage in child.all_storages]))
+            path = children[0].path if len(modules) == 1 else f"{name}.{children[0].name}"
+            if storages:
+                found.append(_Part(path, group, children, storages, self._children))
+        return self._few(self._folded(found))
+
+    def _folded(self, parts: list[_Part]) -> list[_Part]:
+        """Neighbours that are alike as one part, unless one of them holds most of what they all do."""
+        found = []
+        for alike, run in groupby(parts, key=self._alike):
+            each = list(run)
+            most = _HALF * sum(self._bytes(part) for part in each)
+            if alike < 0 or len(each) < 2 or any(self._bytes(part) > most for part in each):
+                found += each
+            else:
+                found.append(replace(self._joined(each), divide=self._children))
+        return found
+
+    def _alike(self, part: _Part) -> int:
+        return part.modules[0].alike if len(part.modules) == 1 and part.divide == self._children else -1
+
+    def _few(self, parts: list[_Part]) -> list[_Part]:
+        """Of many parts, the two neighbours that hold least are put together until they are few."""
+        while len(parts) > _MOST_CHILDREN:
+            pairs = [
+                at for at in range(len(parts) - 1) if self._by_name not in (parts[at].divide, parts[at + 1].divide)
+            ]
+            if not pairs:
+                break
+            at = min(pairs, key=lambda at: self._bytes(parts[at]) + self._bytes(parts[at + 1]))
+            pair = [each for part in parts[at : at + 2] for each in part.parts or (part,)]
+            parts[at : at + 2] = [replace(self._joined(pair), parts=tuple(pair))]
+        return parts
+
+    def _joined(self, parts: list[_Part]) -> _Part:
+        """Neighbours as one part, which is divided into them again."""
+        modules = tuple(module for part in parts for module in part.modules)
+        name = f"{modules[0].path or self._graph.name} \N{HORIZONTAL ELLIPSIS} {modules[-1].name}"
+        storages = [storage for part in parts for storage in part.storages]
+        return _Part(name, parts[0].group, modules, storages, lambda part: list(part.parts))
+
+    def _by_name(self, part: _Part) -> list[_Part]:
+        """A module's own tensors by their names in it, which say what computes them."""
+        top = part.modules[0] is self._root
+        owner = {storage: module.path for module in part.modules for storage in module.storages}
+        named = defaultdict(list)
+        for storage in part.storages:
+            name, path = self._graph.storages[storage].name, "" if top else owner[storage]
+            named[name.removeprefix(path) if name.startswith(path) else f"/{name}"].append(storage)
+        return [
+            replace(part, name=tail if top else part.name + tail, storages=storages, divide=self._by_tensor)
+            for tail, storages in named.items()
+        ]
+
+    def _by_tensor(self, part: _Part) -> list[_Part]:
+        """Tensors of one name, in order, as a few groups that hold about the same."""
+        total, there = max(self._bytes(part), 1), int((self._present[part.storages] > 0).sum())
+        before = np.cumsum(self._present[part.storages]) - self._present[part.storages]
+        number, groups = -1, list[list[int]]()
+        for storage, start in zip(part.storages, before, strict=True):
+            group = int(start) * min(_MOST_TENSORS, there) // total
+            if not groups or (self._present[storage] and group > number):
+                number = group
+                groups.append([])
+            groups[-1].append(storage)  # one that is not present goes with the one before it
+        return [replace(part, name=self._range(storages), storages=storages, divide=None) for storages in groups]
+
+    def _range(self, storages: list[int]) -> str:
+        present = [storage for storage in storages if self._present[storage]] or storages[:1]
+        names = [self._graph.storages[storage].name for storage in (present[0], present[-1])]
+        return names[0] if len(present) == 1 else f"{names[0]} \N{HORIZONTAL ELLIPSIS} {names[1]}"
