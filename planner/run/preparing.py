@@ -16,6 +16,7 @@ from planner.graph import Graph, fingerprint, structure
 from planner.machine.types import Link
 from planner.memory import SwapPlan, validate
 from planner.run.footprint import refuse_too_large
+from planner.run.interrupts import interruptibly
 from planner.run.stopping import Stop
 
 #: A run is not kept waiting for a better plan for longer than this.
@@ -109,12 +110,15 @@ def _planned(graph: Graph, asked: Asked, stop: Stop, measuring: Progress, planni
     from planner.machine import machine, timed
     from planner.swap import search_swaps
 
-    here = machine("cpu", progress=False)
+    measuring(0.0, "measuring this CPU")
+    here = interruptibly(lambda: machine("cpu", progress=False), stop.between_steps)
     if asked.link is not None:
         here = replace(here, host_link=asked.link)
     measuring(0.0, "measuring ops")
-    with sole(stop.between_steps):
-        ready = timed(graph, here, progress=measuring, remeasure=asked.remeasure)
+    with sole(stop.between_steps):  # a round of ops takes as long as a step, and there are many rounds
+        ready = interruptibly(
+            lambda: timed(graph, here, progress=measuring, remeasure=asked.remeasure), stop.between_steps
+        )
     planning(0.0, "planning")
     budget = "100%" if asked.budget is None else asked.budget
     search = search_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout
 
-from planner.capture import AdamW, TrainStep
+from planner.capture import AdamW, InferenceStep, TrainStep
 from planner.errors import StowageError
 from planner.run import run, same_bits
 from planner.run.interrupts import uninterrupted
@@ -114,6 +114,26 @@ def test_control_c_at_any_moment_leaves_whole_steps(seconds: float) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(step, budget="100%", steps=100_000, progress=report).wait()
     assert_as_eager_left_it(step, reference, generator, step.materialize().steps)
+
+
+def test_measuring_is_left_in_the_middle_of_a_round_of_ops() -> None:
+    layers = [nn.Linear(512, 512) for _ in range(60)]
+    step = InferenceStep(nn.Sequential(*layers), torch.zeros(2048, 512))
+    began = time.perf_counter()
+    step.eager()
+    whole = time.perf_counter() - began
+    asked = []
+
+    def press(share: float, doing: str) -> None:
+        if doing.startswith("measuring ops") and not asked:
+            threading.Timer(whole / 4, lambda: (asked.append(time.perf_counter()), running.cancel())).start()
+
+    running = run(step, budget="100%", remeasure=True, progress=press)
+    with pytest.raises(StowageError, match="cancelled before"):
+        running.wait()
+    ended = time.perf_counter()
+    assert running.progress.state == "cancelled"
+    assert ended - asked[0] < whole / 2, "it went on to the end of the round"
 
 
 def test_control_c_waits_for_what_must_be_whole() -> None:
