@@ -15,6 +15,8 @@ from planner.capture.sole import sole
 from planner.capture.step import Step
 from planner.run.interrupts import interruptibly
 
+_WORD = 8
+
 
 def same_bits(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors have the same shape, type and bits: a NaN equals itself, 0.0 and -0.0 differ."""
@@ -23,8 +25,10 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
     with torch.inference_mode():
         plain = [tensor.detach().resolve_conj().resolve_neg() for tensor in (a, b)]
         # one element is contiguous whatever its strides
-        flat = [t.contiguous().as_strided((t.numel(),), (1,)).view(torch.uint8) for t in plain]
-        return bool(torch.equal(*flat))
+        one, other = (t.contiguous().as_strided((t.numel(),), (1,)).view(torch.uint8) for t in plain)
+        if any(flat.storage_offset() % _WORD or len(flat) % _WORD for flat in (one, other)):
+            return torch.equal(one, other)
+        return torch.equal(one.view(torch.int64), other.view(torch.int64))  # four to eight times as fast
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,11 @@ class EagerReference:
         theirs = self._step.state()
         lost = [f"step {number}: {key}" for key in state if key not in theirs]
         pairs += [(key, ours, theirs[key]) for key, ours in state.items() if key in theirs]
-        different = [f"step {number}: {name}" for name, ours, other in pairs if not same_bits(ours, other)]
+        different = []
+        for name, ours, other in pairs:
+            self._impatient()  # to compare takes as long as to read all of the state
+            if not same_bits(ours, other):
+                different.append(f"step {number}: {name}")
         return Check(seconds, len(pairs) + len(lost), (*different, *lost)), drawn
 
     def _eager(self, batch: Any) -> Tensor:

@@ -112,3 +112,18 @@ def test_bits_tell_zeros_apart_and_a_nan_equals_itself() -> None:
     assert same_bits(torch.tensor([float("nan")]), torch.tensor([float("nan")]))
     assert not same_bits(torch.tensor([0.0]), torch.tensor([-0.0]))
     assert not same_bits(torch.tensor([1.0]), torch.tensor([1.0], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int16, torch.bfloat16, torch.float32, torch.complex128], ids=str)
+@pytest.mark.parametrize("at", [(0, 0), (0, 3), (5, 8), (1, 1)])
+def test_every_byte_counts_wherever_tensors_begin(dtype: torch.dtype, at: tuple[int, int]) -> None:
+    random = torch.randint(2, (1024,), dtype=torch.uint8)
+    for length in (0, 1, 2, 7, 19):
+        whole, other = random.view(dtype).clone(), random.view(dtype).clone()
+        one, same = whole[at[0] : at[0] + length], other[at[1] : at[1] + length].copy_(whole[at[0] : at[0] + length])
+        assert same_bits(one, same)
+        for byte in range(same.view(torch.uint8).numel()):
+            same.view(torch.uint8)[byte] ^= 1
+            assert not same_bits(one, same)
+            same.view(torch.uint8)[byte] ^= 1
+    assert not same_bits(random.view(dtype)[:4], random.view(dtype)[:5])

@@ -58,6 +58,12 @@ def test_layers_that_are_alike_are_one_part_of_each_place_in_them() -> None:
     assert {"blocks.0 … 11.attention", "blocks.0 … 11/gelu", "top level"} <= names
 
 
+def test_tensors_of_one_name_are_a_range_of_what_tells_them_apart() -> None:
+    graph = step("mlp:layers=6,optimizer=adam")
+    names = [part.name for part in get_holder_parts(graph, [storage.id for storage in graph.storages])]
+    assert "layers.0 … 5.weight/exp_avg" in names
+
+
 def test_a_moment_with_nothing_or_with_one_tensor_is_divided_too() -> None:
     graph = by_hand()
     for present in ([], [0]):

@@ -22,7 +22,7 @@ _ROOM = 30
 
 def draw(info: SearchHistory, theme: Theme) -> Figure:
     """Draw the curve, the bound as a line, and the bars."""
-    title = f"Search, {info.state}"
+    title = f"Search, {info.standing}"
     bars = _BAR * (len(info.baselines) + 1)
     height = _CURVE + _BETWEEN + bars
     ceiling, floor = bars / height, (bars + _BETWEEN) / height

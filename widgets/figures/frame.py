@@ -45,14 +45,17 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int) -> Fi
     Args:
         theme: its palette.
         title: what kind of plot it is.
-        name: what it shows, such as a model's name.
+        name: what it shows, such as a model's name; shortened in the plot, whole in `layout.meta["title"]`.
         summary: the plot in one sentence, shown under the title and kept as `layout.meta["summary"]`.
         height: of the plot with its time axis but without title and legend, in pixels.
     """
     lines = wrapped(summary, _LINE_LENGTH)
     top = _TITLE_HEIGHT + _LINE_HEIGHT * len(lines) + _LEGEND_HEIGHT
-    name = escape(shorten(name, _TITLE_LENGTH - len(title)))
-    about = f'  <span style="color:{theme.third};font-weight:400">{name}</span>'
+
+    def titled(name: str) -> str:
+        about = f'  <span style="color:{theme.third};font-weight:400">{escape(name)}</span>' if name else ""
+        return f"<b>{title}</b>{about}"
+
     plotly()  # or the error that says what is missing
     from widgets.figures.page_figure import PageFigure
 
@@ -63,7 +66,7 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int) -> Fi
         plot_bgcolor=theme.paper,
         font={"family": FONT, "size": 11, "color": theme.ink},
         title={
-            "text": f"<b>{title}</b>{about if name else ''}",
+            "text": titled(shorten(name, _TITLE_LENGTH - len(title))),
             "font": {"size": 14, "color": theme.ink},
             "x": 0, "xref": "container", "xanchor": "left",
             "y": 1, "yref": "container", "yanchor": "top", "pad": {"l": 12, "t": 10},
@@ -84,7 +87,7 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int) -> Fi
         showlegend=False,
         hovermode="closest",
         modebar={"remove": _NO_BUTTONS, "bgcolor": "rgba(0,0,0,0)", "color": "#8a919b", "activecolor": "#8a919b"},
-        meta={"summary": summary},
+        meta={"summary": summary, "title": titled(name)},
     )  # fmt: skip
     return figure
 

@@ -38,7 +38,7 @@ def heading(figure: Figure) -> str:
     """Title, summary and key as HTML; plotly's markup is a part of it."""
     layout = figure.layout
     texts = {each.name: each for each in layout.annotations if each.name in ("summary", "key")}
-    lines = [("title", layout.title.text or "", layout.title.font.color)]
+    lines = [("title", (layout.meta or {}).get("title") or layout.title.text or "", layout.title.font.color)]
     lines += [
         (name, texts[name].text.replace("<br>", " "), texts[name].font.color)
         for name in ("summary", "key")

@@ -6,10 +6,11 @@ module's own tensors by what computes them: until no part holds more than a quar
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, zip_longest
+from itertools import groupby, pairwise, takewhile, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,14 +142,13 @@ class _Division:
     def _few(self, parts: list[_Part]) -> list[_Part]:
         """Of many parts, the two neighbours that hold least are put together until they are few."""
         while len(parts) > _MOST_CHILDREN:
-            pairs = [
-                at for at in range(len(parts) - 1) if self._by_name not in (parts[at].divide, parts[at + 1].divide)
-            ]
+            pairs = [pair for pair in pairwise(parts) if self._by_name not in (pair[0].divide, pair[1].divide)]
             if not pairs:
                 break
-            at = min(pairs, key=lambda at: self._bytes(parts[at]) + self._bytes(parts[at + 1]))
-            pair = [each for part in parts[at : at + 2] for each in part.parts or (part,)]
-            parts[at : at + 2] = [replace(self._joined(pair), parts=tuple(pair))]
+            least = min(pairs, key=lambda pair: self._bytes(pair[0]) + self._bytes(pair[1]))
+            both = [each for part in least for each in part.parts or (part,)]
+            at = parts.index(least[0])
+            parts[at : at + 2] = [replace(self._joined(both), parts=tuple(both))]
         return parts
 
     def _joined(self, parts: list[_Part]) -> _Part:
@@ -186,5 +186,22 @@ class _Division:
 
     def _range(self, storages: list[int]) -> str:
         present = [storage for storage in storages if self._present[storage]] or storages[:1]
-        names = [self._graph.storages[storage].name for storage in (present[0], present[-1])]
-        return names[0] if len(present) == 1 else f"{names[0]} \N{HORIZONTAL ELLIPSIS} {names[1]}"
+        return _from_to(*(self._graph.storages[storage].name for storage in (present[0], present[-1])))
+
+
+def _from_to(first: str, last: str) -> str:
+    """`blocks.0 … 3/gelu`: a range of names, with what both have in common said once."""
+    ones, others = (re.split(r"([./])", name) for name in (first, last))
+    before = _shared(ones, others)
+    after = _shared(ones[before:][::-1], others[before:][::-1])
+    if first == last:
+        return first
+    if min(len(ones), len(others)) == before + after:  # one is a part of the other
+        before = after = 0
+    return f"{''.join(ones[: len(ones) - after])} \N{HORIZONTAL ELLIPSIS} {''.join(others[before:])}"
+
+
+def _shared(ones: Sequence[str], others: Sequence[str]) -> int:
+    """How many parts two names have in common at their start."""
+    pairs = zip(ones, others, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

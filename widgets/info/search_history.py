@@ -53,11 +53,16 @@ class SearchHistory:
         return self.share(self.found[-1].step_seconds) if self.found else None
 
     @property
+    def standing(self) -> str:
+        """The state in words."""
+        return "at its limit" if self.state == "paused" else self.state
+
+    @property
     def summary(self) -> str:
         """The picture in one sentence."""
         after = f"after {seconds_text(self.seconds, 2)} and {count_text(self.evaluations, 'plan')}"
         if self.best is None:
-            return f"The search is {self.state} and has no plan yet {after}."
+            return f"The search is {self.standing} and has no plan yet {after}."
         shares = [self.share(seconds) for seconds in self.baselines.values() if seconds is not None]
         beaten = f", the best baseline {100 * max(shares):.1f} %" if shares else ""
         return (

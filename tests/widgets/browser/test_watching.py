@@ -48,7 +48,7 @@ def test_a_run_and_a_search_are_followed_to_their_ends(server: lab.Lab, browser:
     notebook.load_slowly()
     notebook.run_all()
     notebook.until(f"() => ({WORDS})(0).some(text => text.includes('after 5 steps'))")
-    notebook.until(f"() => ({WORDS})(1).some(text => /^Search, (done|proven|paused)/.test(text))")
+    notebook.until(f"() => ({WORDS})(1).some(text => /^Search, (done|proven|at its limit)/.test(text))")
     notebook.until(f"() => ({WORDS})(2).some(text => /^Search, cancelled/.test(text))")
     run, search = (page.evaluate(f"number => ({WORDS})(number)", number) for number in (0, 1))
     page.screenshot(path=tmp_path / "watched.png")
@@ -66,7 +66,7 @@ def test_what_follows_is_as_wide_as_its_cell(server: lab.Lab, browser: Browser) 
     page = notebook.page
     notebook.run_all()
     notebook.until(f"() => ({WORDS})(0).some(text => text.includes('after 5 steps'))")
-    notebook.until(f"() => ({WORDS})(1).some(text => /^Search, (done|proven|paused)/.test(text))")
+    notebook.until(f"() => ({WORDS})(1).some(text => /^Search, (done|proven|at its limit)/.test(text))")
     widths = set()
     for width in (1440, 764, 1000):  # narrower and wider again
         page.set_viewport_size({"width": width, "height": 1500})

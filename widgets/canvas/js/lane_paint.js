@@ -36,9 +36,9 @@ function paintLaneName(g, c, { left, top, bottom }, { name, below }) {
   const middle = (top + bottom) / 2;
   g.textAlign = 'right';
   g.fillStyle = c.second;
-  g.fillText(name, left - 6, below ? middle - 5 : middle);
+  g.fillText(name, left - 4, below ? middle - 5 : middle);
   g.fillStyle = c.third;
-  if (below) g.fillText(below, left - 6, middle + 7);
+  if (below) g.fillText(below, left - 4, middle + 7);
   g.textAlign = 'left';
 }
 

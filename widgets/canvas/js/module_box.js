@@ -13,10 +13,10 @@ export function amount(metric, measure, part) {
   const { total } = measure;
   const { bytes, seconds, kinds } = measure.of(part);
   if (metric === 'time') {
-    return { text: seconds ? secondsText(seconds) : '–', share: seconds / (total.seconds || 1), kinds: null };
+    return { text: secondsText(seconds), share: seconds / (total.seconds || 1), kinds: null };
   }
   const shares = metric === 'kind' ? kinds.map(each => each / (total.bytes || 1)) : null;
-  return { text: bytes ? bytesText(bytes) : '–', share: bytes / (total.bytes || 1), kinds: shares };
+  return { text: bytesText(bytes), share: bytes / (total.bytes || 1), kinds: shares };
 }
 
 // A box at `x`, `y`, as wide as `w`; `look`: marked, found, faded, search. Returns where its badge is.

@@ -256,7 +256,7 @@ export class ModulesView {
     const { part } = row;
     const { text } = amount(this.store.metric, this.measure, part);
     const fold = part.count > 1 ? `${part.count} alike, folded` : '';
-    const about = [part.label, part.kind, fold, plural(this.measure.of(part).ops, 'op'), text === '–' ? '' : text];
+    const about = [part.label, part.kind, fold, plural(this.measure.of(part).ops, 'op'), text];
     return about.filter(Boolean).join(', ');
   }
   tell() {

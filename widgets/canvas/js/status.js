@@ -6,7 +6,7 @@ const SEARCH = {
   running: ({ seconds, limit_seconds: limit, doing }) =>
     `${doing || 'searching'}, ${seconds.toFixed(1)}${limit ? ` of ${limit.toFixed(0)}` : ''} s`,
   cancelled: ({ history }) => (history.length ? 'cancelled, best plan kept' : 'cancelled before the first plan'),
-  paused: () => 'paused, best plan kept',
+  paused: () => 'at its limit, best plan kept',
   done: ({ history }) => (history.length ? 'done, best plan validated' : 'done, no plan found'),
   failed: () => 'the search failed',
   nothing: () => 'nothing to search',
