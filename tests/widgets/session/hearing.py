@@ -9,8 +9,8 @@ from typing import Any
 from widgets.canvas.columns import Message, unpack
 from widgets.session import Session
 
-#: Nothing here takes long; on a busy machine it may.
-PATIENCE = 60.0
+#: Seconds. Nothing here takes long, but on a busy machine even the first capture of a process may take a minute.
+PATIENCE = 240.0
 
 
 class Ear:

@@ -4,6 +4,9 @@
 // MB as plotly's, it never passes a message on. This one is there at once. It also does for plotly's widget what that
 // leaves out: text of the page above the plot, and a plot that becomes as wide as its cell whenever the cell changes.
 
+const LOOK = 400; // milliseconds between two looks at a plot that is to become as wide as its cell
+const LOOKS = 50; // at most, after each change of the cell
+
 export default () => {
   let widget;
 
@@ -34,12 +37,23 @@ export default () => {
       const end = await made.render({ model, el: plot });
       // what plotly's widget does when a window of the older widgets changes; the kernel need not hear of the width
       const view = { model, el: plot, _sendLayoutDelta() {} };
+      let [timer, left] = [0, 0];
+      // a plot that is being drawn at this moment takes no notice, so it is asked until it is as wide
+      const fit = () => {
+        clearTimeout(timer);
+        const drawn = plot.querySelector('.main-svg')?.getBoundingClientRect().width ?? 0;
+        if (!plot.clientWidth || Math.abs(drawn - plot.clientWidth) < 1 || !left--) return;
+        View.prototype.autosizeFigure.call(view);
+        timer = setTimeout(fit, LOOK);
+      };
       const cell = new ResizeObserver(() => {
-        if (plot.clientWidth) View.prototype.autosizeFigure.call(view);
+        left = LOOKS;
+        fit();
       });
       cell.observe(plot);
       return () => {
         cell.disconnect();
+        clearTimeout(timer);
         model.off('change:_heading', write);
         end?.();
       };
