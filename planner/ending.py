@@ -81,11 +81,6 @@ def raise_in(thread: int, error: type[BaseException]) -> bool:
     return True
 
 
-def raise_nothing_in(thread: int) -> None:
-    """Take back what is yet to be raised in a thread."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
-
-
 def _compiles(thread: int) -> bool:
     frame = sys._current_frames().get(thread)
     while frame is not None and _COMPILER not in frame.f_code.co_filename:

@@ -199,7 +199,20 @@ class Step:
         Returns:
             The loss, or for inference the first output.
         """
+        result = self.compute(batch)
+        self.computed()
+        return result
+
+    def compute(self, batch: Any = None) -> torch.Tensor:
+        """Make an ordinary step as `eager` does, all but `computed`; it may be left at any moment.
+
+        Then tensors of the model, the optimizer and the batch are somewhere between before and after; all else is as it
+        was.
+        """
         raise TypeError("only a TrainStep or an InferenceStep can be run")
+
+    def computed(self) -> None:
+        """Take note of a step that `compute` has made."""
 
     def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> tuple[torch.Tensor, ...]:
         """Run what comes before the optimizer.
@@ -285,7 +298,7 @@ class InferenceStep(Step):
             raise StowageError("the model returns no tensor: return at least one")
         return tuple(outputs)
 
-    def eager(self, batch: Any = None) -> torch.Tensor:
+    def compute(self, batch: Any = None) -> torch.Tensor:
         """Run the live model once with PyTorch; returns its first output."""
         live = self.materialize()
         return self.passes(live.model, live.batch if batch is None else batch, lambda _: None)[0]

@@ -110,7 +110,7 @@ class TrainStep(Step):
             nn.utils.clip_grad_norm_(model.parameters(), self.clip_norm, foreach=False)
         return (total,)
 
-    def eager(self, batch: Any = None) -> torch.Tensor:
+    def compute(self, batch: Any = None) -> torch.Tensor:
         """Make one ordinary step with autograd and `torch.optim` (`foreach=False`) on the live module, in place.
 
         Args:
@@ -124,16 +124,17 @@ class TrainStep(Step):
         self.complete()
         live.model.zero_grad(set_to_none=True)
         (loss,) = self.passes(live.model, live.batch if batch is None else batch, lambda _: None)
-        for group in live.optimizer.param_groups:
-            if isinstance(self.optimizer, optimizers.Spec):
+        if isinstance(self.optimizer, optimizers.Spec):
+            for group in live.optimizer.param_groups:
                 group["lr"] = optimizers.settings(self.optimizer, live.steps)["lr"]
-            if group.get("dampening"):
-                _forget_untouched_momentum(live.optimizer, group)
-        with _single_tensor_kernels(live.optimizer):
+        with _first_momentum_undamped(live.optimizer), _single_tensor_kernels(live.optimizer):
             live.optimizer.step()
+        return loss
+
+    def computed(self) -> None:
+        """Take note of a step that `compute` has made."""
         self.advance(1)
         self.settle()
-        return loss
 
     def advance(self, count: int) -> None:
         """Take note of steps that were made elsewhere; the learning-rate schedule goes on from there."""
@@ -301,11 +302,27 @@ def _single_tensor_kernels(optimizer: torch.optim.Optimizer) -> Iterator[None]:
             group.update(names)
 
 
-def _forget_untouched_momentum(optimizer: torch.optim.Optimizer, group: Mapping[str, Any]) -> None:
-    """Let PyTorch make the momentum buffer itself: the first gradient goes into it undamped."""
-    for parameter in group["params"]:
-        if optimizer_state.untouched(optimizer, parameter):
+@contextmanager
+def _first_momentum_undamped(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Let PyTorch make momentum buffers itself: the first gradient goes into them undamped.
+
+    Where that is left half done, the buffers are those that were there before.
+    """
+    untouched = {
+        parameter: optimizer.state[parameter].get("momentum_buffer")
+        for group in optimizer.param_groups
+        if group.get("dampening")
+        for parameter in group["params"]
+        if optimizer_state.untouched(optimizer, parameter)
+    }
+    try:
+        for parameter in untouched:
             optimizer.state[parameter]["momentum_buffer"] = None
+        yield
+    except BaseException:
+        for parameter, buffer in untouched.items():
+            optimizer.state[parameter]["momentum_buffer"] = buffer
+        raise
 
 
 def _trainable(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from planner.capture.sole import sole
 from planner.capture.step import Step
-from planner.run.interrupts import interruptibly
+from planner.run.interrupts import interruptibly, uninterrupted
 
 _WORD = 8
 
@@ -57,10 +56,14 @@ class EagerReference:
         impatient: asked all the time, also in another thread; it may raise Cancelled, which abandons the step.
         shared: whether eager PyTorch draws from its default generator as if nobody else were there; else that is lent
             to it and put back.
+
+    Attributes:
+        drawn: the state of the generator after the last step; None as long as that is not made.
     """
 
     def __init__(self, step: Step, impatient: Callable[[], object], *, shared: bool) -> None:
         self._step, self._impatient, self._shared = step, impatient, shared
+        self.drawn: Tensor | None = None
 
     def step(
         self,
@@ -83,14 +86,17 @@ class EagerReference:
         Returns:
             What was found, and the state of the generator after the eager step.
         """
+        self.drawn = None
         with sole(self._impatient):
             lent = torch.get_rng_state()
             torch.set_rng_state(before)
             try:
                 start = time.perf_counter()
-                loss = interruptibly(lambda: self._eager(batch), self._impatient)
+                loss = self._eager(batch)
                 seconds = time.perf_counter() - start
-                drawn = torch.get_rng_state()
+                with uninterrupted():
+                    self._step.computed()
+                    self.drawn = drawn = torch.get_rng_state()
             finally:
                 if not self._shared:
                     torch.set_rng_state(lent)
@@ -107,11 +113,17 @@ class EagerReference:
 
     def _eager(self, batch: Any) -> Tensor:
         """Make the step; in its backward pass, in which Python has no part, each gradient asks whether to go on."""
-        with ExitStack() as stack:
-            for parameter in self._step.materialize().model.parameters():
-                if parameter.requires_grad and parameter.is_leaf:
+        parameters = [one for one in self._step.materialize().model.parameters() if one.requires_grad and one.is_leaf]
+        hooks: list[Any] = []
+        try:
+            with uninterrupted():
+                for parameter in parameters:
                     hook = parameter.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
                         lambda _: self._impatient()
                     )
-                    stack.callback(hook.remove)
-            return self._step.eager(batch)
+                    hooks.append(hook)
+            return interruptibly(lambda: self._step.compute(batch), self._impatient)
+        finally:
+            with uninterrupted():
+                for hook in hooks:
+                    hook.remove()

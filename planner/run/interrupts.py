@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread, current_thread, get_ident, main_thread
 from typing import TypeVar
 
-from planner.ending import raise_in, raise_nothing_in
+from planner.ending import raise_in
 from planner.run.stopping import Cancelled
 
 T = TypeVar("T")
 
 _LOOK_SECONDS = 0.05
+#: Of a loop, after which Python has raised what another thread asked for.
+_MOMENTS = 1000
 
 
 @contextmanager
@@ -46,28 +48,46 @@ def interruptibly(work: Callable[[], T], heed: Callable[[], object]) -> T:
     """
     heed()
     thread, lock, ended = get_ident(), Lock(), Event()
+    raised = False
+
+    class Left(Cancelled):
+        """What is raised from outside, and by nothing in the work itself."""
 
     def watch() -> None:
+        nonlocal raised
         while not ended.wait(_LOOK_SECONDS):
             try:
                 heed()
             except Cancelled:
                 with lock:
-                    if not ended.is_set() and not raise_in(thread, Cancelled):
-                        continue  # it compiles
+                    if not ended.is_set():
+                        raised = raise_in(thread, Left)
+                        if not raised:
+                            continue  # it compiles
                 return  # it is raised once, so what ends the work below is disturbed once at most
 
     def end() -> None:
+        """Raise nothing any more, nor leave anything to be raised: Python cannot take that back without harm.
+
+        (It forgets the error, but not that there is one, and a debugger in the same process then hangs for ever.)
+        """
         with lock:
             ended.set()
-        raise_nothing_in(thread)
+        if raised:
+            raise_in(thread, Left)  # in the place of the one that did not come yet, or was caught by the work
+            for _ in range(_MOMENTS):
+                pass
 
     Thread(target=watch, name="stowage stop", daemon=True).start()
     try:
-        try:
-            return work()
-        finally:
+        result = work()
+    except Left:
+        ended.set()
+        raise Cancelled from None
+    except BaseException:
+        with suppress(Left):
             end()
-    except Cancelled:
-        end()
         raise
+    with suppress(Left):
+        end()
+    return result

@@ -111,9 +111,7 @@ class Session:
         try:
             check, drawn = reference.step(number, before, self.generator.get_state(), record.outputs, state, batch)
         except BaseException:
-            self._kept.take_back_variables()
-            self._kept.keep(self._executor, record)
-            self._done.add(record, self._executor.peak_bytes)
+            self._keep_unchecked(reference, record)
             raise
         with uninterrupted():
             drawn = drawn if self._asked.check == "first" else self.generator.get_state()
@@ -129,6 +127,16 @@ class Session:
                 "that cannot be watched (a clock, a file, a loader that the loss asks): let that come in with the "
                 "batch; or it is a fault of the planner: then please report the model, and train it without a plan"
             )
+
+    @uninterrupted()
+    def _keep_unchecked(self, reference: EagerReference, record: StepRecord) -> None:
+        """Keep a step where eager PyTorch's was left half done, or was made and is not compared to its end."""
+        if reference.drawn is None:
+            self._kept.take_back_variables()
+            self._kept.keep(self._executor, record)
+        else:
+            self._kept.adopt(self._executor, record, reference.drawn)
+        self._done.add(record, self._executor.peak_bytes)
 
     def _look(self, reach: Reach | None = None) -> None:
         self._watch = Watch(self._asked.step, self._executor.state(), reach) if self._followed else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -16,6 +18,7 @@ from planner.capture import AdamW, InferenceStep, TrainStep
 from planner.errors import StowageError
 from planner.run import run, same_bits
 from planner.run.interrupts import uninterrupted
+from planner.run.stopping import PATIENCE
 
 WORDS = 12
 
@@ -134,6 +137,73 @@ def test_measuring_is_left_in_the_middle_of_a_round_of_ops() -> None:
     ended = time.perf_counter()
     assert running.progress.state == "cancelled"
     assert ended - asked[0] < whole / 2, "it went on to the end of the round"
+
+
+@pytest.mark.parametrize("begun", [0, 2])
+def test_a_run_left_while_it_compares_a_step_has_made_that_step_once(begun: int) -> None:
+    """The learning rate of the step after it is asked for once eager PyTorch has made it, and before it is compared."""
+    running = []
+
+    def rate(step: int) -> float:
+        if running and step > begun:
+            running.pop().cancel()
+            time.sleep(3 * PATIENCE)
+        return 0.5**step
+
+    def scheduled() -> TrainStep:
+        torch.manual_seed(3)
+        model = Words()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, dampening=0.5)
+        batch = torch.randint(0, WORDS, (6,)), torch.randint(0, WORDS, (6,))
+        return TrainStep(
+            model, batch, loss=lambda model, batch: cross_entropy(model(batch[0]), batch[1]), optimizer=optimizer,
+            scheduler=torch.optim.lr_scheduler.LambdaLR(optimizer, rate),
+        )  # fmt: skip
+
+    step, reference = scheduled(), scheduled()
+    plan = run(step, budget="100%", steps=0).wait().plan
+    generator = torch.get_rng_state()
+    begins = threading.Event()
+    stopped = run(step, plan, steps=5, check=True, progress=lambda share, doing: begins.wait())
+    running.append(stopped)
+    begins.set()
+    assert len(stopped.wait().losses) == begun + 1
+    assert step.scheduler.last_epoch == begun + 1
+    assert_as_eager_left_it(step, reference, generator, begun + 1)
+    assert step.scheduler.get_last_lr() == reference.scheduler.get_last_lr()
+    assert run(step, plan, steps=2, check=True).wait().mismatches == ()
+
+
+def test_a_program_can_be_traced_after_a_run() -> None:
+    """As debuggers and coverage do; CPython 3.11 hangs where an error to be raised in a thread was taken back."""
+    code = """
+import faulthandler, sys, time
+faulthandler.dump_traceback_later(100, exit=True)
+import planner, torch
+from planner.run.interrupts import interruptibly
+from planner.run.stopping import Cancelled
+calls = []
+
+def heed():
+    if calls: raise Cancelled
+
+def late():  # as it ends, it is to be stopped
+    calls.append(1)
+    try:
+        while True: time.sleep(0.001)
+    except BaseException:
+        return 1
+
+interruptibly(late, heed)
+calls.clear()
+planner.run(planner.InferenceStep(torch.nn.Linear(2, 2), torch.ones(1, 2)), budget="100%").wait()
+sys.settrace(lambda frame, event, arg: None)
+(lambda: 1)()
+sys.settrace(None)
+print("traced")
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=200)
+    assert done.stdout == "traced\n", done.stderr
 
 
 def test_control_c_waits_for_what_must_be_whole() -> None:
