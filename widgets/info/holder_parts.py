@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise, takewhile, zip_longest
+from itertools import groupby, takewhile, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,15 +141,21 @@ class _Division:
 
     def _few(self, parts: list[_Part]) -> list[_Part]:
         """Of many parts, the two neighbours that hold least are put together until they are few."""
-        while len(parts) > _MOST_CHILDREN:
-            pairs = [pair for pair in pairwise(parts) if self._by_name not in (pair[0].divide, pair[1].divide)]
-            if not pairs:
+        groups = [[part] for part in parts]
+        sizes = np.array([self._bytes(part) for part in parts], np.float64)
+        sizes[[part.divide == self._by_name for part in parts]] = np.inf  # stays alone
+        while len(groups) > _MOST_CHILDREN:
+            pairs = sizes[:-1] + sizes[1:]
+            at = int(pairs.argmin())
+            if np.isinf(pairs[at]):
                 break
-            least = min(pairs, key=lambda pair: self._bytes(pair[0]) + self._bytes(pair[1]))
-            both = [each for part in least for each in part.parts or (part,)]
-            at = parts.index(least[0])
-            parts[at : at + 2] = [replace(self._joined(both), parts=tuple(both))]
-        return parts
+            groups[at : at + 2] = [groups[at] + groups[at + 1]]
+            sizes = np.concatenate([sizes[:at], pairs[at : at + 1], sizes[at + 2 :]])
+        return [each[0] if len(each) == 1 else self._neighbours(each) for each in groups]
+
+    def _neighbours(self, parts: list[_Part]) -> _Part:
+        parts = [each for part in parts for each in part.parts or (part,)]
+        return replace(self._joined(parts), parts=tuple(parts))
 
     def _joined(self, parts: list[_Part]) -> _Part:
         """Neighbours as one part, which is divided into them again."""
