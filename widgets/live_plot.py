@@ -34,8 +34,16 @@ class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
     def __init__(self, figure: Figure) -> None:
         #: What the page says comes in another thread: traitlets would swallow what is sent at the same moment.
         self._turn = RLock()
+        self._made = False
         super().__init__(without_heading(figure))
         self._heading = heading(figure)
+        self._made = True
+        self.open()
+
+    def open(self) -> None:
+        """Tell the page of it once it is made, with all that it shows: then nothing else has to arrive for that."""
+        if self._made:
+            super().open()
 
     def follow(self, fresh: Figure) -> None:
         """Show what a figure with as many traces shows.

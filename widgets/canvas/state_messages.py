@@ -23,10 +23,11 @@ def samples_message(points: Sequence[tuple[int, float]]) -> Message:
     return message("samples", {"points": points})
 
 
-def budget_message(budget: int, verdict: str, state: str, doing: str, sentence: str) -> Message:
-    """The budget, and whether there is a plan for it."""
+def budget_message(budget: int, verdict: str, state: str, doing: str, sentence: str, machine: str = "") -> Message:
+    """The budget, and whether there is a plan for it; `machine` is one that is yet to be looked at."""
     return message("budget", {
         "budget_bytes": budget, "verdict": verdict, "state": state, "doing": doing, "sentence": sentence,
+        "machine": machine,
     })  # fmt: skip
 
 

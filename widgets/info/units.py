@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import copysign, floor
 
 _BYTES = (("B", 1), ("KiB", 2**10), ("MiB", 2**20), ("GiB", 2**30), ("TiB", 2**40))
 _SECONDS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
@@ -36,7 +37,13 @@ def bytes_text(size: float) -> str:
     name, unit = next((unit for unit in reversed(_BYTES) if abs(size) >= _from(unit[1])), _BYTES[0])
     value, large = size / unit, unit >= 2**30
     digits = 0 if unit == 1 or (abs(value) >= 99.95 and not large) else 1 if abs(value) >= 9.995 and not large else 2
-    return f"{value:.{digits}f} {name}"
+    return f"{_half_up(value, digits):.{digits}f} {name}"
+
+
+def _half_up(value: float, digits: int) -> float:
+    """Rounded as the page rounds: 220.5 is 221, where Python says 220."""
+    unit = float(10**digits)
+    return copysign(floor(abs(value) * unit + 0.5) / unit, value)
 
 
 def exact_bytes_text(size: float) -> str:

@@ -104,7 +104,8 @@ def change_machine(core: Core, name: str | Machine) -> None:
         core.jobs.drop("plan", "search", "sweep", "machine")
         planning.drop_search(core)
         core.planned.clear()
-        core.outbox.tell(core.budget_words("planning", f"looking at {machines.name_of(name)}"))
+        label = machines.name_of(name)
+        core.outbox.tell(core.budget_words("planning", f"looking at {label}", machine=label))
         if core.jobs.start("machine", lambda job: _change(core, job, name)) is None:
             core.planned.set()  # all is closed
 

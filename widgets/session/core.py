@@ -109,11 +109,11 @@ class Core:
             self.outbox.tell(message, self.budget_words(state, doing, sentence))
         return True
 
-    def budget_words(self, state: str, doing: str = "", sentence: str = "") -> Message:
+    def budget_words(self, state: str, doing: str = "", sentence: str = "", machine: str = "") -> Message:
         """The message on the budget."""
         assert self.ground is not None
         budget = self.budget_bytes
-        return budget_message(budget, self.ground.verdict(budget), state, doing, sentence)
+        return budget_message(budget, self.ground.verdict(budget), state, doing, sentence, machine)
 
     @property
     def budget_bytes(self) -> int:

@@ -62,4 +62,6 @@ def check(asked: str | Machine | None) -> None:
 
 def name_of(asked: str | Machine) -> str:
     """What to call a machine that may not be measured yet."""
-    return _HERE if asked == "cpu" else asked if isinstance(asked, str) else label_of(asked)
+    if asked in {"cpu", "auto"}:
+        return _HERE if asked == "cpu" else "what is attached"
+    return label_of(machine(asked) if isinstance(asked, str) else asked)

@@ -302,3 +302,14 @@ def test_while_the_budget_moves_every_panel_says_which_plan_it_still_shows(show:
     page.settle()
     for panel in panels:
         assert says(page.text(f".sw-{panel} .note").split("within")[1], planned()["plan"]["budget_bytes"]), panel
+
+
+def test_while_another_machine_is_looked_at_no_number_of_the_one_before_stands_for_it(show: Show) -> None:
+    told = planned()
+    page = open_at(show, told)
+    page.tell([told.having("budget", state="planning", doing="looking at H100", machine="H100")._of("budget")])
+    for k in (1, 2):
+        assert page.text(f".sw-answer-box:nth-child({k}) .sw-answer") == "–"
+        assert page.text(f".sw-answer-box:nth-child({k}) .sw-sentence") == "looking at H100"
+    for panel in ("memory", "holders", "streams"):
+        assert "for V100" in page.text(f".sw-{panel} .sw-title")

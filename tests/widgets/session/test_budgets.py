@@ -111,6 +111,17 @@ def test_another_machine_has_other_times_and_the_same_budget(graph: Graph) -> No
     assert "k80x8" in {name for name, _, _ in after["machines"]}
 
 
+def test_until_another_machine_is_looked_at_its_name_is_said(graph: Graph) -> None:
+    session = Session(graph, machine="v100-16gb", budget="50%")
+    ear = Ear(session)
+    ear.planned()
+    mark = ear.mark()
+    session.request({"do": "machine", "name": "h100"})
+    assert ear.planned(mark)["machine"] == ""
+    first = next(message.content for message in ear.heard[mark:] if message.kind == "budget")
+    assert (first["machine"], first["doing"]) == ("H100 SXM5 80 GB", "looking at H100 SXM5 80 GB")
+
+
 def test_the_budget_follows_the_device_until_somebody_sets_one() -> None:
     session = Session(zoo.load("wresnet:depth=50,batch=96,image=224"), machine="laptop")
     ear = Ear(session)

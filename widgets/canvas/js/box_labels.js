@@ -41,18 +41,18 @@ function linesOf(g, scene, storage, room, two) {
   if (!path || !name.startsWith(path)) return [ending(g, name, room)].filter(Boolean);
   const own = name.slice(path.length);
   const text = ending(g, name, room);
-  if (text.length > own.length) return [text];
+  if (text.length > own.length + 1) return [text];
   const [module, tail] = [ending(g, path, room), own.slice(1)];
   return two && module && widthOf(g, tail) <= room ? [module, tail] : [];
 }
 
-// The longest ending of a name, cut at its dots, that fits.
+// The longest ending of a name, cut at its dots, that fits; an ellipsis stands for what is left out.
 export function ending(g, name, room) {
-  let text = name;
+  let [text, from] = [name, 0];
   while (widthOf(g, text) > room) {
-    const dot = text.indexOf('.');
-    if (dot < 0) return '';
-    text = text.slice(dot + 1);
+    from = name.indexOf('.', from) + 1;
+    if (!from) return '';
+    text = '…' + name.slice(from);
   }
   return text;
 }

@@ -71,7 +71,7 @@ export function holdersPanel(section, { store }) {
     for (const button of buttons) button.tabIndex = button === next ? 0 : -1;
     next.focus();
   });
-  const stop = store.on(['graph', 'plan', 'budget_bytes', 'cursor', 'selection'], ask);
+  const stop = store.on(['graph', 'plan', 'budget', 'budget_bytes', 'cursor', 'selection'], ask);
   // out of view a notebook lays nothing out: how much room there is counts only where it is said to be some
   const observer = new ResizeObserver(([{ contentRect }]) => {
     if (!contentRect.height || contentRect.height === room) return;

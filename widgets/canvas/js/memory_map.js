@@ -6,7 +6,7 @@ import { paintCursor } from './cursor_line.js';
 import { fitText } from './fit_text.js';
 import { KindsView } from './kinds_view.js';
 import { bytesAxis } from './marks.js';
-import { paintMarks } from './memory_marks.js';
+import { paintMarks, paintWords } from './memory_marks.js';
 import { Minimap } from './minimap.js';
 import { Plot } from './plot.js';
 import { within } from './surface.js';
@@ -148,7 +148,9 @@ export class MemoryMap extends Plot {
     if (!plan || !this.axis.plan) return;
     const labelled = !this.root.querySelector('.sw-streams'); // the streams say the time below both
     paintCursor(g, c, this, { top: area.top, bottom: area.bottom, labelled });
-    if (store.hoverFocus) within(g, area, () => this.view.paintOver(g, c, store.hoverFocus));
+    if (!store.hoverFocus) return;
+    within(g, area, () => this.view.paintOver(g, c, store.hoverFocus));
+    paintWords(g, c, this, this.view.peakY);
   }
 
   wheel(event) {

@@ -11,12 +11,19 @@ const BOTH = 400; // pixels of plot in which there is room for the arena, too
 export function paintMarks(g, c, map, y) {
   const { area } = map;
   const line = budgetLine(map);
+  paintBeyond(g, c, map, line);
+  paintWords(g, c, map, y, line);
+}
+
+// The same over what is selected.
+export function paintWords(g, c, map, y, line = budgetLine(map)) {
+  const { area } = map;
   const peak = peakWords(g, map, y);
   const wide = g.measureText(line.text).width + 8;
   const [right, left] = [area.right - wide, area.left];
   const meets = at => Math.abs(line.y - peak.y) < 18 && at < peak.right + GAP && at + wide + GAP > peak.left;
   const at = peak && meets(right) && (!meets(left) || 2 * peak.x > left + area.right) ? left : right;
-  paintBudget(g, c, map, line, at);
+  tag(g, c, line.text, at, line.y, { align: 'left' });
   if (peak) paintPeak(g, c, peak, meets(at) || peak.left < left - 4);
 }
 
@@ -31,7 +38,7 @@ function budgetLine({ area, budget, view }) {
   return { text, y: Math.max(LINE, y - 9), line: y };
 }
 
-function paintBudget(g, c, { area, budget, plan }, { text, y, line }, at) {
+function paintBeyond(g, c, { area, budget, plan }, { line }) {
   const wide = area.right - area.left;
   if (line !== undefined) {
     if (plan.peak_bytes > budget * 1.0001) {
@@ -43,7 +50,6 @@ function paintBudget(g, c, { area, budget, plan }, { text, y, line }, at) {
     g.fillStyle = c.limit;
     g.fillRect(area.left, Math.round(line) - 1, wide, 1.5);
   }
-  tag(g, c, text, at, y, { align: 'left' });
 }
 
 // The mark and its words, on the side that has room; null where that moment is out of view.

@@ -38,7 +38,7 @@ export function memoryPanel(section, bench) {
   };
   tell();
   const map = new MemoryMap(section.appendChild(make('div')), bench);
-  const ends = [endViews, endUnits, store.on(['graph'], list), store.on(['plan', 'budget_bytes'], tell)];
+  const ends = [endViews, endUnits, store.on(['graph'], list), store.on(['plan', 'budget', 'budget_bytes'], tell)];
   return () => {
     map.close();
     for (const end of ends) end();

@@ -25,7 +25,7 @@ export function stepTimes(store) {
       rows,
       all.map(([name, seconds, text, old]) => [name, seconds / longest, text ?? secondsText(seconds), old]),
     );
-    const compared = done.length > 1 && predicted ? `${changeText(usual(done) / predicted - 1)} on prediction` : '';
+    const compared = done.length > 1 && predicted ? onPrediction(usual(done) / predicted) : '';
     say(times.note, compared || (done.length ? 'the first step warms up' : ''));
     times.note.title = compared && 'The median of all steps but the first, which warms up';
     showLosses(losses, run?.losses ?? []);
@@ -33,6 +33,13 @@ export function stepTimes(store) {
   const close = store.on(['run'], show);
   show();
   return { element: times.element, close };
+}
+
+// How long a step took for its prediction; if much longer, other programs had the processor.
+const FAR = 2;
+function onPrediction(ratio) {
+  if (ratio < FAR) return `${changeText(ratio - 1)} on prediction`;
+  return `${ratio.toFixed(ratio < 10 ? 1 : 0)} × the prediction: was this computer busy?`;
 }
 
 // Rows of name, seconds and where it is no amount, a text.

@@ -35,7 +35,7 @@ export function streamsPanel(section, bench) {
     axis.on(remapped => {
       if (remapped) show();
     }),
-    store.on(['graph', 'plan', 'budget_bytes'], show),
+    store.on(['graph', 'plan', 'budget', 'budget_bytes'], show),
   );
   show();
   return () => {

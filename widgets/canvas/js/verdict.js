@@ -45,8 +45,11 @@ export function nextKnown({ samples }, bytes) {
 }
 
 // While the budget is being moved, the plan of the one before is still drawn: which that is.
-export const withinOther = ({ plan, budget_bytes: wanted }) =>
-  !plan || plan.stand_in || plan.budget_bytes === wanted ? '' : `within ${bytesText(plan.budget_bytes)}`;
+// So is, while another machine is looked at, what was found for the one before.
+export function withinOther({ plan, budget, budget_bytes: wanted, machine }) {
+  if (budget?.machine) return `for ${machine.label}`;
+  return !plan || plan.stand_in || plan.budget_bytes === wanted ? '' : `within ${bytesText(plan.budget_bytes)}`;
+}
 
 export const VERDICTS = { fits: 'fits', swap: 'needs swap', impossible: 'impossible' };
 
@@ -57,6 +60,10 @@ export const isIdeal = (seconds, ideal) => seconds <= ideal * 1.00005;
 export function answers(store) {
   const now = standing(store);
   if (!now.verdict || !store.machine) return null;
+  if (store.budget?.machine) {
+    const waits = { head: '–', parts: [store.budget.doing] };
+    return { ...now, fit: waits, cost: waits, why: why(store, now) };
+  }
   return { ...now, fit: fit(store, now), cost: cost(store, now), why: why(store, now) };
 }
 
