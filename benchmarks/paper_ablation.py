@@ -26,18 +26,18 @@ from rich.table import Table
 from planner.graph import Graph
 from planner.machine import Machine, op_seconds
 from planner.memory import SwapPlan, parse_budget, validate
-from planner.swap.baselines import BASELINES
-from planner.swap.bounds import bound_of
-from planner.swap.feasible import orders
-from planner.swap.local import LocalSearch
-from planner.swap.method import Method, Setting
-from planner.swap.orders import captured
-from planner.swap.portfolio import Portfolio, ways
-from planner.swap.problem import Problem, state
+from planner.swap.baselines.resident import BASELINES
+from planner.swap.bounds.any_order import bound_of
+from planner.swap.methods.local_search import LocalSearch
+from planner.swap.methods.method import Method, Setting
+from planner.swap.methods.portfolio import Portfolio, ways
+from planner.swap.methods.swapadvisor import Genetic
+from planner.swap.methods.swapadvisor.planned import pool_planner
+from planner.swap.methods.swapadvisor.pool import default_allocation, demand_of
+from planner.swap.problem.problem import Problem, state
+from planner.swap.schedule.feasibility import orders
+from planner.swap.schedule.list_scheduling import captured
 from planner.swap.stop import Stop, Stopped
-from planner.swap.swapadvisor import Genetic
-from planner.swap.swapadvisor.planned import pool_planner
-from planner.swap.swapadvisor.pool import default_allocation, demand_of
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from planner.graph import Graph
 from planner.machine import machine, op_seconds
 from planner.memory import parse_budget
 from planner.swap import SwapSearch, search_swaps
-from planner.swap.order_bound import order_bound
+from planner.swap.bounds.fixed_order import order_bound
 from planner.zoo import load
 
 Part = Literal["main", "momentum", "small", "wide", "narrow"]

@@ -26,8 +26,8 @@ from planner.machine import Link, machine, measure_ops
 from planner.memory import SwapPlan, parse_budget, step_peak
 from planner.run import run
 from planner.swap import plan_swaps
-from planner.swap.baselines import BASELINES
-from planner.swap.problem import state
+from planner.swap.baselines.resident import BASELINES
+from planner.swap.problem.problem import state
 from planner.zoo import load
 
 MODELS = (

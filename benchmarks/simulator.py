@@ -20,13 +20,13 @@ from rich.table import Table
 from planner.capture import capture
 from planner.machine import machine, op_seconds
 from planner.memory import parse_budget, step_peak
-from planner.swap.desk import Route
-from planner.swap.orders import sunk
-from planner.swap.problem import state
-from planner.swap.simulate import run_queues
-from planner.swap.steady import clock_of, walker
-from planner.swap.timing import copy_seconds, time_draft
-from planner.swap.walk import walk
+from planner.swap.evict.bytes_pass import walk
+from planner.swap.evict.cyclic_bytes import clock_of, walker
+from planner.swap.evict.state import Route
+from planner.swap.problem.problem import state
+from planner.swap.schedule.list_scheduling import sunk
+from planner.swap.simulate.draft_timing import copy_seconds, time_draft
+from planner.swap.simulate.streams import run_queues
 from planner.zoo import load
 
 MODELS = (

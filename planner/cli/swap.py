@@ -143,7 +143,7 @@ def command(
         facts = _facts(search, plan, ready, device, stopped)
     explanation = None
     if explained:
-        from planner.swap.explain import explain
+        from planner.swap.explain.report import explain
 
         explanation = explain(plan, ready.graph, device, ready.seconds)
     if as_json:
@@ -180,9 +180,9 @@ def _wait(search: SwapSearch, report: Report) -> tuple[SwapPlan, bool]:
 
 def _facts(search: SwapSearch, plan: SwapPlan, ready: Timed, device: Machine, stopped: bool) -> dict[str, Any]:
     """What is known about a plan, by the names that programs read."""
-    from planner.swap.order_bound import order_bound
-    from planner.swap.portfolio import CLOSE
-    from planner.swap.request import peak_of
+    from planner.swap.bounds.fixed_order import order_bound
+    from planner.swap.methods.portfolio import CLOSE
+    from planner.swap.search.inputs import peak_of
 
     done, step = search.progress, plan.predicted.seconds
     bound, sizes = min(done.bound_seconds, step), [storage.bytes for storage in ready.graph.storages]
@@ -249,7 +249,7 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _ended(facts: dict[str, Any]) -> str:
     """Why the search ended: whether more time may help."""
-    from planner.swap.portfolio import CLOSE
+    from planner.swap.methods.portfolio import CLOSE
 
     if facts["step_seconds"] <= facts["bound_seconds"] * CLOSE:
         return "; no plan is faster"

@@ -7,8 +7,8 @@ import pytest
 
 from planner.graph import Kind, Phase
 from planner.memory import validate
-from planner.swap.baselines import BASELINES
-from planner.swap.request import problem_of
+from planner.swap.baselines.resident import BASELINES
+from planner.swap.search.inputs import problem_of
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
 

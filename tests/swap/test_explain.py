@@ -16,7 +16,7 @@ from planner.graph import Graph, GraphBuilder, Kind, Phase, fingerprint
 from planner.machine import Link, Machine
 from planner.memory import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, Timeline, step_peak, validate
 from planner.swap import plan_swaps, simulate
-from planner.swap.explain import Explanation, explain
+from planner.swap.explain.report import Explanation, explain
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps
 
 KIB = 1024

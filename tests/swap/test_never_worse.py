@@ -6,9 +6,9 @@ import pytest
 
 from planner.memory import plan_to_json, step_peak, validate
 from planner.swap import compare_plans
-from planner.swap.baselines import BASELINES
-from planner.swap.order_bound import order_bound
-from planner.swap.problem import state
+from planner.swap.baselines.resident import BASELINES
+from planner.swap.bounds.fixed_order import order_bound
+from planner.swap.problem.problem import state
 from tests.swap.effort import EFFORT
 from tests.swap.random_graphs import ALIGNMENT, build, least_budget, machine
 

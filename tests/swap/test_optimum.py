@@ -12,7 +12,7 @@ import pytest
 
 from planner.memory import step_peak, validate
 from planner.swap import compare_plans, lower_bound
-from planner.swap.order_bound import order_bound
+from planner.swap.bounds.fixed_order import order_bound
 from tests.swap.effort import EFFORT
 from tests.swap.event_simulator import step_seconds
 from tests.swap.exhaustive import UNIT, optimum, orders, plan_of

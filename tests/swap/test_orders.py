@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 
 from planner.graph import GraphBuilder, Kind, Phase
-from planner.swap.feasible import orders
-from planner.swap.orders import captured, grouped, sunk
-from planner.swap.problem import state
+from planner.swap.problem.problem import state
+from planner.swap.schedule.feasibility import orders
+from planner.swap.schedule.list_scheduling import captured, grouped, sunk
 from tests.swap.random_graphs import machine, steps
 from tests.swap.test_plans import layered
 

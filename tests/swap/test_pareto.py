@@ -14,8 +14,8 @@ from planner.graph import Graph, GraphBuilder
 from planner.machine import Link
 from planner.memory import step_peak, validate
 from planner.swap import lower_bound, simulate
-from planner.swap.marginal import marginal
-from planner.swap.pareto import BudgetPoint, sweep
+from planner.swap.search.budget_sweep import BudgetPoint, sweep
+from planner.swap.search.sensitivity import marginal
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps
 from tests.swap.test_plans import layered
 

@@ -4,13 +4,13 @@ import numpy as np
 
 from planner.machine import machine, op_seconds
 from planner.memory import validate
-from planner.swap.bounds import bound_of
-from planner.swap.course import one_by_one
-from planner.swap.feasible import orders
-from planner.swap.method import Setting
-from planner.swap.orders import captured
-from planner.swap.portfolio import Portfolio, ways
-from planner.swap.problem import state
+from planner.swap.bounds.any_order import bound_of
+from planner.swap.methods.method import Setting
+from planner.swap.methods.portfolio import Portfolio, ways
+from planner.swap.problem.problem import state
+from planner.swap.schedule.feasibility import orders
+from planner.swap.schedule.list_scheduling import captured
+from planner.swap.search.driver import one_by_one
 from tests.widgets.steps import real
 
 

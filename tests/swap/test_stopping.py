@@ -8,15 +8,15 @@ import pytest
 from planner.errors import StowageError
 from planner.memory import pack, plan_to_json, validate
 from planner.swap import METHODS, load_search, plan_swaps, search_swaps
-from planner.swap.baselines import BASELINES
-from planner.swap.course import Course
-from planner.swap.feasible import fitting_order, orders
-from planner.swap.orders import captured
-from planner.swap.polish.polish import Polish
-from planner.swap.recipe import Kitchen, Recipe
-from planner.swap.request import problem_of
-from planner.swap.settle import settler
-from planner.swap.steady import clock_of, walker
+from planner.swap.baselines.resident import BASELINES
+from planner.swap.evict.cyclic_addresses import settler
+from planner.swap.evict.cyclic_bytes import clock_of, walker
+from planner.swap.methods.annealing.polish import Polish
+from planner.swap.methods.candidate import Kitchen, Recipe
+from planner.swap.schedule.feasibility import fitting_order, orders
+from planner.swap.schedule.list_scheduling import captured
+from planner.swap.search.driver import Course
+from planner.swap.search.inputs import problem_of
 from planner.swap.stop import Stop, Stopped
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered

@@ -10,7 +10,7 @@ import pytest
 
 from planner.errors import StowageError
 from planner.graph import fingerprint
-from planner.swap.pareto import BudgetPoint
+from planner.swap.search.budget_sweep import BudgetPoint
 from tests.widgets.steps import MIB, by_hand, plan_by_hand
 from widgets import figures
 from widgets.info import get_pareto

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from planner.swap.swapadvisor.figure_1 import figure_1
+from planner.swap.methods.swapadvisor.figure_1 import figure_1
 from widgets import figures
 from widgets.info import get_schedule_and_pool
 

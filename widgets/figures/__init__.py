@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planner.progress import Progress
     from planner.run import Run, RunResult
     from planner.swap import SwapSearch
-    from planner.swap.pareto import BudgetPoint
+    from planner.swap.search.budget_sweep import BudgetPoint
     from widgets.figures.drawing import Drawing
     from widgets.info.stays import Axis
 

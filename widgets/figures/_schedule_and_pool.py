@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from planner.graph import Phase
-from planner.swap.swapadvisor.figure_1 import Case, Span
+from planner.swap.methods.swapadvisor.figure_1 import Case, Span
 from widgets.figures.frame import SQUARE, add_key, framed, plotly, tag, value_axis
 from widgets.figures.theme import Theme
 from widgets.info.groups import Group

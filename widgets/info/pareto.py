@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
-from planner.swap.pareto import BudgetPoint
+from planner.swap.search.budget_sweep import BudgetPoint
 from widgets.info.stays import Floats, Ints
 from widgets.info.units import bytes_text, percent_text, seconds_text
 

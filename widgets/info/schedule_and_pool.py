@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from planner.kernels import announcing
 from planner.progress import Progress, reporting
-from planner.swap.swapadvisor.figure_1 import Case, figure_1
+from planner.swap.methods.swapadvisor.figure_1 import Case, figure_1
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from planner.graph import Graph, fingerprint
 from planner.kernels import doing
 from planner.machine.types import Machine
 from planner.memory import SwapPlan, parse_budget
-from planner.swap.problem import Seconds
+from planner.swap.problem.problem import Seconds
 from widgets.canvas.graph_message import graph_message
 from widgets.canvas.machine_message import machine_message
 from widgets.canvas.run_message import RunState, run_message

@@ -8,10 +8,10 @@ from functools import cached_property
 from planner.graph import Graph
 from planner.machine.types import Machine
 from planner.memory import SwapPlan, format_apart
-from planner.swap.baselines import resident_plan
-from planner.swap.feasible import least_budget, working_sets
-from planner.swap.problem import Seconds
-from planner.swap.request import peak_of, problem_of
+from planner.swap.baselines.resident import resident_plan
+from planner.swap.problem.problem import Seconds
+from planner.swap.schedule.feasibility import least_budget, working_sets
+from planner.swap.search.inputs import peak_of, problem_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.swap.problem import state
-from planner.swap.swapadvisor.allocation_gene import (
+from planner.swap.methods.swapadvisor.allocation_gene import (
     Allocation,
     average_counts,
     cross_classes,
@@ -18,8 +17,9 @@ from planner.swap.swapadvisor.allocation_gene import (
     repair_classes,
     repair_counts,
 )
-from planner.swap.swapadvisor.individual import Rates, breed_allocations
-from planner.swap.swapadvisor.pool import default_allocation, demand_of, fits, pool_of, random_allocation
+from planner.swap.methods.swapadvisor.individual import Rates, breed_allocations
+from planner.swap.methods.swapadvisor.pool import default_allocation, demand_of, fits, pool_of, random_allocation
+from planner.swap.problem.problem import state
 from tests.swap.random_graphs import machine, steps
 
 SIZES = np.array([1, 2, 3, 4])

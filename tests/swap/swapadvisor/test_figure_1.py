@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from planner.swap.swapadvisor.figure_1 import figure_1
+from planner.swap.methods.swapadvisor.figure_1 import figure_1
 
 CASES = figure_1()
 INPUTS = {

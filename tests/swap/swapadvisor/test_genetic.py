@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from planner.graph import GraphBuilder, Kind
 from planner.memory import plan_to_json, validate
-from planner.swap.bounds import bound_of
-from planner.swap.method import Setting
-from planner.swap.problem import state
+from planner.swap.bounds.any_order import bound_of
+from planner.swap.methods.method import Setting
+from planner.swap.methods.swapadvisor import Genetic
+from planner.swap.methods.swapadvisor.genetic import softmax
+from planner.swap.problem.problem import state
 from planner.swap.stop import Stopped
-from planner.swap.swapadvisor import Genetic
-from planner.swap.swapadvisor.genetic import softmax
 from tests.swap.random_graphs import build, machine
 
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.graph import csr
-from planner.swap.problem import state, turned
-from planner.swap.swapadvisor.schedule_gene import cross_schedules, mutate_schedule
+from planner.swap.methods.swapadvisor.schedule_gene import cross_schedules, mutate_schedule
+from planner.swap.problem.problem import state, turned
 from tests.swap.random_graphs import machine, steps
 
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from planner.graph import GraphBuilder, Kind
 from planner.machine import Device, Link, Machine
 from planner.memory import validate
-from planner.swap.gaps import NEVER
-from planner.swap.problem import state
-from planner.swap.swapadvisor.allocation_gene import Allocation
-from planner.swap.swapadvisor.individual import random_schedule
-from planner.swap.swapadvisor.planned import pool_planner
-from planner.swap.swapadvisor.pool import default_allocation, demand_of, fits, pool_of, random_allocation
+from planner.swap.draft.absences import NEVER
+from planner.swap.methods.swapadvisor.allocation_gene import Allocation
+from planner.swap.methods.swapadvisor.individual import random_schedule
+from planner.swap.methods.swapadvisor.planned import pool_planner
+from planner.swap.methods.swapadvisor.pool import default_allocation, demand_of, fits, pool_of, random_allocation
+from planner.swap.problem.problem import state
 from tests.swap.random_graphs import machine, steps
 
 MB = 1 << 20

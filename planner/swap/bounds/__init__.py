@@ -1,0 +1,1 @@
+"""How fast any plan could be: proven bounds."""

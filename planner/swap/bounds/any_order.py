@@ -1,0 +1,157 @@
+"""How fast any plan could be, whatever its order: a proven bound, so that one knows when to stop looking.
+
+Cut a step at one op. What its ancestors made and it or its descendants still use lives at that moment; what does
+not fit on the device has gone out over the link before it, beside the ancestors' compute, and comes back after it,
+beside the descendants' compute, together with the parameters they use that did not fit either. No order avoids it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.graph import Csr, Graph, csr
+from planner.kernels import kernel
+from planner.machine.types import Machine
+from planner.swap.problem.problem import Bytes, Copies, Flags, Flow, Ints, Problem, Seconds, state, turned
+from planner.swap.problem.uses import uses_of
+from planner.swap.stop import Flag
+
+_CUTS = 400
+
+
+def lower_bound(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -> float:
+    """Seconds that no plan within a budget goes below, whatever its order and however it swaps.
+
+    Args:
+        graph, machine: what is planned, and where.
+        budget: device bytes.
+        seconds: `[ops]`, how long each op runs.
+
+    Raises:
+        StowageError: the op times or the figures of the host link are impossible.
+    """
+    return bound_of(state(graph, machine, budget, seconds))
+
+
+def bound_of(problem: Problem) -> float:
+    """`lower_bound` of what is already laid out: the largest of compute, what persists, and the cuts."""
+    graph = problem.graph
+    sizes = np.array([storage.bytes for storage in graph.storages], np.int64)
+    writer = np.full(problem.storages, -1, np.int32)
+    for op in reversed(range(problem.ops)):
+        writer[list(graph.writes[op])] = op
+    compute = problem.ideal_seconds
+    steady = _persistent_bound(problem.flow, sizes, problem.budget, problem.copies)
+    before = graph.dependencies
+    problem.stop.check()
+    cut = _cut_bound(
+        _cuts(problem), problem.flow, sizes, writer, csr(before), csr(turned(before)), problem.seconds,
+        problem.budget, problem.copies, problem.stop.flag,
+    )  # fmt: skip
+    problem.stop.check()
+    return max(compute, steady, cut)
+
+
+def _persistent_bound(flow: Flow, sizes: Bytes, budget: int, copies: Copies) -> float:
+    """What is used and does not fit comes in once a step; what is updated besides goes out again."""
+    used = np.zeros(len(sizes), np.bool_)
+    used[flow.touches.items] = True
+    inwards = max(0, int(sizes[used & flow.held].sum()) - budget)
+    outwards = max(0, int(sizes[used & flow.stateful & flow.updated].sum()) - budget)
+    return float(_copying(inwards, outwards, copies))
+
+
+def _cuts(problem: Problem) -> Ints:
+    """Ops worth cutting at: those where most is live in captured order, and some spread over the step."""
+    live = uses_of(np.arange(problem.ops, dtype=np.int32), problem.flow).live
+    fullest = np.argsort(-live, kind="stable")[: _CUTS // 2]
+    spread = np.linspace(0, problem.ops - 1, min(problem.ops, _CUTS // 2)).astype(np.int64)
+    return np.unique(np.concatenate([fullest, spread])).astype(np.int32)
+
+
+@kernel
+def both_ways(copies: Copies) -> float:
+    """How much of the lesser direction's work adds to the greater's.
+
+    While both directions are busy each does `shared` of its work; so a greater work `a` and a lesser `b` take
+    `b / shared` seconds side by side and `a - b` alone, or else, on a link that shares badly, one after the other.
+    """
+    return min(1.0, 1 / copies.shared - 1)
+
+
+@kernel
+def _copying(inwards: int, outwards: int, copies: Copies) -> float:
+    """Seconds that so many bytes each way take at least."""
+    more, less = max(inwards, outwards), min(inwards, outwards)
+    return (more + both_ways(copies) * less) / copies.bandwidth
+
+
+@kernel
+def _reach(op: int, edges: Csr, reached: Flags, stack: Ints) -> None:
+    """Mark everything that can be reached from an op, itself left out."""
+    reached[:] = False
+    stack[0], depth = op, 1
+    while depth > 0:
+        depth -= 1
+        at = stack[depth]
+        for k in range(edges.start[at], edges.start[at + 1]):
+            following = edges.items[k]
+            if not reached[following]:
+                reached[following] = True
+                stack[depth] = following
+                depth += 1
+
+
+@kernel
+def _cut_bound(
+    cuts: Ints,
+    flow: Flow,
+    sizes: Bytes,
+    writer: Ints,
+    before: Csr,
+    after: Csr,
+    seconds: Seconds,
+    budget: int,
+    copies: Copies,
+    stop: Flag,
+) -> float:
+    """The largest bound of all cuts."""
+    n, m = seconds.shape[0], sizes.shape[0]
+    ancestors, descendants = np.empty(n, np.bool_), np.empty(n, np.bool_)
+    stack = np.empty(n, np.int32)
+    early, late = np.empty(m, np.bool_), np.empty(m, np.bool_)
+    best = 0.0
+    for cut in cuts:
+        if stop[0] != 0:
+            break
+        _reach(cut, before, ancestors, stack)
+        _reach(cut, after, descendants, stack)
+        descendants[cut] = True
+        early[:] = False
+        late[:] = False
+        first = second = 0.0
+        for op in range(n):
+            if not ancestors[op] and not descendants[op]:
+                continue
+            for k in range(flow.touches.start[op], flow.touches.start[op + 1]):
+                s = flow.touches.items[k]
+                if ancestors[op]:
+                    early[s] = True
+                else:
+                    late[s] = True
+            if ancestors[op]:
+                first += seconds[op]
+            else:
+                second += seconds[op]
+        live = held_early = held_late = 0
+        for s in range(m):
+            if flow.held[s]:
+                held_early += sizes[s] if early[s] else 0
+                held_late += sizes[s] if late[s] else 0
+            elif late[s] and writer[s] >= 0 and ancestors[writer[s]]:
+                live += sizes[s]
+        out = max(0, live - budget)
+        first = max(first, _copying(max(0, held_early - budget), out, copies))
+        second = max(second, _copying(max(0, live + held_late - budget), 0, copies))
+        best = max(best, first + second)
+    return best

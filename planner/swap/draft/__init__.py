@@ -1,0 +1,1 @@
+"""A plan before it has times and addresses: an order, and what is away from the device when."""

@@ -1,0 +1,1 @@
+"""From a draft to a plan: packed, written down, with its times."""

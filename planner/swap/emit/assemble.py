@@ -1,0 +1,67 @@
+"""From a draft with queues and offsets to a plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from planner.graph import fingerprint
+from planner.memory import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, Timeline
+from planner.swap.draft.draft import Draft, Stays
+from planner.swap.emit.host_slab import host_residencies
+from planner.swap.problem.problem import Bytes, Ints, Problem
+from planner.swap.simulate.streams import simulate
+
+
+def assemble(
+    problem: Problem, draft: Draft, stays: Stays, offsets: Bytes, outs: Ints, ins: Ints, method: str
+) -> SwapPlan:
+    """Write down a plan and foresee its timeline.
+
+    Args:
+        problem, draft: what was planned, and who is away when.
+        stays, offsets: the residencies and where each lies, in bytes.
+        outs, ins: the gaps whose copies make up the two queues.
+        method: which planner made it.
+
+    Raises:
+        Stopped: it was asked to stop.
+    """
+    graph, gaps = problem.graph, draft.gaps
+    sizes = [storage.bytes for storage in graph.storages]
+    residencies = sorted(
+        (Residency(*row) for row in zip(
+            stays.storage.tolist(), stays.start.tolist(), stays.stop.tolist(), offsets.tolist(), strict=True
+        )),
+        key=lambda stay: (stay.start, stay.storage),
+    )  # fmt: skip
+    host = host_residencies(problem, draft)
+    problem.stop.check()
+    plan = SwapPlan(
+        graph=fingerprint(graph),
+        machine=problem.machine.name,
+        method=method,
+        budget_bytes=problem.budget,
+        host_budget_bytes=None,
+        alignment=problem.alignment,
+        order=tuple(draft.order.tolist()),
+        workspaces=tuple((op.id, sizes[op.workspace]) for op in graph.ops if op.workspace >= 0),
+        residencies=tuple(residencies),
+        host_residencies=tuple(host),
+        swap_outs=tuple(SwapOut(*row) for row in _rows(outs, gaps.storage, gaps.ready, gaps.release)),
+        swap_ins=tuple(SwapIn(*row) for row in _rows(ins, gaps.storage, gaps.reload, gaps.use)),
+        peak_bytes=_top(residencies, sizes),
+        host_bytes=_top(host, sizes),
+        predicted=Timeline(0.0, *(np.zeros((0, 2)),) * 3, np.zeros(0), np.zeros(0, np.int64)),
+    )
+    problem.stop.check()
+    return replace(plan, predicted=simulate(plan, graph, problem.machine, problem.seconds))
+
+
+def _rows(queue: Ints, *columns: Ints) -> zip[tuple[int, ...]]:
+    return zip(*(column[queue].tolist() for column in columns), strict=True)
+
+
+def _top(spans: list[Residency] | list[HostResidency], sizes: list[int]) -> int:
+    return max((span.offset + sizes[span.storage] for span in spans), default=0)

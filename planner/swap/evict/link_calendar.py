@@ -1,0 +1,108 @@
+"""The calendar of the in-link: how late can a copy begin and still be there in time?
+
+Time is cut into buckets. A reservation takes what is free before a moment, going backwards; full buckets are skipped
+by a union-find forest, so that reserving takes almost constant time however full the calendar is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.kernels import kernel
+from planner.swap.problem.problem import Ints, Seconds
+
+_BUCKETS = 4096
+
+
+class Calendar(NamedTuple):
+    """Seconds booked in each bucket, where to look for the next free one, and the slot each bucket begins in."""
+
+    booked: Seconds
+    free: Ints
+    slot: Ints
+
+
+def blank_calendar() -> Calendar:
+    """Room for a calendar."""
+    return Calendar(np.empty(_BUCKETS), np.empty(_BUCKETS + 1, np.int32), np.empty(_BUCKETS, np.int32))
+
+
+@kernel
+def open_calendar(clock: Seconds, calendar: Calendar) -> float:
+    """Empty the calendar of the in-link; returns the width of its buckets in seconds."""
+    n = clock.shape[0] - 1
+    width = max(clock[n], 1e-30) / _BUCKETS
+    slot = 0
+    for b in range(_BUCKETS):
+        while slot + 1 < n and clock[slot + 1] <= b * width:
+            slot += 1
+        calendar.slot[b] = slot
+        calendar.booked[b] = 0.0
+        calendar.free[b + 1] = b + 1
+    calendar.free[0] = 0
+    return float(width)
+
+
+@kernel
+def slot_at(slot: Ints, width: float, moment: float) -> int:
+    """The slot that the bucket of a moment begins in; past the end, the last one."""
+    return int(slot[min(int(moment / width), _BUCKETS - 1)])
+
+
+@kernel
+def book(booked: Seconds, free: Ints, slot: Ints, width: float, seconds: float, earliest: float, until: float) -> int:
+    """Reserve the in-link for some seconds, as late as possible before `until`; returns the slot to begin in.
+
+    Where there is no room back to `earliest`, the copy begins there.
+    """
+    low = int(earliest / width)
+    b = min(int(until / width), _BUCKETS)  # bucket b - 1 is the last that ends by then
+    left = seconds
+    while True:
+        root = b
+        while free[root] != root:
+            root = free[root]
+        while free[b] != root:
+            free[b], b = root, free[b]
+        b = root
+        if b <= low:
+            return int(slot[min(low, _BUCKETS - 1)])
+        room = width - booked[b - 1]
+        if left < room:
+            booked[b - 1] += left
+            return int(slot[b - 1])
+        booked[b - 1] = width
+        free[b] = b - 1
+        left -= room
+
+
+@kernel
+def finish_ahead(booked: Seconds, free: Ints, width: float, seconds: float, earliest: float, reserve: bool) -> float:
+    """When a copy that may begin at `earliest` would be done, going forwards; past the end, infinity.
+
+    A calendar is booked either this way or the other, never both.
+    """
+    b = min(int(earliest / width), _BUCKETS)
+    left = seconds
+    while True:
+        root = b
+        while free[root] != root:
+            root = free[root]
+        while free[b] != root:
+            free[b], b = root, free[b]
+        b = root
+        if b == _BUCKETS:
+            return np.inf
+        room = width - booked[b]
+        if left <= room:
+            done = b * width + booked[b] + left
+            if reserve:
+                booked[b] += left
+            return float(done)
+        left -= room
+        if reserve:
+            booked[b] = width
+            free[b] = b + 1
+        b += 1

@@ -1,0 +1,203 @@
+"""Why each storage was swapped, dropped or kept, in words and numbers."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.graph import Graph, Storage
+from planner.memory import SwapPlan, Timeline, format_bytes, lifetimes
+from planner.swap.problem.problem import Copies
+from planner.swap.wording import format_seconds, several
+
+Verdict = Literal["swapped", "dropped", "kept", "unused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A storage is away from the device between two uses.
+
+    Args:
+        last, next: slots of the uses before and after; `next` is not after `last` where the step ends between them.
+            -1 and the number of ops where there is no such use: an input comes, a result of the step leaves.
+        idle_seconds: from the end of the one to the start of the other.
+        copy_seconds: how long its copies take on the link by themselves.
+        copied_out: whether it was copied to the host; otherwise the host copy was still valid.
+        wanted_bytes: the most that is alive at once while it is away, were nothing swapped.
+    """
+
+    last: int
+    next: int
+    idle_seconds: float
+    copy_seconds: float
+    copied_out: bool
+    wanted_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of a storage, and why.
+
+    Args:
+        storage, name, kind, bytes: which one.
+        verdict: `"swapped"` with a copy to the host, `"dropped"` without one, `"kept"` on the device as long as it is
+            alive, or `"unused"` by any op.
+        reason: a sentence.
+        absences: when it is away, in order of time.
+    """
+
+    storage: int
+    name: str
+    kind: str
+    bytes: int
+    verdict: Verdict
+    reason: str
+    absences: tuple[Absence, ...]
+
+
+def fates_of(plan: SwapPlan, graph: Graph, timeline: Timeline, copies: Copies) -> tuple[Fate, ...]:
+    """The fate of every storage that takes memory, the largest first; temporary memory of ops is left out.
+
+    Args:
+        plan, graph: a plan and its graph.
+        timeline: when everything happens.
+        copies: the host link.
+    """
+    story = _Story(plan, graph, timeline, copies)
+    told = [story.tell(storage) for storage in graph.storages if storage.bytes and storage.kind != "workspace"]
+    return tuple(sorted(told, key=lambda fate: (-fate.bytes, fate.storage)))
+
+
+class _Story:
+    """What all storages' fates are read from."""
+
+    def __init__(self, plan: SwapPlan, graph: Graph, timeline: Timeline, copies: Copies) -> None:
+        self.graph, self.copies, self.seconds = graph, copies, timeline.seconds
+        self.budget, self.n = plan.budget_bytes, len(plan.order)
+        self.starts = [*timeline.compute[:, 0].tolist(), timeline.seconds]
+        self.stops = timeline.compute[:, 1].tolist()
+        self.wanted: NDArray[np.int64] = lifetimes(graph, plan.order).live_bytes
+        self.short = np.append(0, np.cumsum(self.wanted > self.budget))
+        self.uses: dict[int, list[int]] = defaultdict(list)
+        for slot, op in enumerate(plan.order):
+            for storage in {*graph.reads[op], *graph.writes[op]}:
+                self.uses[storage].append(slot)
+        self.stays: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for stay in sorted(plan.residencies, key=lambda stay: stay.start):
+            self.stays[stay.storage].append((stay.start, stay.stop))
+        self.out = {(copy.storage, copy.release) for copy in plan.swap_outs}
+        self.arrives = {(copy.storage, copy.start) for copy in plan.swap_ins}
+
+    def tell(self, storage: Storage) -> Fate:
+        """The fate of one storage."""
+        uses, absences = self.uses[storage.id], tuple(self._absences(storage))
+        verdict: Verdict
+        if not uses:
+            verdict, reason = "unused", "unused: no op reads or writes it"
+        elif not absences:
+            verdict, reason = "kept", f"kept: {self._kept(storage, uses)}"
+        else:
+            longest = max(absences, key=lambda absence: (absence.copied_out, absence.idle_seconds))
+            verdict = "swapped" if longest.copied_out else "dropped"
+            reason = self._left(storage, longest)
+            if len(absences) > 1:
+                reason += f"; and away {several(len(absences) - 1, 'more time')}"
+        return Fate(storage.id, storage.name, str(storage.kind), storage.bytes, verdict, reason, absences)
+
+    def _absences(self, storage: Storage) -> Iterator[Absence]:
+        """Between two stays; before the first where it begins away, and after the last where it ends away."""
+        uses, stays = self.uses[storage.id], self.stays[storage.id]
+        if not uses or not stays:
+            return
+        first, last = stays[0], stays[-1]
+        begins_away = storage.held and (first[0] > 0 or (storage.id, 0) in self.arrives)
+        if begins_away and not storage.persistent:
+            yield self._absence(storage, -1, uses[0], 0, first[0], False)
+        for (_, left), (back, _) in pairwise(stays):
+            before, after = bisect_left(uses, left), bisect_left(uses, back)
+            yield self._absence(
+                storage, uses[before - 1] if before else -1, uses[after] if after < len(uses) else self.n,
+                left, back, (storage.id, left) in self.out,
+            )  # fmt: skip
+        copied = (storage.id, last[1]) in self.out
+        if begins_away and storage.persistent:
+            yield self._absence(storage, uses[-1], uses[0], last[1], first[0], copied)
+        elif copied and not storage.held:
+            yield self._absence(storage, uses[-1], self.n, last[1], self.n, True)
+
+    def _absence(self, storage: Storage, last: int, after: int, left: int, back: int, copied: bool) -> Absence:
+        over_the_end = 0 <= after <= last
+        away = self._away(left, back, over_the_end)
+        idle = self.starts[after] - (self.stops[last] if last >= 0 else 0.0) + (self.seconds if over_the_end else 0.0)
+        once = storage.bytes / self.copies.bandwidth + self.copies.latency
+        count = copied + (after < self.n)
+        return Absence(last, after, idle, count * once, copied, int(away.max(initial=0)))
+
+    def _away(self, left: int, back: int, over_the_end: bool) -> NDArray[np.int64]:
+        """What is wanted in the slots in which something is away."""
+        if over_the_end:
+            return np.append(self.wanted[left:], self.wanted[:back])
+        return self.wanted[left:back]
+
+    def _left(self, storage: Storage, absence: Absence) -> str:
+        """Why a storage was away."""
+        idle, copying = format_seconds(absence.idle_seconds), format_seconds(absence.copy_seconds)
+        if absence.last < 0 and not absence.copied_out:
+            return f"dropped without a copy: the host copy is valid and no op needs it before slot {absence.next}"
+        if absence.next == self.n:
+            return f"swapped: the step returns it and no op uses it after slot {absence.last}; {self._room(absence)}"
+        between = f"between slots {absence.last} and {absence.next}"
+        if absence.next <= absence.last:
+            between = f"from slot {absence.last} to slot {absence.next} of the next step"
+        if not absence.copied_out:
+            return (
+                f"dropped without a copy: the host copy was still valid; idle for {idle} {between}; "
+                f"{self._room(absence, storage)}"
+            )
+        beside = "longer than" if absence.idle_seconds > absence.copy_seconds else "though not longer than"
+        return (
+            f"swapped: idle for {idle} {between}, {beside} the {copying} that its two copies take; "
+            f"{self._room(absence, storage)}"
+        )
+
+    def _room(self, absence: Absence, storage: Storage | None = None) -> str:
+        """What its absence was good for."""
+        freed = f"freed {format_bytes(storage.bytes)}" if storage else "freed its memory"
+        many = absence.wanted_bytes > self.budget
+        return f"{freed} while {'' if many else 'at most '}{format_bytes(absence.wanted_bytes)} were wanted"
+
+    def _kept(self, storage: Storage, uses: list[int]) -> str:
+        """Why a storage never left."""
+        most = int(self.wanted.max(initial=0))
+        if most <= self.budget:
+            return f"it fits: no more than {format_bytes(most)} are wanted at once"
+        idle = max(self._idle_while_short(storage, uses), default=0.0)
+        if idle == 0.0:
+            return f"in use, or not yet made, whenever more than {format_bytes(self.budget)} are wanted"
+        copying = 2 * (storage.bytes / self.copies.bandwidth + self.copies.latency)
+        if idle <= copying:
+            return (
+                f"never idle for longer than {format_seconds(idle)} while memory is short, "
+                f"and its two copies take {format_seconds(copying)}"
+            )
+        return f"idle for up to {format_seconds(idle)} while memory is short, but what others free is enough"
+
+    def _idle_while_short(self, storage: Storage, uses: list[int]) -> Iterator[float]:
+        """Seconds of each span without a use in which more is wanted than the budget."""
+        for before, after in pairwise(uses):
+            if self.short[after] > self.short[before + 1]:
+                yield self.starts[after] - self.stops[before]
+        outside = self.short[uses[0]] + self.short[self.n] - self.short[uses[-1] + 1]
+        if storage.persistent and outside:
+            yield self.seconds - self.stops[uses[-1]] + self.starts[uses[0]]
+        elif storage.held and self.short[uses[0]]:
+            yield self.starts[uses[0]]
+        elif storage.id in self.graph.output_storages and self.short[self.n] > self.short[uses[-1] + 1]:
+            yield self.seconds - self.stops[uses[-1]]

@@ -1,0 +1,1 @@
+"""Ways of searching for plans, one after the other."""

@@ -1,0 +1,74 @@
+"""The schedule gene: an order of the ops, its crossover and its mutation (SwapAdvisor, ASPLOS 2020, section 4.3)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.graph import Csr
+from planner.kernels import kernel
+from planner.swap.problem.heap import pop, push
+from planner.swap.problem.problem import Ints, Seconds
+
+
+@kernel
+def cross_schedules(first: Ints, then: Ints, cut: int) -> Ints:
+    """The first `cut` ops of one parent, then the rest in the order of the other.
+
+    Respects every dependency that both parents respect: figure 4 of the paper.
+    """
+    n = len(first)
+    child, taken = np.empty(n, np.int32), np.zeros(n, np.bool_)
+    for i in range(cut):
+        child[i] = first[i]
+        taken[first[i]] = True
+    at = cut
+    for op in then:
+        if not taken[op]:
+            child[at] = op
+            at += 1
+    return child
+
+
+@kernel
+def mutate_schedule(parent: Ints, predecessors: Csr, successors: Csr, probability: float, luck: Seconds) -> Ints:
+    """Replay an order with a set of ready ops, now and then taking a random one.
+
+    Args:
+        parent: `[ops]`, an order; where `probability` is 1 any, and the result is a random order.
+        predecessors, successors: what must come before and after each op.
+        probability: of taking any ready op instead of the one that comes first in the parent.
+        luck: `[2, ops]`, uniform in [0, 1): whether to, and which.
+    """
+    n = len(parent)
+    child, place, waits = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    ready, where = np.empty(n, np.int32), np.full(n, -1, np.int32)  # the ready ops in no order, and where each is
+    queue = np.empty(n, np.int32)
+    count = queued = 0
+    for i in range(n):
+        place[parent[i]] = i
+    for op in range(n):
+        waits[op] = predecessors.start[op + 1] - predecessors.start[op]
+        if waits[op] == 0:
+            ready[count], where[op] = op, count
+            count += 1
+            queued = push(queue, queued, place, op)
+    for i in range(n):
+        op = -1
+        if luck[0, i] < probability:
+            op = ready[min(int(luck[1, i] * count), count - 1)]
+        else:
+            while op < 0 or where[op] < 0:  # ops that were taken at random stay behind in the queue
+                op, queued = pop(queue, queued, place)
+        child[i] = op
+        count -= 1
+        ready[where[op]] = ready[count]
+        where[ready[count]] = where[op]
+        where[op] = -1
+        for k in range(successors.start[op], successors.start[op + 1]):
+            after = successors.items[k]
+            waits[after] -= 1
+            if waits[after] == 0:
+                ready[count], where[after] = after, count
+                count += 1
+                queued = push(queue, queued, place, after)
+    return child

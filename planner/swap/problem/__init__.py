@@ -1,0 +1,1 @@
+"""What a planner is given, as arrays that the kernels read."""

@@ -1,0 +1,1 @@
+"""Orders of the ops, and which of them can be planned for at all."""

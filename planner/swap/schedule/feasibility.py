@@ -1,0 +1,162 @@
+"""Which budgets can be met at all, and what to say where one cannot.
+
+Bytes are counted in whole multiples of the alignment, in which memory is given away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from planner.errors import StowageError
+from planner.memory import format_apart
+from planner.swap.problem.problem import Bytes, Ints, Problem, turned
+from planner.swap.schedule.in_place import fits, rearranged
+from planner.swap.schedule.list_scheduling import base_orders
+
+#: So many budgets are tried with ops moved, from the least that is not ruled out.
+_TRIED = 32
+
+_fitting: WeakKeyDictionary[Problem, Ints | None] = WeakKeyDictionary()
+
+
+def working_sets(problem: Problem) -> Bytes:
+    """`[ops]`, the aligned bytes that each op reads and writes, temporary memory included, nothing taken over."""
+    start, items = problem.flow.touches
+    sums = np.append(0, np.cumsum(problem.flow.bytes[items]))
+    return np.asarray(sums[start[1:]] - sums[start[:-1]], np.int64)
+
+
+def orders(problem: Problem) -> Iterator[tuple[str, Ints]]:
+    """The orders to try, each once, with its name: the base orders, and one that fits where none of them does."""
+    found = list(base_orders(problem))
+    yield from found
+    order = fitting_order(problem)
+    if order is not None and not any((order == one).all() for _, one in found):
+        yield "rearranged", order
+
+
+def fitting_order(problem: Problem) -> Ints | None:
+    """The first order worth planning for that there is a plan for, ops moved where need be; None if none is found."""
+    if problem not in _fitting:
+        _fitting[problem] = _first_fitting(problem)
+    return _fitting[problem]
+
+
+def _first_fitting(problem: Problem) -> Ints | None:
+    tried: list[Ints] = []
+    for _, order in base_orders(problem):  # each is made only when those before it do not fit
+        if fits(problem, order):
+            return order
+        tried.append(order)
+    sets = working_sets(problem)
+    moved = (rearranged(problem, order, sets) for order in tried)
+    return next((order for order in moved if order is not None), None)
+
+
+def least_budget(problem: Problem, step_peak_bytes: int) -> int:
+    """The smallest budget that a plan was found for; where it is `ruled_out`'s, there is none for less."""
+    sets, heirs = working_sets(problem), _heirs(problem)
+    _, floor = ruled_out(problem)
+    beside = np.unique(np.append(heirs, 0))
+    levels = np.unique(np.add.outer(np.concatenate([sets, sets - heirs]), beside))
+    levels = levels[(levels > floor) & (levels < sets.max(initial=1))]
+    budgets = [max(floor, 1), *levels.tolist(), max(int(sets.max(initial=1)), 1)]
+    captured = next(order for _, order in base_orders(problem))
+    low, high = 0, len(budgets) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if fits(_at(problem, budgets[middle]), captured):
+            high = middle
+        else:
+            low = middle + 1
+    below = (budget for budget in budgets[: min(low, _TRIED)] if fitting_order(_at(problem, budget)) is not None)
+    return min(int(next(below, budgets[low])), step_peak_bytes)
+
+
+def ruled_out(problem: Problem) -> tuple[int, int]:
+    """The op that works on most, and its bytes: no plan has less, whatever its order and whatever is taken over.
+
+    An op takes over an input's memory only where no other use of the input has to come after it, and only what was on
+    the device in the slot before, next to what the op there works on.
+    """
+    sets, worst, most = working_sets(problem), -1, 0
+    for op in np.argsort(-sets, kind="stable").tolist():
+        problem.stop.check()
+        if sets[op] <= most:
+            break
+        least = min([int(sets[op]), *_taking_over(problem, op, sets)])
+        if least > most:
+            worst, most = op, least
+    return worst, most
+
+
+def _taking_over(problem: Problem, op: int, sets: Bytes) -> Iterator[int]:
+    """The least bytes of an op and the one right before, by whom it takes over."""
+    flow, (start, items) = problem.flow, problem.flow.touches
+    before = [part.tolist() for part in np.split(problem.predecessors.items, problem.predecessors.start[1:-1])]
+    later = _reached(turned(before), [op])
+    heirs = _heirs(problem)
+    for giver in flow.overwrites.items[flow.overwrites.start[op] : flow.overwrites.start[op + 1]].tolist():
+        users = set((np.searchsorted(start, np.flatnonzero(items == giver), side="right") - 1).tolist())
+        if users & later:
+            continue
+        size = int(flow.bytes[giver])
+        first = _reached(before, [op, *users]) | users - {op}  # all that has to come before the op
+        inner = {one for other in first for one in before[other]}
+        sides = [
+            int(sets[other] - heirs[other]) + (0 if other in users else size)
+            for other in range(problem.ops)
+            if other != op and other not in later and other not in inner
+        ]
+        yield max(int(sets[op]) - size, min(sides, default=0))
+
+
+def _heirs(problem: Problem) -> Bytes:
+    """`[ops]`, the bytes of what each op may make in the memory of another storage; 0 where there is none."""
+    found = np.zeros(problem.ops, np.int64)
+    some = problem.flow.creates >= 0
+    found[some] = problem.flow.bytes[problem.flow.creates[some]]
+    return found
+
+
+def _reached(edges: list[list[int]], ops: list[int]) -> set[int]:
+    """All ops that can be reached from these by one edge or more."""
+    found: set[int] = set()
+    stack = list(ops)
+    while stack:
+        for other in edges[stack.pop()]:
+            if other not in found:
+                found.add(other)
+                stack.append(other)
+    return found
+
+
+def _at(problem: Problem, budget: int) -> Problem:
+    problem.stop.check()
+    return replace(problem, budget=budget, memory=budget // problem.alignment * problem.alignment)
+
+
+def refuse(problem: Problem, step_peak_bytes: int) -> StowageError:
+    """What to say where there is no plan within a budget, or none was found."""
+    sets, (op, most), least = working_sets(problem), ruled_out(problem), least_budget(problem, step_peak_bytes)
+    share = ' (a bare number is bytes; write "40%" for a share of what the step takes)' if problem.budget < 4096 else ""
+    if problem.budget < most:
+        budget, alone, enough = format_apart(problem.budget, most, least)
+        how = ", even where its result takes over an input's memory" if most < sets[op] else ""
+        why = f"{_named(problem, op)} alone works on {alone}{how}"
+    else:
+        op = int(sets.argmax())
+        budget, alone, enough = format_apart(problem.budget, int(sets[op]), least)
+        why = (
+            f"{_named(problem, op)} alone works on {alone} unless its result takes over an input's memory, and no "
+            "order of the ops was found that lets all take over what they must"
+        )
+    return StowageError(f"a budget of {budget} is too small{share}: {why}; allow at least {least} bytes ({enough})")
+
+
+def _named(problem: Problem, op: int) -> str:
+    return f"{problem.graph.ops[op].name} ({problem.graph.ops[op].target})"

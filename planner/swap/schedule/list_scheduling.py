@@ -1,0 +1,135 @@
+"""Orders of the ops that are worth planning for; each is a list that respects every dependency."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.graph import Graph, Kind, Phase
+from planner.swap.problem.problem import Flags, Ints, Problem, turned
+
+Ids = NDArray[np.int64]
+
+
+def base_orders(problem: Problem) -> Iterator[tuple[str, Ints]]:
+    """The orders to begin with, each once, with its name: captured, updates sunk, one module at a time."""
+    seen: set[bytes] = set()
+    for name, make in (("captured", captured), ("sunk", sunk), ("grouped", grouped)):
+        problem.stop.check()
+        order = make(problem)
+        if order.tobytes() not in seen:
+            seen.add(order.tobytes())
+            yield name, order
+
+
+def captured(problem: Problem) -> Ints:
+    """The order in which the ops were captured."""
+    return np.arange(problem.ops, dtype=np.int32)
+
+
+def sunk(problem: Problem) -> Ints:
+    """The captured order with every optimizer op as soon as its inputs are there.
+
+    A gradient then dies next to where it was made and a parameter leaves the device once instead of twice.
+    """
+    late = np.array([op.phase is not Phase.OPTIMIZER for op in problem.graph.ops], np.bool_)
+    return _by_group(problem, np.zeros(problem.ops, np.int64), late)
+
+
+def grouped(problem: Problem) -> Ints:
+    """Stay with the parameters of one module while any op that needs them is ready, updates first.
+
+    Worth most where few parameters are used many times, as in an unrolled recurrent network.
+    """
+    late = np.array([op.phase is not Phase.OPTIMIZER for op in problem.graph.ops], np.bool_)
+    return _by_group(problem, _groups(problem.graph), late)
+
+
+def _groups(graph: Graph) -> Ids:
+    """The largest parameter that each op reads, writes, or makes the gradient of; -1 where there is none."""
+    sizes = [storage.bytes for storage in graph.storages]
+    parameters = {storage.id for storage in graph.storages if storage.kind is Kind.PARAMETER}
+    groups = np.full(len(graph.ops), -1, np.int64)
+    of_module: dict[str, int] = {}
+    for op in graph.ops:
+        own = parameters.intersection((*graph.reads[op.id], *graph.writes[op.id]))
+        if own:
+            groups[op.id] = chosen = max(sorted(own), key=sizes.__getitem__)
+            if op.phase is Phase.FORWARD:
+                of_module[op.module] = max(of_module.get(op.module, chosen), chosen, key=sizes.__getitem__)
+    for op in graph.ops:
+        if groups[op.id] < 0 and op.phase is Phase.BACKWARD and op.module in of_module:
+            near = of_module[op.module]
+            if sizes[near] in {sizes[storage] for storage in graph.writes[op.id]}:
+                groups[op.id] = near
+    return groups
+
+
+def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
+    """List scheduling: ops without a group first, then the current group, then the group whose op is earliest.
+
+    What an optimizer does before it needs a gradient waits until something needs it.
+    """
+    before = [column.tolist() for column in np.split(problem.predecessors.items, problem.predecessors.start[1:-1])]
+    after = turned(before)
+    pulled = _needs_no_gradient(problem.graph, before)
+    waits = [sum(not pulled[earlier] for earlier in ops) for ops in before]
+    ready: dict[int, list[tuple[bool, int]]] = {}
+    firsts: list[tuple[int, int]] = []  # the op that is first in a group, and the group; some are past
+    order: list[int] = []
+    done = [False] * problem.ops
+
+    def push(op: int) -> None:
+        group = ready.setdefault(int(groups[op]), [])
+        heapq.heappush(group, (bool(late[op]), op))
+        if group[0][1] == op:
+            heapq.heappush(firsts, (op, int(groups[op])))
+
+    def emit(op: int) -> None:
+        stack = [op]
+        while stack:
+            missing = [earlier for earlier in before[stack[-1]] if not done[earlier]]
+            if missing:
+                stack += reversed(missing)
+            elif done[stack[-1]]:
+                stack.pop()
+            else:
+                done[stack[-1]] = True
+                order.append(stack.pop())
+
+    for op in range(problem.ops):
+        if not waits[op] and not pulled[op]:
+            push(op)
+    current = -1
+    while True:
+        problem.stop.check()
+        if ready.get(-1):
+            group = -1
+        elif ready.get(current):
+            group = current
+        else:
+            while firsts and (not ready[firsts[0][1]] or ready[firsts[0][1]][0][1] != firsts[0][0]):
+                heapq.heappop(firsts)
+            if not firsts:
+                break
+            current = group = firsts[0][1]
+        _, op = heapq.heappop(ready[group])
+        emit(op)
+        for follower in after[op]:
+            waits[follower] -= 1
+            if not waits[follower] and not pulled[follower]:
+                push(follower)
+    for op in range(problem.ops):
+        emit(op)
+    return np.array(order, np.int32)
+
+
+def _needs_no_gradient(graph: Graph, before: list[list[int]]) -> list[bool]:
+    """Per op, whether it and all before it are the optimizer's: such as the decay of a momentum."""
+    found: list[bool] = []
+    for op in graph.ops:
+        found.append(op.phase is Phase.OPTIMIZER and all(found[earlier] for earlier in before[op.id]))
+    return found

@@ -1,0 +1,1 @@
+"""Searches that run in threads, and what is asked of them."""

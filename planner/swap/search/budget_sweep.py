@@ -1,0 +1,235 @@
+"""Step time against memory: plans for several budgets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.graph import Graph
+from planner.machine.types import Machine
+from planner.memory import SwapPlan, format_bytes
+from planner.progress import Progress, Report, reporting
+from planner.swap.bounds.any_order import bound_of
+from planner.swap.problem.problem import Problem, Seconds
+from planner.swap.schedule.feasibility import least_budget
+from planner.swap.search.handle import search_swaps
+from planner.swap.search.inputs import peak_of, problem_of
+from planner.swap.stop import Stop, Stopped
+from planner.swap.wording import percent_of_ideal
+
+_POINTS = 8
+SECONDS_EACH = 10.0
+_LOOK_AGAIN = 0.02
+_AS_FAST = 1 + 1e-9  # the same ops in another order add up to another sum
+
+
+@dataclass(frozen=True, eq=False)
+class BudgetPoint:
+    """The best plan found for one budget.
+
+    Args:
+        budget_bytes: of device memory.
+        plan: the plan; it may have been found for a smaller budget, which it fits as well.
+        ideal_seconds: the step with infinite memory.
+        bound_seconds: no plan within this budget is faster, whatever its order.
+        bytes_in, bytes_out: copied in each step.
+    """
+
+    budget_bytes: int
+    plan: SwapPlan
+    ideal_seconds: float
+    bound_seconds: float
+    bytes_in: int
+    bytes_out: int
+
+    @property
+    def step_seconds(self) -> float:
+        """The time of a step."""
+        return self.plan.predicted.seconds
+
+    @property
+    def percent_of_ideal(self) -> float:
+        """How fast the plan is beside infinite memory."""
+        return percent_of_ideal(self.ideal_seconds, self.step_seconds)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Copied in both directions together."""
+        return self.bytes_in + self.bytes_out
+
+
+def sweep(
+    graph: Graph,
+    machine: Machine,
+    budgets: Iterable[str | int] | None = None,
+    *,
+    seconds: Seconds | None = None,
+    time_limit_each: float = SECONDS_EACH,
+    seed: int = 0,
+    progress: Progress = True,
+    cancelled: Callable[[], bool] | None = None,
+) -> tuple[BudgetPoint, ...]:
+    """Plan for several budgets; with more memory a step never takes longer, for a plan fits every larger budget too.
+
+    Args:
+        graph, machine: what is planned, and where.
+        budgets: device memory, as in `plan_swaps`; a text is one budget. Without them, eight from the least that there
+            is a plan for to what the step takes when nothing is swapped, each the same factor above the one before.
+        seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
+        time_limit_each: seconds of search for each budget.
+        seed: for random choices.
+        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
+            what is being done.
+        cancelled: asked several times a second; once it says yes, the points so far are returned.
+
+    Returns:
+        Points by ascending budget, each budget once.
+
+    Raises:
+        StowageError: a budget is no amount, or below the least that there is a plan for.
+    """
+    cancelled = cancelled or never
+    points: list[BudgetPoint] = []
+    with reporting(progress) as report:
+        with suppress(Stopped):  # with the points there are
+            problems = _problems(graph, machine, budgets, seconds, Stop(_now_and_then(cancelled)), report)
+            for done, problem in enumerate(problems):
+                if cancelled():
+                    break
+                each = part(report, done, len(problems), f"planning for {format_bytes(problem.budget)}")
+                best = best_at(problem, points[-1].plan if points else None, time_limit_each, seed, cancelled, each)
+                if best is not None:
+                    points.append(best)
+        report(1.0, "done")
+    return _with_bounds(points)
+
+
+def _problems(
+    graph: Graph,
+    machine: Machine,
+    budgets: Iterable[str | int] | None,
+    seconds: Seconds | None,
+    stop: Stop,
+    report: Report,
+) -> list[Problem]:
+    """One for each budget, ascending."""
+    if budgets is None:
+        report(0.0, "looking what the step takes when nothing is swapped")
+        peak = peak_of(graph, machine.device.alignment, stop)
+        report(0.0, "looking for the least budget that there is a plan for")
+        whole, _ = problem_of(graph, machine, max(peak, 1), None, seconds, stop)
+        least, seconds = least_budget(whole, max(peak, 1)), whole.seconds
+        budgets = sorted({round(budget) for budget in np.geomspace(least, max(peak, least), _POINTS).tolist()})
+        budgets = [min(max(budget, least), max(peak, least)) for budget in budgets]
+    found = {}
+    for budget in [budgets] if isinstance(budgets, str) else budgets:
+        report(0.0, f"laying out the graph for {budget if isinstance(budget, str) else format_bytes(budget)}")
+        problem, _ = problem_of(graph, machine, budget, None, seconds, stop)
+        found[problem.budget], seconds = problem, problem.seconds
+    return [found[budget] for budget in sorted(found)]
+
+
+def part(report: Report, done: int, of: int, doing: str) -> Callable[[float], object]:
+    """What takes the share done of one of several pieces of work, and reports that of them all."""
+
+    def each(share: float) -> object:
+        return report((done + min(share, 1.0)) / of, doing)
+
+    each(0.0)
+    return each
+
+
+def best_at(
+    problem: Problem,
+    known: SwapPlan | None,
+    time_limit: float,
+    seed: int,
+    cancelled: Callable[[], bool],
+    report: Callable[[float], object],
+) -> BudgetPoint | None:
+    """The faster of a plan that is known to fit and what a search finds; None if it is cancelled before there is any.
+
+    Of two plans as fast, the one that moves less. Where the known plan moves nothing, there is nothing to look for.
+
+    Args:
+        problem: what is planned.
+        known: a plan whose peak is within the budget, or None.
+        time_limit: seconds.
+        seed: for random choices.
+        cancelled: asked several times a second.
+        report: told the share of the time limit that is over, from 0 to 1.
+
+    Raises:
+        StowageError: there is no plan.
+    """
+    bound, sizes = bound_of(problem), [storage.bytes for storage in problem.graph.storages]
+    if known is not None:
+        known = replace(known, budget_bytes=problem.budget)
+    if known is None or any(_moved(known, sizes)):
+        search = search_swaps(
+            problem.graph, problem.machine, problem.budget, seconds=problem.seconds, seed=seed, time_limit=time_limit
+        )
+        try:
+            while (now := search.progress).state == "running":
+                if cancelled():
+                    search.cancel()
+                report(now.seconds / time_limit if time_limit else 1.0)
+                time.sleep(_LOOK_AGAIN)
+        except BaseException:  # an interrupt, or a report that ends all this
+            search.cancel()
+            raise
+        found = search.best if cancelled() else search.wait(progress=False)  # which says why there is none
+        if known is None or (found is not None and _better(found, known, sizes)):
+            known = found
+    if known is None:
+        return None
+    return BudgetPoint(
+        problem.budget, known, problem.ideal_seconds, min(bound, known.predicted.seconds), *_moved(known, sizes)
+    )
+
+
+def _moved(plan: SwapPlan, sizes: list[int]) -> tuple[int, int]:
+    """Bytes copied to the device and to the host in each step."""
+    return sum(sizes[copy.storage] for copy in plan.swap_ins), sum(sizes[copy.storage] for copy in plan.swap_outs)
+
+
+def _better(found: SwapPlan, known: SwapPlan, sizes: list[int]) -> bool:
+    """Whether a plan is faster than the known one, or as fast but for rounding and moves less."""
+    if found.predicted.seconds > known.predicted.seconds * _AS_FAST:
+        return False
+    return found.predicted.seconds * _AS_FAST < known.predicted.seconds or (
+        sum(_moved(found, sizes)) < sum(_moved(known, sizes))
+    )
+
+
+def _with_bounds(points: list[BudgetPoint]) -> tuple[BudgetPoint, ...]:
+    """The same points; what no plan undercuts with more memory, none does with less."""
+    raised: list[BudgetPoint] = []
+    bound = 0.0
+    for point in reversed(points):
+        bound = max(bound, point.bound_seconds)
+        raised.append(replace(point, bound_seconds=min(bound, point.step_seconds)))  # but for rounding
+    return tuple(reversed(raised))
+
+
+def _now_and_then(cancelled: Callable[[], bool]) -> Callable[[], bool]:
+    """The same question, asked no more often than progress is looked at."""
+    answered = [0.0]
+
+    def asked() -> bool:
+        now = time.monotonic()
+        if now - answered[0] < _LOOK_AGAIN:
+            return False
+        answered[0] = now
+        return cancelled()
+
+    return asked
+
+
+def never() -> bool:
+    """Not cancelled."""
+    return False

@@ -1,0 +1,224 @@
+"""The course of a search: the baselines first, then one method after another, a turn at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import inf
+from types import MappingProxyType
+
+import numpy as np
+
+from planner.errors import StowageError, did_you_mean
+from planner.memory import SwapPlan, format_bytes, validate
+from planner.swap.baselines.resident import BASELINES
+from planner.swap.bounds.any_order import bound_of
+from planner.swap.methods.annealing import Polish
+from planner.swap.methods.local_search import LocalSearch
+from planner.swap.methods.method import Each, Item, Method, Result, Setting, Turn
+from planner.swap.methods.portfolio import CLOSE, Portfolio
+from planner.swap.methods.swapadvisor import Genetic
+from planner.swap.problem.problem import Problem
+
+Factory = Callable[[Setting], Method]
+
+#: What each way of searching goes through, after the baselines.
+METHODS: Mapping[str, tuple[Factory, ...]] = MappingProxyType(
+    {
+        "joint": (Portfolio, LocalSearch, Polish),
+        "calendar": (Portfolio,),
+        "swapadvisor": (Genetic,),
+        "on-demand": (),
+    }
+)
+DEFAULT = "joint"
+#: What to say where there is no plan yet.
+STOPPED = "the search was stopped before it had any plan; let it run a little longer, or resume it"
+
+
+def _sparing(factor: float) -> Factory:
+    """Plans that prefer or avoid to evict what persists, which takes a place on the host for the whole step."""
+
+    def make(setting: Setting) -> Method:
+        return Portfolio(setting, np.where(setting.problem.flow.stateful, factor, 1.0))
+
+    return make
+
+
+#: What is tried besides where no plan keeps to the host budget.
+_SPARING = (_sparing(1 / 64), _sparing(64.0))
+
+
+def check_choice(method: str, seed: int) -> None:
+    """Refuse a method and a seed that are none.
+
+    Raises:
+        StowageError: they are none.
+    """
+    if method not in METHODS:
+        raise StowageError(
+            f'"{method}" is not a method of swapping; choose one of {", ".join(METHODS)}{did_you_mean(method, METHODS)}'
+        )
+    if seed < 0:
+        raise StowageError(f"seed must be a whole number of 0 or more, got {seed}")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A new best plan: after how many seconds of searching and evaluations, how fast, and by which method."""
+
+    seconds: float
+    evaluations: int
+    step_seconds: float
+    method: str
+
+
+def one_by_one(function: Callable[[Item], Result], items: Iterable[Item], /) -> list[Result]:
+    """Apply a function to every item in this thread."""
+    return [function(item) for item in items]
+
+
+@dataclass(eq=False)
+class Course:
+    """Where a search is.
+
+    Args:
+        problem: what is planned.
+        host_budget: bytes of pinned host memory, or None for no limit.
+        method: a name in `METHODS`.
+        seed: for random choices.
+        each: as in `Setting`.
+
+    Attributes:
+        bound: seconds that no plan goes below.
+        baselines: seconds by baseline, None where it has no plan within the budgets.
+        best: the fastest plan so far; it has passed the validator.
+        history: every new best.
+        evaluations: how many plans were timed.
+        stage: which method is at work; `len(methods)` when all are done.
+        doing, share: what is being tried, and how much of it is done, from 0 to 1.
+        seconds: time spent searching.
+        least_host: bytes of the smallest host slab of all plans that are found whatever the seed, also of those beyond
+            the host budget.
+    """
+
+    problem: Problem
+    host_budget: int | None = None
+    method: str = DEFAULT
+    seed: int = 0
+    each: Each = one_by_one
+    bound: float = field(init=False)
+    baselines: dict[str, float | None] = field(default_factory=dict)
+    best: SwapPlan | None = None
+    history: list[Point] = field(default_factory=list)
+    evaluations: int = 0
+    stage: int = 0
+    doing: str = "trying simple policies"
+    share: float = 0.0
+    seconds: float = 0.0
+    least_host: int = 2**62
+
+    def __post_init__(self) -> None:
+        check_choice(self.method, self.seed)
+        self.bound = bound_of(self.problem)
+        self.methods: list[Factory] = list(METHODS[self.method])
+        self.at_work: Method | None = None
+        self.pending: Turn | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to try."""
+        if len(self.baselines) < len(BASELINES) or self.pending is not None:
+            return False
+        met = self.best is not None and self.best.predicted.seconds <= self.bound * CLOSE
+        return met or self.stage >= len(self.methods)
+
+    def share_done(self, time_limit: float | None) -> float:
+        """How much of the methods, or of the time if that is more, is over: from 0 to 1."""
+        of_methods = (self.stage + self.share) / max(1, len(self.methods))
+        return min(1.0, max(of_methods, self.seconds / time_limit if time_limit else 0.0))
+
+    def step(self) -> None:
+        """Look at the next baseline, or let the method at work do a turn.
+
+        Raises:
+            Stopped: the problem was asked to stop; the next step is the one that this would have been.
+        """
+        if len(self.baselines) < len(BASELINES):
+            name = list(BASELINES)[len(self.baselines)]
+            plan = BASELINES[name](self.problem)
+            self.baselines[name] = self._offer(plan, int(plan is not None))
+            return
+        if self.pending is None:
+            if self.at_work is None:
+                self.at_work = self.methods[self.stage](self.setting())
+            self.pending = self.at_work.turn()
+            if self.pending is None:
+                self.at_work, self.stage = None, self.stage + 1
+                self.spare_the_host()
+                return
+        self.settle()
+
+    def settle(self) -> None:
+        """Take in the turn that was done last, if that was cut short.
+
+        Raises:
+            Stopped: the problem was asked to stop; then there is still that to do.
+        """
+        if self.pending is not None:
+            self._offer(self.pending.plan, self.pending.evaluations)
+            self.doing, self.share = self.pending.doing, self.pending.share
+            self.pending = None
+
+    def spare_the_host(self) -> None:
+        """Where all methods are through and no plan keeps to the host budget, try what needs less of it besides."""
+        if self.stage >= len(METHODS[self.method]) == len(self.methods) and self.best is None:
+            self.methods += _SPARING
+
+    def setting(self) -> Setting:
+        """What the methods are given; threads come and go while they are at work, so these are looked up each time."""
+        return Setting(
+            self.problem, self.bound, self.seed,
+            lambda function, items: self.each(function, items),  # noqa: PLW0108
+            lambda: inf if self.best is None else self.best.predicted.seconds, lambda: self.best,
+        )  # fmt: skip
+
+    def plan(self) -> SwapPlan:
+        """The best plan.
+
+        Raises:
+            StowageError: there is none within the host budget, or the search was cancelled before it had one.
+        """
+        if self.best is not None:
+            return self.best
+        if not self.done:
+            raise StowageError(STOPPED)
+        raise StowageError(
+            f"a host budget of {format_bytes(self.host_budget or 0)} is too small beside "
+            f"{format_bytes(self.problem.budget)} on the device; allow at least {self.least_host} bytes "
+            f"({format_bytes(self.least_host)}) of host memory, or more on the device"
+        )
+
+    def _offer(self, plan: SwapPlan | None, evaluations: int) -> float | None:
+        """Keep a plan if it is the best; returns its time if it is within the host budget."""
+        if plan is not None and self._better(plan):
+            plan = replace(plan, host_budget_bytes=self.host_budget)
+            problems = validate(plan, self.problem.graph, between=self.problem.stop.check)
+            if problems:
+                raise AssertionError(f"the {plan.method} plan for {self.problem.graph.name} is wrong: {problems[0]}")
+            self.best = plan
+            point = Point(self.seconds, self.evaluations + evaluations, plan.predicted.seconds, plan.method)
+            self.history.append(point)
+        self.evaluations += evaluations
+        if plan is None:
+            return None
+        if self.at_work is None or isinstance(self.at_work, Portfolio):  # whatever the seed, these are found again
+            self.least_host = min(self.least_host, plan.host_bytes)
+        return plan.predicted.seconds if self._kept_to(plan) else None
+
+    def _kept_to(self, plan: SwapPlan) -> bool:
+        return self.host_budget is None or plan.host_bytes <= self.host_budget
+
+    def _better(self, plan: SwapPlan) -> bool:
+        faster = self.best is None or plan.predicted.seconds < self.best.predicted.seconds
+        return faster and self._kept_to(plan)

@@ -1,0 +1,264 @@
+"""A search for swap plans that runs in threads while one looks on, stops it, goes on with it or keeps it for later."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from time import perf_counter
+
+from planner.dropping import when_dropped
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.kernels import doing
+from planner.machine.types import Machine
+from planner.memory import SwapPlan
+from planner.progress import Progress, reporting
+from planner.swap.problem.problem import Seconds
+from planner.swap.search.checkpoint import read_course, write_course
+from planner.swap.search.driver import DEFAULT, STOPPED, Course, Point, check_choice
+from planner.swap.search.inputs import op_times, problem_of, soon
+from planner.swap.search.worker import Runner, State
+from planner.swap.stop import Stop
+
+_SECONDS = 30.0
+_LOOK_AGAIN = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class SearchProgress:
+    """How far a search is.
+
+    Args:
+        state: `"running"`; `"cancelled"`; `"paused"` when its time or evaluations are used up; `"done"` when the bound
+            is met or nothing is left to try; `"failed"`.
+        doing: what is being tried, in words.
+        share: how much of that is done, from 0 to 1.
+        evaluations: plans timed.
+        seconds: time spent searching.
+        step_seconds: the best plan's, None before there is any.
+        bound_seconds, ideal_seconds: no plan's step is faster; with infinite memory.
+    """
+
+    state: State
+    doing: str
+    share: float
+    evaluations: int
+    seconds: float
+    step_seconds: float | None
+    bound_seconds: float
+    ideal_seconds: float
+
+
+class SwapSearch:
+    """A running search. Made by `search_swaps` or `load_search`; dropping the last reference to it stops it.
+
+    The same seed and number of evaluations give the same plan, whatever the number of threads.
+    """
+
+    def __init__(self, runner: Runner, time_limit: float | None, evaluations: int | None) -> None:
+        self._runner = runner
+        when_dropped(self, runner.cancel)
+        self.resume(time_limit=time_limit, evaluations=evaluations)
+
+    def __repr__(self) -> str:
+        now = self.progress
+        best = "no plan yet" if now.step_seconds is None else f"{now.step_seconds:.4g} s a step"
+        return f"<SwapSearch {now.state}: {best} after {now.seconds:.1f} s and {now.evaluations:,} plans>"
+
+    @property
+    def best(self) -> SwapPlan | None:
+        """The fastest plan so far, always a valid one; None before there is any."""
+        course = self._runner.course
+        return None if course is None else course.best
+
+    @property
+    def history(self) -> tuple[Point, ...]:
+        """Every new best plan: when, after how many evaluations, how fast and by which method."""
+        course = self._runner.course
+        return () if course is None else tuple(course.history)
+
+    @property
+    def baselines(self) -> dict[str, float | None]:
+        """Seconds of the step by baseline, None where it has no plan; those that were looked at so far."""
+        course = self._runner.course
+        return {} if course is None else dict(course.baselines)
+
+    @property
+    def progress(self) -> SearchProgress:
+        """How far the search is; cheap to read."""
+        runner, course = self._runner, self._runner.course
+        if course is None:
+            ideal = runner.ideal
+            words = doing("laying out the graph")
+            return SearchProgress(runner.state, words, 0.0, 0, runner.searched(), None, ideal, ideal)
+        best = course.best
+        return SearchProgress(
+            runner.state, doing(course.doing), course.share, course.evaluations, runner.searched(),
+            None if best is None else best.predicted.seconds, course.bound, course.problem.ideal_seconds,
+        )  # fmt: skip
+
+    def wait(self, seconds: float | None = None, *, progress: Progress = True) -> SwapPlan:
+        """Wait until the search ends or that many seconds are over; returns the best plan so far.
+
+        Interrupting the wait cancels the search.
+
+        Args:
+            seconds: to wait at most; None to wait until the search ends.
+            progress: True shows how far the search is, False shows nothing; a function is called several times a
+                second with the share done, 0 to 1, and what is being done.
+
+        Raises:
+            StowageError: there is no plan yet, or none within the host budget; or the process was forked meanwhile.
+        """
+        runner = self._runner.at_home()
+        until = inf if seconds is None else perf_counter() + seconds
+        try:
+            with reporting(progress) as report:
+                while not (ended := runner.ended.wait(min(_LOOK_AGAIN, max(0.0, until - perf_counter())))):
+                    if perf_counter() >= until:
+                        break
+                    report(*self._share_done())
+        except BaseException:  # an interrupt, or a report that ends the wait
+            self.cancel()
+            raise
+        if runner.error is not None:
+            raise runner.error
+        if not ended and self.best is None:
+            raise StowageError(f"the search has no plan yet after {runner.searched():.1f} s; wait a little longer")
+        if runner.course is None:
+            raise StowageError(STOPPED)
+        return runner.course.plan()
+
+    def _share_done(self) -> tuple[float, str]:
+        """How much is over of what is tried or of the time, and what is being tried."""
+        now, course = self.progress, self._runner.course
+        reached = "" if not now.step_seconds else f"; so far {now.ideal_seconds / now.step_seconds:.1%} of ideal"
+        share = 0.0 if course is None else course.share_done(None)
+        spent, limit = self._begun
+        return max(share, min(1.0, (now.seconds - spent) / limit) if limit else share), f"{now.doing}{reached}"
+
+    def cancel(self) -> None:
+        """Stop soon, within a second; what was found stays. Cancelling again does nothing.
+
+        What was being tried is undone, and done again when the search is resumed.
+        """
+        self._runner.cancel()
+
+    def resume(self, *, time_limit: float | None = _SECONDS, evaluations: int | None = None) -> None:
+        """Go on from where the search stopped; does nothing while it runs or when nothing is left to try.
+
+        Args:
+            time_limit: stop again after this many seconds; None for no limit.
+            evaluations: stop again after this many more evaluations; None for no limit.
+
+        Raises:
+            StowageError: a limit is no number or below 0; or the process was forked meanwhile.
+        """
+        check_limits(time_limit, evaluations)
+        self._begun = self._runner.searched(), time_limit
+        self._runner.at_home().start(time_limit, evaluations)
+
+    def save(self, path: str | Path) -> None:
+        """Write down where the search is, to go on with `load_search`; it may be running.
+
+        What takes long to try is begun again afterwards.
+
+        Raises:
+            StowageError: the file cannot be written and an earlier one stays as it was; the graph is not laid out yet;
+                or the process was forked.
+        """
+        with self._runner.at_home().between_turns() as course:
+            write_course(course, path)
+
+
+def search_swaps(
+    graph: Graph,
+    machine: Machine,
+    budget: str | int,
+    *,
+    host_budget: str | int | None = None,
+    seconds: Seconds | None = None,
+    method: str | None = None,
+    seed: int = 0,
+    time_limit: float | None = _SECONDS,
+    evaluations: int | None = None,
+    threads: int | None = None,
+) -> SwapSearch:
+    """Begin to search for the fastest plan within a budget; returns at once.
+
+    What takes longer to find out is found out by the search: in a huge graph, or where a share of what a step takes is
+    asked for that was never worked out, it is `wait` that says that no plan fits.
+
+    Args:
+        graph: a step; its workspaces are planned for.
+        machine: its host link carries the copies, its device's alignment holds for every offset.
+        budget: device bytes, or text such as `"8GiB"` or `"50%"` of what the step takes when nothing is swapped.
+        host_budget: bytes of pinned host memory, likewise; None for no limit.
+        seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
+        method: one of `METHODS`; None for `"joint"`, the best there is.
+        seed: for random choices.
+        time_limit: seconds after which the search pauses; None for as long as it finds anything.
+        evaluations: number of timed plans after which it pauses; None for no limit.
+        threads: how many to search with; all cores by default.
+
+    Raises:
+        StowageError: the method is unknown, the seed or a limit is none, or no plan fits; the sentence names the least
+            budget that would do.
+    """
+    check_choice(method or DEFAULT, seed)
+    check_limits(time_limit, evaluations)
+    times, stop = op_times(graph, machine, budget, host_budget, seconds), Stop()
+
+    def make() -> Course:
+        problem, host = problem_of(graph, machine, budget, host_budget, times, stop)
+        return Course(problem, host, method or DEFAULT, seed)
+
+    runner = Runner(make, float(times.sum()), stop, _threads(threads))
+    if soon(graph, machine, budget, host_budget):
+        runner.lay_out()
+    return SwapSearch(runner, time_limit, evaluations)
+
+
+def load_search(
+    path: str | Path,
+    graph: Graph,
+    machine: Machine,
+    *,
+    seconds: Seconds | None = None,
+    time_limit: float | None = _SECONDS,
+    evaluations: int | None = None,
+    threads: int | None = None,
+) -> SwapSearch:
+    """Go on with a search that was saved, as if it had never stopped.
+
+    Args:
+        path: a file that `SwapSearch.save` wrote.
+        graph, machine, seconds: as when the search was begun.
+        time_limit, evaluations, threads: as in `search_swaps`.
+
+    Raises:
+        StowageError: the file is damaged, or from a search for another graph, machine or other op times.
+    """
+    course = read_course(path, graph, machine, seconds)
+    runner = Runner(lambda: course, course.problem.ideal_seconds, course.problem.stop, _threads(threads))
+    runner.lay_out()
+    return SwapSearch(runner, time_limit, evaluations)
+
+
+def check_limits(time_limit: float | None, evaluations: int | None = None) -> None:
+    """Refuse limits that are none.
+
+    Raises:
+        StowageError: a limit is no number or below 0.
+    """
+    for name, limit in (("the time limit", time_limit), ("the number of evaluations", evaluations)):
+        if limit is not None and not limit >= 0:
+            raise StowageError(f"{name} must be 0 or more, got {limit}")
+
+
+def _threads(threads: int | None) -> int:
+    if threads is not None and threads < 0:
+        raise StowageError(f"threads must be 1 or more, or None for all cores, got {threads}")
+    return threads or max(1, os.cpu_count() or 1)

@@ -1,0 +1,147 @@
+"""What a little more memory, and what a little more bandwidth, would buy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import inf
+
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.machine.types import Machine
+from planner.memory import SwapPlan, format_bytes
+from planner.progress import Progress, reporting
+from planner.swap.bounds.any_order import bound_of
+from planner.swap.methods.portfolio import CLOSE
+from planner.swap.problem.problem import Problem, Seconds
+from planner.swap.search.budget_sweep import SECONDS_EACH, best_at, never, part
+from planner.swap.search.inputs import problem_of
+from planner.swap.simulate.streams import simulate
+from planner.swap.wording import format_seconds
+
+_GIB = 2**30
+_GB = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What more of something buys.
+
+    Args:
+        what: in words, `"1 GiB more memory"`.
+        step_seconds: of the best plan found with it.
+        saved_seconds, percent: what that is less than without it, and the share of the step.
+        most_seconds: what can be saved at most, by the bound with it.
+        words: a sentence.
+    """
+
+    what: str
+    step_seconds: float
+    saved_seconds: float
+    percent: float
+    most_seconds: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Marginal:
+    """What more memory and what more bandwidth buys at a budget; `str()` says it in two sentences."""
+
+    budget_bytes: int
+    step_seconds: float
+    ideal_seconds: float
+    memory: Gain
+    bandwidth: Gain
+
+    def __str__(self) -> str:
+        return f"{self.memory.words}\n{self.bandwidth.words}"
+
+
+def marginal(
+    graph: Graph,
+    machine: Machine,
+    budget: str | int,
+    *,
+    memory: int = _GIB,
+    bandwidth: float = _GB,
+    seconds: Seconds | None = None,
+    time_limit_each: float = SECONDS_EACH,
+    seed: int = 0,
+    progress: Progress = True,
+) -> Marginal:
+    """What a little more memory, and what a little more bandwidth, would buy at a budget, by planning anew with each.
+
+    Every plan found is tried in every setting that it fits, so that luck in one search is not taken for a gain.
+
+    Args:
+        graph, machine: what is planned, and where.
+        budget: device memory, as in `plan_swaps`.
+        memory: bytes more.
+        bandwidth: bytes per second more in one direction alone; both together rise by the same factor.
+        seconds, time_limit_each, seed: as in `sweep`; there are three searches.
+        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
+            what is being done.
+
+    Raises:
+        StowageError: as in `plan_swaps`, or there is nothing more of something.
+    """
+    if not (memory > 0 and 0 < bandwidth < inf):
+        raise StowageError(f"memory and bandwidth must be more than 0, got {memory} bytes and {bandwidth} bytes/s")
+    with reporting(progress) as report:
+        report(0.0, "laying out the graph")
+        here, _ = problem_of(graph, machine, budget, None, seconds)
+        roomy, _ = problem_of(graph, machine, here.budget + memory, None, here.seconds)
+        link = machine.host_link
+        factor = 1 + bandwidth / link.bandwidth
+        faster = replace(
+            machine,
+            host_link=replace(link, bandwidth=link.bandwidth * factor, duplex_bandwidth=link.duplex_bandwidth * factor),
+        )
+        quick, _ = problem_of(graph, faster, here.budget, None, here.seconds)
+        wanted = (here, "as it is"), (roomy, "with more memory"), (quick, "with more bandwidth")
+        plans: list[SwapPlan] = []
+        for done, (problem, what) in enumerate(wanted):
+            known = _fastest(problem, plans)
+            each = part(report, done, len(wanted), f"planning {what}")
+            best = best_at(problem, known, time_limit_each, seed, never, each)
+            assert best is not None, "a search that is not cancelled has a plan or an error"
+            plans.append(best.plan)
+    base, more_memory, more_bandwidth = (_fastest(problem, plans) for problem in (here, roomy, quick))
+    assert base is not None, "its own plan fits"
+    assert more_memory is not None, "a plan for less memory fits"
+    assert more_bandwidth is not None, "bandwidth takes no memory"
+    return Marginal(
+        here.budget, base.predicted.seconds, here.ideal_seconds,
+        _gain(f"{format_bytes(memory)} more memory", here, base, roomy, more_memory),
+        _gain(f"{bandwidth / _GB:.3g} GB/s more bandwidth", here, base, quick, more_bandwidth),
+    )  # fmt: skip
+
+
+def _fastest(problem: Problem, plans: Iterable[SwapPlan]) -> SwapPlan | None:
+    """The fastest of the plans that fit, timed in this setting."""
+    fitting = [
+        replace(plan, predicted=simulate(plan, problem.graph, problem.machine, problem.seconds))
+        for plan in plans
+        if plan.peak_bytes <= problem.budget
+    ]
+    return min(fitting, key=lambda plan: plan.predicted.seconds, default=None)
+
+
+def _gain(what: str, here: Problem, base: SwapPlan, there: Problem, better: SwapPlan) -> Gain:
+    before, after = base.predicted.seconds, better.predicted.seconds
+    saved = max(0.0, before - after)
+    most = max(saved, before - bound_of(there), 0.0)
+    percent = 100 * saved / before if before else 0.0
+    if saved > before * (CLOSE - 1):
+        rest = f", and {format_seconds(most)} at most could be saved" if most > CLOSE * saved else ""
+        words = f"{what} saves {format_seconds(saved)} of {format_seconds(before)} per step ({percent:.2g} %){rest}."
+    elif before <= here.ideal_seconds * CLOSE:
+        words = f"{what} buys nothing: the step already takes its ideal time of {format_seconds(here.ideal_seconds)}."
+    elif most <= before * (CLOSE - 1):
+        words = f"{what} buys nothing: no plan with it is faster than the {format_seconds(before)} of this one."
+    else:
+        words = (
+            f"{what} buys nothing that the search has found: the step still takes {format_seconds(before)}, "
+            f"and {format_seconds(most)} at most could be saved."
+        )
+    return Gain(what, after, saved, percent, most, words)

@@ -1,0 +1,1 @@
+"""How long a plan or a draft takes, by its streams and the link."""

@@ -1,0 +1,126 @@
+"""In which order the copies of a draft queue up: of those that may go, the one whose deadline is first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.kernels import kernel
+from planner.swap.draft.absences import NEVER, Gaps
+from planner.swap.problem.heap import pop, push
+from planner.swap.problem.problem import Flags, Ints, Seconds
+
+
+@kernel
+def dispatch(seconds: Seconds, gaps: Gaps, work: Seconds, shared: float) -> tuple[Ints, Ints]:
+    """Run a draft with copies in order of deadline and record the queues.
+
+    Args:
+        seconds: `[slots]`, how long the op in each slot runs.
+        gaps: who is away when.
+        work: `[gaps]`, seconds each copy takes alone.
+        shared: work per second in each direction while both are busy.
+
+    Returns:
+        The gaps whose copies make up the swap-out queue, and likewise the swap-in queue.
+    """
+    outs, ins, _ = dispatch_by(
+        seconds, gaps.ready, gaps.release, gaps.reload, gaps.use, gaps.copy, gaps.release, gaps.use, work, shared
+    )
+    return outs, ins
+
+
+@kernel
+def dispatch_by(
+    seconds: Seconds,
+    ready: Ints,
+    release: Ints,
+    reload: Ints,
+    use: Ints,
+    copy: Flags,
+    out_key: Ints,
+    in_key: Ints,
+    work: Seconds,
+    shared: float,
+) -> tuple[Ints, Ints, float]:
+    """Likewise, but of the copies that may go, the one of least key does.
+
+    Args:
+        seconds, work, shared: as for `dispatch`.
+        ready, release, reload, use, copy: who is away when, as in `Gaps`.
+        out_key, in_key: `[gaps]`, ranks of copies out and copies in.
+
+    Returns:
+        Both queues, and the seconds until they and all ops are done; infinite when they wait for each other.
+    """
+    n, count = seconds.shape[0], release.shape[0]
+    out_left, in_left = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
+    out_head, in_head = np.full(n + 2, -1, np.int32), np.full(n + 2, -1, np.int32)
+    out_next, in_next = np.empty(count, np.int32), np.empty(count, np.int32)
+    outs, ins = np.empty(count, np.int32), np.empty(count, np.int32)
+    out_heap, in_heap = np.empty(count, np.int32), np.empty(count, np.int32)
+    for k in range(count - 1, -1, -1):
+        if copy[k]:
+            out_left[release[k]] += 1
+            out_next[k], out_head[ready[k] + 1] = out_head[ready[k] + 1], k
+        if reload[k] != NEVER:
+            in_left[use[k]] += 1
+            in_next[k], in_head[reload[k]] = in_head[reload[k]], k
+    out_count = in_count = waiting_out = waiting_in = 0
+    out_opened = in_opened = -1
+    settled = 0  # every swap-out with a release below this slot is done
+    now, rate, i = 0.0, 1.0, 0
+    op_end = out_end = in_end = np.inf
+    out_now = in_now = -1
+    while True:
+        while settled <= n and out_left[settled] == 0:
+            settled += 1
+        while out_opened < i:
+            out_opened += 1
+            k = out_head[out_opened]
+            while k >= 0:
+                waiting_out = push(out_heap, waiting_out, out_key, k)
+                k = out_next[k]
+        while in_opened < min(i, settled - 1):
+            in_opened += 1
+            k = in_head[in_opened]
+            while k >= 0:
+                waiting_in = push(in_heap, waiting_in, in_key, k)
+                k = in_next[k]
+        if op_end == np.inf and i < n and settled > i and in_left[i] == 0:
+            op_end = now + seconds[i]
+        began = False
+        if out_now < 0 and waiting_out > 0:
+            out_now, waiting_out = pop(out_heap, waiting_out, out_key)
+            outs[out_count] = out_now
+            out_count += 1
+            out_end = now + work[out_now]
+            began = True
+        if in_now < 0 and waiting_in > 0:
+            in_now, waiting_in = pop(in_heap, waiting_in, in_key)
+            ins[in_count] = in_now
+            in_count += 1
+            in_end = now + work[in_now]
+            began = True
+        if began and out_now >= 0 and in_now >= 0:
+            rate = shared
+            out_end, in_end = now + (out_end - now) / shared, now + (in_end - now) / shared
+        then = min(op_end, out_end, in_end)
+        if then == np.inf:
+            stuck = i < n or out_left.any() or in_left.any()
+            return outs[:out_count], ins[:in_count], np.inf if stuck else now
+        now = then
+        if op_end <= now:
+            op_end = np.inf
+            i += 1
+        if out_end <= now:
+            out_left[release[out_now]] -= 1
+            out_now, out_end = -1, np.inf
+        if in_end <= now:
+            in_left[use[in_now]] -= 1
+            in_now, in_end = -1, np.inf
+        if rate != 1.0 and (out_now < 0 or in_now < 0):
+            if out_now >= 0:
+                out_end = now + (out_end - now) * rate
+            if in_now >= 0:
+                in_end = now + (in_end - now) * rate
+            rate = 1.0

@@ -1,0 +1,157 @@
+"""How long a plan takes: three streams that work through their queues, with a link that both directions share.
+
+The waiting rules are those of `planner.memory.plan`. A copy is `latency + bytes / bandwidth` seconds of work for
+its direction; while both are busy, each does only `duplex_bandwidth / (2 * bandwidth)` seconds of work per second.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.graph import Graph
+from planner.kernels import kernel
+from planner.machine.types import Machine
+from planner.memory import SwapPlan, Timeline
+from planner.swap.problem.problem import Ints, Seconds, durations, link
+
+_NEVER = np.inf
+
+
+@kernel
+def run_queues(
+    seconds: Seconds,
+    out_ready: Ints,
+    out_release: Ints,
+    out_work: Seconds,
+    in_start: Ints,
+    in_use: Ints,
+    in_work: Seconds,
+    shared: float,
+    waits: Ints,
+    compute: Seconds,
+    outs: Seconds,
+    ins: Seconds,
+) -> float:
+    """Run the three queues; allocates nothing.
+
+    Args:
+        seconds: `[slots]`, how long the op in each slot runs.
+        out_ready, out_release, out_work: `[swap-outs]`, in queue order; the work in seconds.
+        in_start, in_use, in_work: `[swap-ins]`, likewise.
+        shared: work per second in each direction while both are busy.
+        waits: `[2, slots + 1]`, scratch.
+        compute, outs, ins: `[slots, 2]`, `[swap-outs, 2]`, `[swap-ins, 2]`, filled with start and stop.
+
+    Returns:
+        Seconds until all queues are empty; negative when they wait for each other.
+    """
+    n, out_count, in_count = seconds.shape[0], out_ready.shape[0], in_start.shape[0]
+    # how many entries of each copy queue must be done before slot i: queues work in order, so a count says it all
+    waits[:] = 0
+    for j in range(out_count):
+        waits[0, out_release[j]] = j + 1
+    for j in range(in_count):
+        waits[1, in_use[j]] = j + 1
+    for i in range(n):
+        waits[0, i + 1] = max(waits[0, i + 1], waits[0, i])
+        waits[1, i + 1] = max(waits[1, i + 1], waits[1, i])
+    now, rate = 0.0, 1.0
+    i = o = k = 0
+    op_end = out_end = in_end = _NEVER
+    while True:
+        if op_end == _NEVER and i < n and o >= waits[0, i] and k >= waits[1, i]:
+            compute[i, 0] = now
+            op_end = now + seconds[i]
+        out_starts = out_end == _NEVER and o < out_count and i > out_ready[o]
+        in_starts = in_end == _NEVER and k < in_count and i >= in_start[k] and o >= waits[0, in_start[k]]
+        if out_starts:
+            outs[o, 0] = now
+            out_end = now + out_work[o]
+        if in_starts:
+            ins[k, 0] = now
+            in_end = now + in_work[k]
+        if (out_starts or in_starts) and max(out_end, in_end) != _NEVER:
+            rate = shared
+            out_end, in_end = now + (out_end - now) / shared, now + (in_end - now) / shared
+        then = min(op_end, out_end, in_end)
+        if then == _NEVER:
+            return now if i == n and o == out_count and k == in_count else -1.0
+        now = then
+        if op_end <= now:
+            compute[i, 1] = now
+            op_end = _NEVER
+            i += 1
+        if out_end <= now:
+            outs[o, 1] = now
+            out_end = _NEVER
+            o += 1
+        if in_end <= now:
+            ins[k, 1] = now
+            in_end = _NEVER
+            k += 1
+        if rate != 1.0 and max(out_end, in_end) == _NEVER:
+            if out_end != _NEVER:
+                out_end = now + (out_end - now) * rate
+            if in_end != _NEVER:
+                in_end = now + (in_end - now) * rate
+            rate = 1.0
+
+
+def simulate(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds) -> Timeline:
+    """Foresee when everything in a plan happens.
+
+    Args:
+        plan, graph: a plan and its graph.
+        machine: whose link carries the copies.
+        seconds: `[ops]`, how long each op runs.
+
+    Raises:
+        StowageError: the op times or the figures of the host link are impossible.
+        ValueError: the queues of the plan wait for each other.
+    """
+    copies = link(machine)
+    order = np.array(plan.order, np.int32)
+    n = len(order)
+
+    def column(values: list[int]) -> Ints:
+        return np.array(values, np.int32)
+
+    def work(storages: list[int]) -> Seconds:
+        sizes = np.array([graph.storages[storage].bytes for storage in storages], np.float64)
+        return sizes / copies.bandwidth + copies.latency
+
+    compute, outs, ins = np.zeros((n, 2)), np.zeros((len(plan.swap_outs), 2)), np.zeros((len(plan.swap_ins), 2))
+    total = run_queues(
+        durations(graph, seconds)[order],
+        column([copy.ready for copy in plan.swap_outs]),
+        column([copy.release for copy in plan.swap_outs]),
+        work([copy.storage for copy in plan.swap_outs]),
+        column([copy.start for copy in plan.swap_ins]),
+        column([copy.use for copy in plan.swap_ins]),
+        work([copy.storage for copy in plan.swap_ins]),
+        copies.shared,
+        np.empty((2, n + 1), np.int32),
+        compute,
+        outs,
+        ins,
+    )
+    if total < 0:
+        raise ValueError("the queues of this plan wait for each other")
+    return Timeline(total, compute, outs, ins, np.append(compute[:, 0], total), _bytes_by_slot(plan, graph))
+
+
+def _bytes_by_slot(plan: SwapPlan, graph: Graph) -> NDArray[np.int64]:
+    """Bytes in use in every slot, and what stays when the step has ended."""
+    n = len(plan.order)
+    change = np.zeros(n + 1, np.int64)
+    arriving = {copy.storage for copy in plan.swap_ins if copy.start == 0}
+    leaving = {copy.storage for copy in plan.swap_outs if copy.release == n}
+    steady = {stay.storage for stay in plan.residencies if stay.start == 0 and stay.storage not in arriving}
+    for stay in plan.residencies:
+        storage = graph.storages[stay.storage]
+        change[stay.start] += storage.bytes
+        whole = (storage.persistent and storage.id in steady) or storage.id in graph.output_storages
+        if stay.stop < n or storage.id in leaving or not whole:
+            change[stay.stop] -= storage.bytes
+    return np.cumsum(change)

@@ -1,0 +1,166 @@
+"""Polishing takes plans that others made and makes them faster; what it returns follows from its seed and turns."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+
+import numpy as np
+import pytest
+
+from planner.memory import pack, plan_to_json, step_peak, validate
+from planner.swap.methods.annealing import Polish
+from planner.swap.methods.annealing.anneal import timed
+from planner.swap.methods.annealing.choices import choices_of_plan, facts_of
+from planner.swap.methods.annealing.lay_out import blank_sheet, lay_out
+from planner.swap.methods.method import Setting
+from planner.swap.problem.problem import state
+from planner.swap.search.driver import Course, one_by_one
+from tests.swap.event_simulator import step_seconds
+from tests.swap.random_graphs import ALIGNMENT, build, least_budget, machine
+
+_WHERE = machine(1e9, 1.4e9, 1e-7)
+
+
+def problem(number, layers=None):
+    """A random step, its op times, and a budget that it does not fit into."""
+    random = Random(number)
+    graph = build(random, layers or random.randint(2, 8))
+    seconds = np.array([random.choice([0.0, 1.0, 1.0, 2.0, 5.0]) * 1e-6 for _ in graph.ops])
+    least = least_budget(graph)
+    return state(graph, _WHERE, least + int(0.3 * max(0, step_peak(graph, ALIGNMENT) - least)), seconds)
+
+
+def begun(task, plan, each=one_by_one, seed=3):
+    """Polishing that begins with a plan and does not stop at any bound."""
+    now = {"plan": plan}
+    setting = Setting(
+        task, 0.0, seed, each, lambda: now["plan"].predicted.seconds, lambda: now["plan"]
+    )  # fmt: skip
+    return Polish(setting), now
+
+
+def turns(polish, now, count):
+    """Up to so many turns; every plan on the way."""
+    found = []
+    for _ in range(count):
+        turn = polish.turn()
+        if turn is None:
+            break
+        if turn.plan is not None:
+            now["plan"] = turn.plan
+            found.append(turn.plan)
+    return found
+
+
+def planned(task, method="calendar"):
+    course = Course(task, method=method)
+    while not course.done:
+        course.step()
+    return course.plan()
+
+
+def texts(plans):
+    return [plan_to_json(plan) for plan in plans]
+
+
+@pytest.mark.parametrize("method", ["on-demand", "calendar"])
+def test_every_plan_it_returns_is_valid_and_faster_than_the_one_before(method):
+    better = 0
+    for number in range(25):
+        task = problem(number)
+        first = planned(task, method)
+        polish, now = begun(task, first)
+        best = first.predicted.seconds
+        for plan in turns(polish, now, 4):
+            assert validate(plan, task.graph) == [], number
+            assert plan.peak_bytes <= task.budget
+            assert plan.predicted.seconds < best
+            exact = step_seconds(plan, task.graph, _WHERE.host_link, task.seconds.tolist())
+            assert plan.predicted.seconds == pytest.approx(exact), number
+            best = plan.predicted.seconds
+        better += best < first.predicted.seconds
+    assert better > 0
+
+
+def test_a_plan_whose_copies_go_as_soon_as_they_can_is_taken_apart_and_put_together_again_with_the_same_times():
+    methods = []
+    for number in range(40):
+        task = problem(number)
+        plan = planned(task)
+        methods.append(plan.method)
+        if plan.method != "calendar":
+            continue
+        sheet = blank_sheet(task.ops, task.storages, len(task.flow.touches.items))
+        facts, choices = facts_of(task), choices_of_plan(task, plan)
+        run = timed(facts, choices, sheet, lay_out(facts, choices, sheet))
+        assert run.seconds == pytest.approx(plan.predicted.seconds), number
+        assert sheet.level[: task.ops].max() <= task.memory, number
+    assert methods.count("calendar") > 20
+
+
+def test_the_same_seed_gives_the_same_plans_with_threads_or_without():
+    task = problem(11, layers=8)
+    plan = planned(task, "on-demand")
+    alone = texts(turns(*begun(task, plan), 5))
+    with ThreadPoolExecutor(3) as pool:
+        together = texts(turns(*begun(task, plan, lambda work, items: list(pool.map(work, items))), 5))
+    other = texts(turns(*begun(task, plan, seed=4), 5))
+    assert alone
+    assert alone == together != other
+
+
+def test_it_goes_on_from_what_it_wrote_down_as_if_it_had_never_stopped():
+    task = problem(11, layers=8)
+    plan = planned(task, "on-demand")
+    whole, now = begun(task, plan)
+    turns(whole, now, 2)
+    kept, middle = json.loads(json.dumps(whole.memory())), now["plan"]
+    rest = texts(turns(whole, now, 6))
+    again, now = begun(task, middle)
+    again.recall(kept)
+    assert texts(turns(again, now, 6)) == rest
+    assert again.memory() == whole.memory()
+
+
+def test_it_ends_when_nothing_gets_better_and_at_once_where_the_bound_is_met():
+    task = problem(4)
+    plan = planned(task)
+    polish, now = begun(task, plan)
+    turns(polish, now, 1000)
+    assert polish.turn() is None
+    seconds = plan.predicted.seconds
+    met = Setting(task, seconds, 0, one_by_one, lambda: seconds, lambda: plan)
+    assert Polish(met).turn() is None
+
+
+def test_few_boxes_are_packed_as_low_as_can_be():
+    for number in range(300):
+        random = Random(number)
+        count = random.randint(3, 6)
+        lower = [random.randint(0, 4) for _ in range(count)]
+        upper = [start + random.randint(1, 3) for start in lower]
+        sizes = [random.randint(1, 4) for _ in range(count)]
+        assert pack(lower, upper, sizes).height == _lowest(lower, upper, sizes), number
+
+
+def _lowest(lower, upper, sizes):
+    """The least height of all placements, by trying every offset of every box."""
+    height = max(sizes)
+    while not _fit(lower, upper, sizes, height, []):
+        height += 1
+    return height
+
+
+def _fit(lower, upper, sizes, height, offsets):
+    box = len(offsets)
+    if box == len(sizes):
+        return True
+    return any(
+        all(
+            lower[box] >= upper[other] or lower[other] >= upper[box]
+            or at + sizes[box] <= offsets[other] or offsets[other] + sizes[other] <= at
+            for other in range(box)
+        )
+        and _fit(lower, upper, sizes, height, [*offsets, at])
+        for at in range(height - sizes[box] + 1)
+    )  # fmt: skip
