@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 import planner
-from planner.memory import format_bytes
+from planner.units import format_bytes
 
 MODELS = (
     "wresnet:depth=50,widen=2,batch=16,image=64",

@@ -27,7 +27,7 @@ from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine import Machine, machine, op_seconds
-from planner.memory import validate
+from planner.plan import validate
 from planner.swap import SwapComparison, compare_plans
 from planner.zoo import load
 

@@ -32,7 +32,7 @@ from planner import InferenceStep, TrainStep, capture, machine, plan_swaps, run
 from planner.capture import SGD, Step
 from planner.errors import StowageError
 from planner.machine.measure import measure_ops
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 
 STEPS = 2
 RATE = 1e-3

@@ -19,7 +19,8 @@ from rich.table import Table
 
 from planner.capture import capture
 from planner.graph import arrays
-from planner.memory import Packing, format_bytes, pack, pack_step, read_buffers
+from planner.memory import Packing, pack, pack_step, read_buffers
+from planner.units import format_bytes
 from planner.zoo import load
 
 STEPS = (

@@ -25,7 +25,8 @@ from rich.table import Table
 
 from planner.graph import Graph
 from planner.machine import Machine, op_seconds
-from planner.memory import SwapPlan, parse_budget, validate
+from planner.memory import parse_budget
+from planner.plan import SwapPlan, validate
 from planner.swap.baselines.resident import BASELINES
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.methods.local_search import LocalSearch

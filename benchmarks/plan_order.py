@@ -23,7 +23,8 @@ from rich.table import Table
 
 from planner.capture import TrainStep, capture
 from planner.machine import Link, machine, measure_ops
-from planner.memory import SwapPlan, parse_budget, step_peak
+from planner.memory import parse_budget, step_peak
+from planner.plan import SwapPlan
 from planner.run import run
 from planner.swap import plan_swaps
 from planner.swap.baselines.resident import BASELINES

@@ -19,11 +19,13 @@ _HOME = {
     "machine": "",
     "memory": "",
     "pack": "memory",
+    "plan": "",
     "plan_swaps": "swap",
     "run": "",
     "search_swaps": "swap",
     "swap": "",
-    "validate": "memory",
+    "units": "",
+    "validate": "plan",
     "zoo": "",
 }
 

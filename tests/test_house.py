@@ -15,13 +15,14 @@ DOORS = {
     "graph": set(),
     "capture": {"graph"},
     "machine": {"graph", "capture"},
-    "memory": {"graph"},
-    "swap": {"graph", "machine", "memory"},
-    "run": {"graph", "capture", "machine", "memory", "swap"},
+    "plan": {"graph"},
+    "memory": {"graph", "plan"},
+    "swap": {"graph", "machine", "plan", "memory"},
+    "run": {"graph", "capture", "machine", "plan", "memory", "swap"},
     "zoo": {"capture"},
-    "cli": {"graph", "capture", "machine", "memory", "swap", "run", "zoo"},
+    "cli": {"graph", "capture", "machine", "plan", "memory", "swap", "run", "zoo"},
 }
-TOP = {"dropping", "ending", "errors", "files", "kernels", "progress", "rooms"}
+TOP = {"dropping", "ending", "errors", "files", "kernels", "progress", "rooms", "units"}
 VIEWS = {"widgets", "plotly", "ipywidgets", "anywidget", "IPython", "graphviz"}
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from planner.graph import Graph
 from planner.machine.types import Machine
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.run import Run
 from planner.swap import SwapSearch
 from widgets.canvas.panel import Panel

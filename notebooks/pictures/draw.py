@@ -22,7 +22,7 @@ from plotly.offline import get_plotlyjs
 import planner
 import widgets
 from planner.graph import Graph
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from widgets.figures.page_figure import heading, without_heading
 from widgets.figures.page_theme import page_style
 from widgets.static import save_html

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from planner.cli.output import json_option, show, show_table
-from planner.memory import format_bytes
+from planner.units import format_bytes
 
 
 @click.command("machines", epilog="Example: python -m planner machines")

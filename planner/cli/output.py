@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from planner.files import refuse_unwritable
-from planner.memory import format_bytes
+from planner.units import format_bytes
 
 
 class OutputFile(click.Path):

@@ -62,7 +62,7 @@ def command(
         raise StowageError("say how much memory the steps may take: give either --budget or --plan")
     from planner import zoo
     from planner.capture import capture
-    from planner.memory import load_plan, save_trace
+    from planner.plan import load_plan, save_trace
     from planner.run import Stopped, run
 
     plan = None if plan_file is None else load_plan(plan_file)

@@ -11,13 +11,14 @@ import click
 
 from planner.cli.output import OutputFile, json_option, show
 from planner.errors import StowageError
-from planner.memory import format_bytes, save_plan, save_trace
+from planner.plan import save_plan, save_trace
 from planner.progress import Report, reporting
+from planner.units import format_bytes
 
 if TYPE_CHECKING:
     from planner.machine import Machine
     from planner.machine.timed import Timed
-    from planner.memory import SwapPlan
+    from planner.plan import SwapPlan
     from planner.swap import SwapSearch
 
 _EPILOG = """\b

@@ -14,7 +14,7 @@ from planner.cli.output import json_option, show
 def command(plan: str, graph: str, as_json: bool) -> None:
     """Prove that a plan is right for a graph, or say what is wrong with it."""
     from planner import graph as graphs
-    from planner import memory
+    from planner import plan as plans
     from planner.errors import StowageError
 
     try:
@@ -22,7 +22,7 @@ def command(plan: str, graph: str, as_json: bool) -> None:
     except StowageError as error:
         raise StowageError(f"{graph}: {error} (the order is: validate PLAN GRAPH)") from error
     try:
-        errors = memory.validate(memory.load_plan(plan), captured)
+        errors = plans.validate(plans.load_plan(plan), captured)
     except StowageError as error:
         errors = [str(error)]
     show({"valid": not errors, "errors": errors}, as_json)

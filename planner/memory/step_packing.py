@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from planner.graph import Graph, GraphArrays, arrays
 from planner.memory.lifetimes import lifetimes, takeover_chains
-from planner.memory.packing import Packing, pack
+from planner.memory.packing.pack import Packing, pack
 
 
 def pack_step(

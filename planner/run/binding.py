@@ -12,7 +12,7 @@ from planner.capture.program import Call, Program, ScalarRef, TensorRef
 from planner.capture.rewrites import Bound
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.memory.plan import Residency, SwapPlan
+from planner.plan.swap_plan import Residency, SwapPlan
 from planner.run.places import Places
 
 Scalars = Mapping[str, float]

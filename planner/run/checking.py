@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from planner.capture.step import Step
 from planner.graph import Graph
-from planner.memory import SwapPlan, format_bytes
+from planner.plan import SwapPlan
 from planner.run.footprint import footprint, missing_bytes
+from planner.units import format_bytes
 
 
 def why_unchecked(graph: Graph, plan: SwapPlan, step: Step, *, followed: bool) -> str:

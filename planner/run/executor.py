@@ -16,8 +16,8 @@ from planner.capture.program import Program
 from planner.capture.rewrites import Bound
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.memory.plan import SwapPlan
-from planner.memory.timeline import Timeline
+from planner.plan.swap_plan import SwapPlan
+from planner.plan.timeline import Timeline
 from planner.run.binding import Binder
 from planner.run.device import Device
 from planner.run.failures import explain

@@ -16,8 +16,10 @@ from torch.nn.parameter import is_lazy
 from planner.capture.step import Step
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.memory import SwapPlan, format_bytes, step_peak
+from planner.memory import step_peak
+from planner.plan import SwapPlan
 from planner.run.headroom import free_bytes
+from planner.units import format_bytes
 
 #: What is left to everything else: PyTorch's threads, the monitor's samples, the notebook.
 _SPARE = 256 * 2**20

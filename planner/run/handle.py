@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from planner.dropping import when_dropped
 from planner.errors import StowageError
-from planner.memory import SwapPlan, Timeline
+from planner.plan import SwapPlan, Timeline
 from planner.progress import Progress, get_ready, shown, silent
 from planner.run.monitor import Snapshot
 from planner.run.preparing import Asked

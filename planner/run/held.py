@@ -10,7 +10,7 @@ from planner.capture.effects import laid_alike
 from planner.capture.program import Program
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.memory.plan import SwapPlan
+from planner.plan.swap_plan import SwapPlan
 from planner.run.places import Places
 
 

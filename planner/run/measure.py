@@ -12,9 +12,9 @@ from planner.errors import StowageError
 from planner.graph import Graph, Op
 from planner.machine.signatures import signature
 from planner.machine.temporary import temporary_bytes
-from planner.memory.budget import format_apart
-from planner.memory.plan import SwapPlan
-from planner.memory.timeline import Timeline
+from planner.plan.swap_plan import SwapPlan
+from planner.plan.timeline import Timeline
+from planner.units import format_apart
 
 Span = tuple[float, float]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.graph import Graph
-from planner.memory.plan import SwapPlan
+from planner.plan.swap_plan import SwapPlan
 
 
 class Occupancy:

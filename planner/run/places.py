@@ -11,7 +11,7 @@ from torch import Tensor
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.graph import Tensor as GraphTensor
-from planner.memory.plan import HostResidency, Residency, SwapPlan
+from planner.plan.swap_plan import HostResidency, Residency, SwapPlan
 
 
 class Places:

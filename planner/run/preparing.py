@@ -14,7 +14,7 @@ from planner.capture.step import Step
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint, structure
 from planner.machine.types import Link
-from planner.memory import SwapPlan, validate
+from planner.plan import SwapPlan, validate
 from planner.run.footprint import refuse_too_large
 from planner.run.interrupts import interruptibly
 from planner.run.stopping import Stop

@@ -17,7 +17,7 @@ import torch
 from planner.capture.rewrites import Bound
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.memory.plan import SwapPlan
+from planner.plan.swap_plan import SwapPlan
 
 #: Kernels that take as many numbers whatever the values they are given; a Poisson draw, for one, does not.
 _EVEN = frozenset({

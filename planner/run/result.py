@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from planner.memory import SwapPlan, Timeline
+from planner.plan import SwapPlan, Timeline
 from planner.run.compare import Check
 from planner.run.executor import StepRecord
 

@@ -23,7 +23,7 @@ from planner.capture.unused import unused_leaves
 from planner.capture.watchers import refuse_watchers
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.memory import SwapPlan, format_bytes
+from planner.plan import SwapPlan
 from planner.run.batches import Matcher
 from planner.run.checking import why_unchecked
 from planner.run.claims import Claim
@@ -36,6 +36,7 @@ from planner.run.result import Done, RunResult
 from planner.run.session import FIRST_STEPS, Session, session
 from planner.run.stopping import PATIENCE, Cancelled, Stop
 from planner.run.surroundings import Surroundings
+from planner.units import format_bytes
 
 #: A wait looks up so often: a signal may have reached another thread, which does not end a wait.
 _LOOK_SECONDS = 0.05

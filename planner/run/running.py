@@ -8,7 +8,7 @@ from typing import Literal
 from planner.capture.step import Step
 from planner.errors import StowageError
 from planner.machine.types import Link
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.progress import Progress, check_progress
 from planner.run.handle import Run
 from planner.run.preparing import Asked

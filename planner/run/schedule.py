@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.errors import StowageError
-from planner.memory.plan import SwapPlan
+from planner.plan.swap_plan import SwapPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from planner.capture.sole import sole
 from planner.capture.undisturbed import undisturbed
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.run.compare import EagerReference
 from planner.run.cpu import CpuDevice
 from planner.run.executor import Executor, StepRecord

@@ -13,7 +13,7 @@ from random import Random
 from torch import Tensor
 
 from planner.graph import Graph
-from planner.memory.plan import SwapPlan
+from planner.plan.swap_plan import SwapPlan
 from planner.run.device import Stream
 from planner.run.places import Places
 

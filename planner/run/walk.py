@@ -11,7 +11,7 @@ from torch import Tensor
 from planner.capture.rewrites import Bound
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.memory.plan import SwapPlan
+from planner.plan.swap_plan import SwapPlan
 from planner.run.device import Device, Event, Stream
 from planner.run.places import Places
 from planner.run.randomness import Pins

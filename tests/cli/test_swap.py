@@ -12,7 +12,7 @@ import pytest
 
 from planner.cli import swap
 from planner.machine import machine
-from planner.memory import load_plan
+from planner.plan import load_plan
 from planner.swap import METHODS
 
 MODEL = "mlp:layers=3,hidden=64,batch=16"

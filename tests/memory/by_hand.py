@@ -17,7 +17,14 @@ from dataclasses import replace
 import numpy as np
 
 from planner.graph import Graph, GraphBuilder, Kind, fingerprint
-from planner.memory import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, Timeline
+from planner.plan import (
+    HostResidency,
+    Residency,
+    SwapIn,
+    SwapOut,
+    SwapPlan,
+    Timeline,
+)
 
 W, M, X, A, B, LOSS, G, D, SCRATCH = range(9)
 END = 7

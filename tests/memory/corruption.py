@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 
 TABLES = ("residencies", "host_residencies", "swap_outs", "swap_ins")
 

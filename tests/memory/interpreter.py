@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 
 from planner.graph import Graph, Kind
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 
 COMPUTE, OUT, IN = 0, 1, 2
 

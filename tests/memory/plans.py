@@ -9,7 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from planner.graph import Graph, fingerprint
-from planner.memory import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, Timeline
+from planner.plan import (
+    HostResidency,
+    Residency,
+    SwapIn,
+    SwapOut,
+    SwapPlan,
+    Timeline,
+)
 
 
 def random_plan(graph: Graph, order: list[int], seed: int, alignment: int = 8) -> SwapPlan:

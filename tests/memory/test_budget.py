@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import StowageError
-from planner.memory import format_apart, format_bytes, parse_budget
+from planner.memory import parse_budget
+from planner.units import format_apart, format_bytes
 
 GIB = 2**30
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.memory import validate
+from planner.plan import validate
 from tests.memory.by_hand import plan, step
 from tests.memory.corruption import TABLES, corruptions
 from tests.memory.graphs import random_graph, random_order

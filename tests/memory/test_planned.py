@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from planner.errors import StowageError
-from planner.memory import plan_from_json, plan_to_json, validate
+from planner.plan import plan_from_json, plan_to_json, validate
 from planner.swap import plan_swaps
 from tests.memory.corruption import corruptions
 from tests.memory.interpreter import runs_clean

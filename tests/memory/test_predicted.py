@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.memory import validate
+from planner.plan import validate
 from tests.memory.by_hand import plan, step
 
 TIMES = {

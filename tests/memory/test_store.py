@@ -7,8 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import StowageError
-from planner.memory import load_plan, plan_from_json, plan_to_json, save_plan, validate
-from planner.memory.store import _checksum
+from planner.plan import (
+    load_plan,
+    plan_from_json,
+    plan_to_json,
+    save_plan,
+    validate,
+)
+from planner.plan.store import _checksum
 from tests.memory.by_hand import plan, step
 from tests.memory.graphs import random_graph, random_order
 from tests.memory.plans import random_plan

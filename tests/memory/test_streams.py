@@ -6,8 +6,8 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.memory import SwapIn, SwapOut
-from planner.memory.validator import Entry, Stream, happens_before
+from planner.plan import SwapIn, SwapOut
+from planner.plan.validator import Entry, Stream, happens_before
 from tests.memory.by_hand import END, plan
 
 COMPUTE, OUT, IN = Stream.COMPUTE, Stream.SWAP_OUT, Stream.SWAP_IN

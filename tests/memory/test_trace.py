@@ -12,7 +12,8 @@ import pytest
 
 from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
-from planner.memory import buffers_to_csv, plan_buffers, read_buffers, save_trace, trace_json
+from planner.memory import buffers_to_csv, plan_buffers, read_buffers
+from planner.plan import save_trace, trace_json
 from planner.run import run
 from planner.swap import plan_swaps
 from tests.memory.plans import random_plan

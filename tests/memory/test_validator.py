@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.memory import HostResidency, validate
+from planner.plan import HostResidency, validate
 from tests.memory.by_hand import A, changed, plan, step, without
 from tests.memory.interpreter import runs_clean
 

@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from planner.graph import GraphBuilder, Kind, fingerprint
-from planner.memory import HostResidency, Residency, SwapIn, SwapOut, validate
+from planner.plan import (
+    HostResidency,
+    Residency,
+    SwapIn,
+    SwapOut,
+    validate,
+)
 from tests.memory.by_hand import END, LOSS, SCRATCH, A, B, D, G, M, W, X, changed, plan, seconds_each, step
 from tests.memory.interpreter import runs_clean
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.graph import Graph, fingerprint
-from planner.memory import Residency, SwapPlan, Timeline
+from planner.plan import Residency, SwapPlan, Timeline
 
 ALIGNMENT = 64
 

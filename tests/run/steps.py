@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy, dropout, mse_loss, relu
 from planner import zoo
 from planner.capture import SGD, AdamW, Step, TrainStep, capture
 from planner.machine import machine, timed
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.swap import plan_swaps
 
 

@@ -11,7 +11,7 @@ import torch
 from planner.capture import Step, capture
 from planner.errors import StowageError
 from planner.machine import machine
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.run import CpuDevice, Executor, run, same_bits
 from planner.run.compare import EagerReference
 from planner.swap import plan_swaps

@@ -12,7 +12,7 @@ from torch import nn
 
 from planner.capture import SGD, TrainStep, capture
 from planner.machine import machine
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.run import TooLargeError, run
 from planner.run.headroom import free_bytes
 from planner.swap import plan_swaps

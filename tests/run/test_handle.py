@@ -17,7 +17,7 @@ from torch import nn
 from planner.capture import InferenceStep, TrainStep, capture
 from planner.errors import StowageError
 from planner.machine import machine
-from planner.memory import validate
+from planner.plan import validate
 from planner.run import Run, run, same_bits
 from planner.swap import plan_swaps
 from tests.run.steps import branches, convolutions, gpt

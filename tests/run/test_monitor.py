@@ -11,7 +11,7 @@ import pytest
 
 from planner.capture import capture
 from planner.machine import machine, timed
-from planner.memory import SwapPlan, Timeline
+from planner.plan import SwapPlan, Timeline
 from planner.run import monitor as monitor_module
 from planner.run import run
 from planner.run.monitor import Monitor

@@ -10,7 +10,7 @@ from planner.capture import TrainStep, capture
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine import machine, timed
-from planner.memory import validate
+from planner.plan import validate
 from planner.run import run
 from planner.run.randomness import reordered
 from tests.run.plans import resident_plan

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import StowageError
-from planner.memory import SwapIn, SwapOut, SwapPlan, Timeline
+from planner.plan import SwapIn, SwapOut, SwapPlan, Timeline
 from planner.run.schedule import schedule
 
 Node = tuple[str, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.memory import SwapPlan, Timeline
+from planner.plan import SwapPlan, Timeline
 from planner.run import run
 from tests.run.steps import ALL, planned
 

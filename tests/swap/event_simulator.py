@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from planner.graph import Graph
 from planner.machine import Link
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 
 
 def step_seconds(plan: SwapPlan, graph: Graph, link: Link, seconds: list[float]) -> float:

@@ -23,7 +23,14 @@ import numpy as np
 
 from planner.graph import Graph, Kind, fingerprint
 from planner.machine import Machine
-from planner.memory import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, Timeline
+from planner.plan import (
+    HostResidency,
+    Residency,
+    SwapIn,
+    SwapOut,
+    SwapPlan,
+    Timeline,
+)
 from planner.swap import simulate
 from tests.swap.exhaustive_kernel import search
 

@@ -7,7 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from planner.memory import pack, plan_to_json, step_peak, validate
+from planner.memory import pack, step_peak
+from planner.plan import plan_to_json, validate
 from planner.swap.methods.annealing import Polish
 from planner.swap.methods.annealing.anneal import timed
 from planner.swap.methods.annealing.choices import choices_of_plan, facts_of

@@ -5,7 +5,7 @@ import pytest
 
 from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
-from planner.memory import validate
+from planner.plan import validate
 from planner.swap import METHODS, explain, lower_bound, marginal, order_bound, plan_swaps, search_swaps, simulate, sweep
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered

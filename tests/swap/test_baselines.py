@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.graph import Kind, Phase
-from planner.memory import validate
+from planner.plan import validate
 from planner.swap.baselines.resident import BASELINES
 from planner.swap.search.inputs import problem_of
 from tests.swap.random_graphs import machine

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from planner.errors import StowageError
 from planner.graph import Graph, GraphBuilder, Kind, Phase, fingerprint
 from planner.machine import Link, Machine
-from planner.memory import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, Timeline, step_peak, validate
+from planner.memory import step_peak
+from planner.plan import (
+    HostResidency,
+    Residency,
+    SwapIn,
+    SwapOut,
+    SwapPlan,
+    Timeline,
+    validate,
+)
 from planner.swap import plan_swaps, simulate
 from planner.swap.explain.report import Explanation, explain
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps

@@ -4,7 +4,8 @@ from random import Random
 
 import pytest
 
-from planner.memory import plan_to_json, step_peak, validate
+from planner.memory import step_peak
+from planner.plan import plan_to_json, validate
 from planner.swap import compare_plans
 from planner.swap.baselines.resident import BASELINES
 from planner.swap.bounds.fixed_order import order_bound

@@ -10,7 +10,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from planner.memory import step_peak, validate
+from planner.memory import step_peak
+from planner.plan import validate
 from planner.swap import compare_plans, lower_bound
 from planner.swap.bounds.fixed_order import order_bound
 from tests.swap.effort import EFFORT

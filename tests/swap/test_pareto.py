@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from planner.errors import StowageError
 from planner.graph import Graph, GraphBuilder
 from planner.machine import Link
-from planner.memory import step_peak, validate
+from planner.memory import step_peak
+from planner.plan import validate
 from planner.swap import lower_bound, simulate
 from planner.swap.search.budget_sweep import BudgetPoint, sweep
 from planner.swap.search.sensitivity import marginal

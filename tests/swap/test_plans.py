@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind, Phase
-from planner.memory import plan_to_json, step_peak, validate
+from planner.memory import step_peak
+from planner.plan import plan_to_json, validate
 from planner.swap import compare_plans, plan_swaps
 from tests.swap.effort import EFFORT
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps

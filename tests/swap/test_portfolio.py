@@ -3,7 +3,7 @@
 import numpy as np
 
 from planner.machine import machine, op_seconds
-from planner.memory import validate
+from planner.plan import validate
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.methods.method import Setting
 from planner.swap.methods.portfolio import Portfolio, ways

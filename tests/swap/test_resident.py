@@ -3,7 +3,8 @@
 import pytest
 
 from planner.graph import Graph, GraphBuilder, Kind
-from planner.memory import pack_step, step_peak, validate
+from planner.memory import pack_step, step_peak
+from planner.plan import validate
 from planner.swap import compare_plans
 from tests.swap.random_graphs import ALIGNMENT, machine
 

@@ -11,7 +11,8 @@ import pytest
 
 from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
-from planner.memory import lifetimes, plan_to_json, validate
+from planner.memory import lifetimes
+from planner.plan import plan_to_json, validate
 from planner.swap import METHODS, compare_plans, load_search, search_swaps
 from tests.swap.effort import EFFORT
 from tests.swap.random_graphs import machine

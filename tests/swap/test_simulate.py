@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.graph import GraphBuilder, Kind
-from planner.memory import Residency, SwapIn, SwapOut, step_peak
+from planner.memory import step_peak
+from planner.plan import Residency, SwapIn, SwapOut
 from planner.swap import plan_swaps, simulate
 from tests.swap.effort import EFFORT
 from tests.swap.event_simulator import step_seconds

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from planner.errors import StowageError
-from planner.memory import pack, plan_to_json, validate
+from planner.memory import pack
+from planner.plan import plan_to_json, validate
 from planner.swap import METHODS, load_search, plan_swaps, search_swaps
 from planner.swap.baselines.resident import BASELINES
 from planner.swap.evict.cyclic_addresses import settler

@@ -9,7 +9,8 @@ import pytest
 
 from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
-from planner.memory import step_peak, validate
+from planner.memory import step_peak
+from planner.plan import validate
 from planner.swap import METHODS, lower_bound, plan_swaps
 from tests.swap.effort import EFFORT
 from tests.swap.exhaustive import UNIT, optimum, orders

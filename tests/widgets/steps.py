@@ -8,7 +8,14 @@ from planner import zoo
 from planner.capture import TrainStep, capture
 from planner.graph import Graph, GraphBuilder, Kind, Phase, fingerprint
 from planner.machine import machine
-from planner.memory import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, Timeline
+from planner.plan import (
+    HostResidency,
+    Residency,
+    SwapIn,
+    SwapOut,
+    SwapPlan,
+    Timeline,
+)
 from planner.swap import plan_swaps
 
 MIB = 2**20

@@ -7,7 +7,8 @@ import pytest
 
 from planner.errors import StowageError
 from planner.graph import Graph, Kind
-from planner.memory import SwapPlan, lifetimes
+from planner.memory import lifetimes
+from planner.plan import SwapPlan
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
 from widgets.info import Group, get_memory_by_kind
 

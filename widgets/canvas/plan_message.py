@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.graph import Graph
-from planner.memory import SwapPlan, lifetimes
+from planner.memory import lifetimes
+from planner.plan import SwapPlan
 from widgets.canvas.columns import Message, message
 from widgets.info.address_map import get_address_map
 from widgets.info.groups import STACK

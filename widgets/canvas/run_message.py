@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.memory import Timeline
+from planner.plan import Timeline
 from widgets.canvas.columns import Message, message
 from widgets.info.live_memory import MeasuredMemory
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from planner.capture import Step
     from planner.graph import Graph
-    from planner.memory import SwapPlan, Timeline
+    from planner.plan import SwapPlan, Timeline
     from planner.progress import Progress
     from planner.run import Run, RunResult
     from planner.swap import SwapSearch

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.graph import Graph
-from planner.memory import SwapPlan, Timeline
+from planner.plan import SwapPlan, Timeline
 from widgets.info.groups import GROUP_OF, STACK
 from widgets.info.stays import Axis, Floats, Ints, plan_stays
 from widgets.info.units import bytes_text, count_text, percent_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.memory import Timeline
+from planner.plan import Timeline
 from widgets.info.stays import Floats, Ints
 from widgets.info.units import bytes_text, count_text
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.graph import Graph
-from planner.memory import SwapPlan, Timeline, lifetimes, parse_budget, step_peak
+from planner.memory import lifetimes, parse_budget, step_peak
+from planner.plan import SwapPlan, Timeline
 from widgets.info.groups import GROUP_OF, STACK, Group
 from widgets.info.holders import Holder, get_holders
 from widgets.info.stays import Axis, Floats, Ints, Stays, captured_stays, plan_stays

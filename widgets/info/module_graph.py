@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.graph import Graph, Kind, module_tree
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from widgets.info.groups import GROUP_OF, STACK, Group
 from widgets.info.memory_by_kind import get_memory_by_kind
 from widgets.info.module_edges import Edge, find_edges

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.errors import StowageError
-from planner.memory import SwapPlan, Timeline
+from planner.plan import SwapPlan, Timeline
 from widgets.info.stays import Floats, Ints
 from widgets.info.units import bytes_text, count_text, seconds_text
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.memory import SwapPlan, Timeline, lifetimes
+from planner.memory import lifetimes
+from planner.plan import SwapPlan, Timeline
 
 Axis = Literal["seconds", "slots"]
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.graph import Graph, Phase
-from planner.memory import SwapPlan, Timeline
+from planner.plan import SwapPlan, Timeline
 from widgets.info.groups import GROUP_OF, Group
 from widgets.info.stays import Floats, Ints, require_same_step
 from widgets.info.units import count_text, percent_text, seconds_text

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.graph import Graph, Phase
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from widgets.info.module_parts import Part
 
 #: By the boxes of a swap, its storages, and bytes out and in.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from widgets.session import machines, planning
 from widgets.session.capturing import seconds_of, settle
 from widgets.session.core import Core

@@ -11,7 +11,8 @@ from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.kernels import doing
 from planner.machine.types import Machine
-from planner.memory import SwapPlan, parse_budget
+from planner.memory import parse_budget
+from planner.plan import SwapPlan
 from planner.swap.problem.problem import Seconds
 from widgets.canvas.graph_message import graph_message
 from widgets.canvas.machine_message import machine_message

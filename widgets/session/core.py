@@ -11,7 +11,7 @@ from planner.ending import at_end
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.types import Machine
-from planner.memory import SwapPlan, validate
+from planner.plan import SwapPlan, validate
 from planner.run import Run
 from planner.run.surroundings import Surroundings
 from planner.swap import SwapSearch

@@ -10,7 +10,8 @@ from typing import Any
 from planner.errors import StowageError
 from planner.files import encoded
 from planner.graph import Graph
-from planner.memory import SwapPlan, buffers_to_csv, plan_buffers, plan_to_json, trace_json
+from planner.memory import buffers_to_csv, plan_buffers
+from planner.plan import SwapPlan, plan_to_json, trace_json
 from widgets.canvas.state_messages import export_message, notice_message
 from widgets.session.core import Core, sentence_of
 from widgets.session.jobs import Job

@@ -7,11 +7,12 @@ from functools import cached_property
 
 from planner.graph import Graph
 from planner.machine.types import Machine
-from planner.memory import SwapPlan, format_apart
+from planner.plan import SwapPlan
 from planner.swap.baselines.resident import resident_plan
 from planner.swap.problem.problem import Seconds
 from planner.swap.schedule.feasibility import least_budget, working_sets
 from planner.swap.search.inputs import peak_of, problem_of
+from planner.units import format_apart
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,10 @@ from dataclasses import replace
 from time import sleep
 
 from planner.kernels import COMPILING
-from planner.memory import SwapPlan, format_bytes, parse_budget
+from planner.memory import parse_budget
+from planner.plan import SwapPlan
 from planner.swap import SwapSearch, search_swaps
+from planner.units import format_bytes
 from widgets.canvas.columns import Message
 from widgets.canvas.machine_message import machine_message
 from widgets.canvas.search_message import search_message

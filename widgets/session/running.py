@@ -9,7 +9,7 @@ from typing import Literal
 from planner.capture.step import Step
 from planner.errors import StowageError
 from planner.graph import fingerprint
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.run import Run, TooLargeError, run
 from widgets.canvas.columns import Message
 from widgets.canvas.machine_message import label_of

@@ -6,7 +6,7 @@ from collections import deque
 from time import perf_counter, sleep
 
 from planner.errors import StowageError
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.swap import SwapSearch, search_swaps
 from widgets.canvas.search_message import search_message
 from widgets.session import sweeping

@@ -10,9 +10,11 @@ from planner.capture import Step
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.types import Machine
-from planner.memory import SwapPlan, format_bytes, parse_budget
+from planner.memory import parse_budget
+from planner.plan import SwapPlan
 from planner.run import Run
 from planner.swap import SwapSearch
+from planner.units import format_bytes
 from widgets.canvas.columns import Message
 from widgets.canvas.state_messages import compare_message, notice_message
 from widgets.session import capturing, exporting, interrupts, machines, planning, running, searching, sweeping

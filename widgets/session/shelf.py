@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.swap import SwapSearch
 from widgets.session.ground import Ground
 

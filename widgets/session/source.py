@@ -8,7 +8,7 @@ from typing import Any
 from planner.capture import Step
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,9 @@ from time import sleep
 import numpy as np
 
 from planner.errors import StowageError
-from planner.memory import SwapPlan, format_bytes
+from planner.plan import SwapPlan
 from planner.swap import SwapSearch, search_swaps
+from planner.units import format_bytes
 from widgets.canvas.machine_message import machine_message
 from widgets.canvas.state_messages import front_message, samples_message
 from widgets.session import machines, planning

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.graph import Phase
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.swap.draft.absences import Gaps
 from planner.swap.draft.draft import Draft, bytes_by_slot, stays_of
 from planner.swap.emit.finish import finish_draft

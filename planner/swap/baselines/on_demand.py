@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from planner.kernels import kernel
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.swap.draft.absences import NEVER, Gaps, first_gaps
 from planner.swap.draft.draft import Stays, stays_of
 from planner.swap.draft.tighten import trim

@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from planner.memory import SwapPlan, lifetimes, pack_step
+from planner.memory import lifetimes, pack_step
+from planner.plan import SwapPlan
 from planner.swap.baselines.offload import save_on_cpu_plan, tflms_plan
 from planner.swap.baselines.on_demand import lru_prefetch_plan, on_demand_plan
 from planner.swap.draft.absences import blank_gaps

@@ -7,7 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from planner.graph import fingerprint
-from planner.memory import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, Timeline
+from planner.plan import (
+    HostResidency,
+    Residency,
+    SwapIn,
+    SwapOut,
+    SwapPlan,
+    Timeline,
+)
 from planner.swap.draft.draft import Draft, Stays
 from planner.swap.emit.host_slab import host_residencies
 from planner.swap.problem.problem import Bytes, Ints, Problem

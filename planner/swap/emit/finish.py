@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from planner.memory import SwapPlan, pack
+from planner.memory import pack
+from planner.plan import SwapPlan
 from planner.swap.draft.absences import first_gaps
 from planner.swap.draft.draft import Draft, Stays, stays_of
 from planner.swap.draft.tighten import trim

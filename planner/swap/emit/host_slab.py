@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.memory import HostResidency, pack
+from planner.memory import pack
+from planner.plan import HostResidency
 from planner.swap.draft.absences import NEVER
 from planner.swap.draft.draft import Draft
 from planner.swap.problem.problem import Problem

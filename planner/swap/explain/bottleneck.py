@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.memory import SwapPlan, Timeline
+from planner.plan import SwapPlan, Timeline
 from planner.swap.bounds.any_order import both_ways
 from planner.swap.problem.problem import Copies, Seconds
 from planner.swap.wording import format_seconds

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.graph import Graph, Storage
-from planner.memory import SwapPlan, Timeline, format_bytes, lifetimes
+from planner.memory import lifetimes
+from planner.plan import SwapPlan, Timeline
 from planner.swap.problem.problem import Copies
 from planner.swap.wording import format_seconds, several
+from planner.units import format_bytes
 
 Verdict = Literal["swapped", "dropped", "kept", "unused"]
 

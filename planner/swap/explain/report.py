@@ -12,7 +12,7 @@ import numpy as np
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.machine.types import Machine
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.swap.explain.bottleneck import Limit, limit_of
 from planner.swap.explain.decisions import Fate, fates_of
 from planner.swap.explain.stalls import Wait, waits_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from planner.memory import SwapPlan, Timeline
+from planner.plan import SwapPlan, Timeline
 
 Direction = Literal["in", "out"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from planner.memory import format_bytes
 from planner.swap.wording import format_seconds, several
+from planner.units import format_bytes
 
 if TYPE_CHECKING:
     from planner.swap.explain.decisions import Fate

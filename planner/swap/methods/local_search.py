@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.swap.emit.finish import Packed, finish_packed, finish_placed
 from planner.swap.methods import recalled
 from planner.swap.methods.candidate import Kitchen, Recipe, Tried

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.swap.problem.problem import Problem
 
 Item = TypeVar("Item")

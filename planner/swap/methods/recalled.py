@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.memory import strict
+from planner.plan import strict
 from planner.swap.problem.problem import Bytes, Flags, Ints, Problem, Seconds
 
 _RANK = 1 << 30

@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from planner.errors import StowageError
-from planner.memory import format_apart
 from planner.swap.problem.problem import Bytes, Ints, Problem, turned
 from planner.swap.schedule.in_place import fits, rearranged
 from planner.swap.schedule.list_scheduling import base_orders
+from planner.units import format_apart
 
 #: So many budgets are tried with ops moved, from the least that is not ruled out.
 _TRIED = 32

@@ -12,7 +12,7 @@ from time import perf_counter
 from planner.graph import Graph
 from planner.kernels import COMPILING, announcing, doing
 from planner.machine.types import Machine
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.progress import Progress, reporting
 from planner.swap.methods.method import Item, Result
 from planner.swap.problem.problem import Seconds

@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.graph import Graph
 from planner.machine.types import Machine
-from planner.memory import SwapPlan, format_bytes
+from planner.plan import SwapPlan
 from planner.progress import Progress, Report, reporting
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.problem.problem import Problem, Seconds
@@ -20,6 +20,7 @@ from planner.swap.search.handle import search_swaps
 from planner.swap.search.inputs import peak_of, problem_of
 from planner.swap.stop import Stop, Stopped
 from planner.swap.wording import percent_of_ideal
+from planner.units import format_bytes
 
 _POINTS = 8
 SECONDS_EACH = 10.0

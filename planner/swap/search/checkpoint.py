@@ -14,7 +14,7 @@ from planner.errors import StowageError
 from planner.files import read_text, write_text
 from planner.graph import Graph, fingerprint
 from planner.machine.types import Machine
-from planner.memory import plan_from_json, plan_to_json, strict, validate
+from planner.plan import plan_from_json, plan_to_json, strict, validate
 from planner.swap.baselines.resident import BASELINES
 from planner.swap.methods import recalled
 from planner.swap.problem.problem import Problem, Seconds

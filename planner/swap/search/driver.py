@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from planner.errors import StowageError, did_you_mean
-from planner.memory import SwapPlan, format_bytes, validate
+from planner.plan import SwapPlan, validate
 from planner.swap.baselines.resident import BASELINES
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.methods.annealing import Polish
@@ -19,6 +19,7 @@ from planner.swap.methods.method import Each, Item, Method, Result, Setting, Tur
 from planner.swap.methods.portfolio import CLOSE, Portfolio
 from planner.swap.methods.swapadvisor import Genetic
 from planner.swap.problem.problem import Problem
+from planner.units import format_bytes
 
 Factory = Callable[[Setting], Method]
 

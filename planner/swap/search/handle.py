@@ -13,7 +13,7 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from planner.kernels import doing
 from planner.machine.types import Machine
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.progress import Progress, reporting
 from planner.swap.problem.problem import Seconds
 from planner.swap.search.checkpoint import read_course, write_course

@@ -9,7 +9,7 @@ from math import inf
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine.types import Machine
-from planner.memory import SwapPlan, format_bytes
+from planner.plan import SwapPlan
 from planner.progress import Progress, reporting
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.methods.portfolio import CLOSE
@@ -18,6 +18,7 @@ from planner.swap.search.budget_sweep import SECONDS_EACH, best_at, never, part
 from planner.swap.search.inputs import problem_of
 from planner.swap.simulate.streams import simulate
 from planner.swap.wording import format_seconds
+from planner.units import format_bytes
 
 _GIB = 2**30
 _GB = 10**9

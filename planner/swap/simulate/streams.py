@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planner.graph import Graph
 from planner.kernels import kernel
 from planner.machine.types import Machine
-from planner.memory import SwapPlan, Timeline
+from planner.plan import SwapPlan, Timeline
 from planner.swap.problem.problem import Ints, Seconds, durations, link
 
 _NEVER = np.inf

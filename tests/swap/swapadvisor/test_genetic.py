@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.graph import GraphBuilder, Kind
-from planner.memory import plan_to_json, validate
+from planner.plan import plan_to_json, validate
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.methods.method import Setting
 from planner.swap.methods.swapadvisor import Genetic

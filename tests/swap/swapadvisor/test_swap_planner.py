@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from planner.graph import GraphBuilder, Kind
 from planner.machine import Device, Link, Machine
-from planner.memory import validate
+from planner.plan import validate
 from planner.swap.draft.absences import NEVER
 from planner.swap.methods.swapadvisor.allocation_gene import Allocation
 from planner.swap.methods.swapadvisor.individual import random_schedule

@@ -9,7 +9,7 @@ from planner import zoo
 from planner.capture import capture
 from planner.graph import Graph
 from planner.machine import machine
-from planner.memory import validate
+from planner.plan import validate
 from tests.widgets.session.hearing import Ear
 from widgets.session import Session
 

@@ -10,7 +10,8 @@ from torch import nn
 
 from planner import zoo
 from planner.capture import TrainStep
-from planner.memory import plan_from_json, read_buffers
+from planner.memory import read_buffers
+from planner.plan import plan_from_json
 from tests.widgets.session.hearing import Ear
 from widgets.session import Session
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.kernels import kernel
-from planner.memory.exact import stack
+from planner.memory.packing.exact import stack
 from planner.swap.draft.absences import Gaps
 from planner.swap.draft.draft import stays_of
 from planner.swap.draft.tighten import trim

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.memory import Residency, SwapPlan
+from planner.plan import Residency, SwapPlan
 from planner.swap.draft.absences import NEVER
 from planner.swap.draft.draft import Draft
 from planner.swap.methods import recalled

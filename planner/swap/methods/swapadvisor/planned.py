@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.memory import SwapPlan
+from planner.plan import SwapPlan
 from planner.swap.draft.absences import Gaps, blank_gaps, first_gaps
 from planner.swap.draft.draft import Draft, stays_of
 from planner.swap.emit.finish import finish_placed

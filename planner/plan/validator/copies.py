@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from planner.graph import Graph
-from planner.memory.plan import HostResidency, SwapPlan
-from planner.memory.validator.stays import Begin, Stay, Stays
-from planner.memory.validator.streams import Entry, HappensBefore, Stream
+from planner.plan.swap_plan import HostResidency, SwapPlan
+from planner.plan.validator.stays import Begin, Stay, Stays
+from planner.plan.validator.streams import Entry, HappensBefore, Stream
 
 
 @dataclass(slots=True, eq=False)

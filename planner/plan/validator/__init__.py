@@ -8,14 +8,14 @@ same bytes must be ordered by the waiting rules alone (`streams`), so the proof 
 from collections.abc import Callable
 
 from planner.graph import Graph
-from planner.memory.plan import SwapPlan
-from planner.memory.validator.addresses import check_device, check_host
-from planner.memory.validator.copies import check_copies
-from planner.memory.validator.fields import check_fields
-from planner.memory.validator.order import check_order
-from planner.memory.validator.predicted import check_predicted
-from planner.memory.validator.stays import find_stays
-from planner.memory.validator.streams import Entry, HappensBefore, Stream, happens_before
+from planner.plan.swap_plan import SwapPlan
+from planner.plan.validator.addresses import check_device, check_host
+from planner.plan.validator.copies import check_copies
+from planner.plan.validator.fields import check_fields
+from planner.plan.validator.order import check_order
+from planner.plan.validator.predicted import check_predicted
+from planner.plan.validator.stays import find_stays
+from planner.plan.validator.streams import Entry, HappensBefore, Stream, happens_before
 
 __all__ = ["Entry", "HappensBefore", "Stream", "happens_before", "validate"]
 

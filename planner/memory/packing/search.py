@@ -33,7 +33,7 @@ class Boxes:
     """
 
     def __init__(self, lower: Ints, upper: Ints, sizes: Ints, alignment: int, fixed: Ints) -> None:
-        from planner.memory.packing_kernel import live_bound
+        from planner.memory.packing.kernel import live_bound
 
         self.sizes, self.fixed = sizes, fixed
         self.rounded = -(-sizes // alignment) * alignment
@@ -50,7 +50,7 @@ class Boxes:
 
     def place(self, urgency: Floats, best_fit: bool) -> Ints:
         """Offsets when boxes are placed by descending urgency, the larger of equal ones first."""
-        from planner.memory.packing_kernel import place
+        from planner.memory.packing.kernel import place
 
         # What is alive all the time cuts the others into strips; lowest is as good for it as anywhere.
         always = (self.lower > 0) | (self.upper < self.segments)
@@ -96,7 +96,7 @@ def lowest(boxes: Boxes, goal: int, rounds: int, between: Callable[[], None]) ->
 
 def _exact(boxes: Boxes, offsets: Ints, height: int, goal: int) -> tuple[Ints, int, bool]:
     """Lower placements than the given one, as low as the goal if need be; whether nothing better is possible."""
-    from planner.memory.exact import stack
+    from planner.memory.packing.exact import stack
 
     masks = np.zeros(len(boxes.sizes), np.int64)
     for box, (lower, upper) in enumerate(zip(boxes.lower.tolist(), boxes.upper.tolist(), strict=True)):

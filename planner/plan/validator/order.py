@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from planner.graph import Graph
-from planner.memory.plan import SwapPlan
+from planner.plan.swap_plan import SwapPlan
 
 
 def check_order(plan: SwapPlan, graph: Graph) -> list[str]:

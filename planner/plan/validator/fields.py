@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from planner.graph import Graph, Kind, fingerprint
-from planner.memory.plan import SwapPlan
+from planner.plan.swap_plan import SwapPlan
 
 
 def check_fields(plan: SwapPlan, graph: Graph) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from planner.memory.plan import SwapPlan
+from planner.plan.swap_plan import SwapPlan
 
 #: How many ops, swap-outs and swap-ins are done.
 Clock = tuple[int, int, int]

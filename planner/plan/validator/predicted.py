@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.memory.plan import SwapPlan
-from planner.memory.timeline import Timeline
+from planner.plan.swap_plan import SwapPlan
+from planner.plan.timeline import Timeline
 
 #: Share of the step by which times may be off, because they come from sums in floating point.
 _ROUNDING = 1e-9

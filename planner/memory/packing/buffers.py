@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from planner.errors import StowageError
 from planner.files import read_text, write_text
 from planner.graph import Graph
-from planner.memory.plan import SwapPlan
+from planner.plan.swap_plan import SwapPlan
 
 _COLUMNS = ("id", "lower", "upper", "size")
 _LARGEST = 2**62

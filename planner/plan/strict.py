@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.memory.plan import HostResidency, Residency, SwapIn, SwapOut
+from planner.plan.swap_plan import HostResidency, Residency, SwapIn, SwapOut
 
 _LARGEST = 2**62
 #: Characters that the names in a plan may have, of machine and method.

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from planner.graph import Graph
-from planner.memory.plan import SwapPlan
-from planner.memory.validator.copies import Places
-from planner.memory.validator.stays import Begin, Stay, Stays
-from planner.memory.validator.streams import Entry, HappensBefore, Stream
+from planner.plan.swap_plan import SwapPlan
+from planner.plan.validator.copies import Places
+from planner.plan.validator.stays import Begin, Stay, Stays
+from planner.plan.validator.streams import Entry, HappensBefore, Stream
 
 
 class Owner(NamedTuple):

@@ -14,10 +14,10 @@ from typing import Any
 from planner.errors import StowageError
 from planner.files import write_text
 from planner.graph import Graph
-from planner.memory.plan import SwapIn, SwapOut, SwapPlan
-from planner.memory.timeline import Seconds, Timeline
-from planner.memory.trace_memory import bytes_by_kind
-from planner.memory.trace_waits import waits
+from planner.plan.swap_plan import SwapIn, SwapOut, SwapPlan
+from planner.plan.timeline import Seconds, Timeline
+from planner.plan.trace_memory import bytes_by_kind
+from planner.plan.trace_waits import waits
 
 Event = dict[str, Any]
 

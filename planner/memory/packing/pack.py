@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.errors import StowageError
-from planner.memory.packing_search import Boxes, lowest
+from planner.memory.packing.search import Boxes, lowest
 
 Ints = NDArray[np.int64]
 _LARGEST = 2**62

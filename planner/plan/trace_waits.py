@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planner.graph import Graph
-from planner.memory.plan import SwapPlan
-from planner.memory.timeline import Timeline
+from planner.plan.swap_plan import SwapPlan
+from planner.plan.timeline import Timeline
 
 #: From and until when, in seconds, and what for.
 Wait = tuple[float, float, str]

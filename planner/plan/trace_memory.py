@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.graph import Graph, Kind
-from planner.memory.plan import SwapPlan
-from planner.memory.timeline import Timeline
+from planner.plan.swap_plan import SwapPlan
+from planner.plan.timeline import Timeline
 
 
 def bytes_by_kind(graph: Graph, plan: SwapPlan, timeline: Timeline) -> Iterator[tuple[float, dict[str, int]]]:

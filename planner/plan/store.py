@@ -13,10 +13,16 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.files import read_text, write_text
-from planner.memory import strict
-from planner.memory.plan import HostResidency, Residency, SwapIn, SwapOut, SwapPlan
-from planner.memory.strict import DamageError
-from planner.memory.timeline import Timeline
+from planner.plan import strict
+from planner.plan.strict import DamageError
+from planner.plan.swap_plan import (
+    HostResidency,
+    Residency,
+    SwapIn,
+    SwapOut,
+    SwapPlan,
+)
+from planner.plan.timeline import Timeline
 
 VERSION = 1
 _FORMAT = "stowage-plan"

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.memory.budget import format_bytes
-from planner.memory.timeline import Timeline
+from planner.plan.timeline import Timeline
+from planner.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True)

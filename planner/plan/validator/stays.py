@@ -10,7 +10,7 @@ from enum import Enum
 from itertools import pairwise
 
 from planner.graph import Graph, Op
-from planner.memory.plan import SwapPlan
+from planner.plan.swap_plan import SwapPlan
 
 
 class Begin(Enum):
