@@ -12,8 +12,8 @@ from planner.plan import (
     SwapOut,
     validate,
 )
-from tests.memory.by_hand import END, LOSS, SCRATCH, A, B, D, G, M, W, X, changed, plan, seconds_each, step
-from tests.memory.interpreter import runs_clean
+from tests.plan.by_hand import END, LOSS, SCRATCH, A, B, D, G, M, W, X, changed, plan, seconds_each, step
+from tests.plan.interpreter import runs_clean
 
 
 def roomy(plan):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from planner.plan import HostResidency, validate
-from tests.memory.by_hand import A, changed, plan, step, without
-from tests.memory.interpreter import runs_clean
+from tests.plan.by_hand import A, changed, plan, step, without
+from tests.plan.interpreter import runs_clean
 
 
 def test_a_sound_plan_is_accepted_and_computes_the_right_values():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.plan import validate
-from tests.memory.by_hand import plan, step
+from tests.plan.by_hand import plan, step
 
 TIMES = {
     "too few ops": ({"compute": np.zeros((6, 2))}, "predicted.compute has shape (6, 2) and should have (7, 2)"),

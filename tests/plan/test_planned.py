@@ -7,8 +7,8 @@ import pytest
 from planner.errors import StowageError
 from planner.plan import plan_from_json, plan_to_json, validate
 from planner.swap import plan_swaps
-from tests.memory.corruption import corruptions
-from tests.memory.interpreter import runs_clean
+from tests.plan.corruption import corruptions
+from tests.plan.interpreter import runs_clean
 from tests.swap.random_graphs import build, machine
 
 

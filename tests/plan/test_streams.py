@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from planner.plan import SwapIn, SwapOut
 from planner.plan.validator import Entry, Stream, happens_before
-from tests.memory.by_hand import END, plan
+from tests.plan.by_hand import END, plan
 
 COMPUTE, OUT, IN = Stream.COMPUTE, Stream.SWAP_OUT, Stream.SWAP_IN
 

@@ -16,7 +16,7 @@ from planner.memory import buffers_to_csv, plan_buffers, read_buffers
 from planner.plan import save_trace, trace_json
 from planner.run import run
 from planner.swap import plan_swaps
-from tests.memory.plans import random_plan
+from tests.plan.plans import random_plan
 from tests.run.steps import ALL, planned
 from tests.swap.random_graphs import build, machine
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.plan import validate
-from tests.memory.by_hand import plan, step
-from tests.memory.corruption import TABLES, corruptions
 from tests.memory.graphs import random_graph, random_order
-from tests.memory.interpreter import runs_clean
-from tests.memory.plans import random_plan, with_times
+from tests.plan.by_hand import plan, step
+from tests.plan.corruption import TABLES, corruptions
+from tests.plan.interpreter import runs_clean
+from tests.plan.plans import random_plan, with_times
 
 SEEDS = st.integers(0, 10**6)
 

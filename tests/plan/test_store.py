@@ -15,9 +15,9 @@ from planner.plan import (
     validate,
 )
 from planner.plan.store import _checksum
-from tests.memory.by_hand import plan, step
 from tests.memory.graphs import random_graph, random_order
-from tests.memory.plans import random_plan
+from tests.plan.by_hand import plan, step
+from tests.plan.plans import random_plan
 
 
 def test_a_plan_comes_back_as_it_was(tmp_path):
