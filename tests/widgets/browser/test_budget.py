@@ -309,7 +309,7 @@ def test_while_another_machine_is_looked_at_no_number_of_the_one_before_stands_f
     page = open_at(show, told)
     page.tell([told.having("budget", state="planning", doing="looking at H100", machine="H100")._of("budget")])
     for k in (1, 2):
-        assert page.text(f".sw-answer-box:nth-child({k}) .sw-answer") == "–"
+        assert page.text(f".sw-answer-box:nth-child({k}) .sw-answer") == "\N{EN DASH}"
         assert page.text(f".sw-answer-box:nth-child({k}) .sw-sentence") == "looking at H100"
     for panel in ("memory", "holders", "streams"):
         assert "for V100" in page.text(f".sw-{panel} .sw-title")
