@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,19 @@ def rooms_imported(path: Path) -> set[str]:
 def test_a_room_imports_only_rooms_below_it(room: str) -> None:
     for path in (ROOT / "planner" / room).rglob("*.py"):
         assert rooms_imported(path) <= DOORS[room] | {room}, path
+
+
+def test_the_folders_of_the_swap_planner_import_one_way() -> None:
+    swap = ROOT / "planner" / "swap"
+    below: dict[str, set[str]] = {}
+    for path in swap.glob("*/**/*.py"):
+        folder = path.relative_to(swap).parts[0]
+        inside = {
+            name.split(".")[2] for name in imported(path) if name.count(".") >= 3 and name.startswith("planner.swap.")
+        }
+        below.setdefault(folder, set()).update(inside - {folder})
+    assert len(below) == 11
+    assert set(TopologicalSorter(below).static_order()) >= set(below)  # which refuses a circle
 
 
 def test_every_room_is_listed() -> None:

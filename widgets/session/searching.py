@@ -18,7 +18,7 @@ LIMIT_SECONDS = 30.0
 _EVERY_SECONDS = 0.22
 _LOOK_SECONDS = 0.02
 #: A plan is packed for the page no more often than that this takes so much of the time.
-_PACKING_SHARE = 0.01
+_PACKING_SHARE = 0.04
 
 
 def begin(core: Core, seconds: float | None = LIMIT_SECONDS) -> None:

@@ -313,3 +313,13 @@ def test_while_another_machine_is_looked_at_no_number_of_the_one_before_stands_f
         assert page.text(f".sw-answer-box:nth-child({k}) .sw-sentence") == "looking at H100"
     for panel in ("memory", "holders", "streams"):
         assert "for V100" in page.text(f".sw-{panel} .sw-title")
+
+
+def test_what_a_search_has_found_is_said_before_it_is_drawn(show: Show) -> None:
+    told = planned()
+    found = 0.9 * told["plan"]["step_seconds"]
+    page = open_at(show, told)
+    page.tell([told.having("search", state="running", history=[[1.0, 10, found, "calendar"]])._of("search")])
+    cost = page.text(".sw-answer-box:nth-child(2) .sw-sentence")
+    assert says(cost.partition("over ideal")[2], found)
+    assert cost.endswith("found, drawn soon")

@@ -12,6 +12,7 @@ const HOLDING = [
   'Workspaces hold',
 ];
 const WORTH_A_SEARCH = 0.985; // of the cost now
+const SAME = 0.9995; // of the cost now, up to which another is the same when it is written
 
 // The budget that is shown, its verdict, whether Python has answered for it, and the plan for it if there is one.
 export function standing({ budget, budget_bytes, machine, plan }) {
@@ -109,10 +110,13 @@ function cost(store, { bytes, verdict, state, plan }) {
   return { head: (plan ? '' : '≈ ') + secondsText(seconds), unit: 'per step', parts };
 }
 
-// What else matters about the cost: that host memory is short, that a search is worth it, or how fast it trains.
+// What else matters about the cost: that host memory is short, that a search has better or is worth it, or how fast it
+// trains.
 function rest({ graph, machine, search }, { seconds, guessed, plan, verdict }) {
   if (plan && machine.host_bytes && plan.host_bytes > machine.host_bytes) return [', host memory short'];
   if (!plan) return [verdict === 'swap' ? ', once searched' : ''];
+  const found = search?.state === 'running' && search.history.length ? search.history.at(-1)[2] : seconds;
+  if (found < seconds * SAME) return [`, ${secondsText(found, 1)} found, drawn soon`];
   const idle = !search || search.state === 'idle';
   if (verdict === 'swap' && idle && guessed && guessed < seconds * WORTH_A_SEARCH) {
     return [`, a search may reach ${secondsText(guessed, 1)} or less`];
