@@ -90,7 +90,7 @@ def test_titles_notes_and_the_machines_name_are_whole_or_left_out(show: Show, wi
     assert page.find(".sw-machine").evaluate(room) >= 24
     page.find("[role=tab]:text-is('Run')").click()
     page.settle()
-    assert "on prediction" in page.text(".sw-run-tab .sw-col:nth-child(2) h3")
+    assert "prediction" in page.text(".sw-run-tab .sw-col:nth-child(2) h3")
 
 
 @pytest.mark.parametrize("width", [870, 1000, 1440])

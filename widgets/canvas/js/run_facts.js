@@ -7,6 +7,9 @@ import { bytesText, changeText, countText, plural, secondsText } from './units.j
 
 const LAST = 3; // steps that get a bar of their own
 const WARM = '1: warm-up';
+const FAR = 2; // times the prediction: no fault of the plan
+const MEDIAN = 'The median of all steps but the first, which warms up';
+const BUSY = '. Other programs had the processor, now or as ops were measured';
 const CHECK = ['2,6.5 5,9.5 10,3'];
 const CROSS = ['3,3 9,9', '9,3 3,9'];
 
@@ -27,7 +30,7 @@ export function stepTimes(store) {
     );
     const compared = done.length > 1 && predicted ? onPrediction(usual(done) / predicted) : '';
     say(times.note, compared || (done.length ? 'the first step warms up' : ''));
-    times.note.title = compared && 'The median of all steps but the first, which warms up';
+    times.note.title = compared && `${MEDIAN}${usual(done) > FAR * predicted ? BUSY : ''}`;
     showLosses(losses, run?.losses ?? []);
   };
   const close = store.on(['run'], show);
@@ -35,11 +38,10 @@ export function stepTimes(store) {
   return { element: times.element, close };
 }
 
-// How long a step took for its prediction; if much longer, other programs had the processor.
-const FAR = 2;
+// How long a step took for its prediction.
 function onPrediction(ratio) {
   if (ratio < FAR) return `${changeText(ratio - 1)} on prediction`;
-  return `${ratio.toFixed(ratio < 10 ? 1 : 0)} × the prediction: was this computer busy?`;
+  return `${ratio.toFixed(ratio < 10 ? 1 : 0)} × the prediction`;
 }
 
 // Rows of name, seconds and where it is no amount, a text.
