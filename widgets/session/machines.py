@@ -62,6 +62,6 @@ def check(asked: str | Machine | None) -> None:
 
 def name_of(asked: str | Machine) -> str:
     """What to call a machine that may not be measured yet."""
-    if asked in {"cpu", "auto"}:
-        return _HERE if asked == "cpu" else "what is attached"
-    return label_of(machine(asked) if isinstance(asked, str) else asked)
+    if isinstance(asked, Machine):
+        return label_of(asked)
+    return {"cpu": _HERE, "auto": "what is attached"}.get(asked) or label_of(machine(asked))
