@@ -96,8 +96,8 @@ def test_comparing_finds_a_single_bit() -> None:
     step = branches()
 
     class Meddler(TrainStep):
-        def eager(self, batch: object = None) -> torch.Tensor:
-            loss = super().eager(batch)
+        def compute(self, batch: object = None) -> torch.Tensor:
+            loss = super().compute(batch)
             weight = self.state()["model/wide.weight"]
             weight.view(torch.int32)[3, 4] ^= 1
             return loss
