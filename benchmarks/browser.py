@@ -29,10 +29,10 @@ from rich.table import Table
 
 from planner.capture import capture
 from planner.zoo import load
-from widgets.canvas.bundle import script, style
-from widgets.canvas.columns import Message
+from widgets.fallback import page_text
+from widgets.messages.message import Message
+from widgets.page.bundle import script, style
 from widgets.session import Session
-from widgets.static import page_text
 
 TEN_THOUSAND = "gpt:layers=80,hidden=256,heads=4,sequence=256,batch=4,optimizer=adam"
 SIXTY_THOUSAND = "gpt:layers=484,hidden=128,heads=4,sequence=64,batch=2,optimizer=adam"

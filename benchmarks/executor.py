@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from planner.capture import capture
-from planner.machine import machine, timed
+from planner.profile import machine, timed
 from planner.run import CpuDevice, Executor
 from planner.swap import plan_swaps
 from planner.zoo import load

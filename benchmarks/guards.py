@@ -20,9 +20,9 @@ import torch
 from torch import nn
 
 import planner
-from planner.capture.guards import environment
-from planner.capture.trace import trace
-from planner.run.watch import Watch
+from planner.capture.trace.trace import trace
+from planner.guards import environment
+from planner.run.checks.mutation_guard import MutationGuard
 
 _TURNS = 60
 #: Of a step of 20 ms, and for 1,000 modules: most seconds that a look may take.
@@ -85,7 +85,7 @@ def measured(count: int, width: int, rows: int) -> dict[str, float]:
     assert run.result is not None
     state = step.state()
     copies = {key: value.clone() for key, value in state.items()}
-    watch, empty = Watch(step, copies), Watch(step, {})
+    watch, empty = MutationGuard(step, copies), MutationGuard(step, {})
     assert not watch.changed()
 
     def pause() -> None:

@@ -10,7 +10,8 @@ from rich.table import Table
 
 from planner.capture import capture
 from planner.graph import Graph
-from planner.machine import Family, Machine, family, machine, op_seconds
+from planner.machine import Machine, OpClass, op_class, op_seconds
+from planner.profile import machine
 from planner.zoo import load
 
 #: Model, and samples per second by batch with memory to spare. For WResNet-152-4 only SwapAdvisor's own figures are
@@ -31,7 +32,7 @@ def main() -> None:
     target = machine(parser.parse_args().machine)
     device = target.device
     console = Console()
-    shown = [kind for kind in Family if kind is not Family.ATTENTION]
+    shown = [kind for kind in OpClass if kind is not OpClass.ATTENTION]
     title = f"Seconds a step with memory to spare on {target.name}; each family's share in %"
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("model", no_wrap=True)
@@ -53,10 +54,10 @@ def main() -> None:
     console.print("  " + ", ".join(f"{kind} {share:g}" for kind, share in device.efficiency.items()))
 
 
-def _seconds_by_family(graph: Graph, target: Machine) -> dict[Family, float]:
-    spent = dict.fromkeys(Family, 0.0)
+def _seconds_by_family(graph: Graph, target: Machine) -> dict[OpClass, float]:
+    spent = dict.fromkeys(OpClass, 0.0)
     for op, seconds in zip(graph.ops, op_seconds(graph, target), strict=True):
-        spent[family(graph, op)] += float(seconds)
+        spent[op_class(graph, op)] += float(seconds)
     return spent
 
 

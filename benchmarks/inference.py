@@ -26,8 +26,9 @@ from rich.table import Table
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.machine import Machine, machine, op_seconds
+from planner.machine import Machine, op_seconds
 from planner.plan import validate
+from planner.profile import machine
 from planner.swap import SwapComparison, compare_plans
 from planner.zoo import load
 

@@ -24,13 +24,13 @@ from rich.console import Console
 from rich.table import Table
 
 from planner.capture import capture
-from planner.machine import machine, timed
+from planner.profile import machine, timed
 from planner.run import CpuDevice, Executor
-from planner.run.kept import Kept
-from planner.run.monitor import Monitor
-from planner.run.preparing import Asked
-from planner.run.result import Done
-from planner.run.session import Session
+from planner.run.checks.state_writeback import StateWriteback
+from planner.run.loop.monitor import Monitor
+from planner.run.loop.result import RunLog
+from planner.run.loop.step_loop import StepLoop
+from planner.run.prepare.prepare import RunRequest
 from planner.swap import plan_swaps
 from planner.zoo import load
 
@@ -43,13 +43,15 @@ def measure(text: str, budget: str, rounds: int) -> dict[str, object]:
     graph = capture(step)
     ready = timed(graph, machine("cpu"))
     plan = plan_swaps(ready.graph, machine("cpu"), budget, seconds=ready.seconds, time_limit=5)
-    generator, monitor, done = torch.Generator(), Monitor(time.perf_counter()), Done()
+    generator, monitor, done = torch.Generator(), Monitor(time.perf_counter()), RunLog()
     turns: dict[str, list[float]] = {"without": [], "watched": [], "noted": []}
     with closing(CpuDevice(plan.peak_bytes, plan.host_bytes)) as device:
         executor = Executor(graph, plan, device, generator=generator)
-        kept = Kept(step, generator, graph.program.effects, shared=False)
-        asked = Asked(step, plan, budget, None, rounds, "cpu", check=False, stress=False, remeasure=False, recheck=0)
-        session = Session(asked, executor, kept, generator, done, graph.program.effects, lambda: None, followed=False)
+        kept = StateWriteback(step, generator, graph.program.effects, shared=False)
+        asked = RunRequest(
+            step, plan, budget, None, rounds, "cpu", check=False, stress=False, remeasure=False, recheck=0
+        )
+        session = StepLoop(asked, executor, kept, generator, done, graph.program.effects, lambda: None, followed=False)
         batch = step.batch_leaves()
 
         def plain() -> None:
@@ -87,7 +89,7 @@ def repeated(make: Callable[[], None], least: float = 0.15) -> float:
 
 
 @contextmanager
-def reading(monitor: Monitor, done: Done, plan: object) -> Iterator[None]:
+def reading(monitor: Monitor, done: RunLog, plan: object) -> Iterator[None]:
     over = Event()
 
     def read() -> None:

@@ -29,10 +29,10 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from planner import InferenceStep, TrainStep, capture, machine, plan_swaps, run
-from planner.capture import SGD, Step
 from planner.errors import StowageError
-from planner.machine.measure import measure_ops
 from planner.plan import SwapPlan
+from planner.profile.measure import measure_ops
+from planner.step import SGD, Step
 
 STEPS = 2
 RATE = 1e-3

@@ -85,8 +85,8 @@ def main() -> None:
         table.add_column(title, justify="right")
     for name, packing in instances(files):
         table.add_row(
-            name, str(len(packing.offsets)), format_bytes(packing.max_live), format_bytes(packing.height),
-            f"{100 * (packing.height / max(packing.max_live, 1) - 1):.3f} %", "yes" if packing.optimal else "no",
+            name, str(len(packing.offsets)), format_bytes(packing.max_live), format_bytes(packing.peak),
+            f"{100 * (packing.peak / max(packing.max_live, 1) - 1):.3f} %", "yes" if packing.optimal else "no",
             f"{packing.seconds:.2f}",
         )  # fmt: skip
     Console().print(table)

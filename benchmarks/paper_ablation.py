@@ -23,22 +23,22 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
+from planner.cancel import Cancelled, CancelToken
 from planner.graph import Graph
 from planner.machine import Machine, op_seconds
 from planner.memory import parse_budget
 from planner.plan import SwapPlan, validate
-from planner.swap.baselines.resident import BASELINES
+from planner.swap.baselines.registry import BASELINES
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.methods.local_search import LocalSearch
-from planner.swap.methods.method import Method, Setting
+from planner.swap.methods.method import Method, SearchContext
 from planner.swap.methods.portfolio import Portfolio, ways
 from planner.swap.methods.swapadvisor import Genetic
 from planner.swap.methods.swapadvisor.planned import pool_planner
 from planner.swap.methods.swapadvisor.pool import default_allocation, demand_of
-from planner.swap.problem.problem import Problem, state
+from planner.swap.problem.problem import Problem, build_problem
 from planner.swap.schedule.feasibility import orders
 from planner.swap.schedule.list_scheduling import captured
-from planner.swap.stop import Stop, Stopped
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ def ablated(
         seconds: of search for each.
         say: told what is being searched.
     """
-    problem = state(graph, machine, parse_budget(budget, 1), op_seconds(graph, machine))
+    problem = build_problem(graph, machine, parse_budget(budget, 1), op_seconds(graph, machine))
     first = captured(problem)
 
-    def captured_only(setting: Setting) -> Method:
-        return Portfolio(setting, recipes=[way for way in ways(setting) if np.array_equal(way.order, first)])
+    def captured_only(context: SearchContext) -> Method:
+        return Portfolio(context, candidates=[way for way in ways(context) if np.array_equal(way.order, first)])
 
     searches: dict[str, Callable[[], float]] = {
         "ours": lambda: searched(problem, [Portfolio, LocalSearch], seconds),
@@ -99,30 +99,30 @@ def ablated(
     }  # fmt: skip
 
 
-def without(**parts: bool) -> Callable[[Setting], Method]:
+def without(**parts: bool) -> Callable[[SearchContext], Method]:
     """The paper's search without a part of it."""
-    return lambda setting: Genetic(setting, **parts)
+    return lambda context: Genetic(context, **parts)
 
 
-def searched(problem: Problem, methods: list[Callable[[Setting], Method]], seconds: float) -> float:
+def searched(problem: Problem, methods: list[Callable[[SearchContext], Method]], seconds: float) -> float:
     """Seconds of the fastest step that methods find one after another; baselines do not count."""
     best: list[SwapPlan] = []
     over = perf_counter() + seconds
     with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
-        setting = Setting(
-            replace(problem, stop=Stop(lambda: perf_counter() >= over)), bound_of(problem), 0,
+        context = SearchContext(
+            replace(problem, stop=CancelToken(lambda: perf_counter() >= over)), bound_of(problem), 0,
             lambda function, items: list(pool.map(function, items)),
             lambda: best[-1].predicted.seconds if best else inf,
         )  # fmt: skip
-        with suppress(Stopped):
+        with suppress(Cancelled):
             for make in methods:
-                method = make(setting)
+                method = make(context)
                 while perf_counter() < over and (turn := method.turn()) is not None:
-                    if turn.plan is not None and turn.plan.predicted.seconds < setting.best():
+                    if turn.plan is not None and turn.plan.predicted.seconds < context.best():
                         best.append(turn.plan)
     if best and (problems := validate(best[-1], problem.graph)):
         raise AssertionError(problems[0])
-    return setting.best()
+    return context.best()
 
 
 def pooled(problem: Problem) -> Iterator[float]:
@@ -138,7 +138,7 @@ def lru(problem: Problem) -> Iterator[float]:
     for _, order in orders(problem):
         ops = tuple(replace(problem.graph.ops[op], id=slot) for slot, op in enumerate(order))
         graph = replace(problem.graph, ops=ops)
-        plan = BASELINES["lru-prefetch"](state(graph, problem.machine, problem.budget, problem.seconds[order]))
+        plan = BASELINES["lru-prefetch"](build_problem(graph, problem.machine, problem.budget, problem.seconds[order]))
         yield inf if plan is None else plan.predicted.seconds
 
 

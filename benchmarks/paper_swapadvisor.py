@@ -34,8 +34,9 @@ from rich.table import Table
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.machine import machine, op_seconds
+from planner.machine import op_seconds
 from planner.memory import parse_budget
+from planner.profile import machine
 from planner.swap import SwapSearch, search_swaps
 from planner.swap.bounds.fixed_order import order_bound
 from planner.zoo import load

@@ -21,14 +21,16 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from planner.capture import TrainStep, capture
-from planner.machine import Link, machine, measure_ops
+from planner.capture import capture
+from planner.machine import Link
 from planner.memory import parse_budget, step_peak
 from planner.plan import SwapPlan
+from planner.profile import machine, measure_ops
 from planner.run import run
+from planner.step import TrainStep
 from planner.swap import plan_swaps
-from planner.swap.baselines.resident import BASELINES
-from planner.swap.problem.problem import state
+from planner.swap.baselines.registry import BASELINES
+from planner.swap.problem.problem import build_problem
 from planner.zoo import load
 
 MODELS = (
@@ -54,7 +56,7 @@ def plans_of(
     graph = graph.with_workspaces({op: int(size) for op, size in enumerate(measured.workspace_bytes) if size})
     peak, plans = step_peak(graph, here.device.alignment), {}
     for budget in budgets:
-        problem = state(graph, here, parse_budget(budget, peak), measured.seconds)
+        problem = build_problem(graph, here, parse_budget(budget, peak), measured.seconds)
         for name, make in BASELINES.items():
             if (plan := make(problem)) is not None:
                 plans[budget, name] = plan

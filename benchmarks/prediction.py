@@ -18,7 +18,8 @@ from rich.table import Table
 
 from planner.capture import capture
 from planner.errors import StowageError
-from planner.machine import Link, machine, measure_ops
+from planner.machine import Link
+from planner.profile import machine, measure_ops
 from planner.run import run
 from planner.swap import plan_swaps
 from planner.zoo import load

@@ -2,8 +2,8 @@
 
     python benchmarks/simulator.py [MODEL ...]
 
-`simulate` runs the three queues of a finished plan. `walk` decides who is away when, once over all slots; a plan takes
-a few walks until its end is like its start.
+`simulate` runs the three queues of a finished plan. `evict_by_bytes` decides what is off the device when, in one pass
+over all slots; a plan takes a few passes until its end is like its start.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from rich.console import Console
 from rich.table import Table
 
 from planner.capture import capture
-from planner.machine import machine, op_seconds
+from planner.machine import op_seconds
 from planner.memory import parse_budget, step_peak
-from planner.swap.evict.bytes_pass import walk
-from planner.swap.evict.cyclic_bytes import clock_of, walker
-from planner.swap.evict.state import Route
-from planner.swap.problem.problem import state
-from planner.swap.schedule.list_scheduling import sunk
+from planner.profile import machine
+from planner.swap.evict.bytes_pass import evict_by_bytes
+from planner.swap.evict.cyclic_bytes import bytes_pass, clock_of
+from planner.swap.evict.state import EvictionInputs
+from planner.swap.problem.problem import build_problem
+from planner.swap.schedule.list_scheduling import eager_optimizer_order
 from planner.swap.simulate.draft_timing import copy_seconds, time_draft
 from planner.swap.simulate.streams import run_queues
 from planner.zoo import load
@@ -50,27 +51,30 @@ def per_second(work: Callable[[], object], seconds: float) -> float:
 def measure(model: str, budget: str, seconds: float) -> list[str]:
     graph, device = capture(load(model)), machine("v100-16gb")
     durations = op_seconds(graph, device)
-    problem = state(graph, device, parse_budget(budget, step_peak(graph, device.device.alignment)), durations)
-    one, order = walker(problem, sunk(problem)), sunk(problem)
+    problem = build_problem(graph, device, parse_budget(budget, step_peak(graph, device.device.alignment)), durations)
+    one, order = bytes_pass(problem, eager_optimizer_order(problem)), eager_optimizer_order(problem)
     nobody, bias = np.zeros(problem.storages, np.bool_), np.ones(problem.storages)
     draft = one.draft(clock_of(problem, order), problem.memory, pinned=nobody)
     if draft is None:
         return [model, f"does not fit into {budget}"]
-    timing, gaps, work = time_draft(problem, draft), draft.gaps, copy_seconds(problem)[draft.gaps.storage]
+    timing, absences, work = time_draft(problem, draft), draft.absences, copy_seconds(problem)[draft.absences.storage]
     outs, ins = timing.outs, timing.ins
     queues = (
-        problem.seconds[order], gaps.ready[outs], gaps.release[outs], work[outs], gaps.reload[ins], gaps.use[ins],
+        problem.seconds[order], absences.ready[outs], absences.release[outs], work[outs],
+        absences.reload[ins], absences.use[ins],
         work[ins], problem.copies.shared, np.empty((2, problem.ops + 1), np.int32),
         timing.compute, timing.out_spans, timing.in_spans,
     )  # fmt: skip
-    route = Route(
+    route = EvictionInputs(
         order, problem.flow, one.uses, clock_of(problem, order), one.work, 1.0, heed=False, stop=problem.stop.flag
     )
-    inherits, stays = draft.inherits.copy(), np.empty(problem.storages, np.bool_)
+    reuses_buffer_of, stays = draft.reuses_buffer_of.copy(), np.empty(problem.storages, np.bool_)
     rates = (
         per_second(lambda: run_queues(*queues), seconds),
         per_second(
-            lambda: walk(route, draft.resident, nobody, problem.memory, bias, one.gaps, inherits, stays, one.desk),
+            lambda: evict_by_bytes(
+                route, draft.resident, nobody, problem.memory, bias, one.absences, reuses_buffer_of, stays, one.eviction
+            ),
             seconds,
         ),
     )
@@ -85,7 +89,7 @@ def main() -> None:
     arguments = parser.parse_args()
     table = Table(title="Per second on one core", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("model")
-    for heading in ("ops", "copies", "simulate /s", "walk /s"):
+    for heading in ("ops", "copies", "simulate /s", "passes /s"):
         table.add_column(heading, justify="right", no_wrap=True)
     for model in arguments.models:
         table.add_row(*measure(model, arguments.budget, arguments.seconds))

@@ -20,10 +20,10 @@ from paired import interval, middle
 
 from planner.capture import capture
 from planner.graph import Graph
-from planner.machine import machine
+from planner.profile import machine
 from planner.swap import search_swaps
 from planner.zoo import load
-from widgets.canvas.columns import Message
+from widgets.messages.message import Message
 from widgets.session import Session
 
 MODEL = "gpt:layers=12,hidden=256,sequence=128,batch=4,optimizer=adam"

@@ -7,13 +7,13 @@ from typing import Any
 
 from planner.errors import StowageError
 
-#: What `planner` offers, and the room it comes from; a room comes as itself and is imported when first named.
+#: Public names and the subpackage that defines each; "" marks a subpackage itself. All are imported on first access.
 _HOME = {
-    "SGD": "capture",
-    "Adam": "capture",
-    "AdamW": "capture",
-    "InferenceStep": "capture",
-    "TrainStep": "capture",
+    "SGD": "step",
+    "Adam": "step",
+    "AdamW": "step",
+    "InferenceStep": "step",
+    "TrainStep": "step",
     "capture": "",
     "graph": "",
     "machine": "",
@@ -21,6 +21,7 @@ _HOME = {
     "pack": "memory",
     "plan": "",
     "plan_swaps": "swap",
+    "profile": "",
     "run": "",
     "search_swaps": "swap",
     "swap": "",

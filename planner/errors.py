@@ -1,16 +1,22 @@
-"""The one exception a user is meant to read, and how it names what was probably meant."""
+"""The user-facing exception, and suggestions for misspelled names."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class StowageError(Exception):
-    """A request that cannot be met, said in one sentence that tells the user what to change."""
+    """A request that cannot be met; the message is one sentence that tells the user what to change."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`" (did you mean ...?)"` with the known word closest to one that is not known, or nothing."""
+    """`" (did you mean ...?)"` with the known word closest to an unknown one; empty if none is close."""
     names = list(known)
     longer = [name for name in names if len(word) > 2 and name.startswith(word.lower())]
     close = longer or difflib.get_close_matches(word.lower(), names, n=1)
     return f" (did you mean {close[0]}?)" if close else ""
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's message."""
+    text = str(error).strip().splitlines()
+    return text[0].rstrip(".;:") if text else "no message"

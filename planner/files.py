@@ -1,4 +1,4 @@
-"""Writing files so that a failure leaves the earlier file as it was."""
+"""Writing files atomically: a failure leaves the previous file unchanged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from planner.errors import StowageError
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write `text` to `path` whole or not at all, by a temporary name in the same folder and a rename.
+    """Write `text` to `path` whole or not at all, through a temporary file in the same folder and a rename.
 
     Raises:
-        StowageError: the folder is missing, read-only, or the disk is full; no file may be called so, or hold that.
+        StowageError: the folder is missing or read-only, the disk is full, the file name is invalid, or the text cannot
+            be encoded.
     """
     encoded(text)
     path = Path(path)
@@ -22,7 +23,7 @@ def write_text(path: str | Path, text: str) -> None:
     try:
         if path.is_symlink():
             path = path.resolve()
-        if path.exists() and not (path.is_file() or path.is_dir()):  # /dev/stdout, or a pipe: nothing to be renamed to
+        if path.exists() and not (path.is_file() or path.is_dir()):  # /dev/stdout or a pipe cannot be renamed to
             path.write_text(text, encoding="utf-8")
             return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -39,10 +40,10 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def refuse_unwritable(path: str | Path) -> None:
-    """See to it that a file can be written, before the work is done that is to be written there.
+    """Check that a file can be written, before doing the work whose result goes there.
 
     Raises:
-        StowageError: the folder is missing or read-only, the disk is full, or the path is a folder's.
+        StowageError: the folder is missing or read-only, the disk is full, or the path is a folder.
     """
     path = Path(path)
     try:
@@ -50,7 +51,7 @@ def refuse_unwritable(path: str | Path) -> None:
             path = path.resolve()
         if path.is_dir():
             raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
-        if path.is_file() or not path.exists():  # else a pipe, or /dev/stdout
+        if path.is_file() or not path.exists():  # otherwise a pipe or /dev/stdout
             with tempfile.TemporaryFile(dir=path.parent):
                 pass
     except OSError as error:
@@ -63,7 +64,7 @@ def encoded(text: str) -> bytes:
     """The bytes of a text file.
 
     Raises:
-        StowageError: there is half a character in the text, as names that were read from elsewhere may have.
+        StowageError: the text contains half a character (a lone surrogate), as names read from elsewhere may.
     """
     try:
         return text.encode()
@@ -78,7 +79,7 @@ def read_text(path: str | Path) -> str:
     """Read a text file.
 
     Raises:
-        StowageError: it does not exist, cannot be opened, is not UTF-8 text, or no file may be called so.
+        StowageError: it does not exist, cannot be opened, is not UTF-8 text, or its name is invalid.
     """
     try:
         return Path(path).read_text(encoding="utf-8")

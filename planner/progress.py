@@ -1,7 +1,7 @@
-"""How far a long call is: a line in a notebook, a bar in a terminal, now and then a line in a log.
+"""Progress of long calls: a line in a notebook, a bar in a terminal, occasional lines in a log.
 
-Rich could draw in notebooks too, by an ipywidgets `Output` that stays in the notebook when it is empty. What is shown
-here is a display that is replaced, and emptied in the end, so that nothing of it is seen or stored.
+Rich could draw in notebooks too, but through an ipywidgets `Output` that stays in the notebook when it is empty. The
+display used here is updated in place and emptied at the end, so that nothing of it is seen or stored.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from typing import Any
 
 from planner.errors import StowageError
 
-#: Takes the share that is done, from 0 to 1, and what is being done; it may raise to end the call.
+#: Takes the share done, from 0 to 1, and a status text; it may raise to end the call.
 Report = Callable[[float, str], object]
-#: `True` shows how far a call is, `False` shows nothing, and a function is called instead.
+#: `True` shows progress, `False` shows nothing, and a function is called instead.
 Progress = bool | Report
 
 Look = Callable[[], tuple[float, str]]
 
-#: Seconds until anything is shown, and between two looks.
+#: Seconds until anything is shown, and between two updates.
 _FIRST, _EVERY = 0.5, 0.2
-#: Seconds until a log has its first line; between two lines at first, which doubles, and at most.
+#: Seconds until the first line in a log; between two lines at first, which doubles each time; and its maximum.
 _LOG_FIRST, _LOG_EVERY, _LOG_MOST = 2.0, 3.0, 60.0
-#: A bar that is full stops its clock, and what was full is not the whole call.
+#: Largest share shown in a terminal: a full bar stops its clock, although the call may go on.
 _FULL = 0.999
 
-#: One thing is shown at a time: a call within another one is a part of it.
+#: One call is shown at a time: a nested call is part of the outer one.
 _drawing = Lock()
 
 
 @contextmanager
 def reporting(progress: Progress) -> Iterator[Report]:
-    """Show how far a block is; what it yields takes the share done and what is being done, from any thread.
+    """Show the progress of a block; the yielded function takes the share done and a status text, from any thread.
 
     Args:
-        progress: whether to show it, or what to call instead.
+        progress: whether to show it, or a function to call instead.
 
     Raises:
         StowageError: progress is none of these.
@@ -63,7 +63,7 @@ def reporting(progress: Progress) -> Iterator[Report]:
 
 
 def check_progress(progress: object) -> None:
-    """Refuse what is neither True, False nor a function.
+    """Refuse a value that is neither True, False nor a function.
 
     Raises:
         StowageError: it is something else.
@@ -78,20 +78,20 @@ def silent(share: float, doing: str) -> None:
 
 @contextmanager
 def shown(look: Look) -> Iterator[None]:
-    """Show how far a block is, once it has taken half a second; nothing is left of it when the block ends.
+    """Show the progress of a block once it has taken half a second; the display is removed when the block ends.
 
-    A thread of its own draws, so that neither an interrupt nor an exception in the block leaves half a bar, and what
-    takes long without a report is seen too.
+    A separate thread draws, so that neither an interrupt nor an exception in the block leaves half a bar, and the
+    display also updates during long work that reports nothing.
 
     Args:
-        look: the share done, from 0 to 1, and what is being done; cheap, and called from another thread.
+        look: returns the share done, from 0 to 1, and a status text; cheap, and called from another thread.
     """
     get_ready()
     over = Event()
     drawer = Thread(target=copy_context().run, args=(_draw, look, over), name="stowage progress", daemon=True)
     try:
         drawer.start()
-    except RuntimeError:  # no more threads may begin
+    except RuntimeError:  # no thread can be started now
         drawer = None  # type: ignore[assignment]
     try:
         yield
@@ -105,7 +105,7 @@ def _draw(look: Look, over: Event) -> None:
     if over.wait(_FIRST) or not _drawing.acquire(blocking=False):
         return
     try:
-        with suppress(Exception):  # what cannot be shown must not end what is being done
+        with suppress(Exception):  # a failure to draw must not end the block
             _draw_somewhere(look, over)
     finally:
         _drawing.release()
@@ -126,7 +126,7 @@ def _at_terminal() -> bool:
 
 
 def get_ready() -> None:
-    """Import what draws a bar: that draws from Python's generator, which no capture allows, so it comes before one."""
+    """Import what draws a bar, before any capture: the import draws from Python's generator, which captures forbid."""
     if _at_terminal() and "rich.progress" not in sys.modules:
         state = random.getstate()
         importlib.import_module("rich.progress")
@@ -134,7 +134,7 @@ def get_ready() -> None:
 
 
 def _notebook() -> Any:
-    """Where the kernel of a notebook publishes what it displays; None where there is none, or a cell keeps it."""
+    """The display publisher of the notebook's kernel; None outside of a notebook, or where a cell captures output."""
     module = sys.modules.get("IPython")  # a notebook has imported it
     shell: Any = None if module is None else module.get_ipython()
     if getattr(shell, "kernel", None) is None:
@@ -158,7 +158,7 @@ def _draw_line(publisher: Any, look: Look, over: Event) -> None:
 
 
 def _line(share: float, doing: str) -> dict[str, str]:
-    """What a notebook shows: a bar as wide as a hand, the share, and what is being done."""
+    """The line shown in a notebook: a short bar, the share, and the status text."""
     share = min(max(share, 0.0), 1.0)
     text = f"{share:4.0%} {doing}"
     bar = f'<progress value="{share:.3f}" max="1" style="width:8em;vertical-align:-0.1em"></progress>'
@@ -172,7 +172,7 @@ def _draw_bar(look: Look, over: Event) -> None:
 
     columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
     to_terminal = sys.stdout is not None and sys.stdout.isatty()
-    # what is printed meanwhile stands above the bar, unless it goes into a file: then it must stay there
+    # output printed meanwhile appears above the bar, unless stdout is a file, which must keep it
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=to_terminal) as bar:
         task = bar.add_task("", total=1.0)
         while True:

@@ -5,26 +5,58 @@ import re
 import subprocess
 import sys
 import tomllib
-from graphlib import TopologicalSorter
+from collections.abc import Collection, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 import yaml
 
 ROOT = Path(__file__).parent.parent
-DOORS = {
+#: By room, the rooms it may import; a room's files are imported from outside of it by its `__init__` alone.
+PLANNER = {
+    "torch_private": set(),
     "graph": set(),
-    "capture": {"graph"},
-    "machine": {"graph", "capture"},
+    "machine": {"graph"},
+    "guards": {"torch_private"},
+    "program": {"graph", "guards", "torch_private"},
+    "step": {"graph", "guards", "program", "torch_private"},
+    "capture": {"graph", "guards", "program", "step", "torch_private"},
+    "profile": {"graph", "guards", "machine", "program", "torch_private"},
     "plan": {"graph"},
     "memory": {"graph", "plan"},
-    "swap": {"graph", "machine", "plan", "memory"},
-    "run": {"graph", "capture", "machine", "plan", "memory", "swap"},
-    "zoo": {"capture"},
-    "cli": {"graph", "capture", "machine", "plan", "memory", "swap", "run", "zoo"},
+    "swap": {"graph", "machine", "memory", "plan"},
+    "run": {
+        "capture", "graph", "guards", "machine", "memory", "plan", "profile", "program", "step", "swap",
+        "torch_private",
+    },
+    "zoo": {"step"},
+    "cli": {"capture", "graph", "machine", "memory", "plan", "profile", "run", "swap", "zoo"},
+}  # fmt: skip
+WIDGETS = {
+    "info": set(),
+    "messages": {"info"},
+    "page": set(),
+    "figures": {"info", "page"},
+    "fallback": {"figures", "info", "messages", "page"},
+    "session": {"fallback", "info", "messages"},
+    "panels": {"fallback", "messages", "page", "session"},
 }
-TOP = {"dropping", "ending", "errors", "files", "kernels", "progress", "rooms", "units"}
+ROOMS = [(package, room) for package, rooms in (("planner", PLANNER), ("widgets", WIDGETS)) for room in rooms]
+#: Folders with a file for each plot or model, which may be many.
+ONE_FILE_EACH = {"planner/zoo", "widgets/figures", "widgets/info"}
+MOST_FILES = 12
 VIEWS = {"widgets", "plotly", "ipywidgets", "anywidget", "IPython", "graphviz"}
+
+
+def sources() -> dict[str, Path]:
+    """By name, every module."""
+    found = {}
+    for path in [*(ROOT / "planner").rglob("*.py"), *(ROOT / "widgets").rglob("*.py")]:
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
 
 
 def imported(path: Path) -> set[str]:
@@ -41,31 +73,86 @@ def imports_of(tree: ast.AST) -> set[str]:
     return names
 
 
-def rooms_imported(path: Path) -> set[str]:
-    return {name.split(".")[1] for name in imported(path) if name.startswith("planner.")} - TOP - {"StowageError"}
+def modules_imported(path: Path, modules: Collection[str]) -> set[str]:
+    """The modules of ours that a file imports, wherever in it; a name that a room offers is the room's."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            full = {f"{node.module}.{alias.name}" for alias in node.names if alias.name not in offered(node.module)}
+            inner = full & set(modules)
+            names |= inner | ({node.module} if len(inner) < len(node.names) else set())
+    return names & set(modules)
 
 
-@pytest.mark.parametrize("room", DOORS)
-def test_a_room_imports_only_rooms_below_it(room: str) -> None:
-    for path in (ROOT / "planner" / room).rglob("*.py"):
-        assert rooms_imported(path) <= DOORS[room] | {room}, path
+@cache
+def offered(room: str) -> set[str]:
+    """The names in a room's `__all__`."""
+    door = ROOT / room.replace(".", "/") / "__init__.py"
+    lists = re.findall(r"^__all__ = (\[.*?\])", door.read_text(), re.M | re.S) if door.exists() else []
+    return set() if not lists or room in ("planner", "widgets") else set(ast.literal_eval(lists[0]))
 
 
-def test_the_folders_of_the_swap_planner_import_one_way() -> None:
-    swap = ROOT / "planner" / "swap"
-    below: dict[str, set[str]] = {}
-    for path in swap.glob("*/**/*.py"):
-        folder = path.relative_to(swap).parts[0]
-        inside = {
-            name.split(".")[2] for name in imported(path) if name.count(".") >= 3 and name.startswith("planner.swap.")
-        }
-        below.setdefault(folder, set()).update(inside - {folder})
-    assert len(below) == 11
-    assert set(TopologicalSorter(below).static_order()) >= set(below)  # which refuses a circle
+def in_a_circle(below: Mapping[str, Collection[str]]) -> list[str]:
+    try:
+        TopologicalSorter(below).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def test_every_room_is_listed() -> None:
-    assert {path.parent.name for path in (ROOT / "planner").glob("*/__init__.py")} == set(DOORS)
+    for package, rooms in (("planner", PLANNER), ("widgets", WIDGETS)):
+        assert {path.parent.name for path in (ROOT / package).glob("*/__init__.py")} == set(rooms)
+
+
+@pytest.mark.parametrize(("package", "room"), ROOMS)
+def test_a_room_imports_only_rooms_below_it_and_these_by_their_doors(package: str, room: str) -> None:
+    modules = sources()
+    below = {"planner": PLANNER, "widgets": WIDGETS}[package][room]
+    for name, path in modules.items():
+        if not f"{name}.".startswith(f"{package}.{room}."):
+            continue
+        for other in modules_imported(path, modules):
+            there, *inner = other.split(".")[:1] + other.split(".")[1:]
+            if inner and (there, inner[0]) in ROOMS and (there, inner[0]) != (package, room):
+                assert len(inner) == 1, f"{name} imports {other} past its door"
+                assert there != package or inner[0] in below, f"{name} imports {other}"
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    modules = sources()
+    assert not in_a_circle({name: modules_imported(path, modules) - {name} for name, path in modules.items()})
+
+
+def test_no_folders_import_each_other_in_a_circle() -> None:
+    modules = sources()
+
+    def folder(path: Path) -> str:
+        """A door stands by itself: it opens on all that is behind it."""
+        return str(path if path.name in ("__init__.py", "__main__.py") else path.parent)
+
+    below: dict[str, set[str]] = {}
+    for path in modules.values():
+        others = {folder(modules[other]) for other in modules_imported(path, modules)}
+        below.setdefault(folder(path), set()).update(others - {folder(path)})
+    assert not in_a_circle(below)
+
+
+def test_a_class_name_means_one_thing() -> None:
+    where: dict[str, list[str]] = {}
+    for name, path in sources().items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                where.setdefault(node.name.lstrip("_"), []).append(name)
+    assert not {name: places for name, places in where.items() if len(places) > 1}
+
+
+def test_no_folder_has_more_files_than_one_overlooks() -> None:
+    for folder in {path.parent for path in sources().values()}:
+        files = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+        assert len(files) <= MOST_FILES or str(folder.relative_to(ROOT)) in ONE_FILE_EACH, folder
 
 
 def test_the_planner_never_imports_a_view() -> None:
@@ -73,12 +160,12 @@ def test_the_planner_never_imports_a_view() -> None:
         assert not {name.split(".")[0] for name in imported(path)} & VIEWS, path
 
 
-def test_one_module_alone_touches_what_pytorch_keeps_private() -> None:
+def test_one_room_alone_touches_what_pytorch_keeps_private() -> None:
     paths = set((ROOT / "planner").rglob("*.py"))
     trees = {path: ast.parse(path.read_text()) for path in paths}
     ours = {name for tree in trees.values() for name in defined(tree)}
     foreign = {path for path, tree in trees.items() if private_imports(tree) | (private_uses(tree) - ours)}
-    assert foreign == {ROOT / "planner/capture/torch_private.py"}
+    assert {path.parent for path in foreign} == {ROOT / "planner/torch_private"}
 
 
 def is_private(name: str) -> bool:

@@ -19,7 +19,7 @@ from nbclient import NotebookClient
 
 import planner
 import widgets
-from planner import machine, swap
+from planner import profile, swap
 from planner.errors import StowageError
 from planner.graph import Graph
 
@@ -156,7 +156,7 @@ LONG = {
     "run": "planner.run(step, budget='100%').wait()",
     "wait": f"{INCEPTION}search.wait()",
     "plan_swaps": f"{INCEPTION}search.cancel(); planner.plan_swaps(graph, gpu, '10GB', time_limit=600)",
-    "marginal": f"{INCEPTION}search.cancel(); planner.swap.marginal(graph, gpu, '10GB', time_limit_each=600)",
+    "sensitivity": f"{INCEPTION}search.cancel(); planner.swap.sensitivity(graph, gpu, '10GB', time_limit_each=600)",
 }
 
 
@@ -188,7 +188,10 @@ def test_a_log_gets_a_plain_line_now_and_then(script: Callable[[str], Path]) -> 
 def test_nothing_is_shown_where_nothing_is_asked_for(script: Callable[[str], Path]) -> None:
     """The bar of one call beside a call that is silent: what is shown is only of the other."""
     terminal = Terminal(
-        script("with planner.progress.shown(lambda: (0.5, 'another')):\n    planner.capture(step, progress=False)")
+        script(
+            "from planner.progress import shown\nwith shown(lambda: (0.5, 'another')):\n"
+            "    planner.capture(step, progress=False)"
+        )
     )
     terminal.read_until("another")
     terminal.type("go\n" * 20)
@@ -203,19 +206,19 @@ def graph() -> Graph:
 
 def calls(graph: Graph) -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
     """Everything that may take long."""
-    gpu, cpu, half = machine(GPU), machine("cpu", progress=False), "60%"
-    seconds = machine.op_seconds(graph, gpu)
+    gpu, cpu, half = profile.machine(GPU), profile.machine("cpu", progress=False), "60%"
+    seconds = planner.machine.op_seconds(graph, gpu)
     yield "capture", planner.capture.capture, (planner.zoo.load("mlp"),), {}
-    yield "measure_ops", machine.measure_ops, (graph, cpu), {"cache": False}
-    yield "timed", machine.timed, (graph, cpu), {"remeasure": True}
+    yield "measure_ops", profile.measure_ops, (graph, cpu), {"cache": False}
+    yield "timed", profile.timed, (graph, cpu), {"remeasure": True}
     yield "plan_swaps", planner.plan_swaps, (graph, gpu, half), {"time_limit": 0.2}
     yield "compare_plans", swap.compare_plans, (graph, gpu, half), {"time_limit": 0.2}
     yield "sweep", swap.sweep, (graph, gpu, [half, "80%"]), {"time_limit_each": 0.2}
-    yield "marginal", swap.marginal, (graph, gpu, half), {"memory": 2**16, "time_limit_each": 0.2}
+    yield "sensitivity", swap.sensitivity, (graph, gpu, half), {"memory": 2**16, "time_limit_each": 0.2}
     budget = planner.memory.step_peak(graph) * 6 // 10
     yield "order_bound", swap.order_bound, (graph, gpu, budget, seconds, range(len(graph.ops))), {}
     yield "wait", swap.search_swaps(graph, gpu, half, time_limit=1).wait, (), {}
-    yield "machine", machine.machine, ("cpu",), {}
+    yield "machine", profile.machine, ("cpu",), {}
     yield "schedule and pool", widgets.info.schedule_and_pool.get_schedule_and_pool, (), {}
 
 

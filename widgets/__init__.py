@@ -24,13 +24,13 @@ def __getattr__(name: str) -> Any:
     if name in _FIGURES:
         return getattr(import_module("widgets.figures"), name)
     if name in _STATIC:
-        return getattr(import_module("widgets.static"), name)
+        return getattr(import_module("widgets.panels.saving"), name)
     if name in _WORKBENCH:
-        return getattr(import_module("widgets.workbench"), name)
+        return getattr(import_module("widgets.panels.workbench"), name)
     if name in _PANELS:
-        return getattr(import_module("widgets.canvas.panel"), name)
+        return getattr(import_module("widgets.panels.panel"), name)
     if name in _LIVE:
-        return getattr(import_module("widgets.live"), name)
+        return getattr(import_module("widgets.figures.live.watch"), name)
     raise AttributeError(f"module 'widgets' has no attribute {name!r}; it has {', '.join(__all__)}")
 
 

@@ -25,7 +25,7 @@ from planner.graph import Graph
 from planner.plan import SwapPlan
 from widgets.figures.page_figure import heading, without_heading
 from widgets.figures.page_theme import page_style
-from widgets.static import save_html
+from widgets.panels.saving import save_html
 
 HERE = Path(__file__).parent
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")

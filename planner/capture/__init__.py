@@ -1,16 +1,18 @@
-"""From a PyTorch model to the dataflow graph of its whole step."""
+"""Capture of the dataflow graph of a PyTorch model's whole step."""
 
+from planner.callable_package import make_callable
 from planner.capture.capturing import capture
-from planner.capture.guard import compare_with_eager
-from planner.capture.optimizers import SGD, Adam, AdamW
-from planner.capture.program import Call, Program, ScalarRef, TensorRef
-from planner.capture.step import InferenceStep, Step
-from planner.capture.training import TrainStep
-from planner.rooms import make_callable
+from planner.capture.compare_kernels import compare_with_eager
+from planner.capture.hooks.active_modes import refuse_observers
+from planner.capture.record.failures import unplannable
+from planner.capture.record.fakes import refuse_meta_default
+from planner.capture.trace.batch_independence import unused_leaves
+from planner.capture.trace.trace import trace
+from planner.capture.trace.trace_difference import trace_difference
 
 make_callable(__name__)
 
 __all__ = [
-    "SGD", "Adam", "AdamW", "Call", "InferenceStep", "Program", "ScalarRef", "Step", "TensorRef", "TrainStep",
-    "capture", "compare_with_eager",
+    "capture", "compare_with_eager", "refuse_meta_default", "refuse_observers", "trace", "trace_difference",
+    "unplannable", "unused_leaves",
 ]  # fmt: skip

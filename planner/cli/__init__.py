@@ -1,4 +1,4 @@
-"""The command line: the same functions, thin."""
+"""The command line: a thin layer over the Python functions."""
 
 from planner.cli.main import main
 

@@ -16,9 +16,9 @@ def command(as_json: bool) -> None:
     How long an op takes here is measured once and kept in a file, whose place stands below the table; `planner swap`
     and `planner run` measure anew with --remeasure, or when that file has been removed.
     """
-    from planner import machine
+    from planner import profile
 
-    machines = machine.machines()
+    machines = profile.machines()
     facts = [
         {
             "name": m.name,
@@ -48,4 +48,4 @@ def command(as_json: bool) -> None:
             for m in machines
         ],
     )
-    click.echo(f"\nOp times measured here are kept in {machine.cache_path()}; --remeasure measures them anew.")
+    click.echo(f"\nOp times measured here are kept in {profile.cache_path()}; --remeasure measures them anew.")

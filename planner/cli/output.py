@@ -1,4 +1,4 @@
-"""What every command prints: one table for a person, or one JSON object for a program."""
+"""Output of the commands: one table for people, or one JSON object for programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planner.units import format_bytes
 
 
 class OutputFile(click.Path):
-    """A file to write, which is found out before anything is worked out for it."""
+    """An output file, checked to be writable before its content is computed."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
         path = super().convert(value, param, ctx)
@@ -28,12 +28,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def show(facts: Mapping[str, Any], as_json: bool, *, instead: Mapping[str, Any] | None = None) -> None:
-    """Print named facts; names ending in `_bytes` or `_seconds` get their unit where a person reads them.
+    """Print named facts; in the table, names ending in `_bytes` or `_seconds` get their unit.
 
     Args:
-        facts: what to print.
-        as_json: for a program.
-        instead: what a person reads in the place of a fact; `...` for nothing.
+        facts: the facts by name.
+        as_json: print JSON instead of a table.
+        instead: replacements of facts in the table; `...` omits a fact.
     """
     if as_json:
         click.echo(json.dumps(_finite(facts), allow_nan=False))
@@ -49,7 +49,7 @@ def show(facts: Mapping[str, Any], as_json: bool, *, instead: Mapping[str, Any] 
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table with a head."""
+    """Print a table with a header."""
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*row)
@@ -75,7 +75,7 @@ def _spoken(name: str, value: Any) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity: what has no finite value is null."""
+    """Replace non-finite numbers by None, since JSON has none."""
     if isinstance(value, Mapping):
         return {str(key): _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

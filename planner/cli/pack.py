@@ -21,10 +21,10 @@ def command(buffers: str, capacity: int | None, out: str | None, as_json: bool) 
         raise StowageError(f"--capacity is {capacity}; give a number of bytes above 0")
     problem = memory.read_buffers(buffers)
     packing = memory.pack(problem.lower, problem.upper, problem.sizes, capacity=capacity)
-    if capacity is not None and packing.height > capacity:
+    if capacity is not None and packing.peak > capacity:
         raise StowageError(
             f"no packing within {capacity} bytes was found: the buffers alive together need {packing.max_live}, "
-            f"the best packing found needs {packing.height}; raise --capacity to that"
+            f"the best packing found needs {packing.peak}; raise --capacity to that"
         )
     if out is not None:
         memory.write_buffers(out, problem, packing.offsets)
@@ -32,7 +32,7 @@ def command(buffers: str, capacity: int | None, out: str | None, as_json: bool) 
         {
             "buffers": len(problem.sizes),
             "max_live": packing.max_live,
-            "height": packing.height,
+            "height": packing.peak,
             "optimal": packing.optimal,
             "seconds": packing.seconds,
         },

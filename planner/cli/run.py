@@ -21,7 +21,7 @@ Examples:
   python -m planner run wresnet:depth=50,batch=16 --plan plan.json --steps 5 --json
   python -m planner run mlp --budget 60% --steps 5 --trace steps.json"""
 
-#: Measured and predicted step times further apart than this are worth a word.
+#: Ratio of measured and predicted step times from which a remark is printed.
 _APART = 1.5
 _NAMED = 20
 
@@ -119,7 +119,7 @@ _OF_A_CHECK = ("eager_step_seconds", "mismatches", "mismatched", "compared")
 
 
 def _remark(result: RunResult) -> None:
-    """Say so where a step takes another time than the plan has for it; the first one warms up."""
+    """Print a remark if a step's time differs from the plan's; the first step is a warm-up."""
     seconds, predicted = result.step_seconds[1:], result.predicted_step_seconds
     if seconds and not 1 / _APART < median(seconds) / predicted < _APART:
         click.echo(

@@ -17,8 +17,8 @@ from planner.units import format_bytes
 
 if TYPE_CHECKING:
     from planner.machine import Machine
-    from planner.machine.timed import Timed
     from planner.plan import SwapPlan
+    from planner.profile import TimedGraph
     from planner.swap import SwapSearch
 
 _EPILOG = """\b
@@ -30,7 +30,7 @@ Examples:
   python -m planner swap gpt --machine v100-16gb --budget 50% --trace step.json"""
 
 _LOOK_AGAIN = 0.05
-#: For a bound that holds for the plan's order; the finer it is, the longer it takes.
+#: Time limit for the bound of the plan's order; a tighter bound takes longer.
 _BOUND_SECONDS = 3.0
 
 
@@ -114,8 +114,8 @@ def command(
     """
     from planner import zoo
     from planner.capture import capture
-    from planner.kernels import announcing
-    from planner.machine import machine, timed
+    from planner.jit import announcing
+    from planner.profile import machine, timed
     from planner.swap import search_swaps
 
     if isnan(seconds):
@@ -144,7 +144,7 @@ def command(
         facts = _facts(search, plan, ready, device, stopped)
     explanation = None
     if explained:
-        from planner.swap.explain.report import explain
+        from planner.swap import explain
 
         explanation = explain(plan, ready.graph, device, ready.seconds)
     if as_json:
@@ -171,7 +171,7 @@ def _wait(search: SwapSearch, report: Report) -> tuple[SwapPlan, bool]:
     """Wait for a search; returns its plan, and whether it was stopped by Ctrl-C."""
     try:
         return search.wait(progress=report), False
-    except KeyboardInterrupt:  # which has cancelled the search
+    except KeyboardInterrupt:  # has cancelled the search
         while search.progress.state == "running":
             time.sleep(_LOOK_AGAIN)
         if search.best is None:
@@ -179,11 +179,9 @@ def _wait(search: SwapSearch, report: Report) -> tuple[SwapPlan, bool]:
         return search.wait(progress=False), True
 
 
-def _facts(search: SwapSearch, plan: SwapPlan, ready: Timed, device: Machine, stopped: bool) -> dict[str, Any]:
-    """What is known about a plan, by the names that programs read."""
-    from planner.swap.bounds.fixed_order import order_bound
-    from planner.swap.methods.portfolio import CLOSE
-    from planner.swap.search.inputs import peak_of
+def _facts(search: SwapSearch, plan: SwapPlan, ready: TimedGraph, device: Machine, stopped: bool) -> dict[str, Any]:
+    """The facts about a plan, by their names in JSON."""
+    from planner.swap import CLOSE, order_bound, peak_of
 
     done, step = search.progress, plan.predicted.seconds
     bound, sizes = min(done.bound_seconds, step), [storage.bytes for storage in ready.graph.storages]
@@ -217,8 +215,8 @@ def _facts(search: SwapSearch, plan: SwapPlan, ready: Timed, device: Machine, st
 
 
 def _rows(facts: dict[str, Any]) -> dict[str, Any]:
-    """The same for a person."""
-    from planner.swap.wording import format_seconds
+    """The same facts as rows of the table."""
+    from planner.units import format_seconds
 
     def size(name: str) -> str:
         return f"{format_bytes(facts[name])} ({facts[name]:,} bytes)"
@@ -249,8 +247,8 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ended(facts: dict[str, Any]) -> str:
-    """Why the search ended: whether more time may help."""
-    from planner.swap.methods.portfolio import CLOSE
+    """Why the search ended, which tells whether more time may help."""
+    from planner.swap import CLOSE
 
     if facts["step_seconds"] <= facts["bound_seconds"] * CLOSE:
         return "; no plan is faster"

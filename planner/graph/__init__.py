@@ -8,7 +8,7 @@ from planner.graph.store import fingerprint, from_json, load, save, structure, t
 from planner.graph.types import PERSISTENT, Graph, Kind, Op, Phase, Storage, Tensor
 
 __all__ = [
-    "PERSISTENT", "Csr", "Graph", "GraphArrays", "GraphBuilder", "Kind", "Module", "Op", "Phase", "Storage", "Tensor",
-    "arrays", "check", "csr", "fingerprint", "from_json", "load", "module_tree",
-    "save", "storage_modules", "structure", "to_json",
+    "PERSISTENT", "Csr", "Graph", "GraphArrays", "GraphBuilder", "Kind", "Module", "Op", "Phase", "Storage",
+    "Tensor", "arrays", "check", "csr", "fingerprint", "from_json", "load", "module_tree", "save",
+    "storage_modules", "structure", "to_json",
 ]  # fmt: skip

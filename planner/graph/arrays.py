@@ -32,13 +32,13 @@ def csr(lists: Iterable[Sequence[int]]) -> Csr:
 
 @dataclass(frozen=True, eq=False)
 class GraphArrays:
-    """What the planners need of a graph.
+    """What the planners need from a graph.
 
-    Per op: `reads`, `writes` (storages created or updated, and the workspace), `overwrites` (storages whose memory
-    the first written storage may take over), `predecessors` and `successors` (ops), and `creates`, the storage an
+    Per op: `reads`, `writes` (storages created or updated, and the workspace), `overwrites` (storages whose buffer
+    the first written storage may reuse), `predecessors` and `successors` (ops), and `creates`, the storage an
     overwriting op creates or -1.
-    Per storage: `bytes` (int64), `held` (there before the step), `persistent` (whole again after it), `updated`
-    (some op writes it although it exists) and `output` (returned by the step), all bool.
+    Per storage: `bytes` (int64), `live_in` (exists before the step), `persistent` (valid again after it), `updated`
+    (some op writes it when it already exists) and `live_out` (returned by the step), all bool.
     """
 
     reads: Csr
@@ -48,10 +48,10 @@ class GraphArrays:
     predecessors: Csr
     successors: Csr
     bytes: NDArray[np.int64]
-    held: NDArray[np.bool_]
+    live_in: NDArray[np.bool_]
     persistent: NDArray[np.bool_]
     updated: NDArray[np.bool_]
-    output: NDArray[np.bool_]
+    live_out: NDArray[np.bool_]
 
     @property
     def op_count(self) -> int:
@@ -67,9 +67,9 @@ class GraphArrays:
 def arrays(graph: Graph) -> GraphArrays:
     """Build the arrays of a graph; the planners call this once per graph."""
     storages = graph.storages
-    held = np.array([storage.held for storage in storages], np.bool_)
+    live_in = np.array([storage.live_in for storage in storages], np.bool_)
     updated = np.zeros(len(storages), np.bool_)
-    created: set[int] = {storage.id for storage in storages if storage.held}
+    created: set[int] = {storage.id for storage in storages if storage.live_in}
     creates = np.full(len(graph.ops), -1, np.int32)
     overwrites: list[tuple[int, ...]] = []
     writes: list[tuple[int, ...]] = []
@@ -77,12 +77,12 @@ def arrays(graph: Graph) -> GraphArrays:
         written = graph.writes[op.id]
         if op.overwrites and written and written[0] not in created:
             creates[op.id] = written[0]
-            # read through another tensor as well, its memory cannot go
+            # a storage that is also read through another tensor cannot be overwritten
             elsewhere = {graph.tensors[tensor].storage for tensor in op.inputs if tensor not in op.overwrites}
-            donors = dict.fromkeys(
+            reused_buffers = dict.fromkeys(
                 storage for tensor in op.overwrites if (storage := graph.tensors[tensor].storage) not in elsewhere
             )
-            overwrites.append(tuple(donors))
+            overwrites.append(tuple(reused_buffers))
         else:
             overwrites.append(())
         for storage in written:
@@ -101,8 +101,8 @@ def arrays(graph: Graph) -> GraphArrays:
         predecessors=csr(graph.dependencies),
         successors=csr(successors),
         bytes=np.array([storage.bytes for storage in storages], np.int64),
-        held=held,
+        live_in=live_in,
         persistent=np.array([storage.persistent for storage in storages], np.bool_),
         updated=updated,
-        output=np.array([storage.id in graph.output_storages for storage in storages], np.bool_),
+        live_out=np.array([storage.id in graph.output_storages for storage in storages], np.bool_),
     )

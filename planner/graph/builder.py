@@ -1,4 +1,4 @@
-"""Putting a graph together one storage, tensor and op at a time."""
+"""Builds a graph one storage, tensor and op at a time."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class GraphBuilder:
         return op.id
 
     def set_kind(self, storage: int, kind: Kind) -> None:
-        """Change what a storage is for, once that is known."""
+        """Change the kind of a storage, once it is known."""
         self.storages[storage] = replace(self.storages[storage], kind=kind)
 
     def build(self, outputs: Iterable[int] = ()) -> Graph:

@@ -1,4 +1,4 @@
-"""What must be true of any graph, however it came to be."""
+"""Consistency checks that every graph must pass, however it was made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.graph.types import Graph, Kind, Op, Storage, Tensor
 
 
 def check(graph: Graph) -> list[str]:
-    """Every way in which a graph contradicts itself, one sentence each; empty when it is sound."""
+    """List the inconsistencies of a graph, one sentence each; empty when it is valid."""
     problems = [*_references(graph)]
     return problems or [*_names(graph), *_layouts(graph), *_lives(graph), *_workspaces(graph)]
 
@@ -58,7 +58,7 @@ def _layouts(graph: Graph) -> list[str]:
 
 def _lives(graph: Graph) -> list[str]:
     problems = []
-    alive = {storage.id for storage in graph.storages if storage.held}
+    alive = {storage.id for storage in graph.storages if storage.live_in}
     for op in graph.ops:
         for storage in graph.reads[op.id]:
             if storage not in alive:

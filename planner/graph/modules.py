@@ -17,12 +17,12 @@ class Module:
     """A module and everything below it.
 
     Args:
-        path: as `named_modules` says it (`"layer1.0.conv1"`); the root's is `""`.
-        kind: name of its class, or `""` where none is known.
+        path: as in `named_modules` (`"layer1.0.conv1"`); the root's is `""`.
+        kind: name of its class, or `""` if unknown.
         ops: ops that it runs itself, not through a child, in captured order.
         storages: storages that it owns itself; see `storage_modules`.
         children: in the order in which they first run.
-        alike: a number; modules with the same one have the same class, parameters, forward ops and children.
+        alike: group number; modules with the same number have the same class, parameters, forward ops and children.
     """
 
     path: str
@@ -48,7 +48,7 @@ class Module:
         return tuple(sorted(storage for module in self.walk() for storage in module.storages))
 
     def walk(self) -> Iterator[Module]:
-        """It and all modules below it, parents first."""
+        """This module and all modules below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -56,7 +56,7 @@ class Module:
 
 def module_tree(graph: Graph) -> Module:
     """The modules that run an op or own a storage, as a tree; the returned root owns the batch."""
-    known = vars(graph)  # where it keeps whatever follows from it and was once asked for
+    known = vars(graph)  # the instance dictionary also caches what is derived from the graph
     if _TREE not in known:
         known[_TREE] = _make_tree(graph)
     tree: Module = known[_TREE]
@@ -76,8 +76,8 @@ def _make_tree(graph: Graph) -> Module:
 def storage_modules(graph: Graph) -> tuple[str, ...]:
     """Per storage, the path of the module that owns it.
 
-    A storage belongs to the module whose op makes it, or is the first to touch it where it is there before the step;
-    the batch belongs to the root.
+    A storage belongs to the module whose op creates it or, if it exists before the step, touches it first; the batch
+    belongs to the root.
     """
     owner: dict[int, str] = {}
     for op in graph.ops:

@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 
 
 def to_json(graph: Graph) -> str:
-    """The graph as JSON text; its program is left out, so that loading a stranger's file runs nothing."""
+    """The graph as JSON text; its program is left out, so that loading an untrusted file executes nothing."""
     return json.dumps(
         {
             "format": _FORMAT,
@@ -71,7 +71,7 @@ def from_json(text: str) -> Graph:
 
 
 def save(graph: Graph, path: str | Path) -> None:
-    """Write a graph to a file, whole or not at all."""
+    """Write a graph to a file atomically."""
     write_text(path, to_json(graph))
 
 
@@ -85,7 +85,7 @@ def load(path: str | Path) -> Graph:
 
 
 def fingerprint(graph: Graph) -> str:
-    """A hash of everything that a plan depends on, workspaces excepted: those differ from device to device.
+    """A hash of everything that a plan depends on, except workspaces, which differ between devices.
 
     Names, modules and source lines do not count, so a renamed model keeps its plans.
     """
@@ -93,7 +93,7 @@ def fingerprint(graph: Graph) -> str:
 
 
 def structure(graph: Graph) -> str:
-    """The same without the numbers with a point that ops are called with: a plan for one such graph is one for all."""
+    """The same hash without floating-point op arguments: a plan for one graph of a structure fits all of them."""
     return _digest(graph, lambda attributes: _NUMBER.sub("#", attributes))
 
 

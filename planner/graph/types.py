@@ -1,9 +1,9 @@
 """The dataflow graph of one step: ops, the tensors they read and write, and the storages that hold those.
 
-Only storages take memory; tensors are views of them. A storage is created by one op, or is there when the
-step starts (`Storage.held`). An op whose output lies in a storage that already exists updates it in place:
-that is how a parameter gets its new value. Dependencies follow from who reads and writes which storage, in
-captured order.
+Only storages take memory; tensors are views of them. A storage is created by one op, or exists when the
+step starts (`Storage.live_in`). An op whose output is in a storage that already exists updates it in place:
+that is how parameters are updated. Dependencies follow from which ops read and write each storage, in captured
+order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Kind(StrEnum):
     OUTPUT = "output"
 
 
-#: Kinds that live on from one step to the next.
+#: Kinds that persist from one step to the next.
 PERSISTENT = frozenset({Kind.PARAMETER, Kind.BUFFER, Kind.OPTIMIZER_STATE})
 
 
@@ -53,11 +53,11 @@ class Storage:
 
     @property
     def persistent(self) -> bool:
-        """Whether its contents outlive the step, and so must be whole again at its end."""
+        """Whether its contents outlive the step, and so must be valid again at its end."""
         return self.kind in PERSISTENT
 
     @property
-    def held(self) -> bool:
+    def live_in(self) -> bool:
         """Whether it exists before the step's first op."""
         return self.persistent or self.kind is Kind.INPUT
 
@@ -88,9 +88,9 @@ class Op:
 
     `inputs` and `outputs` are tensors in argument order. `attributes` is the argument list as text with `$0`, `$1`, ...
     for the inputs (and `^0` for an output that is written in place without being read), so that `target`, `attributes`
-    and the tensors' layouts say everything about what is computed.
-    `overwrites` lists the inputs whose memory the first output may take over, exactly and whole, with the same bits.
-    `bytes` is memory traffic, `flops` arithmetic; `workspace` is the storage of its temporary memory, or -1.
+    and the tensors' layouts fully determine what is computed.
+    `overwrites` lists the inputs whose buffer the first output may reuse, exactly and in full, with the same bits.
+    `bytes` is memory traffic, `flops` arithmetic; `workspace` is the storage of its scratch memory, or -1.
     """
 
     id: int
@@ -116,9 +116,9 @@ class Graph:
     Args:
         name: what was captured, for titles (`"wresnet:depth=50"`).
         ops, tensors, storages: each entry's `id` is its position.
-        outputs: tensors the step returns, the loss first; they are whole when the step ends.
+        outputs: tensors the step returns, the loss first; they are valid when the step ends.
         modules: class name by module path; the root's path is `""`.
-        program: what can be executed, kept beside the graph and never written to a file, pickled or copied with it.
+        program: the executable program; never written to a file, pickled or copied with the graph.
     """
 
     name: str
@@ -130,13 +130,13 @@ class Graph:
     program: Any = field(default=None)
 
     def __repr__(self) -> str:
-        """One line: all of a graph is up to megabytes, which a notebook would print."""
+        """One line, because a notebook would print the default repr, which can reach megabytes."""
         phases = Counter(op.phase for op in self.ops)
         split = ", ".join(f"{phases[phase]:,} {phase}" for phase in Phase if phases[phase])
         return f"<Graph of {self.name}: {len(self.ops):,} ops ({split}), {len(self.tensors):,} tensors>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled and copied as it is written to a file: without the program, which belongs to a live step."""
+        """Pickle and copy without the program, as files are written, because it belongs to a live step."""
         return Graph, (self.name, self.ops, self.tensors, self.storages, self.outputs, dict(self.modules))
 
     @cached_property
@@ -151,7 +151,7 @@ class Graph:
 
     @cached_property
     def dependencies(self) -> tuple[tuple[int, ...], ...]:
-        """Per op, the earlier ops that must have run: who wrote what it reads, who reads or wrote what it writes."""
+        """Per op, the earlier ops it follows: writers of what it reads, and readers and writers of what it writes."""
         writer: dict[int, int] = {}
         readers: dict[int, list[int]] = {}
         result = []
@@ -170,23 +170,23 @@ class Graph:
 
     @cached_property
     def output_storages(self) -> frozenset[int]:
-        """The storages of what the step returns."""
+        """The storages of the tensors that the step returns."""
         return frozenset(self.tensors[tensor].storage for tensor in self.outputs)
 
     def bytes_of(self, kinds: Iterable[Kind]) -> int:
-        """Bytes of all storages of these kinds together, whenever they live."""
+        """Total bytes of all storages of these kinds, whenever they are alive."""
         wanted = frozenset(kinds)
         return sum(storage.bytes for storage in self.storages if storage.kind in wanted)
 
     def workspace_bytes(self, op: int) -> int:
-        """Bytes of temporary memory that an op needs while it runs."""
+        """Bytes of scratch memory that an op needs while it runs."""
         workspace = self.ops[op].workspace
         return 0 if workspace < 0 else self.storages[workspace].bytes
 
     def with_workspaces(self, needed: Mapping[int, int]) -> Graph:
-        """The same graph with the temporary memory of its ops replaced by `needed`, bytes by op.
+        """The same graph with the scratch memory of its ops replaced by `needed`, bytes by op.
 
-        Workspaces follow all other storages, so the ids of those never change.
+        Workspaces follow all other storages, so the ids of the others never change.
         """
         storages = [storage for storage in self.storages if storage.kind is not Kind.WORKSPACE]
         ops = []

@@ -1,17 +1,23 @@
-"""Machines, how long ops take on them, and what is attached."""
+"""Machines that plans are made for, and op times predicted for machines that are not attached."""
 
-from planner.machine.cache import cache_path
-from planner.machine.families import Family, family
-from planner.machine.measure import OpMeasurements, measure_ops
-from planner.machine.named import machine, machines
-from planner.machine.roofline import op_seconds
-from planner.machine.timed import Timed, timed
-from planner.machine.types import Device, Link, Machine
-from planner.rooms import make_callable
+from planner.callable_package import make_callable
+from planner.machine.machine_types import Device, Link, Machine
+from planner.machine.op_classes import OpClass, op_class, operator
+from planner.machine.presets import PRESETS
+from planner.machine.roofline import CPU_EFFICIENCY, CUDA_EFFICIENCY, op_seconds
 
-make_callable(__name__)
+make_callable(__name__, "planner.profile")  # measures the attached machine
 
 __all__ = [
-    "Device", "Family", "Link", "Machine", "OpMeasurements", "Timed", "cache_path", "family", "machine", "machines",
-    "measure_ops", "op_seconds", "timed",
+    "CPU_EFFICIENCY",
+    "CUDA_EFFICIENCY",
+    "PRESETS",
+    "Device",
+    "Link",
+    "Machine",
+    "OpClass",
+    "machine",
+    "op_class",
+    "op_seconds",
+    "operator",
 ]  # fmt: skip

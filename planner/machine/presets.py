@@ -1,16 +1,17 @@
-"""Machines that can be planned for without being there.
+"""Machines that can be planned for without being attached.
 
-Memory is what the vendor prints on the box, in decimal gigabytes; peaks are the vendor's, without sparsity. Link
-figures are what copies from and to pinned memory reach, measured where a source says so.
+Memory is the vendor's figure in decimal gigabytes; peaks are the vendor's, without sparsity. Link figures are the
+bandwidths of copies from and to pinned memory, measured where a source says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
+from planner.machine.machine_types import Device, Link, Machine
 from planner.machine.roofline import CUDA_EFFICIENCY
-from planner.machine.types import Device, Link, Machine
 
 _GB = 10**9
 _T = 1e12
@@ -33,8 +34,9 @@ def _gpu(
     )
 
 
-#: Host memory where the paper or the usual server does not say more: half a terabyte.
+#: Host memory where neither a paper nor the usual server gives a figure: half a terabyte.
 _HOST = 512 * _GB
+_SERVER = 2000 * _GB
 
 _MACHINES = (
     # SwapAdvisor's machine (ASPLOS 2020): 12 GB/s one way, 20 GB/s both ways together, hosts of 61 to 244 GB
@@ -84,4 +86,14 @@ _MACHINES = (
     ),
 )
 
-PRESETS: Mapping[str, Machine] = MappingProxyType({preset.name: preset for preset in _MACHINES})
+
+def _eight(name: str, preset: str) -> Machine:
+    """A server with eight devices of a preset, each with a link of its own to the host, all connected by NVSwitch."""
+    one = next(machine for machine in _MACHINES if machine.name == preset)
+    return replace(one, name=name, devices=one.devices * 8, host_memory_bytes=_SERVER)
+
+
+#: NVIDIA's DGX A100 (640 GB), DGX H100 and DGX H200, whose hosts have two terabytes.
+_SERVERS = (_eight("a100x8", "a100-80gb"), _eight("h100x8", "h100"), _eight("h200x8", "h200"))
+
+PRESETS: Mapping[str, Machine] = MappingProxyType({preset.name: preset for preset in (*_MACHINES, *_SERVERS)})

@@ -1,4 +1,4 @@
-"""How long ops take on a device that is not there: the roofline model with one table of efficiencies."""
+"""Predicted op times on a device that is not attached: the roofline model with a table of efficiencies per device."""
 
 from __future__ import annotations
 
@@ -9,37 +9,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.graph import Graph, Op
-from planner.machine.families import Family, family
-from planner.machine.types import Device, Machine
+from planner.machine.machine_types import Device, Machine
+from planner.machine.op_classes import OpClass, op_class
 
-#: Share of the data sheet's peak that cuDNN's and cuBLAS's kernels reach, one figure per family.
+#: Share of the data sheet's peak that cuDNN's and cuBLAS's kernels reach, one figure per op class.
 #:
-#: The figures are those that explain the times of SwapAdvisor's models on a V100 with memory to spare (ASPLOS 2020),
-#: every row within 15 %: `benchmarks/ideal.py` prints them. Winograd's algorithm needs 2.25 times or more fewer
-#: multiplications than are counted, so 3 by 3 convolutions exceed the peak. Depthwise convolutions were served by
-#: slow kernels then: NASNet's times leave no other explanation. Attention is not in those models; 0.4 is what
-#: fused kernels usually reach.
+#: The figures are fitted to the times of SwapAdvisor's models on a V100 with memory to spare (ASPLOS 2020), every row
+#: within 15 %: `benchmarks/ideal.py` prints them. Winograd's algorithm needs at least 2.25 times fewer multiplications
+#: than are counted, so 3 by 3 convolutions exceed the peak. Depthwise convolutions had slow kernels then: NASNet's
+#: times leave no other explanation. Attention is not in those models; 0.4 is typical of fused kernels.
 CUDA_EFFICIENCY: Mapping[str, float] = MappingProxyType(
     {
-        Family.MATMUL: 0.57,
-        Family.ATTENTION: 0.40,
-        Family.CONVOLUTION_3X3: 1.35,
-        Family.CONVOLUTION: 0.41,
-        Family.DEPTHWISE: 0.0049,
-        Family.MEMORY: 0.80,
+        OpClass.MATMUL: 0.57,
+        OpClass.ATTENTION: 0.40,
+        OpClass.CONVOLUTION_3X3: 1.35,
+        OpClass.CONVOLUTION: 0.41,
+        OpClass.DEPTHWISE: 0.0049,
+        OpClass.MEMORY: 0.80,
     }
 )
 
-#: Share of a peak that is measured as a matrix product: rough means over the zoo's models on an AMD EPYC of the Zen 5
-#: generation, whose convolutions run faster than its matrix products. Plans for the attached CPU go by measured times.
+#: Share of a peak that is measured with a matrix product: rough means over the zoo's models on an AMD EPYC of the Zen 5
+#: generation, whose convolutions run faster than its matrix products. Plans for the attached CPU use measured times.
 CPU_EFFICIENCY: Mapping[str, float] = MappingProxyType(
     {
-        Family.MATMUL: 0.90,
-        Family.ATTENTION: 0.75,
-        Family.CONVOLUTION_3X3: 1.30,
-        Family.CONVOLUTION: 1.10,
-        Family.DEPTHWISE: 0.04,
-        Family.MEMORY: 0.55,
+        OpClass.MATMUL: 0.90,
+        OpClass.ATTENTION: 0.75,
+        OpClass.CONVOLUTION_3X3: 1.30,
+        OpClass.CONVOLUTION: 1.10,
+        OpClass.DEPTHWISE: 0.04,
+        OpClass.MEMORY: 0.55,
     }
 )
 
@@ -47,12 +46,12 @@ CPU_EFFICIENCY: Mapping[str, float] = MappingProxyType(
 def op_seconds(graph: Graph, machine: Machine) -> NDArray[np.float64]:
     """Predicted duration of every op on one device of a machine, by the roofline model.
 
-    An op takes a launch, and then as long as its arithmetic at its family's share of the peak or its memory traffic at
-    the attainable bandwidth, whichever is longer (Williams et al., Roofline, CACM 2009).
+    An op takes a launch plus the longer of its arithmetic at its class's share of the peak and its memory traffic at
+    the attainable bandwidth (Williams et al., Roofline, CACM 2009).
 
     Args:
         graph: ops with `flops` and `bytes`.
-        machine: its first device is taken; all are alike.
+        machine: its first device is used; all are alike.
 
     Returns:
         Seconds, shape (ops,).
@@ -62,9 +61,9 @@ def op_seconds(graph: Graph, machine: Machine) -> NDArray[np.float64]:
 
 
 def _seconds(graph: Graph, op: Op, device: Device) -> float:
-    kind = family(graph, op)
-    work = op.bytes / (device.memory_bandwidth * device.efficiency.get(Family.MEMORY, 1.0))
-    if kind is not Family.MEMORY:
+    kind = op_class(graph, op)
+    work = op.bytes / (device.memory_bandwidth * device.efficiency.get(OpClass.MEMORY, 1.0))
+    if kind is not OpClass.MEMORY:
         work = max(work, op.flops / (_peak(graph, op, device) * device.efficiency.get(kind, 1.0)))
     return work + device.launch_seconds
 

@@ -1,4 +1,4 @@
-"""Amounts of memory as people write them."""
+"""Memory budgets in human-readable form."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _LARGEST = 2**62
 
 
 def parse_budget(budget: str | int | float, step_peak_bytes: int, what: str = "budget") -> int:
-    """Read a memory budget.
+    """Parse a memory budget; returns bytes.
 
     Args:
         budget: bytes, or text such as `"8GiB"` (2**30 bytes), `"8GB"` (10**9 bytes), `"8e9"` and `"50%"`.
         step_peak_bytes: what `"100%"` stands for, in bytes.
-        what: what an error calls it.
+        what: the name of the budget in error messages.
 
     Raises:
-        StowageError: it is no amount, or not at least one byte.
+        StowageError: it is not an amount of memory, is less than one byte or is more than any machine has.
     """
     exact = _exact(budget, step_peak_bytes)
     if exact < 1:

@@ -1,4 +1,4 @@
-"""What a step needs when nothing is swapped: the arena of its captured order."""
+"""The arena that a step needs in its captured order when nothing is swapped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.graph import Graph, GraphArrays, arrays
-from planner.memory.lifetimes import lifetimes, takeover_chains
+from planner.memory.liveness import lifetimes, reuse_chains
 from planner.memory.packing.pack import Packing, pack
 
 
@@ -20,23 +20,23 @@ def pack_step(
     capacity: int | None = None,
     between: Callable[[], None] | None = None,
 ) -> Packing:
-    """Place every storage of a step once, for as long as it lives; nothing is swapped.
+    """Give every storage of a step one offset for its whole lifetime; nothing is swapped.
 
     Args:
         graph: the graph, or its arrays.
         order: the op in each slot; without it, the captured order.
         alignment: every offset is a multiple of this many bytes.
-        capacity: be content with this height, in bytes.
+        capacity: stop as soon as the height is no more than this, in bytes.
         between: as in `pack`.
 
     Returns:
-        One offset per storage; what takes over another's memory has its offset, and what never lives has 0.
+        One offset per storage; a storage that reuses a buffer has its offset, and one that is never alive has 0.
     """
     flat = graph if isinstance(graph, GraphArrays) else arrays(graph)
-    chains = takeover_chains(lifetimes(flat, order))
+    chains = reuse_chains(lifetimes(flat, order))
     packing = pack(chains.lower, chains.upper, flat.bytes, capacity=capacity, alignment=alignment, between=between)
     offsets = packing.offsets[chains.head]
-    return Packing(offsets, packing.height, packing.max_live, packing.optimal, packing.seconds)
+    return Packing(offsets, packing.peak, packing.max_live, packing.optimal, packing.seconds)
 
 
 def step_peak(graph: Graph | GraphArrays, alignment: int = 64, *, between: Callable[[], None] | None = None) -> int:
@@ -47,4 +47,4 @@ def step_peak(graph: Graph | GraphArrays, alignment: int = 64, *, between: Calla
         alignment: every offset is a multiple of this many bytes.
         between: as in `pack`.
     """
-    return pack_step(graph, alignment=alignment, between=between).height
+    return pack_step(graph, alignment=alignment, between=between).peak

@@ -1,4 +1,4 @@
-"""Plans as versioned JSON with a checksum; reading a stranger's file runs nothing and believes nothing."""
+"""Plans as versioned JSON with a checksum; reading an untrusted file executes nothing and checks every field."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from planner import strict
 from planner.errors import StowageError
 from planner.files import read_text, write_text
-from planner.plan import strict
-from planner.plan.strict import DamageError
 from planner.plan.swap_plan import (
     HostResidency,
     Residency,
@@ -23,6 +22,7 @@ from planner.plan.swap_plan import (
     SwapPlan,
 )
 from planner.plan.timeline import Timeline
+from planner.strict import DamageError
 
 VERSION = 1
 _FORMAT = "stowage-plan"
@@ -32,7 +32,8 @@ def plan_to_json(plan: SwapPlan) -> str:
     """The plan as JSON text.
 
     Raises:
-        StowageError: its predicted timeline holds what is no number, or its machine or method has too long a name.
+        StowageError: its predicted timeline holds a number that is not finite, or the name of its machine or method
+            is too long.
     """
     for name, text in ("machine", plan.machine), ("method", plan.method):
         if len(text) > strict.LONGEST_TEXT:
@@ -57,10 +58,10 @@ def plan_to_json(plan: SwapPlan) -> str:
 
 
 def plan_from_json(text: str) -> SwapPlan:
-    """Read a plan from JSON text; whether it is a sound plan for a graph, `validate` says.
+    """Read a plan from JSON text; `validate` checks whether it is valid for a graph.
 
     Raises:
-        StowageError: the text is not a plan of this version, or not as it was saved.
+        StowageError: the text is not a plan of this version, or was changed after it was saved.
     """
     try:
         data = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
@@ -85,10 +86,10 @@ def plan_from_json(text: str) -> SwapPlan:
 
 
 def save_plan(plan: SwapPlan, path: str | Path) -> None:
-    """Write a plan to a file, whole or not at all.
+    """Write a plan to a file atomically.
 
     Raises:
-        StowageError: the file cannot be written; an earlier one stays as it was.
+        StowageError: the file cannot be written; an existing one is left unchanged.
     """
     write_text(path, plan_to_json(plan))
 
@@ -97,7 +98,7 @@ def load_plan(path: str | Path) -> SwapPlan:
     """Read a plan from a file.
 
     Raises:
-        StowageError: the file is missing, not a plan of this version, or not as it was saved.
+        StowageError: the file is missing, not a plan of this version, or was changed after it was saved.
     """
     return plan_from_json(read_text(path))
 

@@ -1,17 +1,17 @@
-"""SwapPlan: in which order ops run, and where every storage lies at every moment.
+"""SwapPlan: the order in which ops run, and where every storage is at every moment.
 
 Time in a plan is a *slot*, a position in the order, never seconds. Slot `i` is the moment at which the op
 `order[i]` runs; slot `n`, one past the last op, is the end of the step. Spans of slots are half-open.
-A storage is away from the device between two of its residencies. Three streams work through their queues in
-order, and the slots say what each entry waits for:
+A storage is off the device between two of its residencies. Three streams work through their queues in order, and
+the slots determine what each entry waits for:
 
 - the op in slot `i` waits for every swap-in with `use <= i` and every swap-out with `release <= i`;
 - a swap-out waits for the op in slot `ready` (-1: for nothing);
 - a swap-in waits for every op in a slot below `start` and every swap-out with `release <= start`;
 - the step ends when all three queues are empty.
 
-So the memory in use in any slot is known before any time is, and a budget holds whatever the timing is.
-Where the op in slot `i` makes a storage by overwriting one of its inputs, the input's residency stops at `i`
+So the memory in use in any slot is known without any times, and a budget holds for any timing.
+Where the op in slot `i` creates a storage by overwriting one of its inputs, the input's residency stops at `i`
 and the new storage's begins there, at the same offset.
 """
 
@@ -25,7 +25,7 @@ from planner.units import format_bytes
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """A storage has `offset` on the device, in bytes, from slot `start` until slot `stop`."""
+    """A storage is at `offset` on the device, in bytes, from slot `start` until slot `stop`."""
 
     storage: int
     start: int
@@ -35,10 +35,10 @@ class Residency:
 
 @dataclass(frozen=True, slots=True)
 class HostResidency:
-    """A storage has `offset` in the host slab, in bytes.
+    """A storage is at `offset` in the host slab, in bytes.
 
     It is reserved from the moment the op in slot `start` is done (-1: from the start of the step) until the op in
-    slot `stop` begins. Persistent storages and inputs that ever leave or enter the device have -1 until `n`.
+    slot `stop` begins. Persistent storages and inputs that ever leave or enter the device have it from -1 until `n`.
     """
 
     storage: int
@@ -49,10 +49,10 @@ class HostResidency:
 
 @dataclass(frozen=True, slots=True)
 class SwapOut:
-    """Copy a storage to the host once slot `ready` is done (-1: at once); slot `release` may use its memory.
+    """Copy a storage to the host once slot `ready` is done (-1: at once); slot `release` may reuse its memory.
 
     The residency of the storage that contains the copy stops at `release`. A storage whose host copy is still
-    valid leaves without a swap-out: its residency just stops.
+    valid is evicted without a swap-out: its residency just stops.
     """
 
     storage: int
@@ -64,7 +64,7 @@ class SwapOut:
 class SwapIn:
     """Copy a storage back: its memory is reserved from slot `start`, and slot `use` is the first to need it.
 
-    A residency of the storage begins at `start`. `use` is `n` for what only has to be back by the end of the step.
+    A residency of the storage begins at `start`. `use` is `n` if it only has to be back by the end of the step.
     """
 
     storage: int
@@ -74,24 +74,24 @@ class SwapIn:
 
 @dataclass(frozen=True, eq=False)
 class SwapPlan:
-    """A whole plan; plain data, safe to load from a stranger.
+    """A whole plan; plain data, safe to load from an untrusted source.
 
-    Residency at the step's start: storages with a residency from slot 0 that no swap-in begins and no op makes.
-    The host copies of held storages that are not resident at the start are valid then, and so are those of held
-    storages that no op ever writes; a resident one's that is written is not.
+    Resident at the step's start are storages with a residency from slot 0 that no swap-in begins and no op creates.
+    The host copy of a live-in storage is valid at the start if the storage is not resident then, or if no op ever
+    writes it; the host copy of a resident storage that is written is not.
 
     Args:
         graph: fingerprint of the graph it is for.
         machine: name of the machine it was made for.
         method: which planner made it.
-        budget_bytes, host_budget_bytes: limits it was made under; no host limit is None.
+        budget_bytes, host_budget_bytes: limits it was made under; None for no host limit.
         alignment: every offset is a multiple of this many bytes.
         order: the op in each slot.
-        workspaces: (op, bytes) of temporary memory it provides for.
-        residencies, host_residencies: who lies where, when.
+        workspaces: (op, bytes) of scratch memory it provides for.
+        residencies, host_residencies: where each storage is, and when.
         swap_outs, swap_ins: the two copy queues, in queue order.
         peak_bytes, host_bytes: size of the device arena and of the host slab; the largest offset + bytes.
-        predicted: the timeline the machine model foresees.
+        predicted: the timeline that the machine model predicts.
     """
 
     graph: str
@@ -111,7 +111,7 @@ class SwapPlan:
     predicted: Timeline
 
     def __repr__(self) -> str:
-        """One line: all of a plan is pages of numbers, which a notebook would print."""
+        """One line, because a notebook would print the default repr, which is pages of numbers."""
         return (
             f"<SwapPlan by {self.method} for {self.machine}: {len(self.order)} ops in {self.predicted.seconds:.4g} s, "
             f"{format_bytes(self.peak_bytes)} of {format_bytes(self.budget_bytes)}, "

@@ -1,4 +1,4 @@
-"""When everything in a step happens: one type for what was predicted and for what was measured."""
+"""The times of a step: one type for predictions and for measurements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Timeline:
     sample_bytes: NDArray[np.int64]
 
     def __repr__(self) -> str:
-        """One line: all of a timeline is pages of numbers, which a notebook would print."""
+        """One line, because a notebook would print the default repr, which is pages of numbers."""
         return (
             f"<Timeline of {self.seconds:.4g} s, {self.stall_seconds:.4g} s of it waiting: {len(self.compute)} ops, "
             f"{len(self.swap_out)} copies out, {len(self.swap_in)} in>"

@@ -14,15 +14,15 @@ from typing import Any
 from planner.errors import StowageError
 from planner.files import write_text
 from planner.graph import Graph
+from planner.plan.index import PlanIndex
+from planner.plan.replay import bytes_by_kind, compute_waits
 from planner.plan.swap_plan import SwapIn, SwapOut, SwapPlan
 from planner.plan.timeline import Seconds, Timeline
-from planner.plan.trace_memory import bytes_by_kind
-from planner.plan.trace_waits import waits
 
 Event = dict[str, Any]
 
 _COMPUTE, _OUT, _IN, _WAITS, _STEPS = range(5)
-#: From top to bottom.
+#: Threads of the trace, from top to bottom.
 _THREADS = {
     _STEPS: "steps", _COMPUTE: "compute", _WAITS: "compute waits", _OUT: "copies to the host",
     _IN: "copies to the device",
@@ -30,14 +30,14 @@ _THREADS = {
 
 
 def save_trace(path: str | Path, graph: Graph, plan: SwapPlan, timelines: Sequence[Timeline] | None = None) -> None:
-    """Write a trace to a file, whole or not at all.
+    """Write a trace to a file atomically.
 
     Args:
         path: the file to write.
         graph, plan, timelines: as in `trace_json`.
 
     Raises:
-        StowageError: the file cannot be written, or the three are not about one step.
+        StowageError: the file cannot be written, or the graph, the plan and the timelines are not of one step.
     """
     write_text(path, trace_json(graph, plan, timelines))
 
@@ -48,7 +48,7 @@ def trace_json(graph: Graph, plan: SwapPlan, timelines: Sequence[Timeline] | Non
     Args:
         graph: the step.
         plan: its plan.
-        timelines: of steps by that plan, such as `Run.timelines`; without it, the one that the plan foresees.
+        timelines: of steps that ran the plan, such as `Run.timelines`; by default, the one that the plan predicts.
 
     Raises:
         StowageError: the plan or a timeline is for another graph.
@@ -63,13 +63,13 @@ def trace_json(graph: Graph, plan: SwapPlan, timelines: Sequence[Timeline] | Non
             {"ph": "M", "pid": 0, "tid": thread, "name": "thread_name", "args": {"name": name}},
             {"ph": "M", "pid": 0, "tid": thread, "name": "thread_sort_index", "args": {"sort_index": place}},
         ]
-    begin = 0
+    index, begin = PlanIndex(graph, plan), 0
     for number, timeline in enumerate(shown):
         events.append(_span(_STEPS, "step", f"step {number}", begin, 0.0, timeline.seconds, {}))
-        events += _compute(graph, plan, timeline, begin)
+        events += _compute(index, timeline, begin)
         events += _copies(graph, plan, timeline, begin)
         events += _returns(plan, timeline, begin, number)
-        for seconds, sizes in bytes_by_kind(graph, plan, timeline):
+        for seconds, sizes in bytes_by_kind(index, timeline):
             events.append(_event("C", _STEPS, "device memory", begin + _nanoseconds(seconds), {"args": sizes}))
         begin += _nanoseconds(timeline.seconds)
     facts = {
@@ -79,7 +79,8 @@ def trace_json(graph: Graph, plan: SwapPlan, timelines: Sequence[Timeline] | Non
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": facts}, separators=(",", ":"))
 
 
-def _compute(graph: Graph, plan: SwapPlan, timeline: Timeline, begin: int) -> Iterator[Event]:
+def _compute(index: PlanIndex, timeline: Timeline, begin: int) -> Iterator[Event]:
+    graph, plan = index.graph, index.plan
     for slot, (start, stop) in enumerate(timeline.compute.tolist()):
         op = graph.ops[plan.order[slot]]
         touched = {*graph.reads[op.id], *graph.writes[op.id], *([op.workspace] if op.workspace >= 0 else [])}
@@ -88,8 +89,9 @@ def _compute(graph: Graph, plan: SwapPlan, timeline: Timeline, begin: int) -> It
             "bytes": sum(graph.storages[storage].bytes for storage in touched),
         }  # fmt: skip
         yield _span(_COMPUTE, f"op,{op.phase.value}", op.name, begin, start, stop, said)
-    for start, stop, cause in waits(graph, plan, timeline).values():
-        yield _span(_WAITS, "wait", f"for {cause}", begin, start, stop, {}) | {"cname": "terrible"}
+    for wait in compute_waits(index, timeline):
+        said_of = f"for {wait.cause(graph)}"
+        yield _span(_WAITS, "wait", said_of, begin, wait.start, wait.stop, {}) | {"cname": "terrible"}
 
 
 def _copies(graph: Graph, plan: SwapPlan, timeline: Timeline, begin: int) -> Iterator[Event]:
@@ -104,7 +106,7 @@ def _copies(graph: Graph, plan: SwapPlan, timeline: Timeline, begin: int) -> Ite
 
 
 def _returns(plan: SwapPlan, timeline: Timeline, begin: int, step: int) -> Iterator[Event]:
-    """An arrow from every copy to the host to the next one of the same storage back in this step."""
+    """An arrow from every copy to the host to the next copy of the same storage back within the step."""
     last: dict[int, tuple[int, float]] = {}
     moves = [(span[0], False, copy.storage) for copy, span in _paired(plan.swap_outs, timeline.swap_out)]
     moves += [(span[0], True, copy.storage) for copy, span in _paired(plan.swap_ins, timeline.swap_in)]

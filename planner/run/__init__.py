@@ -1,19 +1,32 @@
-"""Running a plan on a device, to the bit and to the byte."""
+"""Execution of a plan on a device, bit-exact and within the planned bytes."""
 
-from planner.rooms import make_callable
-from planner.run.compare import same_bits
-from planner.run.cpu import CpuDevice
-from planner.run.device import Device, Stream
-from planner.run.executor import Executor, StepRecord
-from planner.run.footprint import TooLargeError
+from planner.callable_package import make_callable
+from planner.run.checks.eager_reference import same_bits
+from planner.run.checks.torch_context import TorchContext
+from planner.run.devices.cpu import CpuDevice
+from planner.run.devices.device import RuntimeDevice, RuntimeStream
+from planner.run.executor.executor import Executor, StepRecord
 from planner.run.handle import Run, RunProgress
-from planner.run.monitor import Snapshot
-from planner.run.result import RunResult, Stopped
+from planner.run.loop.monitor import Snapshot
+from planner.run.loop.result import RunResult, Stopped
+from planner.run.prepare.footprint import TooLargeError
 from planner.run.running import run
 
 make_callable(__name__)
 
 __all__ = [
-    "CpuDevice", "Device", "Executor", "Run", "RunProgress", "RunResult", "Snapshot", "StepRecord", "Stopped",
-    "Stream", "TooLargeError", "run", "same_bits",
+    "CpuDevice",
+    "Executor",
+    "Run",
+    "RunProgress",
+    "RunResult",
+    "RuntimeDevice",
+    "RuntimeStream",
+    "Snapshot",
+    "StepRecord",
+    "Stopped",
+    "TooLargeError",
+    "TorchContext",
+    "run",
+    "same_bits",
 ]  # fmt: skip

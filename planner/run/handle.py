@@ -1,4 +1,4 @@
-"""A run that goes on in a thread while one looks on, stops it, or trains over more batches with it."""
+"""The handle of a run, which goes on in a background thread: progress, cancellation, and training on more batches."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from planner.dropping import when_dropped
 from planner.errors import StowageError
+from planner.finalizers import on_dropped
 from planner.plan import SwapPlan, Timeline
 from planner.progress import Progress, get_ready, shown, silent
-from planner.run.monitor import Snapshot
-from planner.run.preparing import Asked
-from planner.run.result import RunResult, Stopped
-from planner.run.runner import Runner
+from planner.run.loop.monitor import Snapshot
+from planner.run.loop.result import RunResult, Stopped
+from planner.run.loop.run_thread import RunThread
+from planner.run.prepare.prepare import RunRequest
 
 State = Literal["running", "cancelled", "done", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How far a run is.
+    """The progress of a run.
 
     Args:
-        state: `"running"`, also while it is planned; `"cancelled"`, `"done"`, `"failed"`.
-        doing: what is being done, in words.
-        share: how much of that is done, from 0 to 1.
-        step: steps that were made.
-        steps: how many there are to be; None where nobody knows.
-        seconds: since the run began, until it ended.
+        state: `"running"`, also while it is being planned; `"cancelled"`, `"done"`, `"failed"`.
+        doing: a status text.
+        share: share done, from 0 to 1.
+        step: number of steps made.
+        steps: total number of steps; None if unknown.
+        seconds: from the start of the run until now or its end.
     """
 
     state: State
@@ -41,15 +41,15 @@ class RunProgress:
 
 
 class Run:
-    """Steps by a plan. Made by `planner.run`; dropping the last reference to it ends it between two steps."""
+    """A run of steps by a plan, created by `planner.run`; dropping the last reference ends it between two steps."""
 
-    def __init__(self, asked: Asked, progress: Progress) -> None:
-        self._runner = Runner(asked, progress if callable(progress) else silent)
+    def __init__(self, asked: RunRequest, progress: Progress) -> None:
+        self._runner = RunThread(asked, progress if callable(progress) else silent)
         self._shown = progress is True
         if self._shown:
             get_ready()  # before the run's thread captures
         self._runner.start()
-        when_dropped(self, self._runner.stop.ask)
+        on_dropped(self, self._runner.stop.ask)
 
     def __repr__(self) -> str:
         progress = self.progress
@@ -58,12 +58,12 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Of what is run."""
+        """The name of the step."""
         return self._runner.name
 
     @property
     def progress(self) -> RunProgress:
-        """How far the run is; cheap to read."""
+        """The progress of the run; cheap to read."""
         runner = self._runner
         return RunProgress(
             runner.state, runner.doing, runner.share, len(runner.done.seconds), runner.steps, runner.seconds
@@ -76,48 +76,51 @@ class Run:
 
     @property
     def losses(self) -> tuple[float, ...]:
-        """Of every step so far; none where the step returns no single number."""
+        """The losses of all steps so far; a step that returns no single number has none."""
         return tuple(self._runner.done.losses)
 
     @property
     def step_seconds(self) -> tuple[float, ...]:
-        """Of every step so far."""
+        """The durations of all steps so far."""
         return tuple(self._runner.done.seconds)
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:
-        """Measured, of the last steps, 64 at most."""
+        """The measured timelines of the last steps, at most 64."""
         return self._runner.done.last_timelines()
 
     @property
     def timeline(self) -> Timeline | None:
-        """Measured, of the last finished step; None before there is one."""
+        """The measured timeline of the last finished step; None before there is one."""
         timelines = self.timelines
         return timelines[-1] if timelines else None
 
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:
-        """How full the arena was, ten times a second while steps are made; in a long run the older ones thin out."""
+        """Samples of the arena's occupancy, ten per second while steps are made; in a long run older ones thin out."""
         return self._runner.monitor.snapshots
 
     @property
     def result(self) -> RunResult | None:
-        """What the finished steps amount to; None before there is a plan."""
+        """The result of the finished steps; None before there is a plan."""
         return self._runner.result()
 
     @property
     def error(self) -> BaseException | None:
-        """What went wrong, if anything did."""
+        """The error that ended the run, if any."""
         return self._runner.error
 
     def wait(self, seconds: float | None = None) -> RunResult:
-        """Wait until the run ends or that many seconds are over; returns what the finished steps amount to.
+        """Wait until the run ends or the timeout expires; returns the result of the finished steps.
 
         Ctrl-C cancels the run.
 
+        Args:
+            seconds: the timeout; None waits for the end.
+
         Raises:
-            StowageError: it went wrong, or was cancelled or is still on its way before its first step is finished.
-            Stopped: Ctrl-C, after at least one step; it is a KeyboardInterrupt and holds what was done.
+            StowageError: the run failed, or no step was finished before it was cancelled or the timeout expired.
+            Stopped: Ctrl-C after at least one step; it is a KeyboardInterrupt and holds the result.
         """
         runner = self._runner
         try:
@@ -140,27 +143,27 @@ class Run:
         raise StowageError(f"no step is finished after {seconds} seconds; wait longer, or look at progress")
 
     def cancel(self) -> None:
-        """Stop after the step that is being made, or in the middle of a long one; finished steps stay.
+        """Stop after the current step, or during it if it is long; finished steps are kept.
 
-        `wait` then returns what these amount to; where there are none, it says so in a StowageError, and the model and
-        the generator are as they were. Cancelling again does nothing.
+        `wait` then returns their result; if there are none, it raises a StowageError, and the model and the generator
+        are unchanged. Cancelling again does nothing.
         """
         self._runner.cancel()
 
     def steps(self, batches: Iterable[Any]) -> Iterator[float]:
-        """Train over many batches, a step with each; waits for the run's own steps first.
+        """Train on many batches, one step each; waits for the run's own steps first.
 
-        The live model, its buffers and its optimizer hold every finished step, also when the loop is left early. The
+        The live model, its buffers and its optimizer include every finished step, also if the loop is left early. The
         steps draw from PyTorch's generator, as eager PyTorch would.
 
         Args:
-            batches: pytrees like the step's own batch: as many tensors, of the same shapes and dtypes.
+            batches: pytrees like the step's own batch, with the same number of tensors, shapes and dtypes.
 
         Yields:
             The loss of each step.
 
         Raises:
-            StowageError: a batch is another one than the step was captured with, an op raised, or the run was
+            StowageError: a batch does not match the one that the step was captured with, an op raised, or the run was
                 cancelled before.
         """
         self.wait()

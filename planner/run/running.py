@@ -1,17 +1,17 @@
-"""Running a step by a plan, measured, and compared with eager PyTorch if asked for."""
+"""Running a step by a plan, measured, and optionally compared with eager PyTorch."""
 
 from __future__ import annotations
 
 from numbers import Real
 from typing import Literal
 
-from planner.capture.step import Step
 from planner.errors import StowageError
-from planner.machine.types import Link
+from planner.machine import Link
 from planner.plan import SwapPlan
 from planner.progress import Progress, check_progress
 from planner.run.handle import Run
-from planner.run.preparing import Asked
+from planner.run.prepare.prepare import RunRequest
+from planner.step import Step
 
 
 def run(
@@ -28,38 +28,38 @@ def run(
     remeasure: bool = False,
     progress: Progress = True,
 ) -> Run:
-    """Begin to make steps by a plan; returns at once, and `wait()` gives the result.
+    """Start making steps by a plan; returns immediately, and `wait()` returns the result.
 
-    The result is left in the live model, its buffers and its optimizer. However the run ends, they are as the last
-    finished step left them, and so is PyTorch's generator, unless somebody else has drawn from it or seeded it since.
-    All is done in another thread, which leaves PyTorch's generator alone except for a check's eager steps; functions
-    that make the step's model or batch are called there too, once there is memory for what they make.
+    The steps update the live model, its buffers and its optimizer. However the run ends, these have their state after
+    the last finished step, and so has PyTorch's generator, unless other code has drawn from it or seeded it since.
+    The work is done in another thread, which does not use PyTorch's generator except for the eager steps of a check;
+    functions that make the step's model or batch are called there too, once there is memory for what they make.
     A plan keeps no gradients, so `grad` of every parameter is None after a training step.
-    The run starts from that generator as it is now, under the autocast, gradient mode and number of threads of now.
-    Leave the model alone until the run has ended.
+    The run starts from the generator's present state, with the present autocast, gradient mode and number of threads.
+    Do not change the model until the run has ended.
 
     Args:
-        step: what to run.
-        plan: made for the step's graph; without one, it is planned here with measured op times.
-        budget: device bytes, or text such as `"8GiB"` or `"50%"`; without plan and budget, what the step takes.
-        steps: how many; 0 gets ready for `Run.steps`.
+        step: the step to run.
+        plan: made for the step's graph; without one, a plan is made here with measured op times.
+        budget: device bytes, or text such as `"8GiB"` or `"50%"`; without plan and budget, the step's own peak.
+        steps: number of steps; 0 only prepares for `Run.steps`.
         device: `"cpu"`.
-        check: run eager PyTorch beside every step, from the same random numbers, and compare all bits; nothing else
+        check: make every step in eager PyTorch too, from the same random numbers, and compare all bits; no other code
             should draw from PyTorch's generator meanwhile. `"first"` does so for the first two steps and ends the run
-            with an error if any bit differs; it is left out where memory is short, or where steps draw random numbers
-            in another thread, and `RunResult.checked` says so. `False` leaves it out.
+            with an error if any bit differs; it is skipped if memory is short, or if steps draw random numbers in
+            another thread, as `RunResult.checked` reports. `False` skips it.
         recheck: before the steps 2, 4, 8, 16, ... capture the step again and compare it call by call with what is
-            run, which finds what it depends on and no guard sees; a number asks for every so many steps, `False` for
-            never. `RunResult.recheck_seconds` says what it cost.
-        stress: delay all streams at random and poison memory before anyone may rely on it.
+            run, which finds dependencies that no guard detects; a number sets a fixed interval in steps, `False`
+            disables it. `RunResult.recheck_seconds` reports the time it took.
+        stress: delay all streams at random and poison memory before it is valid.
         link_bandwidth: bytes per second of each direction of the link to imitate, or a link; None for none.
-        remeasure: measure op times anew that were measured before, also by other programs, and kept on disk.
-        progress: True shows how far the run is while `Run.wait` or `Run.steps` waits for it, False shows nothing; a
-            function is called from another thread with the share done, 0 to 1, and what is being done.
+        remeasure: measure op times again even if they are cached on disk, also by other programs.
+        progress: True shows progress while `Run.wait` or `Run.steps` waits for the run, False shows nothing; a
+            function is called from another thread with the share done, 0 to 1, and a status text.
 
     Raises:
-        StowageError: what is asked for cannot be, or the step is being run. What goes wrong later, `wait()` raises; a
-            `TooLargeError` where less memory is free than the run takes.
+        StowageError: the arguments are invalid, or the step is already being run. Later errors are raised by `wait()`;
+            a `TooLargeError` if less memory is free than the run takes.
     """
     if not isinstance(step, Step):
         raise StowageError(f"a {type(step).__name__} cannot be run: give a TrainStep or an InferenceStep")
@@ -79,7 +79,7 @@ def run(
         raise StowageError(f"recheck must be True, False or a number of steps, got {recheck!r}")
     check_progress(progress)
     often = None if recheck is True else int(recheck)
-    asked = Asked(step, plan, budget, _link(link_bandwidth), steps, device, check, stress, remeasure, often)
+    asked = RunRequest(step, plan, budget, _link(link_bandwidth), steps, device, check, stress, remeasure, often)
     return Run(asked, progress)
 
 

@@ -1,17 +1,51 @@
 """Deciding what leaves the device, and when it comes back."""
 
+from planner.swap.baselines.registry import resident_plan
 from planner.swap.bounds.any_order import lower_bound
 from planner.swap.bounds.fixed_order import order_bound
-from planner.swap.explain.report import Explanation, explain
+from planner.swap.explain.explain_plan import explain
+from planner.swap.explain.explanation import Explanation
+from planner.swap.methods.portfolio import CLOSE
+from planner.swap.methods.swapadvisor.figure_1 import Case, Span, figure_1
+from planner.swap.problem.problem import Seconds
+from planner.swap.schedule.feasibility import least_budget, working_sets
 from planner.swap.search.blocking import SwapComparison, compare_plans, plan_swaps
 from planner.swap.search.budget_sweep import BudgetPoint, sweep
 from planner.swap.search.driver import METHODS, Point
 from planner.swap.search.handle import SearchProgress, SwapSearch, load_search, search_swaps
-from planner.swap.search.sensitivity import Gain, Marginal, marginal
+from planner.swap.search.inputs import make_problem, peak_of
+from planner.swap.search.sensitivity import Gain, Sensitivity, sensitivity
 from planner.swap.simulate.streams import simulate
 
 __all__ = [
-    "METHODS", "BudgetPoint", "Explanation", "Gain", "Marginal", "Point", "SearchProgress", "SwapComparison",
-    "SwapSearch", "compare_plans", "explain", "load_search", "lower_bound", "marginal", "order_bound", "plan_swaps",
-    "search_swaps", "simulate", "sweep",
+    "CLOSE",
+    "METHODS",
+    "BudgetPoint",
+    "Case",
+    "Explanation",
+    "Gain",
+    "Point",
+    "SearchProgress",
+    "Seconds",
+    "Sensitivity",
+    "Span",
+    "SwapComparison",
+    "SwapSearch",
+    "compare_plans",
+    "explain",
+    "figure_1",
+    "format_seconds",
+    "least_budget",
+    "load_search",
+    "lower_bound",
+    "make_problem",
+    "order_bound",
+    "peak_of",
+    "plan_swaps",
+    "resident_plan",
+    "search_swaps",
+    "sensitivity",
+    "simulate",
+    "sweep",
+    "working_sets",
 ]  # fmt: skip

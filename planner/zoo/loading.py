@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.capture import InferenceStep, TrainStep
 from planner.errors import StowageError
+from planner.step import InferenceStep, TrainStep
 from planner.zoo.catalogue import build
 from planner.zoo.user_file import step_from_file
 

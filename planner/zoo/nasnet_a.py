@@ -114,7 +114,7 @@ class ReductionCell(nn.Module):
         return torch.cat([second, third, fourth, fifth], 1)
 
 
-class Cell(nn.Module):
+class NasnetCell(nn.Module):
     """Brings the last two cells' outputs to one shape and runs a normal or a reduction cell on them."""
 
     def __init__(self, adapt_earlier: nn.Module, adapt: nn.Module, body: nn.Module) -> None:
@@ -147,9 +147,9 @@ class NASNet(nn.Module):
         return scores
 
 
-def _cells(cells: int, filters: int) -> Iterator[Cell]:
+def _cells(cells: int, filters: int) -> Iterator[NasnetCell]:
     # the first stem cell reads the stem twice, the second time as it is
-    yield Cell(nn.Identity(), PointwiseUnit(_STEM, filters // 4), ReductionCell(_STEM, filters // 4))
+    yield NasnetCell(nn.Identity(), PointwiseUnit(_STEM, filters // 4), ReductionCell(_STEM, filters // 4))
     earlier, channels, reduced = _STEM, filters, True
     plan = [(filters // 2, True), *[(filters, False)] * cells]
     for stage in (2, 4):
@@ -157,7 +157,7 @@ def _cells(cells: int, filters: int) -> Iterator[Cell]:
     for width, reduce in plan:
         adapt_earlier = FactorizedReduction(earlier, width) if reduced else PointwiseUnit(earlier, width)
         body = ReductionCell(width, width) if reduce else NormalCell(width)
-        yield Cell(adapt_earlier, PointwiseUnit(channels, width), body)
+        yield NasnetCell(adapt_earlier, PointwiseUnit(channels, width), body)
         earlier, channels, reduced = channels, (4 if reduce else 6) * width, reduce
 
 

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from planner.capture import SGD, Adam, AdamW, InferenceStep, TrainStep
 from planner.errors import StowageError
+from planner.step import SGD, Adam, AdamW, InferenceStep, TrainStep
 
 Optimizer = Literal["sgd", "momentum", "adam", "adamw"]
 Mode = Literal["train", "inference"]

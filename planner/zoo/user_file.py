@@ -11,8 +11,8 @@ from types import ModuleType
 
 from torch import nn
 
-from planner.capture import InferenceStep, TrainStep
 from planner.errors import StowageError, did_you_mean
+from planner.step import InferenceStep, TrainStep
 
 
 def step_from_file(path: str | Path, function: str) -> TrainStep | InferenceStep:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from planner.capture import ScalarRef, TensorRef, capture
+from planner.capture import capture
+from planner.program import ScalarRef, TensorRef
 
 
 @dataclass
@@ -29,7 +30,7 @@ class Interpreter:
         self.overwritten = 0
         self.memory = {}
         for storage in self.graph.storages:
-            if storage.held:
+            if storage.live_in:
                 self.memory[storage.id] = fresh(storage)
         state = step.state()
         for tensor, key in self.program.state:
@@ -54,7 +55,7 @@ class Interpreter:
             for identity, leaf in zip(self.program.batch, self.batch, strict=True):
                 self.tensor(identity).copy_(leaf)
             scalars = self.program.scalars(number)
-            self.memory = {s: block for s, block in self.memory.items() if self.graph.storages[s].held}
+            self.memory = {s: block for s, block in self.memory.items() if self.graph.storages[s].live_in}
             for place, op in enumerate(order or range(len(self.graph.ops))):
                 self._call(
                     op, scalars, set((order or range(len(self.graph.ops)))[place + 1 :]) if self.overwriting else ()
@@ -97,7 +98,7 @@ class Interpreter:
         return None
 
     def _compute_in_place(self, call, scalars):
-        from planner.capture.kernels import bind
+        from planner.program.out_variants import bind
 
         args, kwargs = self._filled(call.args, scalars), self._filled(call.kwargs, scalars)
         bound = bind(call, args, kwargs, [self.tensor(identity) for identity in call.results])

@@ -5,8 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.capture import SGD, Adam, AdamW, TrainStep, capture
+from planner.capture import capture
 from planner.graph import check
+from planner.step import SGD, Adam, AdamW, TrainStep
 from tests.capture.interpreter import Interpreter, bits, differences, random_order
 from tests.capture.models import MODELS, Perceptron, Residual, Transformer, cross_entropy, images, tokens, vectors
 

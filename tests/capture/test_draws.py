@@ -7,7 +7,8 @@ from torch.nn.functional import dropout
 from torch.utils.checkpoint import checkpoint
 
 from planner import StowageError
-from planner.capture import TrainStep, capture
+from planner.capture import capture
+from planner.step import TrainStep
 from tests.capture.interpreter import differences
 
 

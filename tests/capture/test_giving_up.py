@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from planner.capture import TrainStep, capture
+from planner.capture import capture
 from planner.run import run, same_bits
+from planner.step import TrainStep
 from tests.capture.interpreter import differences
 
 

@@ -10,8 +10,9 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
 
 from planner import StowageError
-from planner.capture import SGD, TrainStep, capture
+from planner.capture import capture
 from planner.run import run, same_bits
+from planner.step import SGD, TrainStep
 
 SEEN: list[object] = []
 FEATURES: dict[str, torch.Tensor] = {}

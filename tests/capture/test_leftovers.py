@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from planner import StowageError
-from planner.capture import TrainStep, capture
+from planner.capture import capture
+from planner.step import TrainStep
 from tests.capture.interpreter import differences
 
 HIDDEN = local()  # which no capture looks into

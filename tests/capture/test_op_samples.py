@@ -10,9 +10,9 @@ from torch.nn import functional as F  # noqa: N812
 from torch.utils._pytree import tree_leaves
 
 from planner import StowageError, capture, machine, plan_swaps, run
-from planner.capture import SGD, Adam, InferenceStep, TrainStep
-from planner.machine.measure import measure_ops
-from planner.run.compare import same_bits
+from planner.profile.measure import measure_ops
+from planner.run.checks.eager_reference import same_bits
+from planner.step import SGD, Adam, InferenceStep, TrainStep
 
 
 class Calling(nn.Module):

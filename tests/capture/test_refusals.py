@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from planner import StowageError
-from planner.capture import SGD, Adam, InferenceStep, TrainStep, capture
+from planner.capture import capture
+from planner.step import SGD, Adam, InferenceStep, TrainStep
 from tests.capture.interpreter import bits
 from tests.capture.models import Perceptron, cross_entropy, mean_square, vectors
 

@@ -6,8 +6,9 @@ from torch import nn
 
 import planner
 from planner import StowageError
-from planner.capture import TrainStep, capture
-from planner.capture.replay import reading_changed
+from planner.capture import capture
+from planner.program.replay_readings import reading_changed
+from planner.step import TrainStep
 from tests.capture.interpreter import differences
 
 

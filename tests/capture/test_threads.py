@@ -6,8 +6,9 @@ import torch
 from torch import nn
 from torch.nn.functional import dropout
 
-from planner.capture import TrainStep, capture
+from planner.capture import capture
 from planner.graph import Graph
+from planner.step import TrainStep
 
 
 class Dropping(nn.Module):

@@ -5,8 +5,9 @@ import torch
 from torch import nn
 
 from planner import StowageError
-from planner.capture import SGD, Adam, AdamW, InferenceStep, TrainStep, capture
+from planner.capture import capture
 from planner.graph import Kind
+from planner.step import SGD, Adam, AdamW, InferenceStep, TrainStep
 from tests.capture.interpreter import Interpreter, bits, differences
 from tests.capture.models import Habits, Perceptron, Transformer, cross_entropy, images, mean_square, tokens, vectors
 

@@ -4,8 +4,9 @@ import pytest
 import torch
 import transformers
 
-from planner.capture import AdamW, TrainStep, capture, compare_with_eager
+from planner.capture import capture, compare_with_eager
 from planner.graph import check
+from planner.step import AdamW, TrainStep
 from tests.capture.interpreter import differences
 
 SMALL = {

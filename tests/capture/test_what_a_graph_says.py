@@ -9,9 +9,10 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from planner.capture import SGD, Adam, InferenceStep, TrainStep, capture, compare_with_eager
+from planner.capture import capture, compare_with_eager
 from planner.graph import Kind, Phase, check, fingerprint, from_json, to_json
 from planner.run import run
+from planner.step import SGD, Adam, InferenceStep, TrainStep
 from tests.capture.interpreter import bits
 from tests.capture.models import MODELS, Perceptron, Residual, Transformer, cross_entropy, images, tokens, vectors
 
@@ -226,7 +227,7 @@ def test_traffic_is_every_element_once_even_where_a_broadcast_repeats_it():
 
 def test_what_cannot_be_computed_straight_into_its_place_gets_temporary_memory(residual):
     for op in residual.ops:
-        made = sum(residual.storages[s].bytes for s in residual.writes[op.id] if not residual.storages[s].held)
+        made = sum(residual.storages[s].bytes for s in residual.writes[op.id] if not residual.storages[s].live_in)
         assert residual.workspace_bytes(op.id) in (0, made)
     pool = next(op for op in residual.ops if "max_pool2d_with_indices.default" in op.target)
     split = next(op for op in residual.ops if op.name == "depthwise/convolution_backward.weight")
@@ -289,7 +290,7 @@ def test_what_is_filled_without_being_read_has_no_input():
 
 def test_running_statistics_are_updated_in_training_and_only_then(residual):
     def updated(graph):
-        return {graph.storages[s].name for op in graph.ops for s in graph.writes[op.id] if graph.storages[s].held}
+        return {graph.storages[s].name for op in graph.ops for s in graph.writes[op.id] if graph.storages[s].live_in}
 
     assert {"norm.running_mean", "norm.running_var", "norm.num_batches_tracked"} <= updated(residual)
     assert updated(capture(InferenceStep(Residual, lambda: images()[0]))) == set()

@@ -41,7 +41,7 @@ def test_what_was_checked_is_counted_for_a_person_who_asked(planner) -> None:
 
 
 def test_op_times_are_measured_anew_when_asked(planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from planner.machine import cache_path
+    from planner.profile import cache_path
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # others measure too, at the same time
     words = ["run", "mlp:layers=2,hidden=24,batch=4", "--budget", "100%", "--steps", "1"]

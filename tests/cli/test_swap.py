@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from planner.cli import swap
-from planner.machine import machine
 from planner.plan import load_plan
+from planner.profile import machine
 from planner.swap import METHODS
 
 MODEL = "mlp:layers=3,hidden=64,batch=16"

@@ -66,14 +66,14 @@ def test_arrays_say_what_the_graph_says(graph):
     ]
     for op, writes in zip(graph.ops, rows(flat.writes), strict=True):
         assert writes == (*graph.writes[op.id], *([op.workspace] if op.workspace >= 0 else []))
-    made: set[int] = {s.id for s in graph.storages if s.held}
+    made: set[int] = {s.id for s in graph.storages if s.live_in}
     updated = set()
     for op in graph.ops:
         for storage in graph.writes[op.id]:
             (updated if storage in made else made).add(storage)
     assert set(np.flatnonzero(flat.updated)) == updated
     assert flat.bytes.tolist() == [s.bytes for s in graph.storages]
-    assert flat.held.tolist() == [s.held for s in graph.storages]
+    assert flat.live_in.tolist() == [s.live_in for s in graph.storages]
 
 
 def test_bytes_are_counted_by_kind():

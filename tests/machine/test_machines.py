@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from planner.errors import StowageError
-from planner.machine import machine, machines
+from planner.profile import machine, machines
 
-PRESETS = ["v100-16gb", "k80x8", "a100-80gb", "h100", "h200", "laptop"]
+PRESETS = ["v100-16gb", "k80x8", "a100-80gb", "h100", "h200", "laptop", "a100x8", "h100x8", "h200x8"]
 
 
 def test_every_machine_can_be_named() -> None:

@@ -7,7 +7,8 @@ import pytest
 from planner import zoo
 from planner.capture import capture
 from planner.graph import Graph, GraphBuilder, Kind
-from planner.machine import Device, Family, Link, Machine, family, machine, op_seconds
+from planner.machine import Device, Link, Machine, OpClass, op_class, op_seconds
+from planner.profile import machine
 
 DEVICE = Device(
     name="round numbers",
@@ -47,11 +48,11 @@ def test_the_longer_of_arithmetic_and_traffic_decides(
     assert op_seconds(one_op(target, flops, moved, dtype), MACHINE) == pytest.approx([seconds + 1e-6])
 
 
-def families(text: str) -> dict[str, set[Family]]:
+def families(text: str) -> dict[str, set[OpClass]]:
     graph = capture(zoo.load(text))
-    found: dict[str, set[Family]] = {}
+    found: dict[str, set[OpClass]] = {}
     for op in graph.ops:
-        found.setdefault(f"{op.module} {op.target}", set()).add(family(graph, op))
+        found.setdefault(f"{op.module} {op.target}", set()).add(op_class(graph, op))
     return found
 
 
@@ -59,26 +60,26 @@ def test_convolutions_are_told_apart_by_their_shapes() -> None:
     found = families("wresnet")
     convolution, gradients = "aten.convolution.default", "aten.convolution_backward.default"
     for target in (convolution, gradients):
-        assert found[f"stages.0.0.conv1 {target}"] == {Family.CONVOLUTION}  # 1 by 1
-        assert found[f"stages.0.0.conv2 {target}"] == {Family.CONVOLUTION_3X3}
-        assert found[f"stages.1.0.conv2 {target}"] == {Family.CONVOLUTION}  # stride 2
-        assert found[f"stem.0 {target}"] == {Family.CONVOLUTION}  # 7 by 7
+        assert found[f"stages.0.0.conv1 {target}"] == {OpClass.CONVOLUTION}  # 1 by 1
+        assert found[f"stages.0.0.conv2 {target}"] == {OpClass.CONVOLUTION_3X3}
+        assert found[f"stages.1.0.conv2 {target}"] == {OpClass.CONVOLUTION}  # stride 2
+        assert found[f"stem.0 {target}"] == {OpClass.CONVOLUTION}  # 7 by 7
     found = families("nasnet:cells=1,filters=8,image=64")
     for target in (convolution, gradients):
-        assert found[f"cells.0.body.left0.depthwise1 {target}"] == {Family.DEPTHWISE}
-        assert found[f"cells.0.body.left0.pointwise1 {target}"] == {Family.CONVOLUTION}
+        assert found[f"cells.0.body.left0.depthwise1 {target}"] == {OpClass.DEPTHWISE}
+        assert found[f"cells.0.body.left0.pointwise1 {target}"] == {OpClass.CONVOLUTION}
 
 
 def test_attention_and_matrix_products_have_their_families() -> None:
     found = families("gpt:layers=1,hidden=32,heads=2,sequence=16")
-    by_target: dict[str, set[Family]] = {}
+    by_target: dict[str, set[OpClass]] = {}
     for key, kinds in found.items():
         by_target.setdefault(key.split(" ")[1], set()).update(kinds)
-    assert by_target["aten.addmm.default"] == by_target["aten.mm.default"] == {Family.MATMUL}
+    assert by_target["aten.addmm.default"] == by_target["aten.mm.default"] == {OpClass.MATMUL}
     attention = [kinds for target, kinds in by_target.items() if "scaled_dot_product" in target]
     assert len(attention) == 2
-    assert all(kinds == {Family.ATTENTION} for kinds in attention)
-    assert by_target["aten.gelu.default"] == {Family.MEMORY}
+    assert all(kinds == {OpClass.ATTENTION} for kinds in attention)
+    assert by_target["aten.gelu.default"] == {OpClass.MEMORY}
 
 
 @pytest.mark.parametrize(

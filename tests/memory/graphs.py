@@ -31,8 +31,8 @@ def random_graph(seed: int, ops: int = 12) -> Graph:
             if rng.random() < 0.5:
                 inputs = [t for t in inputs if t != target]
         elif same and rng.random() < 0.6:
-            donor = rng.choice(same)
-            size = build.storages[build.tensors[donor].storage].bytes
+            reused_buffer = rng.choice(same)
+            size = build.storages[build.tensors[reused_buffer].storage].bytes
             outputs.append(
                 build.add_tensor(f"t{number}", build.add_storage(f"s{number}", size, Kind.ACTIVATION), [size])
             )

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.graph import GraphBuilder, Kind, arrays
-from planner.memory import lifetimes, takeover_chains
+from planner.memory import lifetimes, reuse_chains
 from tests.memory.graphs import random_graph, random_order
 
 
@@ -34,14 +34,14 @@ def test_each_kind_lives_as_long_as_it_must():
     assert spans(life, ids) == {
         "w": (0, 3), "idle": (0, 3), "x": (0, 1), "y": (0, 0), "a": (0, 1), "b": (1, 3), "loss": (2, 3),
     }  # fmt: skip
-    assert life.donor[ids["b"]] == ids["a"]
+    assert life.reused_buffer[ids["b"]] == ids["a"]
     assert list(life.live_bytes) == [16 + 8 + 32 + 64, 16 + 8 + 64, 16 + 8 + 64 + 4]
     assert life.peak_bytes == 120
 
 
 def test_a_chain_of_takeovers_is_one_box():
     graph, ids = chain()
-    chains = takeover_chains(lifetimes(graph))
+    chains = reuse_chains(lifetimes(graph))
     assert chains.head[ids["b"]] == ids["a"]
     assert (chains.lower[ids["a"]], chains.upper[ids["a"]]) == (0, 3)
     assert chains.lower[ids["b"]] == chains.upper[ids["b"]]
@@ -60,7 +60,7 @@ def test_memory_is_not_taken_over_from_what_is_still_needed(reason):
     build.add_op("take", "relu", [old], [new], overwrites=[old])
     build.add_op("end", "add", [new, old] if reason == "used later" else [new], [last])
     life = lifetimes(build.build([last, old] if reason == "output" else [last]))
-    assert (life.donor == -1).all()
+    assert (life.reused_buffer == -1).all()
 
 
 def replay(graph, order):
@@ -73,7 +73,7 @@ def replay(graph, order):
         here = set()
         for s in graph.storages:
             uses = touched[s.id]
-            started = s.held or (uses and uses[0] <= i)
+            started = s.live_in or (uses and uses[0] <= i)
             needed = s.persistent or s.id in graph.output_storages or (uses and uses[-1] >= i)
             if started and needed:
                 here.add(s.id)
@@ -88,26 +88,26 @@ def test_lifetimes_agree_with_looking_at_every_slot(seed, shuffle):
     order = random_order(graph, shuffle)
     life = lifetimes(arrays(graph), order)
     alive, touched = replay(graph, order)
-    created: set[int] = {s.id for s in graph.storages if s.held}
+    created: set[int] = {s.id for s in graph.storages if s.live_in}
     for slot, op in enumerate(order):
         here = {s for s in range(len(graph.storages)) if life.birth[s] <= slot < life.end[s]}
-        given_up = {int(life.donor[s]) for s in here if life.birth[s] == slot and life.donor[s] >= 0}
+        given_up = {int(life.reused_buffer[s]) for s in here if life.birth[s] == slot and life.reused_buffer[s] >= 0}
         assert here | given_up == alive[slot]
         assert life.live_bytes[slot] == sum(graph.storages[s].bytes for s in here)
-        for donor in given_up:
+        for reused_buffer in given_up:
             new = graph.writes[op][0]
             allowed = {graph.tensors[t].storage for t in graph.ops[op].overwrites}
-            assert donor in allowed
+            assert reused_buffer in allowed
             assert new not in created
-            assert touched[donor][-1] == slot
-            assert not graph.storages[donor].held
-            assert donor not in graph.output_storages
-            assert graph.storages[donor].bytes == graph.storages[new].bytes
+            assert touched[reused_buffer][-1] == slot
+            assert not graph.storages[reused_buffer].live_in
+            assert reused_buffer not in graph.output_storages
+            assert graph.storages[reused_buffer].bytes == graph.storages[new].bytes
         created.update(graph.writes[op])
-    chains = takeover_chains(life)
+    chains = reuse_chains(life)
     for s in range(len(graph.storages)):
         head = chains.head[s]
-        assert head == (s if life.donor[s] < 0 else chains.head[life.donor[s]])
+        assert head == (s if life.reused_buffer[s] < 0 else chains.head[life.reused_buffer[s]])
     boxed = np.zeros(len(order) + 1, np.int64)
     sizes = np.array([s.bytes for s in graph.storages])
     np.add.at(boxed, chains.lower, sizes)

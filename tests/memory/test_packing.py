@@ -46,8 +46,8 @@ def least_height(lower, upper, sizes, alignment):
             while any(offsets[o] < at + sizes[box] and at < offsets[o] + sizes[o] for o in others):
                 at += alignment
             offsets[box] = at
-        height = max((offsets[box] + sizes[box] for box in offsets), default=0)
-        best = min(best or height, height)
+        peak = max((offsets[box] + sizes[box] for box in offsets), default=0)
+        best = min(best or peak, peak)
     return best
 
 
@@ -59,10 +59,10 @@ def test_boxes_that_are_alive_together_share_no_byte(boxes, alignment, rounds):
     assert meetings(lower, upper, sizes, packing.offsets) == []
     assert (packing.offsets % alignment == 0).all()
     tops = [o + s for a, b, o, s in zip(lower, upper, packing.offsets, sizes, strict=True) if a < b]
-    assert packing.height == max(tops, default=0)
+    assert packing.peak == max(tops, default=0)
     if alignment == 1:
         assert packing.max_live == live(lower, upper, sizes)
-    assert packing.optimal == (packing.height == packing.max_live)
+    assert packing.optimal == (packing.peak == packing.max_live)
 
 
 @settings(max_examples=200, deadline=None)
@@ -76,7 +76,7 @@ def test_in_a_step_that_repeats_a_box_lives_on_from_its_end_to_its_beginning(box
         for t in times:
             alive[t] += size
             assert all(owner.setdefault((t, byte), box) == box for byte in range(offset, offset + size))
-    assert packing.height >= packing.max_live >= max(alive)
+    assert packing.peak >= packing.max_live >= max(alive)
     if alignment == 1:
         assert packing.max_live == max(alive)
 
@@ -87,8 +87,8 @@ def test_optimal_is_said_only_of_the_least_height(boxes, alignment):
     lower, upper, sizes = columns(boxes)
     packing = pack(lower, upper, sizes, alignment=alignment)
     least = least_height(lower, upper, sizes, alignment)
-    assert packing.max_live <= least <= packing.height
-    assert not packing.optimal or packing.height == least
+    assert packing.max_live <= least <= packing.peak
+    assert not packing.optimal or packing.peak == least
 
 
 @settings(max_examples=100, deadline=None)
@@ -105,7 +105,7 @@ def test_settled_offsets_stay_and_the_others_avoid_them(free, settled, alignment
 def test_settled_boxes_that_meet_are_refused():
     with pytest.raises(StowageError, match="settle only one"):
         pack([0, 1], [2, 3], [8, 8], fixed=[0, 4])
-    assert pack([0, 2], [2, 3], [8, 8], fixed=[0, 4]).height == 12
+    assert pack([0, 2], [2, 3], [8, 8], fixed=[0, 4]).peak == 12
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_nonsense_is_refused(boxes, options, says):
 
 def test_no_boxes_need_no_memory():
     packing = pack([], [], [])
-    assert (packing.height, packing.max_live, packing.optimal) == (0, 0, True)
+    assert (packing.peak, packing.max_live, packing.optimal) == (0, 0, True)
 
 
 def test_the_search_stops_at_the_capacity_and_goes_on_without():
@@ -139,7 +139,7 @@ def test_the_search_stops_at_the_capacity_and_goes_on_without():
     sizes = rng.integers(1, 1000, 300)
     loose = pack(lower, upper, sizes, capacity=10**9)
     tight = pack(lower, upper, sizes)
-    assert loose.max_live <= tight.height < loose.height <= 10**9
+    assert loose.max_live <= tight.peak < loose.peak <= 10**9
     again = pack(lower, upper, sizes)
     assert (again.offsets == tight.offsets).all()
 
@@ -160,7 +160,7 @@ def test_a_cut_square_is_packed_nearly_whole(seed):
     box = np.array([piece for piece in pieces if piece[3] > piece[2]])
     packing = pack(box[:, 0], box[:, 1], box[:, 3] - box[:, 2])
     assert packing.max_live == 2**20
-    assert packing.height <= 1.25 * 2**20
+    assert packing.peak <= 1.25 * 2**20
 
 
 @settings(max_examples=60, deadline=None)
@@ -172,9 +172,9 @@ def test_a_step_is_packed_with_takeovers_at_one_address(seed, shuffle, alignment
     packing = pack_step(arrays(graph), order, alignment=alignment)
     sizes = [storage.bytes for storage in graph.storages]
     assert meetings(life.birth, life.end, sizes, packing.offsets) == []
-    heirs = np.flatnonzero(life.donor >= 0)
-    assert (packing.offsets[heirs] == packing.offsets[life.donor[heirs]]).all()
+    heirs = np.flatnonzero(life.reused_buffer >= 0)
+    assert (packing.offsets[heirs] == packing.offsets[life.reused_buffer[heirs]]).all()
     alive = life.birth < life.end
-    assert packing.height == max((packing.offsets + sizes)[alive], default=0)
-    assert packing.height >= life.peak_bytes
-    assert step_peak(graph, alignment) == pack_step(graph, alignment=alignment).height
+    assert packing.peak == max((packing.offsets + sizes)[alive], default=0)
+    assert packing.peak >= life.peak_bytes
+    assert step_peak(graph, alignment) == pack_step(graph, alignment=alignment).peak

@@ -1,7 +1,7 @@
 """A machine that runs a plan on tokens instead of numbers, byte by byte, in any legal interleaving of its streams.
 
 Ops and copies take time: what they write is rubbish from their begin to their end, and what they read must be the
-same at both. It shares nothing with the validator; both know only the words of `planner.memory.plan`.
+same at both. It shares nothing with the validator; both know only the words of `planner.plan.swap_plan`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Machine:
 
     def first_stay(self, storage):
         """The residency from the start of the step that neither a copy nor an op begins."""
-        if not self.graph.storages[storage].held or (storage, 0) in self.arrivals:
+        if not self.graph.storages[storage].live_in or (storage, 0) in self.arrivals:
             return None
         return next((r for r in self.plan.residencies if (r.storage, r.start) == (storage, 0)), None)
 
@@ -97,7 +97,7 @@ class Machine:
         for storage in self.graph.storages:
             if storage.kind is Kind.INPUT:
                 self.truth[storage.id] = ("batch", self.number, storage.id)
-            if not storage.held or (storage.persistent and self.number):
+            if not storage.live_in or (storage.persistent and self.number):
                 continue
             stay, homes = self.first_stay(storage.id), self.homes(storage.id)
             if stay is not None:
@@ -108,7 +108,7 @@ class Machine:
 
     def values(self):
         """What each op reads and leaves, by running them in captured order."""
-        now = {s.id: self.truth[s.id] for s in self.graph.storages if s.held}
+        now = {s.id: self.truth[s.id] for s in self.graph.storages if s.live_in}
         reads, leaves = [], []
         for op in self.graph.ops:
             reads.append({s: now[s] for s in (*self.graph.reads[op.id], *self.graph.writes[op.id]) if s in now})

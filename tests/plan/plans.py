@@ -73,14 +73,14 @@ class _Maker:
         """Decide when one storage is where."""
         s, touches = storage.id, self.touches[storage.id]
         output = s in self.graph.output_storages
-        if not storage.held and not touches:
+        if not storage.live_in and not touches:
             return
-        resident = storage.held and self.rng.random() < 0.5
-        clean = storage.held and (not resident or not self.writes[s])
-        moved = bool(storage.held and not resident and (touches or output))
+        resident = storage.live_in and self.rng.random() < 0.5
+        clean = storage.live_in and (not resident or not self.writes[s])
+        moved = bool(storage.live_in and not resident and (touches or output))
         start = 0 if resident else None
         copied = [[]]  # slots that each place on the host must span
-        if not storage.held:
+        if not storage.live_in:
             start = touches[0]
         for place, slot in enumerate(touches):
             if start is None:
@@ -118,9 +118,9 @@ class _Maker:
                 moved = True
         elif start is not None:
             self.stays.append((s, start, self.between(max(last, start) + 1, self.n)))
-        if storage.held and (moved or (clean and self.rng.random() < 0.2)):
+        if storage.live_in and (moved or (clean and self.rng.random() < 0.2)):
             self.homes.append((s, -1, self.n))
-        elif not storage.held and copied[0]:
+        elif not storage.live_in and copied[0]:
             before = -1
             for span, after in zip(copied, [*map(min, copied[1:]), self.n], strict=True):
                 low, high = min(span), max(span)
@@ -150,11 +150,11 @@ class _Maker:
             if not op.overwrites:
                 continue
             new = self.graph.writes[identity][0]
-            if self.graph.storages[new].held or self.touches[new][0] != slot or (new, slot) not in stays:
+            if self.graph.storages[new].live_in or self.touches[new][0] != slot or (new, slot) not in stays:
                 continue
             for old in {self.graph.tensors[t].storage for t in op.overwrites}:
                 facts = self.graph.storages[old]
-                if facts.held or old in self.graph.output_storages or self.touches[old][-1] != slot:
+                if facts.live_in or old in self.graph.output_storages or self.touches[old][-1] != slot:
                     continue
                 start, stop = next((a, b) for (s, a), b in stays.items() if s == old and a <= slot < b)
                 if (old, stop) in ends or start == slot or self.rng.random() < 0.3:

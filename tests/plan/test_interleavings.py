@@ -41,8 +41,8 @@ def test_sound_plans_swap_drop_and_take_over():
         drops += sum(r.storage in again and (r.storage, r.stop) not in leaving for r in made.residencies)
         starts = {(r.start, r.offset, r.storage) for r in made.residencies}
         for slot, op in enumerate(made.order):
-            for donor in graph.ops[op].overwrites:
-                old, new = graph.tensors[donor].storage, graph.writes[op][0]
+            for reused_buffer in graph.ops[op].overwrites:
+                old, new = graph.tensors[reused_buffer].storage, graph.writes[op][0]
                 ends = [r for r in made.residencies if (r.storage, r.stop) == (old, slot)]
                 takeovers += any((slot, r.offset, new) in starts for r in ends)
     assert swaps > 300

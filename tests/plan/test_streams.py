@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.plan import SwapIn, SwapOut
-from planner.plan.validator import Entry, Stream, happens_before
+from planner.plan.validator import Entry, Lane, happens_before
 from tests.plan.by_hand import END, plan
 
-COMPUTE, OUT, IN = Stream.COMPUTE, Stream.SWAP_OUT, Stream.SWAP_IN
+COMPUTE, OUT, IN = Lane.COMPUTE, Lane.SWAP_OUT, Lane.SWAP_IN
 
 
 def queues(slots, outs, ins):
@@ -45,13 +45,13 @@ def possible_overlaps(plan):
             continue
         seen.add((done, running))
         finished |= done == counts
-        for stream in Stream:
+        for stream in Lane:
             if running[stream]:
                 after = tuple(d + (s == stream) for s, d in enumerate(done))
                 todo.append((after, tuple(r and s != stream for s, r in enumerate(running))))
             elif done[stream] < counts[stream] and may_begin(stream, done[stream], done):
                 begun = Entry(stream, done[stream])
-                for other in Stream:
+                for other in Lane:
                     pairs |= {(Entry(other, k), begun) for k in range(done[other], counts[other])}
                 todo.append((done, tuple(r or s == stream for s, r in enumerate(running))))
     return pairs, finished
@@ -74,7 +74,7 @@ def test_happens_before_is_exactly_what_holds_in_every_interleaving(plan):
     assert finished == (not ordered.stuck)
     if finished:
         counts = (len(plan.order), len(plan.swap_outs), len(plan.swap_ins))
-        entries = [Entry(stream, number) for stream in Stream for number in range(counts[stream])]
+        entries = [Entry(stream, number) for stream in Lane for number in range(counts[stream])]
         for first, then in product(entries, entries):
             assert ordered.before(first, then) == ((first, then) not in pairs)
 

@@ -25,8 +25,8 @@ def resident_plan(graph: Graph, order: Sequence[int] | None = None) -> SwapPlan:
     for storage in graph.storages:
         if not storage.bytes:
             continue
-        whole = storage.held or storage.id in graph.output_storages
-        start = 0 if storage.held else min(touched[storage.id], default=0)
+        whole = storage.live_in or storage.id in graph.output_storages
+        start = 0 if storage.live_in else min(touched[storage.id], default=0)
         stop = n if whole else max(touched[storage.id], default=0) + 1
         residencies.append(Residency(storage.id, start, stop, offset))
         offset += -(-storage.bytes // ALIGNMENT) * ALIGNMENT

@@ -7,9 +7,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout, mse_loss, relu
 
 from planner import zoo
-from planner.capture import SGD, AdamW, Step, TrainStep, capture
-from planner.machine import machine, timed
+from planner.capture import capture
 from planner.plan import SwapPlan
+from planner.profile import machine, timed
+from planner.step import SGD, AdamW, Step, TrainStep
 from planner.swap import plan_swaps
 
 

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 from transformers import BatchEncoding
 
-from planner.capture import TrainStep, capture
+from planner.capture import capture
 from planner.run import run
+from planner.step import TrainStep
 
 Loss = Callable[[nn.Module, Any], Tensor]
 

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from planner.capture import InferenceStep, TrainStep
 from planner.errors import StowageError
 from planner.run import Run, run, same_bits
+from planner.step import InferenceStep, TrainStep
 from tests.run.test_handle import MANY, stowage_threads
 from tests.run.test_stopping import WORDS, assert_as_eager_left_it, words
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from planner.capture import InferenceStep, TrainStep, capture
+from planner.capture import capture
 from planner.errors import StowageError
 from planner.run import run, same_bits
+from planner.step import InferenceStep, TrainStep
 from tests.run.steps import ALL, branches, convolutions, normalisations, planned
 
 

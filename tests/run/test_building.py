@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses import FakeTensor
 
-from planner.capture import SGD, InferenceStep, TrainStep, capture
+from planner.capture import capture
 from planner.errors import StowageError
 from planner.run import Run, run, same_bits
+from planner.step import SGD, InferenceStep, TrainStep
 
 
 class Gate:

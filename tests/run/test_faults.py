@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from planner.capture import Step, capture
+from planner.capture import capture
 from planner.errors import StowageError
-from planner.machine import machine
 from planner.plan import SwapPlan
+from planner.profile import machine
 from planner.run import CpuDevice, Executor, run, same_bits
-from planner.run.compare import EagerReference
+from planner.run.checks.eager_reference import EagerReference
+from planner.step import Step
 from planner.swap import plan_swaps
 from tests.run.steps import convolutions, gpt, mlp, planned
 

@@ -12,9 +12,9 @@ import torch
 from torch import nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from planner.capture import TrainStep
 from planner.errors import StowageError
 from planner.run import run, same_bits
+from planner.step import TrainStep
 from tests.run.test_batches import equal
 from tests.run.test_handle import stowage_threads
 

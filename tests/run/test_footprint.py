@@ -10,11 +10,12 @@ import pytest
 import torch
 from torch import nn
 
-from planner.capture import SGD, TrainStep, capture
-from planner.machine import machine
+from planner.capture import capture
 from planner.plan import SwapPlan
+from planner.profile import machine
 from planner.run import TooLargeError, run
-from planner.run.headroom import free_bytes
+from planner.run.prepare.headroom import free_bytes
+from planner.step import SGD, TrainStep
 from planner.swap import plan_swaps
 
 MIB = 2**20

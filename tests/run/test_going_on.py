@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from planner.capture import TrainStep
 from planner.run import run, same_bits
+from planner.step import TrainStep
 
 
 def scheduled() -> TrainStep:

@@ -14,11 +14,12 @@ import pytest
 import torch
 from torch import nn
 
-from planner.capture import InferenceStep, TrainStep, capture
+from planner.capture import capture
 from planner.errors import StowageError
-from planner.machine import machine
 from planner.plan import validate
+from planner.profile import machine
 from planner.run import Run, run, same_bits
+from planner.step import InferenceStep, TrainStep
 from planner.swap import plan_swaps
 from tests.run.steps import branches, convolutions, gpt
 from tests.run.test_stopping import WORDS, assert_as_eager_left_it, words

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from planner.capture.kernels import bind, may_overwrite, out_variant, writes_directly
-from planner.capture.program import Call
+from planner.program.out_variants import bind, may_overwrite, out_variant, writes_directly
+from planner.program.program import Call
 from planner.run import same_bits
 
 aten = torch.ops.aten

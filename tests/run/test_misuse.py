@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch import nn
 
-from planner.capture import TrainStep, capture
+from planner.capture import capture
 from planner.errors import StowageError
 from planner.run import run
+from planner.step import TrainStep
 from tests.run.steps import mlp
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from planner.capture import capture
-from planner.machine import machine, timed
 from planner.plan import SwapPlan, Timeline
-from planner.run import monitor as monitor_module
+from planner.profile import machine, timed
 from planner.run import run
-from planner.run.monitor import Monitor
+from planner.run.loop import monitor as monitor_module
+from planner.run.loop.monitor import Monitor
 from planner.swap import plan_swaps
 from tests.run.steps import ALL
 

@@ -6,13 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from planner.capture import TrainStep, capture
+from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.machine import machine, timed
 from planner.plan import validate
+from planner.profile import machine, timed
 from planner.run import run
-from planner.run.randomness import reordered
+from planner.run.executor.rng_states import reordered
+from planner.step import TrainStep
 from tests.run.plans import resident_plan
 from tests.run.steps import branches, gpt
 

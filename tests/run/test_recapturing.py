@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from planner.capture import TrainStep
 from planner.run import run
+from planner.step import TrainStep
 
 BATCH = torch.linspace(-1.0, 1.0, 8).reshape(2, 4)
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import StowageError
-from planner.plan import SwapIn, SwapOut, SwapPlan, Timeline
-from planner.run.schedule import schedule
+from planner.graph import GraphBuilder
+from planner.plan import PlanIndex, SwapIn, SwapOut, SwapPlan, Timeline
+from planner.run.executor.stream_dependencies import SlotStep, schedule
 
 Node = tuple[str, int]
 
@@ -25,6 +26,10 @@ def plan_of(n: int, outs: list[tuple[int, int]], ins: list[tuple[int, int]]) -> 
         swap_ins=tuple(SwapIn(0, start, use) for start, use in ins),
         peak_bytes=0, host_bytes=0, predicted=Timeline(0.0, empty, empty, empty, np.zeros(0), np.zeros(0, np.int64)),
     )  # fmt: skip
+
+
+def scheduled(plan: SwapPlan) -> tuple[SlotStep, ...]:
+    return schedule(PlanIndex(GraphBuilder("nothing").build([]), plan))
 
 
 def closure(nodes: list[Node], edges: set[tuple[Node, Node]]) -> set[tuple[Node, Node]]:
@@ -43,7 +48,7 @@ def queues(n: int, outs: int, ins: int) -> tuple[list[Node], set[tuple[Node, Nod
 
 
 def by_the_rules(plan: SwapPlan) -> set[tuple[Node, Node]]:
-    """The sentences of `planner.memory.plan`, one by one; the op `n` is the end of the step."""
+    """The sentences of `planner.plan.swap_plan`, one by one; the op `n` is the end of the step."""
     n = len(plan.order)
     nodes, edges = queues(n, len(plan.swap_outs), len(plan.swap_ins))
     for j, out in enumerate(plan.swap_outs):
@@ -57,9 +62,11 @@ def by_the_rules(plan: SwapPlan) -> set[tuple[Node, Node]]:
     return closure(nodes, edges)
 
 
-def by_events(plan: SwapPlan) -> set[tuple[Node, Node]]:
-    nodes, edges = queues(len(plan.order), len(plan.swap_outs), len(plan.swap_ins))
-    steps = schedule(plan)
+def by_events(plan: SwapPlan) -> tuple[list[Node], set[tuple[Node, Node]], set[tuple[Node, Node]]]:
+    """All that there is, what the queues order, and what events order."""
+    nodes, queued = queues(len(plan.order), len(plan.swap_outs), len(plan.swap_ins))
+    edges: set[tuple[Node, Node]] = set()
+    steps = scheduled(plan)
     given_so_far: set[Node] = set()
     for slot, step in enumerate(steps):
         for kind, copies in (("out", step.outs), ("in", step.ins)):
@@ -77,7 +84,7 @@ def by_events(plan: SwapPlan) -> set[tuple[Node, Node]]:
                 assert (kind, index) in given_so_far
                 edges.add(((kind, index), ("op", slot)))
     assert len(given_so_far) == len(plan.swap_outs) + len(plan.swap_ins)
-    return closure(nodes, edges)
+    return nodes, queued, edges
 
 
 @st.composite
@@ -97,16 +104,26 @@ def test_events_and_queues_order_what_the_rules_order(plan: SwapPlan) -> None:
     cyclic = any(before == after for before, after in ordered)
     if cyclic:
         with pytest.raises(StowageError, match="wait for each other"):
-            schedule(plan)
+            scheduled(plan)
         return
     # the end of the step waits for all copies by emptying the queues
-    end = len(plan.order)
-    assert {pair for pair in by_events(plan) if pair[1] != ("op", end)} == {
-        pair for pair in ordered if pair[1] != ("op", end)
+    end = ("op", len(plan.order))
+    nodes, queued, events = by_events(plan)
+    assert {pair for pair in closure(nodes, queued | events) if pair[1] != end} == {
+        pair for pair in ordered if pair[1] != end
     }
 
 
+@given(plans())
+def test_no_event_is_waited_for_that_others_imply(plan: SwapPlan) -> None:
+    if any(before == after for before, after in by_the_rules(plan)):
+        return
+    nodes, queued, events = by_events(plan)
+    for event in events:
+        assert event not in closure(nodes, queued | (events - {event}))
+
+
 def test_what_waits_for_nothing_records_and_awaits_nothing() -> None:
-    steps = schedule(plan_of(5, [], []))
+    steps = scheduled(plan_of(5, [], []))
     assert not any(step.recorded or step.outs or step.ins for step in steps)
     assert {step.await_out for step in steps} | {step.await_in for step in steps} == {-1}

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from planner.capture import TrainStep
 from planner.errors import StowageError
 from planner.run import Run, run
+from planner.step import TrainStep
 
 BATCH = torch.linspace(-1.0, 1.0, 8).reshape(2, 4)
 

@@ -11,10 +11,12 @@ import torch
 from torch import nn
 
 import planner
-from planner.capture import Adam, InferenceStep, TrainStep, capture
+from planner.capture import capture
 from planner.errors import StowageError
-from planner.machine import machine, op_seconds
+from planner.machine import op_seconds
+from planner.profile import machine
 from planner.run import run, same_bits
+from planner.step import Adam, InferenceStep, TrainStep
 from planner.swap import plan_swaps
 
 

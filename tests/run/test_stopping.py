@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout
 
-from planner.capture import AdamW, InferenceStep, TrainStep
 from planner.errors import StowageError
 from planner.run import run, same_bits
-from planner.run.interrupts import uninterrupted
-from planner.run.stopping import PATIENCE
+from planner.run.stop.stop_request import PATIENCE
+from planner.run.stop.thread_interrupts import uninterrupted
+from planner.step import AdamW, InferenceStep, TrainStep
 
 WORDS = 12
 
@@ -180,8 +180,8 @@ def test_a_program_can_be_traced_after_a_run() -> None:
 import faulthandler, sys, time
 faulthandler.dump_traceback_later(100, exit=True)
 import planner, torch
-from planner.run.interrupts import interruptibly
-from planner.run.stopping import Cancelled
+from planner.run.stop.thread_interrupts import interruptibly
+from planner.run.stop.stop_request import RunCancelled as Cancelled
 calls = []
 
 def heed():

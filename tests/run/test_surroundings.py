@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from planner.capture import InferenceStep, TrainStep
 from planner.errors import StowageError
 from planner.run import run, same_bits
+from planner.step import InferenceStep, TrainStep
 from tests.run.steps import convolutions, gpt, mlp, normalisations
 from tests.run.test_handle import Gate
 

@@ -1,4 +1,4 @@
-"""A slow and plain account of the three streams, written from the words of `planner.memory.plan` alone.
+"""A slow and plain account of the three streams, written from the words of `planner.plan.swap_plan` alone.
 
 Every copy has its work in seconds left; every moment, whoever may begin begins, and time goes on to the next end.
 """

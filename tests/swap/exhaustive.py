@@ -1,6 +1,6 @@
 """The fastest of all plans of a very small step, by trying them all. It shares no code with the planner.
 
-The space, in the words of `planner.memory.plan`: every order that keeps the dependencies; a storage that lives over
+The space, in the words of `planner.plan.swap_plan`: every order that keeps the dependencies; a storage that lives over
 steps is on the device at both ends of the step, at one address, or at neither, and an input at the start or not; in
 every span between two uses, before the first and after the last, each storage stays, or leaves at some slot `release`
 and comes back from some slot `start`; a copy out is made where the host copy is not valid, and may begin once the
@@ -91,10 +91,10 @@ def optimum(
     best: Found | None = None
     ideal = sum(seconds)
     for order in chosen:
-        for donors in _donors(graph, order):
+        for reused_buffers in _donors(graph, order):
             if below <= ideal * (1 + 1e-12):
                 return best
-            found = _in_order(graph, seconds, bandwidth, budget // UNIT, order, donors, below)
+            found = _in_order(graph, seconds, bandwidth, budget // UNIT, order, reused_buffers, below)
             if found is not None:
                 best, below = found, found.seconds
     return best
@@ -112,13 +112,13 @@ def _donors(graph: Graph, order: tuple[int, ...]) -> Iterator[dict[int, int]]:
         candidates = {graph.tensors[tensor].storage for tensor in node.overwrites}
         for s in candidates:
             facts = graph.storages[s]
-            fleeting = not facts.held and s not in graph.output_storages and last[s] == slot
+            fleeting = not facts.live_in and s not in graph.output_storages and last[s] == slot
             if fleeting and facts.bytes == graph.storages[made].bytes:
                 may.append([(-1, -1), (made, s)])
     for combination in product(*reversed(may)):
-        taken = [pair for pair in reversed(combination) if pair[0] >= 0]
-        if len({made for made, _ in taken}) == len(taken):
-            yield dict(taken)
+        required_reuse = [pair for pair in reversed(combination) if pair[0] >= 0]
+        if len({made for made, _ in required_reuse}) == len(required_reuse):
+            yield dict(required_reuse)
 
 
 def _patterns(
@@ -130,44 +130,46 @@ def _patterns(
     ends: list[tuple[str, str]]
     if facts.persistent:
         ends = [("here", "here"), ("here", "back"), ("away", "away")] + [("leaves", "here")] * bool(wrote)
-    elif facts.held:
+    elif facts.live_in:
         ends = [("here", "dies"), ("away", "dies")]
     else:
         ends = [("made", "here"), ("made", "away")] if kept else [("made", "dies")]
     between = list(pairwise(touched))
     for first, final in ends:
         for bridged in (some for count in range(len(between) + 1) for some in combinations(between, count)):
-            valid = facts.held and not (first in {"here", "leaves"} and wrote)
-            gaps: list[Gap] = []
+            valid = facts.live_in and not (first in {"here", "leaves"} and wrote)
+            absences: list[Gap] = []
             if first == "away":
-                gaps.append(Gap(storage, _NONE, (_NONE, _NONE), (0, touched[0]), touched[0]))
+                absences.append(Gap(storage, _NONE, (_NONE, _NONE), (0, touched[0]), touched[0]))
             if first == "leaves":
                 if touched[0] < 1:
                     break
-                gaps.append(Gap(storage, -1, (1, touched[0]), (1, touched[0]), touched[0]))
+                absences.append(Gap(storage, -1, (1, touched[0]), (1, touched[0]), touched[0]))
                 valid = True
             for u, v in bridged:
-                valid &= not any(u >= slot and _after(gaps, slot) for slot in wrote)
+                valid &= not any(u >= slot and _after(absences, slot) for slot in wrote)
                 made = max((slot for slot in wrote if slot <= u), default=-1)
                 late = v - 1 if given and v == last else v
                 if late <= u:
                     break
-                gaps.append(Gap(storage, _NONE if valid else made, (u + 1, u + 1 if valid else late), (u + 1, late), v))
+                absences.append(
+                    Gap(storage, _NONE if valid else made, (u + 1, u + 1 if valid else late), (u + 1, late), v)
+                )
                 valid = True
             else:
-                valid &= not any(_after(gaps, slot) for slot in wrote)
+                valid &= not any(_after(absences, slot) for slot in wrote)
                 made = max(wrote, default=-1)
                 if final == "back":
                     if last + 1 > n - 1:
                         break
                     out = (last + 1, last + 1 if valid else n - 1)
-                    gaps.append(Gap(storage, _NONE if valid else made, out, (last + 1, n - 1), n))
+                    absences.append(Gap(storage, _NONE if valid else made, out, (last + 1, n - 1), n))
                 if final == "away":
                     out = (last + 1, last + 1 if valid else n)
-                    gaps.append(Gap(storage, _NONE if valid else made, out, (_NONE, _NONE), n))
+                    absences.append(Gap(storage, _NONE if valid else made, out, (_NONE, _NONE), n))
                 begin = touched[0] if first == "made" else 0
                 stop = last + (not given) if final == "dies" else n
-                yield begin, stop, gaps
+                yield begin, stop, absences
 
 
 def _uses(graph: Graph, order: tuple[int, ...]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
@@ -183,9 +185,9 @@ def _uses(graph: Graph, order: tuple[int, ...]) -> tuple[dict[int, list[int]], d
     return touched, wrote
 
 
-def _after(gaps: list[Gap], slot: int) -> bool:
+def _after(absences: list[Gap], slot: int) -> bool:
     """Whether a write came after the last copy out."""
-    copied = [gap.ready for gap in gaps if gap.ready != _NONE]
+    copied = [absence.ready for absence in absences if absence.ready != _NONE]
     return not copied or slot > copied[-1]
 
 
@@ -195,37 +197,42 @@ def _in_order(
     bandwidth: float,
     memory: int,
     order: tuple[int, ...],
-    donors: dict[int, int],
+    reused_buffers: dict[int, int],
     below: float,
 ) -> Found | None:
     touched, wrote = _uses(graph, order)
     who = sorted(touched, key=lambda s: -graph.storages[s].bytes)
     rows: list[tuple[int, int, int, int]] = []  # per pattern: begin, stop, first gap, after the last
-    starts, gaps = [0], []
+    starts, absences = [0], []
     for s in who:
-        given = s in donors.values()
+        given = s in reused_buffers.values()
         for begin, stop, own in sorted(
             _patterns(graph, order, s, touched[s], wrote.get(s, []), given), key=lambda row: len(row[2])
         ):
-            rows.append((begin, stop, len(gaps), len(gaps) + len(own)))
-            gaps += own
+            rows.append((begin, stop, len(absences), len(absences) + len(own)))
+            absences += own
         starts.append(len(rows))
     index = {s: at for at, s in enumerate(who)}
     table = np.array(
-        [(index[gap.storage], gap.ready, *gap.release, *gap.start, gap.use) for gap in gaps], np.int64
+        [
+            (index[absence.storage], absence.ready, *absence.release, *absence.start, absence.use)
+            for absence in absences
+        ],
+        np.int64,
     ).reshape(-1, 7)
-    heirs = np.full(len(who), -1, np.int64)
-    for made, donor in donors.items():
-        heirs[index[donor]] = index[made]
+    reusers = np.full(len(who), -1, np.int64)
+    for made, reused_buffer in reused_buffers.items():
+        reusers[index[reused_buffer]] = index[made]
     persistent = np.array([graph.storages[s].persistent for s in who])
     sizes = np.array([graph.storages[s].bytes // UNIT for s in who], np.int64)
-    uses = np.array([sum(1 << slot for slot in touched[s] if not (s in donors.values() and slot == touched[s][-1]))
+    reused = set(reused_buffers.values())
+    uses = np.array([sum(1 << slot for slot in touched[s] if not (s in reused and slot == touched[s][-1]))
                      for s in who], np.int64)  # fmt: skip
     result = np.zeros((1 + 64, 4), np.int64)
     queues = np.zeros((2, 64, 3), np.int64)
     best = search(
         np.array([seconds[op] for op in order]), memory, sizes, UNIT / bandwidth, uses, np.array(starts, np.int64),
-        np.array(rows, np.int64), table, heirs, persistent, below, result, queues,
+        np.array(rows, np.int64), table, reusers, persistent, below, result, queues,
     )  # fmt: skip
     if best >= below:
         return None
@@ -246,15 +253,17 @@ def plan_of(found: Found, graph: Graph, machine: Machine, budget: int, seconds: 
         for s in (*graph.reads[op], *graph.writes[op]):
             slots.setdefault(s, []).append(slot)
     here = {s for s, start, _, _ in found.stays if start == 0} - {s for s, start, _ in found.ins if start == 0}
-    away = {s for s, _, _ in (*found.outs, *found.ins)} | {s for s in slots if graph.storages[s].held and s not in here}
+    away = {s for s, _, _ in (*found.outs, *found.ins)} | {
+        s for s in slots if graph.storages[s].live_in and s not in here
+    }
     updated = {s for written in graph.writes for s in written}
     away |= {s for s in here if graph.storages[s].kind is Kind.INPUT and s in graph.output_storages}
     host, top = [], 0
     for s in sorted(away):  # one place each, for as long as a copy is there
-        first = -1 if graph.storages[s].held else min(ready for t, ready, _ in found.outs if t == s)
+        first = -1 if graph.storages[s].live_in else min(ready for t, ready, _ in found.outs if t == s)
         host.append(HostResidency(s, first, n, top))
         top += sizes[s]
-    assert all(s in updated or graph.storages[s].held for s in away)
+    assert all(s in updated or graph.storages[s].live_in for s in away)
     plan = SwapPlan(
         graph=fingerprint(graph),
         machine=machine.name,

@@ -11,7 +11,7 @@ _STORAGE, _READY, _RELEASE, _RELEASE_TO, _START, _START_TO, _USE = range(7)
 
 
 @njit(cache=True)
-def search(sec, memory, sizes, per_unit, uses, starts, rows, table, heirs, persistent, below, result, queues):
+def search(sec, memory, sizes, per_unit, uses, starts, rows, table, reusers, persistent, below, result, queues):
     """Seconds of the fastest plan in this order, or `below`; fills in its stays and queues."""
     n, m = sec.shape[0], sizes.shape[0]
     used, rest = np.zeros((m + 1, n), np.int64), np.zeros((m + 1, n), np.int64)
@@ -56,7 +56,7 @@ def search(sec, memory, sizes, per_unit, uses, starts, rows, table, heirs, persi
                 picked[count] = g
                 count += 1
         below = _slots(
-            sec, head, tail, memory, sizes, per_unit, choice, rows, table, heirs, persistent, picked[:count],
+            sec, head, tail, memory, sizes, per_unit, choice, rows, table, reusers, persistent, picked[:count],
             used[m].copy(), below, result, queues,
         )  # fmt: skip
     return below
@@ -73,7 +73,7 @@ def _slots(
     choice,
     rows,
     table,
-    heirs,
+    reusers,
     persistent,
     picked,
     used,
@@ -95,7 +95,7 @@ def _slots(
         if j == count:
             time = _queues(sec, tail, sizes, per_unit, table, picked, release, start, below, True, perms)
             if time < below and _place(
-                n, memory, sizes, choice, rows, table, heirs, persistent, release, start, result
+                n, memory, sizes, choice, rows, table, reusers, persistent, release, start, result
             ):
                 below = time
                 _write_down(table, picked, release, start, perms, result, queues)
@@ -290,16 +290,16 @@ def _run(sec, tail, sizes, per_unit, table, picked, release, start, length, sett
 
 
 @njit(cache=True)
-def _place(n, memory, sizes, choice, rows, table, heirs, persistent, release, start, result):
+def _place(n, memory, sizes, choice, rows, table, reusers, persistent, release, start, result):
     """Whether the stays fit side by side; if so, they are written into `result`."""
     m, count, j = sizes.shape[0], 0, 0
     stay = np.empty((64, 3), np.int64)
     box = np.arange(64)
     first, last = np.full(m, -1), np.full(m, -1)
     for s in range(m):
-        begin, stop, gap, after = rows[choice[s]]
+        begin, stop, absence, after = rows[choice[s]]
         opened = begin
-        for g in range(gap, after):
+        for g in range(absence, after):
             if table[g, _RELEASE] != _NONE:
                 stay[count] = s, opened, release[j]
                 first[s] = count if first[s] < 0 else first[s]
@@ -312,13 +312,13 @@ def _place(n, memory, sizes, choice, rows, table, heirs, persistent, release, st
             first[s] = count if first[s] < 0 else first[s]
             last[s] = count
             count += 1
-        home = persistent[s] and (after == gap or table[gap, _RELEASE] != _NONE)
+        home = persistent[s] and (after == absence or table[absence, _RELEASE] != _NONE)
         if home and last[s] != first[s]:
             box[last[s]] = box[first[s]]
     for _ in range(m):  # chains of takeovers, from whatever end
         for s in range(m):
-            if heirs[s] >= 0:
-                a, b = box[last[s]], box[first[heirs[s]]]
+            if reusers[s] >= 0:
+                a, b = box[last[s]], box[first[reusers[s]]]
                 for r in range(count):
                     if box[r] == max(a, b):
                         box[r] = min(a, b)
@@ -345,7 +345,7 @@ def _stack(n, memory, mask, size, offset):
     """
     boxes = np.flatnonzero(mask != 0)
     count = boxes.shape[0]
-    height, low = np.zeros((count + 1, n), np.int64), np.zeros(count + 1, np.int64)
+    peak, low = np.zeros((count + 1, n), np.int64), np.zeros(count + 1, np.int64)
     chosen, placed = np.full(count + 1, -1), np.zeros(count, np.bool_)
     d = 0
     while d >= 0:
@@ -355,7 +355,7 @@ def _stack(n, memory, mask, size, offset):
             placed[chosen[d]] = False
         else:
             for i in range(n):
-                need = max(height[d, i], low[d])
+                need = max(peak[d, i], low[d])
                 for b in range(count):
                     if not placed[b] and (mask[boxes[b]] >> i) & 1:
                         need += size[boxes[b]]
@@ -368,13 +368,13 @@ def _stack(n, memory, mask, size, offset):
             at, r = 0, boxes[b]
             for i in range(n):
                 if (mask[r] >> i) & 1:
-                    at = max(at, height[d, i])
+                    at = max(at, peak[d, i])
             if at + size[r] > memory or at < low[d] or (at == low[d] and d > 0 and b < chosen[d - 1]):
                 continue
             found = b
             offset[r], low[d + 1] = at, at
             for i in range(n):
-                height[d + 1, i] = at + size[r] if (mask[r] >> i) & 1 else height[d, i]
+                peak[d + 1, i] = at + size[r] if (mask[r] >> i) & 1 else peak[d, i]
             break
         if found < 0:
             chosen[d] = -1

@@ -67,11 +67,16 @@ class _Step:
         weight = None
         if self.maybe(0.7):
             weight = self.random.choice(self.shared) if self.maybe(0.3) else self.new(Kind.PARAMETER)
-        donors = [tensor for tensor in inputs if self.maybe(0.7)]
-        result = self.new(Kind.ACTIVATION, self.size(donors[0]) if donors else None)
+        reused_buffers = [tensor for tensor in inputs if self.maybe(0.7)]
+        result = self.new(Kind.ACTIVATION, self.size(reused_buffers[0]) if reused_buffers else None)
         outputs = [result] + [self.new(Kind.ACTIVATION) for _ in range(self.maybe(0.2))]
         self.op(
-            [*inputs, *([] if weight is None else [weight])], outputs, Phase.FORWARD, module, donors, self.maybe(0.1)
+            [*inputs, *([] if weight is None else [weight])],
+            outputs,
+            Phase.FORWARD,
+            module,
+            reused_buffers,
+            self.maybe(0.1),
         )
         if self.maybe(0.2):
             statistic = self.new(Kind.BUFFER)
@@ -110,7 +115,7 @@ class _Step:
             gradient = after
         if self.maybe(0.3):
             fresh = self.new(Kind.ACTIVATION, self.size(weight))
-            self.op([weight, gradient], [fresh], Phase.OPTIMIZER, donors=[gradient])
+            self.op([weight, gradient], [fresh], Phase.OPTIMIZER, reused_buffers=[gradient])
             self.op([fresh], [self.again(weight)], Phase.OPTIMIZER)
         else:
             self.op([weight, gradient], [self.again(weight)], Phase.OPTIMIZER)
@@ -138,16 +143,16 @@ class _Step:
         outputs: list[int],
         phase: Phase = Phase.FORWARD,
         module: str = "",
-        donors: list[int] | None = None,
+        reused_buffers: list[int] | None = None,
         random: bool = False,
     ) -> None:
         self.builder.add_op(
             f"op{len(self.builder.ops)}", "aten.op.default", inputs, outputs, phase=phase, module=module,
-            random=random, overwrites=donors or [],
+            random=random, overwrites=reused_buffers or [],
         )  # fmt: skip
 
-    def maybe(self, chance: float) -> bool:
-        return self.random.random() < chance
+    def maybe(self, rng_state: float) -> bool:
+        return self.random.random() < rng_state
 
 
 def least_budget(graph: Graph) -> int:

@@ -9,13 +9,13 @@ import pytest
 
 from planner.memory import pack, step_peak
 from planner.plan import plan_to_json, validate
-from planner.swap.methods.annealing import Polish
+from planner.swap.methods.annealing import Annealing
 from planner.swap.methods.annealing.anneal import timed
-from planner.swap.methods.annealing.choices import choices_of_plan, facts_of
-from planner.swap.methods.annealing.lay_out import blank_sheet, lay_out
-from planner.swap.methods.method import Setting
-from planner.swap.problem.problem import state
-from planner.swap.search.driver import Course, one_by_one
+from planner.swap.methods.annealing.decisions import annealing_arrays, decisions_of_plan
+from planner.swap.methods.annealing.decode import blank_decode_buffers, decode
+from planner.swap.methods.method import SearchContext
+from planner.swap.problem.problem import build_problem
+from planner.swap.search.driver import SearchState, one_by_one
 from tests.swap.event_simulator import step_seconds
 from tests.swap.random_graphs import ALIGNMENT, build, least_budget, machine
 
@@ -28,36 +28,36 @@ def problem(number, layers=None):
     graph = build(random, layers or random.randint(2, 8))
     seconds = np.array([random.choice([0.0, 1.0, 1.0, 2.0, 5.0]) * 1e-6 for _ in graph.ops])
     least = least_budget(graph)
-    return state(graph, _WHERE, least + int(0.3 * max(0, step_peak(graph, ALIGNMENT) - least)), seconds)
+    return build_problem(graph, _WHERE, least + int(0.3 * max(0, step_peak(graph, ALIGNMENT) - least)), seconds)
 
 
 def begun(task, plan, each=one_by_one, seed=3):
     """Polishing that begins with a plan and does not stop at any bound."""
     now = {"plan": plan}
-    setting = Setting(
+    context = SearchContext(
         task, 0.0, seed, each, lambda: now["plan"].predicted.seconds, lambda: now["plan"]
     )  # fmt: skip
-    return Polish(setting), now
+    return Annealing(context), now
 
 
 def turns(polish, now, count):
     """Up to so many turns; every plan on the way."""
     found = []
     for _ in range(count):
-        turn = polish.turn()
-        if turn is None:
+        search_step = polish.search_step()
+        if search_step is None:
             break
-        if turn.plan is not None:
-            now["plan"] = turn.plan
-            found.append(turn.plan)
+        if search_step.plan is not None:
+            now["plan"] = search_step.plan
+            found.append(search_step.plan)
     return found
 
 
 def planned(task, method="calendar"):
-    course = Course(task, method=method)
-    while not course.done:
-        course.step()
-    return course.plan()
+    search_state = SearchState(task, method=method)
+    while not search_state.done:
+        search_state.step()
+    return search_state.plan()
 
 
 def texts(plans):
@@ -91,11 +91,11 @@ def test_a_plan_whose_copies_go_as_soon_as_they_can_is_taken_apart_and_put_toget
         methods.append(plan.method)
         if plan.method != "calendar":
             continue
-        sheet = blank_sheet(task.ops, task.storages, len(task.flow.touches.items))
-        facts, choices = facts_of(task), choices_of_plan(task, plan)
-        run = timed(facts, choices, sheet, lay_out(facts, choices, sheet))
+        buffers = blank_decode_buffers(task.ops, task.storages, len(task.flow.touches.items))
+        facts, decisions = annealing_arrays(task), decisions_of_plan(task, plan)
+        run = timed(facts, decisions, buffers, decode(facts, decisions, buffers))
         assert run.seconds == pytest.approx(plan.predicted.seconds), number
-        assert sheet.level[: task.ops].max() <= task.memory, number
+        assert buffers.level[: task.ops].max() <= task.memory, number
     assert methods.count("calendar") > 20
 
 
@@ -115,12 +115,12 @@ def test_it_goes_on_from_what_it_wrote_down_as_if_it_had_never_stopped():
     plan = planned(task, "on-demand")
     whole, now = begun(task, plan)
     turns(whole, now, 2)
-    kept, middle = json.loads(json.dumps(whole.memory())), now["plan"]
+    kept, middle = json.loads(json.dumps(whole.state_dict())), now["plan"]
     rest = texts(turns(whole, now, 6))
     again, now = begun(task, middle)
-    again.recall(kept)
+    again.load_state_dict(kept)
     assert texts(turns(again, now, 6)) == rest
-    assert again.memory() == whole.memory()
+    assert again.state_dict() == whole.state_dict()
 
 
 def test_it_ends_when_nothing_gets_better_and_at_once_where_the_bound_is_met():
@@ -128,10 +128,10 @@ def test_it_ends_when_nothing_gets_better_and_at_once_where_the_bound_is_met():
     plan = planned(task)
     polish, now = begun(task, plan)
     turns(polish, now, 1000)
-    assert polish.turn() is None
+    assert polish.search_step() is None
     seconds = plan.predicted.seconds
-    met = Setting(task, seconds, 0, one_by_one, lambda: seconds, lambda: plan)
-    assert Polish(met).turn() is None
+    met = SearchContext(task, seconds, 0, one_by_one, lambda: seconds, lambda: plan)
+    assert Annealing(met).search_step() is None
 
 
 def test_few_boxes_are_packed_as_low_as_can_be():
@@ -141,18 +141,18 @@ def test_few_boxes_are_packed_as_low_as_can_be():
         lower = [random.randint(0, 4) for _ in range(count)]
         upper = [start + random.randint(1, 3) for start in lower]
         sizes = [random.randint(1, 4) for _ in range(count)]
-        assert pack(lower, upper, sizes).height == _lowest(lower, upper, sizes), number
+        assert pack(lower, upper, sizes).peak == _lowest(lower, upper, sizes), number
 
 
 def _lowest(lower, upper, sizes):
     """The least height of all placements, by trying every offset of every box."""
-    height = max(sizes)
-    while not _fit(lower, upper, sizes, height, []):
-        height += 1
-    return height
+    peak = max(sizes)
+    while not _fit(lower, upper, sizes, peak, []):
+        peak += 1
+    return peak
 
 
-def _fit(lower, upper, sizes, height, offsets):
+def _fit(lower, upper, sizes, peak, offsets):
     box = len(offsets)
     if box == len(sizes):
         return True
@@ -162,6 +162,6 @@ def _fit(lower, upper, sizes, height, offsets):
             or at + sizes[box] <= offsets[other] or offsets[other] + sizes[other] <= at
             for other in range(box)
         )
-        and _fit(lower, upper, sizes, height, [*offsets, at])
-        for at in range(height - sizes[box] + 1)
+        and _fit(lower, upper, sizes, peak, [*offsets, at])
+        for at in range(peak - sizes[box] + 1)
     )  # fmt: skip

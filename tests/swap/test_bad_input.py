@@ -6,7 +6,17 @@ import pytest
 from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
 from planner.plan import validate
-from planner.swap import METHODS, explain, lower_bound, marginal, order_bound, plan_swaps, search_swaps, simulate, sweep
+from planner.swap import (
+    METHODS,
+    explain,
+    lower_bound,
+    order_bound,
+    plan_swaps,
+    search_swaps,
+    sensitivity,
+    simulate,
+    sweep,
+)
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
 
@@ -69,7 +79,7 @@ def test_what_is_no_order_of_the_ops_has_no_bound(order):
 )
 def test_nothing_more_is_no_gain(memory, bandwidth):
     with pytest.raises(StowageError, match="memory and bandwidth must be more than 0, got"):
-        marginal(GRAPH, machine(), "60%", memory=memory, bandwidth=bandwidth, seconds=TIMES)
+        sensitivity(GRAPH, machine(), "60%", memory=memory, bandwidth=bandwidth, seconds=TIMES)
 
 
 def test_one_text_is_one_budget_of_a_sweep():

@@ -7,15 +7,15 @@ import pytest
 
 from planner.graph import Kind, Phase
 from planner.plan import validate
-from planner.swap.baselines.resident import BASELINES
-from planner.swap.search.inputs import problem_of
+from planner.swap.baselines.registry import BASELINES
+from planner.swap.search.inputs import make_problem
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
 
 
 def plan_of(name, budget, seconds=1e-4):
     graph = layered(20, parameters=4096)
-    problem, _ = problem_of(graph, machine(1e9, 1.6e9, 0.0), budget, None, np.full(len(graph.ops), seconds))
+    problem, _ = make_problem(graph, machine(1e9, 1.6e9, 0.0), budget, None, np.full(len(graph.ops), seconds))
     plan = BASELINES[name](problem)
     assert plan is None or validate(plan, graph) == []
     return graph, plan

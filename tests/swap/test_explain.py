@@ -25,7 +25,7 @@ from planner.plan import (
     validate,
 )
 from planner.swap import plan_swaps, simulate
-from planner.swap.explain.report import Explanation, explain
+from planner.swap.explain.explain_plan import Explanation, explain
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps
 
 KIB = 1024

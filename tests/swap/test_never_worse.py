@@ -7,9 +7,9 @@ import pytest
 from planner.memory import step_peak
 from planner.plan import plan_to_json, validate
 from planner.swap import compare_plans
-from planner.swap.baselines.resident import BASELINES
+from planner.swap.baselines.registry import BASELINES
 from planner.swap.bounds.fixed_order import order_bound
-from planner.swap.problem.problem import state
+from planner.swap.problem.problem import build_problem
 from tests.swap.effort import EFFORT
 from tests.swap.random_graphs import ALIGNMENT, build, least_budget, machine
 
@@ -33,7 +33,7 @@ def test_no_plan_is_slower_than_a_baseline_or_faster_than_the_bound(chunk):
         of_order = order_bound(graph, where, budget, seconds, found.plan.order)
         assert found.bound_seconds <= of_order <= found.plan.predicted.seconds * (1 + 1e-9), number
         assert set(found.baselines) == set(BASELINES)
-        problem = state(graph, where, budget, seconds)
+        problem = build_problem(graph, where, budget, seconds)
         for name, make in BASELINES.items():
             plan = make(problem)
             if plan is None:
@@ -50,7 +50,7 @@ def test_a_baseline_makes_the_same_plan_however_often_it_is_asked():
     graph = build(random, 8)
     seconds = [1e-6] * len(graph.ops)
     budget = (least_budget(graph) + step_peak(graph, ALIGNMENT)) // 2
-    problem = state(graph, machine(), budget, seconds)
+    problem = build_problem(graph, machine(), budget, seconds)
     for make in BASELINES.values():
         plans = [plan_to_json(plan) for plan in (make(problem), make(problem)) if plan is not None]
         assert len(set(plans)) <= 1

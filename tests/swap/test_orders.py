@@ -4,15 +4,15 @@ import numpy as np
 from hypothesis import given, settings
 
 from planner.graph import GraphBuilder, Kind, Phase
-from planner.swap.problem.problem import state
+from planner.swap.problem.problem import build_problem
 from planner.swap.schedule.feasibility import orders
-from planner.swap.schedule.list_scheduling import captured, grouped, sunk
+from planner.swap.schedule.list_scheduling import captured, eager_optimizer_order, parameter_grouped_order
 from tests.swap.random_graphs import machine, steps
 from tests.swap.test_plans import layered
 
 
 def problem(graph):
-    return state(graph, machine(), 1 << 30, np.ones(len(graph.ops)))
+    return build_problem(graph, machine(), 1 << 30, np.ones(len(graph.ops)))
 
 
 @given(steps(12))
@@ -34,7 +34,7 @@ def test_orders_that_are_the_same_are_tried_once():
 
 def test_sunk_updates_follow_their_gradients():
     graph = layered(3)
-    names = [graph.ops[op].name for op in sunk(problem(graph))]
+    names = [graph.ops[op].name for op in eager_optimizer_order(problem(graph))]
     assert names[:5] == ["forward 0", "forward 1", "forward 2", "loss", "loss backward"]
     for i in (2, 1, 0):
         # the parameter is still read by its backward op, so the update comes right after both
@@ -57,7 +57,7 @@ def test_the_grouped_order_stays_with_the_parameters_of_one_cell():
             b.add_op(f"{i} at {t}", "aten.mm.default", before, [y], module=f"cell{i}", phase=Phase.FORWARD)
             hidden[i] = value = y
     graph = b.build([value])
-    cells = [int(graph.ops[op].name[0]) for op in grouped(problem(graph))]
+    cells = [int(graph.ops[op].name[0]) for op in parameter_grouped_order(problem(graph))]
     assert cells == [0] * steps_ + [1] * steps_ + [2] * steps_
 
 
@@ -77,6 +77,6 @@ def test_what_an_optimizer_does_without_a_gradient_waits_until_the_gradient_is_t
     counted = b.add_tensor("steps'", b.tensors[alone].storage, (1,))
     b.add_op("count", "aten.add_.Scalar", [alone], [counted], phase=Phase.OPTIMIZER)
     graph = b.build()
-    for order in (sunk, grouped):
+    for order in (eager_optimizer_order, parameter_grouped_order):
         names = [graph.ops[op].name for op in order(problem(graph))]
         assert names == ["gradient 0", "decay 0", "add 0", "gradient 1", "decay 1", "add 1", "count"]

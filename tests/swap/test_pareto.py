@@ -16,7 +16,7 @@ from planner.memory import step_peak
 from planner.plan import validate
 from planner.swap import lower_bound, simulate
 from planner.swap.search.budget_sweep import BudgetPoint, sweep
-from planner.swap.search.sensitivity import marginal
+from planner.swap.search.sensitivity import sensitivity
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps
 from tests.swap.test_plans import layered
 
@@ -128,7 +128,7 @@ def test_more_memory_and_more_bandwidth_save_what_new_plans_save() -> None:
     graph = layered(8)
     peak, seconds = step_peak(graph, ALIGNMENT), slow(graph)
     budget = (least_budget(graph) + peak) // 3
-    found = marginal(graph, SLOW, budget, memory=peak, bandwidth=1e12, seconds=seconds, time_limit_each=0.3)
+    found = sensitivity(graph, SLOW, budget, memory=peak, bandwidth=1e12, seconds=seconds, time_limit_each=0.3)
     ideal = float(seconds.sum())
     assert found.memory.step_seconds == pytest.approx(ideal)
     assert found.memory.saved_seconds == pytest.approx(found.step_seconds - ideal)
@@ -141,7 +141,7 @@ def test_more_memory_and_more_bandwidth_save_what_new_plans_save() -> None:
 
 def test_nothing_is_bought_where_everything_fits_or_nothing_helps() -> None:
     graph = layered(4)
-    found = marginal(graph, SLOW, "100%", seconds=slow(graph), time_limit_each=0.1)
+    found = sensitivity(graph, SLOW, "100%", seconds=slow(graph), time_limit_each=0.1)
     assert (found.memory.saved_seconds, found.bandwidth.saved_seconds) == (0, 0)
     assert all("buys nothing: the step already takes its ideal time" in line for line in str(found).splitlines())
 
@@ -149,7 +149,7 @@ def test_nothing_is_bought_where_everything_fits_or_nothing_helps() -> None:
 def test_a_little_more_bandwidth_is_a_little_faster_and_never_slower() -> None:
     graph = layered(8)
     crawling = replace(SLOW, host_link=Link(2e7, 3e7, 0.0))
-    found = marginal(
+    found = sensitivity(
         graph, crawling, least_budget(graph), memory=64, bandwidth=2e7, seconds=slow(graph), time_limit_each=0.2
     )
     # with the link twice as fast, no step that is all copies takes less than half

@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from planner.machine import machine, op_seconds
+from planner.machine import op_seconds
 from planner.plan import validate
+from planner.profile import machine
 from planner.swap.bounds.any_order import bound_of
-from planner.swap.methods.method import Setting
+from planner.swap.methods.method import SearchContext
 from planner.swap.methods.portfolio import Portfolio, ways
-from planner.swap.problem.problem import state
+from planner.swap.problem.problem import build_problem
 from planner.swap.schedule.feasibility import orders
 from planner.swap.schedule.list_scheduling import captured
 from planner.swap.search.driver import one_by_one
@@ -19,29 +20,29 @@ def setting_of(share):
     target = machine("v100-16gb")
     seconds = op_seconds(graph, target)
     held = sum(storage.bytes for storage in graph.storages)
-    problem = state(graph, target, int(share * held), seconds)
-    return Setting(problem, bound_of(problem), 0, one_by_one)
+    problem = build_problem(graph, target, int(share * held), seconds)
+    return SearchContext(problem, bound_of(problem), 0, one_by_one)
 
 
 def plans_of(method):
-    turns = iter(method.turn, None)
-    return [turn.plan for turn in turns if turn.plan is not None]
+    turns = iter(method.search_step, None)
+    return [search_step.plan for search_step in turns if search_step.plan is not None]
 
 
 def test_only_the_given_orders_are_tried():
-    setting = setting_of(0.1)
-    problem, first = setting.problem, captured(setting.problem)
+    context = setting_of(0.1)
+    problem, first = context.problem, captured(context.problem)
     assert len(list(orders(problem))) > 1
-    only = [way for way in ways(setting) if np.array_equal(way.order, first)]
-    plans = plans_of(Portfolio(setting, recipes=only))
+    only = [way for way in ways(context) if np.array_equal(way.order, first)]
+    plans = plans_of(Portfolio(context, candidates=only))
     assert plans
     for plan in plans:
         assert plan.order == tuple(first.tolist())
         assert validate(plan, problem.graph) == []
-    free = plans_of(Portfolio(setting))
+    free = plans_of(Portfolio(context))
     assert min(plan.predicted.seconds for plan in free) < min(plan.predicted.seconds for plan in plans)
     assert min(free, key=lambda plan: plan.predicted.seconds).order != tuple(first.tolist())
 
 
 def test_without_recipes_there_is_nothing_to_try():
-    assert plans_of(Portfolio(setting_of(0.1), recipes=[])) == []
+    assert plans_of(Portfolio(setting_of(0.1), candidates=[])) == []

@@ -32,7 +32,7 @@ def awkward() -> Graph:
 def test_all_that_the_step_takes_is_enough_to_move_nothing(awkward: Graph) -> None:
     peak = step_peak(awkward, ALIGNMENT)
     content = pack_step(awkward, alignment=ALIGNMENT, capacity=peak)
-    assert content.max_live < peak < content.height  # or this graph no longer shows anything: search for another
+    assert content.max_live < peak < content.peak  # or this graph no longer shows anything: search for another
     for budget in (peak, peak + 1):
         found = compare_plans(awkward, machine(), budget, seconds=[1e-6] * len(awkward.ops))
         assert found.baselines["resident"] == found.plan.predicted.seconds == found.ideal_seconds

@@ -5,20 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.cancel import Cancelled, CancelToken
 from planner.errors import StowageError
 from planner.memory import pack
 from planner.plan import plan_to_json, validate
 from planner.swap import METHODS, load_search, plan_swaps, search_swaps
-from planner.swap.baselines.resident import BASELINES
-from planner.swap.evict.cyclic_addresses import settler
-from planner.swap.evict.cyclic_bytes import clock_of, walker
-from planner.swap.methods.annealing.polish import Polish
-from planner.swap.methods.candidate import Kitchen, Recipe
+from planner.swap.baselines.registry import BASELINES
+from planner.swap.evict.cyclic_addresses import address_pass
+from planner.swap.evict.cyclic_bytes import bytes_pass, clock_of
+from planner.swap.methods.annealing.annealing import Annealing
+from planner.swap.methods.candidate import Candidate, Evaluator
 from planner.swap.schedule.feasibility import fitting_order, orders
 from planner.swap.schedule.list_scheduling import captured
-from planner.swap.search.driver import Course
-from planner.swap.search.inputs import problem_of
-from planner.swap.stop import Stop, Stopped
+from planner.swap.search.driver import SearchState
+from planner.swap.search.inputs import make_problem
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
 
@@ -27,7 +27,7 @@ WHERE = machine(1e9, 1.4e9, 0.0)
 
 def problem(layers=24, stop=None, budget="40%"):
     graph = layered(layers)
-    return problem_of(graph, WHERE, budget, None, np.full(len(graph.ops), 3e-5), stop)[0]
+    return make_problem(graph, WHERE, budget, None, np.full(len(graph.ops), 3e-5), stop)[0]
 
 
 class Counted:
@@ -43,12 +43,12 @@ class Counted:
 
 def test_the_walk_with_addresses_returns_at_its_first_slot_once_the_flag_is_set():
     task = problem()
-    one = walker(task, captured(task))
+    one = bytes_pass(task, captured(task))
     task.stop.set()
-    with pytest.raises(Stopped):
-        settler(one).draft(clock_of(task, one.order))
+    with pytest.raises(Cancelled):
+        address_pass(one).draft(clock_of(task, one.order))
     used = np.flatnonzero(np.diff(one.uses.start))
-    assert (one.desk.cursor[used] == one.uses.start[used]).all(), "nothing has been used"
+    assert (one.eviction.cursor[used] == one.uses.start[used]).all(), "nothing has been used"
 
 
 @pytest.mark.parametrize("name", ["on-demand", "lru-prefetch"])
@@ -56,7 +56,7 @@ def test_every_baseline_stops_and_comes_out_the_same_when_it_is_begun_again(name
     expected = BASELINES[name](problem(budget="90%"))
     task = problem(budget="90%")
     task.stop.set()
-    with pytest.raises(Stopped):
+    with pytest.raises(Cancelled):
         BASELINES[name](task)
     task.stop.clear()
     found = BASELINES[name](task)
@@ -69,11 +69,11 @@ def test_packing_ends_before_its_next_placement():
 
     def between():
         if calls():
-            raise Stopped
+            raise Cancelled
 
     random = np.random.default_rng(0)
     lower = random.integers(0, 50, 60)
-    with pytest.raises(Stopped):
+    with pytest.raises(Cancelled):
         pack(lower, lower + random.integers(1, 20, 60), random.integers(1, 99, 60), between=between)
     assert calls.asked == 3
 
@@ -84,9 +84,9 @@ def test_a_proof_ends_between_its_facts():
 
     def between():
         if calls():
-            raise Stopped
+            raise Cancelled
 
-    with pytest.raises(Stopped):
+    with pytest.raises(Cancelled):
         validate(plan, layered(4), between=between)
     assert calls.asked == 2
 
@@ -94,27 +94,27 @@ def test_a_proof_ends_between_its_facts():
 @pytest.mark.parametrize("method", METHODS)
 def test_a_course_that_is_stopped_again_and_again_is_as_if_it_never_was(method):
     """Every piece of work is cut short once, at whatever moment, and begun again."""
-    whole = Course(problem(), method=method, seed=3)
+    whole = SearchState(problem(), method=method, seed=3)
     ask = Counted(10**9)
-    course = Course(problem(stop=Stop(ask)), method=method, seed=3)
+    search_state = SearchState(problem(stop=CancelToken(ask)), method=method, seed=3)
     random, stopped = np.random.default_rng(1), 0
     while not whole.done and whole.evaluations < 500:
         whole.step()
-    while not course.done and course.evaluations < 500:
+    while not search_state.done and search_state.evaluations < 500:
         ask.asked, ask.yes_from = 0, int(random.integers(1, 30))
         try:
-            course.step()
-        except Stopped:
+            search_state.step()
+        except Cancelled:
             stopped += 1
             ask.yes_from = 10**9
-            course.problem.stop.clear()
-            course.step()
+            search_state.problem.stop.clear()
+            search_state.step()
     assert stopped > 1
-    assert course.evaluations == whole.evaluations
-    assert [replace(point, seconds=0.0) for point in course.history] == (
+    assert search_state.evaluations == whole.evaluations
+    assert [replace(point, seconds=0.0) for point in search_state.history] == (
         [replace(point, seconds=0.0) for point in whole.history]
     )
-    assert plan_to_json(course.plan()) == plan_to_json(whole.plan())
+    assert plan_to_json(search_state.plan()) == plan_to_json(whole.plan())
 
 
 def test_once_it_is_cancelled_nothing_more_is_evaluated():
@@ -162,16 +162,16 @@ def test_saving_while_it_runs_changes_nothing(tmp_path):
 
 def test_what_was_walked_can_be_packed_twice():
     task = problem()
-    kitchen = Kitchen(task)
+    evaluator = Evaluator(task)
     order = next(order for _, order in orders(task))
-    tried = kitchen.try_one(Recipe(order, task.memory))
-    once, again = kitchen.pack(tried), kitchen.pack(tried)
-    assert (once.height, once.offsets.tolist()) == (again.height, again.offsets.tolist())
+    evaluation = evaluator.try_one(Candidate(order, task.memory))
+    once, again = evaluator.pack(evaluation), evaluator.pack(evaluation)
+    assert (once.peak, once.offsets.tolist()) == (again.peak, again.offsets.tolist())
 
 
 def test_the_first_order_that_fits_is_the_last_that_is_made():
     ask = Counted(10**9)
-    task = problem(stop=Stop(ask))
+    task = problem(stop=CancelToken(ask))
     ask.asked, ask.yes_from = 0, 2  # it is asked before each order is made
     assert (fitting_order(task) == captured(task)).all()
 
@@ -204,16 +204,16 @@ def test_a_host_budget_of_nothing_is_called_by_its_name_and_the_one_named_is_eno
 
 def test_polishing_that_is_cut_short_stays_where_it_was():
     task = problem(8)
-    course = Course(task, seed=1)
-    while course.best is None or len(course.baselines) < len(BASELINES):
-        course.step()
-    polish, twin = Polish(course.setting()), Polish(course.setting())
-    polish.turn(), twin.turn()
-    before = polish.memory()
+    search_state = SearchState(task, seed=1)
+    while search_state.best is None or len(search_state.baselines) < len(BASELINES):
+        search_state.step()
+    polish, twin = Annealing(search_state.context()), Annealing(search_state.context())
+    polish.search_step(), twin.search_step()
+    before = polish.state_dict()
     task.stop.set()
-    with pytest.raises(Stopped):
-        polish.turn()
+    with pytest.raises(Cancelled):
+        polish.search_step()
     task.stop.clear()
-    assert polish.memory() == before == twin.memory()
-    polish.turn(), twin.turn()
-    assert polish.memory() == twin.memory()
+    assert polish.state_dict() == before == twin.state_dict()
+    polish.search_step(), twin.search_step()
+    assert polish.state_dict() == twin.state_dict()

@@ -53,10 +53,10 @@ def _draw(random: Random, ops: int) -> Graph:
             b.add_op(f"op{i}", "aten.op.default", reads, [fresh], phase=Phase.OPTIMIZER)
             continue
         size = random.choice(sizes)
-        donors = [tensor for tensor in reads if tensor in made and random.random() < 0.3][:1]
-        if donors:
-            size = size_of(donors[0])
+        reused_buffers = [tensor for tensor in reads if tensor in made and random.random() < 0.3][:1]
+        if reused_buffers:
+            size = size_of(reused_buffers[0])
         made.append(new(Kind.ACTIVATION, size))
-        b.add_op(f"op{i}", "aten.op.default", reads, [made[-1]], phase=phase, overwrites=donors)
+        b.add_op(f"op{i}", "aten.op.default", reads, [made[-1]], phase=phase, overwrites=reused_buffers)
     graph = b.build(made[-1:])
     return graph.with_workspaces({op.id: random.choice(sizes) for op in graph.ops if random.random() < 0.1})

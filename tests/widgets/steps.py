@@ -5,9 +5,8 @@ from functools import cache
 import numpy as np
 
 from planner import zoo
-from planner.capture import TrainStep, capture
+from planner.capture import capture
 from planner.graph import Graph, GraphBuilder, Kind, Phase, fingerprint
-from planner.machine import machine
 from planner.plan import (
     HostResidency,
     Residency,
@@ -16,6 +15,8 @@ from planner.plan import (
     SwapPlan,
     Timeline,
 )
+from planner.profile import machine
+from planner.step import TrainStep
 from planner.swap import plan_swaps
 
 MIB = 2**20

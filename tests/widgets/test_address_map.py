@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from planner import zoo
 from planner.capture import capture
 from planner.errors import StowageError
-from planner.machine import machine
+from planner.profile import machine
 from planner.swap import plan_swaps
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
-from widgets.figures._boxes import Boxes, merged
+from widgets.figures._rectangles import Rectangles, merged
 from widgets.info import AddressMap, get_address_map
 
 SPECS = [("mlp:optimizer=adam", "60%"), ("rnn:layers=2,hidden=64,steps=8,batch=32", "80%"), ("mlp", "100%")]
@@ -102,7 +102,7 @@ SIDES = st.tuples(st.floats(0, 90), st.floats(0.01, 10), st.integers(0, 900), st
 @given(st.lists(SIDES, min_size=1, max_size=60), st.integers(1, 40))
 def test_merged_boxes_cover_the_same_area_to_a_pixel(sides: list[tuple[float, float, int, int]], most: int) -> None:
     left, width, low, height = (np.array(column, np.float64) for column in zip(*sides, strict=True))
-    boxes = Boxes(left, left + width, low, low + height, np.arange(len(left)))
+    boxes = Rectangles(left, left + width, low, low + height, np.arange(len(left)))
     pixel = (0.5, 4.0)
     result = merged(boxes, pixel, most)
     assert len(result.left) <= max(most, 0) or most >= len(left)

@@ -110,7 +110,7 @@ def test_every_read_of_a_drawn_op_is_in_one_flow(module: str) -> None:
     outside = {storage for op in graph.ops if op.id not in inside for storage in graph.reads[op.id]}
     for end in info.ends:
         for storage in end.storages:
-            held = graph.storages[storage].held or storage in graph.output_storages
+            held = graph.storages[storage].live_in or storage in graph.output_storages
             assert held or storage in outside or not end.leaves
 
 

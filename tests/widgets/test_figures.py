@@ -15,8 +15,8 @@ from plotly.graph_objects import Figure
 import widgets
 from planner.errors import StowageError
 from planner.graph import Graph, GraphBuilder, Kind, Phase
-from planner.machine import machine
 from planner.plan import SwapPlan
+from planner.profile import machine
 from planner.run import RunResult
 from planner.swap import plan_swaps
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan

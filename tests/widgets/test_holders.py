@@ -12,7 +12,7 @@ from tests.widgets.steps import by_hand
 from widgets.info import Group
 from widgets.info.holder_parts import get_holder_parts
 from widgets.info.holders import get_holders
-from widgets.info.stays import captured_stays
+from widgets.info.residency_spans import captured_stays
 
 MODELS = (
     "gpt:layers=12,hidden=64,sequence=64", "wresnet:depth=50,batch=4,image=64", "inception:batch=2,image=75",

@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from planner.capture import TrainStep, capture
+from planner.capture import capture
 from planner.graph import Phase
 from planner.memory import lifetimes
+from planner.step import TrainStep
 from tests.widgets.steps import MIB, by_hand, real
 from widgets.info import Box, ModuleGraph, get_module_graph
 

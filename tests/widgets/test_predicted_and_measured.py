@@ -7,8 +7,8 @@ import pytest
 from planner import zoo
 from planner.capture import capture
 from planner.errors import StowageError
-from planner.machine import machine
 from planner.plan import SwapPlan
+from planner.profile import machine
 from planner.run import RunResult, run
 from planner.swap import plan_swaps
 from tests.widgets.steps import by_hand, plan_by_hand

@@ -9,7 +9,7 @@ import pytest
 from plotly.graph_objects import FigureWidget
 
 import widgets
-from planner.machine import machine
+from planner.profile import machine
 from planner.swap import SwapSearch, search_swaps
 from tests.widgets.steps import real
 from widgets import figures

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from planner import zoo
-from planner.capture import InferenceStep, capture
+from planner.capture import capture
 from planner.graph import PERSISTENT, Kind, Phase
 from planner.run import run
+from planner.step import InferenceStep
 
 SMALL = {
     "mlp": "mlp:layers=2,hidden=32,batch=4",

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from planner import zoo
-from planner.capture import InferenceStep, TrainStep
 from planner.errors import StowageError
+from planner.step import InferenceStep, TrainStep
 
 FILE = """
 from dataclasses import dataclass
 
 import torch
-from planner.capture import InferenceStep, TrainStep
+from planner.step import InferenceStep, TrainStep
 from planner.errors import StowageError
 from sizes import HIDDEN
 

@@ -1,7 +1,7 @@
-"""Pictures of a step, its plan and its run: each function takes planner objects and returns one figure.
+"""Figures of a step, its plan and its run: each function takes planner objects and returns one figure.
 
-Every figure is drawn from an info of `widgets.info`, which has the same numbers without the ink. Plots are plotly
-figures; their `layout.meta["summary"]` says them in one sentence.
+Every figure is drawn from a dataclass of `widgets.info`, which has the same numbers. Plots are plotly figures; their
+`layout.meta["summary"]` describes them in one sentence.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from widgets.figures.theme import ThemeName, get_theme
+from widgets.figures.theme import FONT, LIGHT, Theme, ThemeName, get_theme
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from planner.capture import Step
     from planner.graph import Graph
     from planner.plan import SwapPlan, Timeline
     from planner.progress import Progress
     from planner.run import Run, RunResult
-    from planner.swap import SwapSearch
-    from planner.swap.search.budget_sweep import BudgetPoint
+    from planner.step import Step
+    from planner.swap import BudgetPoint, SwapSearch
     from widgets.figures.drawing import Drawing
-    from widgets.info.stays import Axis
+    from widgets.info import Axis
 
 __all__ = [
-    "address_map", "compare_peaks", "dataflow", "live_memory", "memory_by_kind", "module_graph", "pareto",
-    "predicted_and_measured", "schedule_and_pool", "search_history", "streams",
+    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_peaks", "dataflow", "get_theme", "live_memory",
+    "memory_by_kind", "module_graph", "pareto", "predicted_and_measured", "schedule_and_pool", "search_history",
+    "streams",
 ]  # fmt: skip
 
 
@@ -35,30 +35,30 @@ def module_graph(
 ) -> Drawing:
     """The model as nested boxes with the bytes each holds at the step's peak, identical neighbours folded.
 
-    With a plan, also what it moves: what leaves each box for the host, and what comes back because the box needs it.
+    With a plan, also its swaps: bytes of each box copied to the host, and bytes copied back because the box needs them.
 
     Args:
         graph: the step.
-        most_boxes: how much detail there is room for; 60 is about what can be read.
+        most_boxes: limit on the number of boxes; more than about 60 are hard to read.
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
-        plan: its plan, if its copies are to be drawn.
+        plan: a plan whose copies are drawn, if any.
 
     Raises:
         StowageError: the theme is unknown, or the plan is for another graph.
     """
     from widgets.figures import _module_graph
-    from widgets.info.module_graph import get_module_graph
+    from widgets.info import get_module_graph
 
     return _module_graph.draw(get_module_graph(graph, most_boxes, plan), get_theme(theme))
 
 
 def dataflow(graph: Graph, module: str = "", *, most_ops: int = 40, theme: ThemeName = "auto") -> Drawing:
-    """The ops of a step or of one of its modules, with the bytes that each hands to the next; Graphviz lays it out.
+    """The ops of a step or of one of its modules, with the bytes passed between them; laid out by Graphviz.
 
     Args:
         graph: the step.
         module: path of the module whose ops of all phases are drawn, such as `"blocks.0"`; `""` for the whole step.
-        most_ops: how many ops there may be; more than 60 can hardly be read.
+        most_ops: limit on the number of ops; more than 60 are hard to read.
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
@@ -66,7 +66,7 @@ def dataflow(graph: Graph, module: str = "", *, most_ops: int = 40, theme: Theme
             is missing.
     """
     from widgets.figures import _dataflow
-    from widgets.info.dataflow import get_dataflow
+    from widgets.info import get_dataflow
 
     return _dataflow.draw(get_dataflow(graph, module, most_ops), get_theme(theme))
 
@@ -80,13 +80,13 @@ def memory_by_kind(
     axis: Axis = "seconds",
     theme: ThemeName = "auto",
 ) -> Figure:
-    """Bytes on the device over time, stacked by what they are for, and what holds the peak.
+    """Bytes on the device over time, stacked by kind, and what holds the peak.
 
     Args:
         graph: the step.
-        plan: where storages lie when; without one, the captured order with nothing swapped, op by op.
-        budget: a limit to draw, such as `"8GiB"` or `"40%"` of what the step takes unswapped; without it, the plan's.
-        timeline: when each op and copy happens, such as a measured one; the predicted one if none is given.
+        plan: its plan; by default the captured order with nothing swapped, op by op.
+        budget: a limit to draw, such as `"8GiB"` or `"40%"` of the unswapped peak; by default the plan's budget.
+        timeline: times of the ops and copies, such as measured ones; by default the predicted ones.
         axis: `"seconds"`, or `"slots"` for op numbers; without a plan, always op numbers.
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
@@ -94,25 +94,25 @@ def memory_by_kind(
         StowageError: the plan or timeline is for another graph, the budget is invalid, or plotly is missing.
     """
     from widgets.figures import _memory_by_kind
-    from widgets.info.memory_by_kind import get_memory_by_kind
+    from widgets.info import get_memory_by_kind
 
     return _memory_by_kind.draw(get_memory_by_kind(graph, plan, budget, timeline, axis), get_theme(theme))
 
 
 def compare_peaks(steps: Mapping[str, Graph | Step], *, theme: ThemeName = "auto", progress: Progress = True) -> Figure:
-    """The peaks of several steps as bars, stacked by kind, with their numbers; nothing is swapped.
+    """The peaks of several steps as bars, stacked by kind and labelled; nothing is swapped.
 
     Args:
         steps: by name, a step or its graph; a step is captured.
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
-        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
-            what is being done.
+        progress: True shows the progress, False shows nothing; a function is called with the share done, 0 to 1, and
+            the current activity.
 
     Raises:
         StowageError: there are no steps, one cannot be captured, the theme is unknown, or plotly is missing.
     """
     from widgets.figures import _compare_peaks
-    from widgets.info.compare_peaks import get_compare_peaks
+    from widgets.info import get_compare_peaks
 
     look = get_theme(theme)
     return _compare_peaks.draw(get_compare_peaks(steps, progress), look)
@@ -131,7 +131,7 @@ def address_map(
     Args:
         graph: the step.
         plan: its plan.
-        timeline: when each op and copy happens, such as a measured one; the predicted one if none is given.
+        timeline: times of the ops and copies, such as measured ones; by default the predicted ones.
         axis: `"seconds"`, or `"slots"` for op numbers.
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
@@ -139,31 +139,31 @@ def address_map(
         StowageError: the plan or timeline is for another graph, or plotly is missing.
     """
     from widgets.figures import _address_map
-    from widgets.info.address_map import get_address_map
+    from widgets.info import get_address_map
 
     return _address_map.draw(get_address_map(graph, plan, timeline, axis), get_theme(theme))
 
 
 def streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, *, theme: ThemeName = "auto") -> Figure:
-    """Compute, copies out and copies in over time, with the stalls and what they wait for.
+    """Compute, copies out and copies in over time, with the stalls and their causes.
 
     Args:
         graph: the step.
         plan: its plan.
-        timeline: a measured one; the plan's prediction if none is given.
+        timeline: a measured timeline; by default the plan's prediction.
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
         StowageError: the plan or timeline is for another graph, or plotly is missing.
     """
     from widgets.figures import _streams
-    from widgets.info.streams import get_streams
+    from widgets.info import get_streams
 
     return _streams.draw(get_streams(graph, plan, timeline), get_theme(theme))
 
 
 def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "auto") -> Figure:
-    """Step time over budgets, with what no plan undercuts and what a step with infinite memory takes.
+    """Step time over budgets, with the lower bound and the step time with infinite memory.
 
     Args:
         graph: the step.
@@ -174,13 +174,13 @@ def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "a
         StowageError: there are no points, they are for another graph, or plotly is missing.
     """
     from widgets.figures import _pareto
-    from widgets.info.pareto import get_pareto
+    from widgets.info import get_pareto
 
     return _pareto.draw(get_pareto(graph, points), get_theme(theme))
 
 
 def predicted_and_measured(plan: SwapPlan, result: RunResult, *, theme: ThemeName = "auto") -> Figure:
-    """Memory and times of a run beside what its plan predicted.
+    """Memory and times of a run beside the prediction of its plan.
 
     Args:
         plan: the plan that was run.
@@ -188,16 +188,16 @@ def predicted_and_measured(plan: SwapPlan, result: RunResult, *, theme: ThemeNam
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
 
     Raises:
-        StowageError: the run was not one of this plan, or plotly is missing.
+        StowageError: the run is not a run of this plan, or plotly is missing.
     """
     from widgets.figures import _predicted_and_measured
-    from widgets.info.predicted_and_measured import get_predicted_and_measured
+    from widgets.info import get_predicted_and_measured
 
     return _predicted_and_measured.draw(get_predicted_and_measured(plan, result), get_theme(theme))
 
 
 def live_memory(run: Run, *, theme: ThemeName = "auto") -> Figure:
-    """Memory of a run so far, step after step, over what its plan predicts; `widgets.watch_run` keeps it going.
+    """Memory of a run so far, step after step, over its plan's prediction; `widgets.watch_run` is the live version.
 
     Args:
         run: what `planner.run` returned; it may be running.
@@ -207,30 +207,30 @@ def live_memory(run: Run, *, theme: ThemeName = "auto") -> Figure:
         StowageError: the theme is unknown, or plotly is missing.
     """
     from widgets.figures import _live_memory
-    from widgets.info.live_memory import get_live_memory
+    from widgets.info import get_live_memory
 
     return _live_memory.draw(get_live_memory(run), get_theme(theme))
 
 
 def schedule_and_pool(*, theme: ThemeName = "auto", progress: Progress = True) -> Figure:
-    """The first figure of SwapAdvisor (ASPLOS 2020), planned anew: which schedule is best depends on the pool.
+    """The first figure of SwapAdvisor (ASPLOS 2020), planned anew: the best schedule depends on the pool.
 
     Args:
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
-        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
-            what is being done.
+        progress: True shows the progress, False shows nothing; a function is called with the share done, 0 to 1, and
+            the current activity.
 
     Raises:
         StowageError: the theme is unknown, or plotly is missing.
     """
     from widgets.figures import _schedule_and_pool
-    from widgets.info.schedule_and_pool import get_schedule_and_pool
+    from widgets.info import get_schedule_and_pool
 
     return _schedule_and_pool.draw(get_schedule_and_pool(progress), get_theme(theme))
 
 
 def search_history(graph: Graph, search: SwapSearch, *, theme: ThemeName = "auto") -> Figure:
-    """The best plan over the time of a search, the baselines, and what no plan exceeds.
+    """The best plan over the time of a search, the baselines, and the bound on the speed of any plan.
 
     Args:
         graph: the step that is planned.
@@ -241,6 +241,6 @@ def search_history(graph: Graph, search: SwapSearch, *, theme: ThemeName = "auto
         StowageError: the theme is unknown, or plotly is missing.
     """
     from widgets.figures import _search_history
-    from widgets.info.search_history import get_search_history
+    from widgets.info import get_search_history
 
     return _search_history.draw(get_search_history(graph, search), get_theme(theme))

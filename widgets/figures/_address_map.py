@@ -1,4 +1,4 @@
-"""Address and time: every residency of a plan a box, with the fragmentation between them and the budget above."""
+"""Address map: every residency of a plan as a box of address and time, with the fragmentation and the budget."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from widgets.figures._boxes import Boxes, merged
+from widgets.figures._rectangles import Rectangles, merged
 from widgets.figures.frame import (
     HATCHED,
     SQUARE,
@@ -19,25 +19,22 @@ from widgets.figures.frame import (
     value_axis,
 )
 from widgets.figures.theme import Theme, escape
-from widgets.info.address_map import AddressMap
-from widgets.info.groups import STACK, Group
-from widgets.info.stays import Floats
-from widgets.info.units import byte_unit, count_text, exact_bytes_text, seconds_text
+from widgets.info import STACK, AddressMap, Floats, Group, byte_unit, count_text, exact_bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _HEIGHT, _FOOT = 400, 34
-#: Size in pixels of the plot in a narrow notebook, and of a letter: what a name inside a box must fit.
+#: Pixels of the plot in a narrow notebook, of a letter and of a line, to decide whether a name fits its box.
 _NARROW, _LETTER, _LINE = 480, 6.0, 14
-#: As many rectangles of one colour as a browser draws at ease.
+#: Most rectangles of one colour that a browser draws fast.
 _MOST_BOXES = 5000
-#: Copies that are hatched: the longest.
+#: Most copies that are hatched, the longest first.
 _MOST_COPIES = 1000
 
 
 def draw(info: AddressMap, theme: Theme) -> Figure:
-    """Draw the boxes, one trace for each colour."""
+    """Draw the boxes, one trace per colour."""
     figure = framed(theme, "Addresses over time", info.name, info.summary, _HEIGHT + _FOOT)
     scale, x_axis = time_axis(theme, info.axis, info.end)
     shown = info.budget_bytes <= 2.5 * max(info.peak_bytes, 1)
@@ -53,7 +50,7 @@ def draw(info: AddressMap, theme: Theme) -> Figure:
         ours = np.flatnonzero(info.group == number)
         if len(ours):
             high = (info.offset + info.bytes)[ours].astype(np.float64)
-            boxes = Boxes(info.start[ours], info.stop[ours], info.offset[ours].astype(np.float64), high, ours)
+            boxes = Rectangles(info.start[ours], info.stop[ours], info.offset[ours].astype(np.float64), high, ours)
             _draw_group(figure, info, theme, group, merged(boxes, pixel, _MOST_BOXES), pixel, scale, unit.size)
     entries = [(group.value, theme.kinds[group], SQUARE) for at, group in enumerate(STACK) if at in info.group]
     if _draw_copies(figure, info, theme, pixel, scale, unit.size):
@@ -66,7 +63,7 @@ def draw(info: AddressMap, theme: Theme) -> Figure:
 
 
 def _draw_group(
-    figure: Figure, info: AddressMap, theme: Theme, group: Group, boxes: Boxes, pixel: tuple[float, float],
+    figure: Figure, info: AddressMap, theme: Theme, group: Group, boxes: Rectangles, pixel: tuple[float, float],
     scale: float, unit: float,
 ) -> None:  # fmt: skip
     wide, tall = (boxes.right - boxes.left) / pixel[0], (boxes.high - boxes.low) / pixel[1]
@@ -79,7 +76,7 @@ def _draw_group(
             name=group.value,
             marker={
                 "color": theme.kinds[group],
-                # a hairline parts neighbours that are large enough to have one
+                # a hairline separates boxes that are large enough
                 "line": {"color": theme.paper, "width": np.where((wide > 4) & (tall > 4), 0.6, 0.0)},
             },
             hovertext=[_hover(info, box) for box in boxes.source.tolist()], hoverinfo="text",
@@ -90,14 +87,14 @@ def _draw_group(
 def _draw_names(
     figure: Figure, info: AddressMap, theme: Theme, pixel: tuple[float, float], scale: float, unit: float
 ) -> None:
-    """Write names into the boxes that have room for them, beside what is hatched."""
+    """Write names into the boxes that have room for them beside the hatched parts."""
     left = np.fmax(info.start, info.copy_in[:, 1])
     right = np.fmin(info.stop, info.copy_out[:, 0])
     wide, tall = (right - left) / pixel[0], info.bytes / pixel[1]
     room = np.flatnonzero((tall >= _LINE) & (wide >= 3 * _LETTER)).tolist()
     named = [(box, text) for box in room if (text := _fitting(info.names[box], wide[box]))]
     boxes = [box for box, _ in named]
-    # texts of bars, which plotly leaves out where they do not fit, however narrow the plot becomes
+    # bar texts, because plotly hides them where they do not fit, however narrow the plot becomes
     figure.add_trace(
         plotly().Bar(
             x=(left + right)[boxes] / 2 * scale, width=(right - left)[boxes] * scale, base=info.offset[boxes] / unit,
@@ -111,7 +108,7 @@ def _draw_names(
 
 
 def _fitting(name: str, wide: float) -> str:
-    """As much of the end of a name as fits so many pixels; the module says more than an op that others run too."""
+    """The longest ending of a name that fits `wide` pixels; prefers the module to the op, which is less specific."""
     module, _, op = name.rpartition("/")
     modules = _endings(module) if module else []
     endings = [*(f"{end}/{op}" for end in modules), *(modules or _endings(op))]
@@ -119,7 +116,7 @@ def _fitting(name: str, wide: float) -> str:
 
 
 def _endings(path: str) -> list[str]:
-    """`encoder.layers.0`, `layers.0`: a number alone says nothing."""
+    """The endings of a path worth showing: `encoder.layers.0`, `layers.0`, but not a number alone."""
     parts = path.split(".")
     starts = [start for start, part in enumerate(parts) if not start or not part.isdigit()]
     return [".".join(parts[start:]) for start in starts]
@@ -149,7 +146,7 @@ def _moment(seconds: float) -> str:
 def _draw_copies(
     figure: Figure, info: AddressMap, theme: Theme, pixel: tuple[float, float], scale: float, unit: float
 ) -> bool:
-    """Hatch boxes for as long as they are on the link, if any of it is large enough to be seen."""
+    """Hatch the parts of boxes during which they are copied; returns whether any is large enough to be seen."""
     spans: Floats = np.concatenate([info.copy_in, info.copy_out])
     box = np.tile(np.arange(len(info.storage)), 2)
     length = np.nan_to_num(spans[:, 1] - spans[:, 0])

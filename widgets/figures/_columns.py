@@ -1,20 +1,20 @@
-"""Curves of thousands of moments, drawn by the columns of a screen."""
+"""Reduce curves of thousands of moments to the pixel columns of a screen."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from widgets.info.stays import Floats, Ints
+from widgets.info import Floats, Ints
 
 _COLUMNS = 800
 
 
 def columns(starts: Floats, amounts: Ints | Floats, end: float) -> Ints:
-    """Which moments to draw: of each column the highest, and the last, which goes on where columns are empty.
+    """Positions of the moments to draw: the highest and the last of each column; the last extends over empty columns.
 
     Args:
-        starts: `[moments]`, when each begins, ascending.
-        amounts: `[moments]`, how high it is.
+        starts: `[moments]`, start of each, ascending.
+        amounts: `[moments]`, height of each.
         end: the end of the axis, in the unit of `starts`.
     """
     if len(amounts) <= 2 * _COLUMNS or end <= 0:

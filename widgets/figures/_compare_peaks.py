@@ -1,4 +1,4 @@
-"""The peaks of several steps as bars below each other, stacked by kind, with their numbers."""
+"""The peaks of several steps as horizontal bars, stacked by kind, with their amounts."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ from typing import TYPE_CHECKING
 
 from widgets.figures.frame import SQUARE, add_key, framed, plotly, tag, value_axis
 from widgets.figures.theme import Theme, escape, shorten
-from widgets.info.compare_peaks import ComparePeaks, Peak
-from widgets.info.groups import Group
-from widgets.info.units import Unit, byte_unit, bytes_text
+from widgets.info import ComparePeaks, Group, Peak, Unit, byte_unit, bytes_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _ROW, _FOOT, _THICK = 34, 34, 0.68
-#: Pixels of a letter of a name, and letters of a name that are shown.
+#: Pixels of a letter of a name, and most letters of a name that are shown.
 _LETTER, _NAME = 6.4, 26
-#: Room behind the longest bar, in its lengths, for its number.
+#: Length of the axis relative to the longest bar, so that its number fits.
 _ROOM = 1.25
-#: The key names what is at least this share of the longest bar; a thinner part cannot be seen.
+#: The key lists groups with at least this share of the longest bar; thinner parts are invisible.
 _SEEN = 1 / 300
 
 
 def draw(info: ComparePeaks, theme: Theme) -> Figure:
-    """Draw a row for each step."""
+    """Draw a row per step."""
     names = [shorten(peak.name, _NAME) for peak in info.peaks]
     rows, longest = [*range(len(names))], max(info.highest.total, 1)
     unit = byte_unit(longest)
@@ -74,12 +72,12 @@ def _draw_group(figure: Figure, info: ComparePeaks, group: Group, unit: Unit, th
 
 
 def _number(size: float) -> str:
-    """Three digits, or all that stand before the point, in the unit of the axis."""
+    """Three digits, or all digits before the point, in the unit of the axis."""
     return f"{size:.{0 if size >= 100 else 1 if size >= 10 else 2}f}" if size else ""
 
 
 def _change(peak: Peak, first: Peak, theme: Theme) -> str:
-    """How much more or less than the first step, where there is a difference that a percentage shows."""
+    """The change relative to the first step, if a percentage shows any."""
     change = round(100 * (peak.total / first.total - 1)) if first.total else 0
     sign = "+" if change > 0 else "\N{MINUS SIGN}"
     return f'  <span style="color:{theme.second}">{sign}{abs(change)} %</span>' if change else ""

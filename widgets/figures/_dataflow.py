@@ -1,4 +1,4 @@
-"""The dataflow graph: ops as boxes with their phase at the left, what they hand on as edges as wide as its bytes."""
+"""The dataflow graph: ops as boxes marked with their phase, and tensors as edges whose width shows their bytes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from widgets.figures._dataflow_layout import SVG, lay_out, printable
 from widgets.figures._dataflow_style import colours, dataflow_style
 from widgets.figures.drawing import Drawing
 from widgets.figures.theme import AUTO, Theme, unbroken
-from widgets.info.dataflow import Dataflow, End, Flow, OpBox
-from widgets.info.groups import STACK
+from widgets.info import STACK, Dataflow, End, Flow, OpBox
 
 _PHASES = tuple(Phase)
-#: Of the mark at the left of a box.
+#: Width of the phase mark at the left of a box.
 _BAND = 4
-#: The share of its natural size below which text cannot be read; in a cell too narrow for that, the graph scrolls.
+#: Smallest readable share of the natural size; in a cell too narrow for it, the graph scrolls.
 _SMALLEST = 0.75
 
 
@@ -84,7 +83,7 @@ def _draw_flow(parent: Xml.Element, laid: Xml.Element, flow: Flow) -> None:
 
 
 def _draw_texts(parent: Xml.Element, laid: Xml.Element, shift: float) -> None:
-    """The lines of a label, the last one of several in a lighter ink."""
+    """Draw the lines of a label; the last of several is in a lighter ink."""
     for number, line in enumerate(laid.findall(f"{SVG}text")):
         text = _add(parent, "text", "second" if number else "", (line.text or "").strip())
         text.set("x", f"{float(line.get('x', 0)) + shift:g}")

@@ -1,4 +1,4 @@
-"""Where Graphviz puts the ops of a dataflow graph: its picture as SVG, still without colours."""
+"""The Graphviz layout of a dataflow graph, as SVG without colours."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from xml.etree import ElementTree as Xml
 
 from planner.errors import StowageError
 from widgets.figures.theme import shorten
-from widgets.info.dataflow import Dataflow, End, OpBox
-from widgets.info.units import bytes_text
+from widgets.info import Dataflow, End, OpBox, bytes_text
 
 SVG = "{http://www.w3.org/2000/svg}"
-#: Letters of a line in a box of an op, and in an end or beside an edge.
+#: Most letters of a line in the box of an op, and in an end or beside an edge.
 _LONG, _SHORT = 24, 18
 _GRAPH = {"nodesep": "0.1", "ranksep": "0.22", "pad": "0.05", "outputorder": "edgesfirst"}
 _OP = {
@@ -32,19 +31,19 @@ _END = {
     "width": "0.2",
 }
 _EDGE = {"fontname": "Helvetica", "fontsize": "11", "arrowsize": "0.6"}
-#: Pixels of the widest edge and of the thinnest one.
+#: Pixels of the widest and of the thinnest edge.
 _WIDEST, _THINNEST = 5.0, 0.8
-#: Of a cell 700 pixels wide.
+#: Usable pixels in a notebook cell 700 pixels wide.
 _ROOM = 676
-#: What XML does not allow in a text.
+#: Characters that XML does not allow in a text.
 _UNSHOWN = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def lay_out(info: Dataflow) -> Xml.Element:
-    """The picture from top to bottom or, where that is narrower, from left to right; nodes have numbers as titles.
+    """Lay out the picture from top to bottom or, if narrower, from left to right; nodes have their numbers as titles.
 
-    Where both are wider than a narrow cell, at most four or two ops share a row, in captured order from row to row. If
-    no picture fits, the narrowest is taken.
+    If both are wider than a narrow cell, at most four or two ops share a row, in captured order from row to row. If no
+    picture fits, the narrowest is used.
 
     Raises:
         StowageError: graphviz is not installed.
@@ -58,12 +57,12 @@ def lay_out(info: Dataflow) -> Xml.Element:
 
 
 def printable(text: str) -> str:
-    """Text in which what no page can show is replaced; lines stay lines."""
+    """Text with unprintable characters replaced; line breaks are kept."""
     return _UNSHOWN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def width_of(picture: Xml.Element) -> float:
-    """Of a picture at its natural size, in pixels."""
+    """Width of a picture at its natural size, in pixels."""
     return float(picture.get("viewBox", "").split()[2])
 
 
@@ -73,7 +72,7 @@ def _pipe(info: Dataflow, direction: str, in_row: int) -> str:
     for number, node in enumerate(info.nodes):
         dot.node(str(number), _label(_node_lines(node)), **(_OP if isinstance(node, OpBox) else _END))
     largest = max((flow.bytes for flow in info.flows), default=0)
-    said = set()  # a tensor that several ops read has one label
+    said = set()  # a tensor that several ops read is labelled once
     for flow in info.flows:
         lines: tuple[str, ...] = ()
         if max(flow.source, flow.target) < len(info.ops) and (flow.source, flow.storages) not in said:
@@ -94,7 +93,7 @@ def _pipe(info: Dataflow, direction: str, in_row: int) -> str:
 
 
 def _amount(size: int) -> str:
-    """`512 KiB`, `1.50 MiB`: there is little room."""
+    """Bytes in short form: `512 KiB`, `1.50 MiB`."""
     return bytes_text(size).replace(".00 ", " ")
 
 
@@ -105,7 +104,7 @@ def _node_lines(node: OpBox | End) -> tuple[str, ...]:
 
 
 def _label(lines: tuple[str, ...]) -> str:
-    """Lines as Graphviz shows them: no backslash, entity or tag in them means anything."""
+    """Lines escaped for Graphviz, so that backslashes, entities and tags are shown literally."""
     package = _graphviz()
     shown = (printable(line).replace("\n", " ").replace("&", "&amp;") for line in lines if line)
     escaped = map(package.escape, shown)

@@ -1,4 +1,4 @@
-"""The style sheet of a dataflow graph: colours of its theme, and no wider than its cell."""
+"""The style sheet of a dataflow graph: the colours of its theme, and a width limited to the cell."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def colours(theme: Theme) -> str:
 
 
 def dataflow_style(theme: Theme) -> str:
-    """The style sheet; for the theme `auto`, also what a dark page replaces."""
+    """The style sheet; for the theme `auto`, with overrides for a dark page."""
     rules = [line if line.startswith(" ") else line.strip() for line in _RULES.replace("FONT", FONT).splitlines()]
-    if theme is AUTO:  # the light palette is in an attribute, which outweighs all but what is important
+    if theme is AUTO:  # the light palette is in a style attribute, which only `!important` overrides
         dark = colours(DARK).replace(";", "!important;") + "!important"
         rules.append(f"{DARK_PAGE} .stowage-dataflow.auto{{{dark}}}")
     return "".join(rules)

@@ -1,12 +1,10 @@
-"""What holds the peak, as rows under the stack."""
+"""The holders of the peak, as rows under the stack."""
 
 from __future__ import annotations
 
 from widgets.figures._rows import Row, Table
 from widgets.figures.theme import Theme, escape, shorten
-from widgets.info.holders import Holder
-from widgets.info.memory_by_kind import MemoryByKind
-from widgets.info.units import bytes_text, count_text, seconds_text
+from widgets.info import Holder, MemoryByKind, bytes_text, count_text, seconds_text
 
 _MOST_ROWS = 8
 _NAME_LETTERS = 22
@@ -15,7 +13,7 @@ _INDENT = "&nbsp;" * 5
 
 
 def holders_table(info: MemoryByKind, theme: Theme) -> Table:
-    """The largest holders, and the rest in one row."""
+    """A table of the largest holders, and the rest in one row."""
     rows = [_row(holder, theme) for holder in info.holders]
     if len(rows) > _MOST_ROWS:
         rest = info.holders[_MOST_ROWS - 1 :]

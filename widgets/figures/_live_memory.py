@@ -1,4 +1,4 @@
-"""Memory of a run step by step, as far as it has come, over what its plan foresees."""
+"""Measured memory of a run so far, step by step, and the prediction of its plan."""
 
 from __future__ import annotations
 
@@ -18,22 +18,20 @@ from widgets.figures.frame import (
     value_axis,
 )
 from widgets.figures.theme import Theme
-from widgets.info.live_memory import LiveMemory
-from widgets.info.stays import Floats
-from widgets.info.units import byte_unit
+from widgets.info import Floats, LiveMemory, byte_unit
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _HEIGHT = 260
-#: Steps that the prediction is drawn for, and the part of the axis that the name of a step takes in a wide plot.
+#: Most steps with a prediction drawn, and the share of the axis that the name of a step takes in a wide plot.
 _MOST_PREDICTED, _NAME = 64, 0.03
-#: The part of the vertical axis that names of steps need with the room that plotly leaves around them.
+#: Share of the vertical axis that step names need, including plotly's margin around them.
 _FOOT = 0.1
 
 
 def draw(info: LiveMemory, theme: Theme) -> Figure:
-    """Draw measured memory as a line, the prediction dashed over it."""
+    """Draw measured memory as a line and the prediction dashed over it."""
     figure = framed(theme, f"Memory of a run, {info.state}", info.name, info.summary, _HEIGHT)
     starts = info.measured.step_start
     last = float(starts[-1]) if len(starts) else 0.0
@@ -68,7 +66,7 @@ def draw(info: LiveMemory, theme: Theme) -> Figure:
     entries = [("predicted, drawn as long as the step was", theme.ink, DASHES), ("measured", theme.measured, LINE)]
     add_key(figure, theme, entries)
     named = _named(starts, end)
-    # texts of bars, not annotations: plotly leaves out those that do not fit, however narrow the plot becomes
+    # bar texts, not annotations, because plotly hides those that do not fit, however narrow the plot becomes
     figure.add_trace(
         plotly().Bar(
             orientation="h", base=[start * scale for _, start, _ in named], x=[room * scale for _, _, room in named],
@@ -83,10 +81,10 @@ def draw(info: LiveMemory, theme: Theme) -> Figure:
 
 
 def _named(starts: Floats, end: float) -> list[tuple[int, float, float]]:
-    """Numbers of steps that have room for their name, where they start, and the room for it.
+    """Number, start and available room of each step whose name is shown.
 
-    The first step comes first, then always the one that is furthest from those before it; so in a narrow plot, where
-    the later ones do not fit, the earlier ones do.
+    The first step comes first, then always the step furthest from those already chosen; so in a narrow plot, the later
+    ones in this order are hidden first.
     """
     named: list[tuple[int, float, float]] = []
     if not len(starts):
@@ -99,7 +97,7 @@ def _named(starts: Floats, end: float) -> list[tuple[int, float, float]]:
 
 
 def _predicted(info: LiveMemory) -> tuple[Floats, Floats]:
-    """The prediction for each of the last steps, as long as the step was, with a break between two steps."""
+    """The prediction for each of the last steps, scaled to the step's length, with a break between two steps."""
     foreseen = info.predicted
     if foreseen is None:
         return np.zeros(0), np.zeros(0)

@@ -1,4 +1,4 @@
-"""Bytes over time by kind, stacked, with the budget; below it what holds the peak."""
+"""Bytes over time, stacked by kind, with the budget; below it the holders of the peak."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from widgets.figures._holders import holders_table
 from widgets.figures._rows import draw_rows, rows_height
 from widgets.figures.frame import SQUARE, add_budget, add_key, framed, plotly, tag, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme
-from widgets.info.memory_by_kind import MemoryByKind
-from widgets.info.stays import Floats
-from widgets.info.units import Unit, byte_unit, bytes_text
+from widgets.info import Floats, MemoryByKind, Unit, byte_unit, bytes_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _STACK_HEIGHT, _FOOT = 300, 34
-#: In pixels: a plot of a narrow notebook, a letter, and a line of text; what a direct label must fit.
+#: Pixels of a plot in a narrow notebook, of a letter and of a line, to decide whether a label fits.
 _NARROW, _LETTER, _LINE = 300, 6.3, 15
 
 
@@ -47,7 +45,7 @@ def draw(info: MemoryByKind, theme: Theme) -> Figure:
 
 
 def _top(info: MemoryByKind) -> tuple[float, bool]:
-    """Where the vertical axis ends, in bytes, and whether the budget is on it."""
+    """Upper end of the vertical axis, in bytes, and whether the budget is on it."""
     highest = max(info.peak_bytes, info.unswapped_peak_bytes, 1)
     shown = info.budget_bytes is not None and info.budget_bytes <= 2.5 * highest
     return 1.12 * max(highest, info.budget_bytes or 0 if shown else 0), shown
@@ -85,7 +83,7 @@ def _draw_stack(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, 
 
 
 def _room(text: str, x: Floats, low: Floats, high: Floats, top: float, limit: float) -> tuple[float, float] | None:
-    """Where in its band a label has most room, if it fits anywhere; beside the limit rather than on it."""
+    """Where a label has the most room in its band, or None if it does not fit; avoids the line of the limit."""
     samples = np.linspace(0, x[-1], _NARROW // 4, endpoint=False)
     at = np.clip(np.searchsorted(x, samples, side="right") - 1, 0, len(low) - 1)
     window = int((len(text) + 2) * _LETTER / 4)
@@ -105,7 +103,7 @@ def _room(text: str, x: Floats, low: Floats, high: Floats, top: float, limit: fl
 
 
 def _draw_need(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, unit: Unit) -> None:
-    """What the step would hold with nothing swapped."""
+    """Draw the memory of the step with nothing swapped."""
     if not len(info.unswapped):
         return
     when, amounts = info.unswapped[:, 0] * scale, info.unswapped[:, 1] / unit.size
@@ -128,7 +126,7 @@ def _draw_peak_and_limit(
 ) -> None:
     peak, place = info.peak_bytes / unit.size, info.peak_at / info.end if info.end else 0.0
     limit = (info.budget_bytes or 0) / unit.size if on_axis else 0.0
-    # Just under the limit there is no room for a label, so the peak's goes above the line.
+    # just under the limit there is no room for a label, so the label of the peak goes above the line
     crowded = 0 <= limit - peak < 0.08 * figure.layout.yaxis.range[1]
     text = f"\N{BLACK DOWN-POINTING SMALL TRIANGLE} peak {bytes_text(info.peak_bytes)}"
     mark = {
@@ -141,10 +139,10 @@ def _draw_peak_and_limit(
     if info.peak_bytes:
         figure.add_annotation(tag(text, theme.ink, theme.paper, **mark) | {"borderpad": 1})
     if info.budget_bytes is not None:
-        # Its tag keeps to the side where the peak is not.
+        # the tag goes to the side opposite to the peak
         add_budget(figure, theme, info.budget_bytes, unit, on_axis, left=place > 0.6)
 
 
 def _side(place: float, width: float) -> dict[str, str]:
-    """To which side of a point its label goes, so that it stays on a narrow plot, of whose width it takes a share."""
+    """Anchor of a label beside a point that keeps it inside a narrow plot; `width` is its share of the plot's width."""
     return {"xanchor": "left" if place < width / 2 else "right" if place > 1 - width / 2 else "center"}

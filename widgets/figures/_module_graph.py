@@ -1,24 +1,21 @@
-"""The model as nested rows, in the order in which they run, so that their bars can be compared.
+"""The module graph as nested rows in execution order, so that their bars can be compared.
 
-What a box hands to the next one is a short arrow; what it hands further on runs through lanes at the right.
+An edge to the next box is a short arrow; longer edges run through lanes at the right.
 """
 
 from __future__ import annotations
 
 from xml.etree import ElementTree as Xml
 
-from widgets.figures._module_places import INSET, RIGHT, Places, find_places
+from widgets.figures._module_layout import INSET, RIGHT, ModuleLayout, find_places
 from widgets.figures._module_style import colours, module_style
 from widgets.figures._moves import DOWN, UP, move_text, moved
 from widgets.figures.drawing import Drawing
 from widgets.figures.frame import TIMES
 from widgets.figures.theme import AUTO, Theme, unbroken
-from widgets.info.groups import STACK
-from widgets.info.module_edges import Edge
-from widgets.info.module_graph import Box, ModuleGraph
-from widgets.info.units import bytes_text
+from widgets.info import STACK, Box, Edge, ModuleGraph, bytes_text
 
-#: From the right edge of a row to where its amount ends; of all rows the same, however deep they are.
+#: Pixels from the right edge of an outermost row to the end of an amount; amounts are aligned at every depth.
 _MARGIN = 30
 
 
@@ -56,7 +53,9 @@ def _draw_legend(root: Xml.Element, info: ModuleGraph, moves: dict[int, tuple[in
             _add(legend, "span", text=f"elsewhere {move_text(*rest)}")
 
 
-def _draw_box(rows: Xml.Element, info: ModuleGraph, number: int, places: Places, moves: tuple[int, int] | None) -> None:
+def _draw_box(
+    rows: Xml.Element, info: ModuleGraph, number: int, places: ModuleLayout, moves: tuple[int, int] | None
+) -> None:
     box, place = info.boxes[number], places.boxes[number]
     kinds = ("box", "opened" if box.opened else "", "folded" if box.count > 1 else "")
     right = places.gutter + RIGHT * place.depth
@@ -87,17 +86,17 @@ def _draw_bar(bar: Xml.Element, box: Box, largest: int) -> None:
             _add(bar, "i", style=f"width:{100 * share:.2f}%;background:var(--kind{number})")
 
 
-def _lanes_width(places: Places) -> float:
+def _lanes_width(places: ModuleLayout) -> float:
     return places.gutter + RIGHT * (1 + max((place.depth for place in places.boxes.values()), default=0))
 
 
-def _draw_edge(rows: Xml.Element, lanes: Xml.Element, info: ModuleGraph, edge: Edge, places: Places) -> None:
+def _draw_edge(rows: Xml.Element, lanes: Xml.Element, info: ModuleGraph, edge: Edge, places: ModuleLayout) -> None:
     source, target = places.boxes[edge.source], places.boxes[edge.target]
     told = f"{bytes_text(edge.bytes)} from {info.boxes[edge.source].label}"
     lane = places.lanes.get((edge.source, edge.target))
     if lane is None:
         arrow = _add(rows, "div", "edge down", title=told)
-        # in the room between what a row moves and its bar, which is empty in the heads of opened boxes, too
+        # in the space between the swap amounts and the bar, which is empty in the headers of opened boxes too
         right = f"calc({places.gutter + _MARGIN + 13:g}px + var(--size) + var(--bar))"
         arrow.set("style", f"top:{source.bottom}px;height:{target.top - source.bottom}px;right:{right}")
         return

@@ -1,10 +1,10 @@
-"""The style sheet of a module graph: colours of its theme, and how rows share the width there is."""
+"""The style sheet of a module graph: the colours of its theme, and how rows share the available width."""
 
 from __future__ import annotations
 
 from widgets.figures.page_theme import DARK_PAGE
 from widgets.figures.theme import AUTO, DARK, FONT, Theme
-from widgets.info.groups import STACK
+from widgets.info import STACK
 
 _RULES = """
 .stowage-modules{container-type:inline-size;background:var(--paper);color:var(--ink);font:12px/16px FONT;
@@ -54,9 +54,9 @@ def colours(theme: Theme) -> str:
 
 
 def module_style(theme: Theme) -> str:
-    """The style sheet; for the theme `auto`, also what a dark page replaces."""
+    """The style sheet; for the theme `auto`, with overrides for a dark page."""
     rules = [line.strip() for line in _RULES.replace("FONT", FONT).splitlines()]
-    if theme is AUTO:  # the light palette is in an attribute, which outweighs all but what is important
+    if theme is AUTO:  # the light palette is in a style attribute, which only `!important` overrides
         dark = colours(DARK).replace(";", "!important;") + "!important"
         rules.append(f"{DARK_PAGE} .stowage-modules.auto{{{dark}}}")
     return "".join(rules)

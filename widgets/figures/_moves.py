@@ -1,19 +1,18 @@
-"""What a plan moves to the host and back, by box of a module graph."""
+"""Bytes that a plan copies to the host and back, by box of a module graph."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
-from widgets.info.module_graph import ModuleGraph
-from widgets.info.units import bytes_text
+from widgets.info import ModuleGraph, bytes_text
 
 UP, DOWN = "\N{UPWARDS ARROW}", "\N{DOWNWARDS ARROW}"
 
 
 def moved(info: ModuleGraph) -> dict[int, tuple[int, int]]:
-    """By box, bytes of its own that leave for the host, and bytes that come back because it needs them.
+    """By box, bytes of its own storages copied out, and bytes copied in because the box needs them.
 
-    The box -1 stands for what no box owns or needs.
+    Box -1 collects storages that no box owns or needs.
     """
     sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for swap in info.swaps:
@@ -23,6 +22,6 @@ def moved(info: ModuleGraph) -> dict[int, tuple[int, int]]:
 
 
 def move_text(out: int, into: int) -> str:
-    """`↑ 1.20 GiB  ↓ 0.40 GiB`, without what is nothing."""
+    """`↑ 1.20 GiB  ↓ 0.40 GiB`, without amounts of zero."""
     parts = [f"{sign}\N{NO-BREAK SPACE}{bytes_text(size)}" for sign, size in ((UP, out), (DOWN, into)) if size]
     return "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}".join(parts)

@@ -1,4 +1,4 @@
-"""Step time against memory: plans above the bound, and what they copy."""
+"""Step time against memory: plans above the bound, and the bytes they copy."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ import numpy as np
 
 from widgets.figures.frame import DASHES, LINE, add_key, framed, plotly, tag, unit_label, value_axis
 from widgets.figures.theme import Theme, escape
-from widgets.info.groups import Group
-from widgets.info.pareto import Pareto
-from widgets.info.stays import Floats
-from widgets.info.units import byte_unit, bytes_text, percent_text, second_unit, seconds_text
+from widgets.info import Floats, Group, Pareto, byte_unit, bytes_text, percent_text, second_unit, seconds_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _HEIGHT, _COPIES, _BETWEEN = 250, 80, 34
-#: Labels of budgets on an axis 250 pixels wide: none nearer to the one before than this share of it.
+#: Smallest distance between two labels of budgets, as a share of an axis 250 pixels wide.
 _APART = 0.2
 _MARGIN = 0.03
 
@@ -58,11 +55,11 @@ def draw(info: Pareto, theme: Theme) -> Figure:
 
 
 def _budget_axis(info: Pareto, theme: Theme) -> dict[str, Any]:
-    """A logarithmic axis with the budgets themselves as its labels, as far as there is room."""
+    """A logarithmic axis labelled with the budgets themselves, as far as there is room."""
     places = np.log10(info.budget_bytes.astype(np.float64))
     span = max(float(places[-1] - places[0]), 0.1)
     shown: list[int] = []
-    for place in reversed(range(len(places))):  # the last and the first always
+    for place in reversed(range(len(places))):  # the last and the first are always shown
         room = not shown or places[shown[-1]] - places[place] >= _APART * span
         if room and (place == 0 or places[place] - places[0] >= _APART * span):
             shown.append(place)
@@ -75,7 +72,7 @@ def _budget_axis(info: Pareto, theme: Theme) -> dict[str, Any]:
 
 
 def _draw_times(figure: Figure, info: Pareto, theme: Theme, second: float) -> None:
-    """Steps: a plan is one for every larger budget, and a bound holds for every smaller one."""
+    """Draw times as steps: a plan is valid for every larger budget, and a bound holds for every smaller one."""
     steps, bounds, budgets = info.step_seconds / second, info.bound_seconds / second, info.budget_bytes
     flat = {"showlegend": False, "hoverinfo": "skip", "mode": "lines"}
     x, above = _stairs(budgets, steps, ahead=False)
@@ -120,7 +117,7 @@ def _draw_copies(figure: Figure, info: Pareto, theme: Theme, byte: float) -> Non
 
 
 def _stairs(x: Any, y: Floats, ahead: bool) -> tuple[Any, Floats]:
-    """Corners of a staircase whose height between two points is that of the left one, or with `ahead` of the right."""
+    """Corners of a staircase whose height between two points is that of the left point, or of the right if `ahead`."""
     return np.repeat(x, 2)[1:], (np.repeat(y, 2)[:-1] if not ahead else np.append(np.repeat(y, 2)[2:], y[-1]))
 
 

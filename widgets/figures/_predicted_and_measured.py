@@ -10,14 +10,13 @@ from widgets.figures._columns import columns
 from widgets.figures._rows import Row, Table, draw_rows, rows_height
 from widgets.figures.frame import DASHES, LINE, add_budget, add_key, framed, plotly, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme
-from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured
-from widgets.info.units import Unit, byte_unit, seconds_text
+from widgets.info import Curve, PredictedAndMeasured, Unit, byte_unit, seconds_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _HEIGHT, _FOOT = 240, 34
-#: Steps that are drawn, and that get a row each.
+#: Most steps that are drawn, and most that get a row of their own.
 _MOST_STEPS, _MOST_ROWS = 5, 4
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _ROW, _TALL_ROW, _HEAD = 21, 31, 60
-#: Where bars begin and end, as shares of the plot's width; names and amounts have room beside them in a narrow cell.
+#: Start and end of the bars as shares of the plot's width; names and amounts fit beside them in a narrow cell.
 _BARS = (0.42, 0.76)
 
 
@@ -23,10 +23,10 @@ class Row:
 
     Args:
         label: its name, as markup.
-        value: length of its bar; a row of 0 has none.
+        value: length of its bar; 0 for no bar.
         text: the amount, as markup.
-        colour: of the bar.
-        hover: what it says under the pointer, as markup.
+        colour: colour of the bar.
+        hover: hover text, as markup.
         hatched: whether the bar is hatched.
     """
 
@@ -43,9 +43,9 @@ class Table:
     """Rows below a title.
 
     Args:
-        title: markup.
+        title: title, as markup.
         rows: from top to bottom.
-        longest: the value of a bar that takes all the room.
+        longest: value of a bar that takes the full width.
     """
 
     title: str
@@ -54,7 +54,7 @@ class Table:
 
 
 def rows_height(table: Table) -> int:
-    """Height in pixels of a table with its title and the space around."""
+    """Height in pixels of a table with its title and margins."""
     return _HEAD + _row_height(table) * len(table.rows) if table.rows else 0
 
 
@@ -66,12 +66,12 @@ def draw_rows(figure: Figure, theme: Theme, table: Table, number: int, ceiling: 
     """Add a table.
 
     Args:
-        figure: where.
+        figure: the figure to add it to.
         theme: its palette.
-        table: what.
-        number: of the pair of axes it gets.
-        ceiling: where it begins, as a share of the plot's height.
-        per_pixel: share of the plot's height that a pixel is.
+        table: the table.
+        number: number of the pair of axes of the table.
+        ceiling: top of the table, as a share of the plot's height.
+        per_pixel: one pixel as a share of the plot's height.
     """
     rows, x, y = table.rows, f"x{number}", f"y{number}"
     roof = ceiling - _HEAD * per_pixel

@@ -7,17 +7,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from planner.graph import Phase
-from planner.swap.methods.swapadvisor.figure_1 import Case, Span
+from planner.swap import Case, Span
 from widgets.figures.frame import SQUARE, add_key, framed, plotly, tag, value_axis
 from widgets.figures.theme import Theme
-from widgets.info.groups import Group
-from widgets.info.schedule_and_pool import ScheduleAndPool
+from widgets.info import Group, ScheduleAndPool
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _LANES = {"compute": 2, "out": 1, "in": 0}
-#: In pixels: a timeline with the words above it, the timeline alone, and the axis.
+#: Pixels of a timeline with its caption, of the timeline alone, and of the axis.
 _CASE, _LANES_HEIGHT, _FOOT = 138, 72, 24
 _THICK = 0.78
 

@@ -6,28 +6,27 @@ from typing import TYPE_CHECKING
 
 from widgets.figures.frame import framed, plotly, tag, value_axis
 from widgets.figures.theme import Theme, escape
-from widgets.info.search_history import SearchHistory
-from widgets.info.units import count_text, seconds_text
+from widgets.info import SearchHistory, count_text, seconds_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _CURVE, _BAR, _BETWEEN, _FOOT = 196, 24, 74, 34
 _LEFT = 92
-#: The part of the left axis below the first plan, and above the bound.
+#: Room on the left axis below the first plan and above the bound, in percent.
 _UNDER, _OVER = 4.0, 2.5
-#: Percent that a bar must have to hold its label.
+#: Least percentage of a bar that can hold its label.
 _ROOM = 30
 
 
 def draw(info: SearchHistory, theme: Theme) -> Figure:
     """Draw the curve, the bound as a line, and the bars."""
-    title = f"Search, {info.standing}"
+    title = f"Search, {info.status}"
     bars = _BAR * (len(info.baselines) + 1)
     height = _CURVE + _BETWEEN + bars
     ceiling, floor = bars / height, (bars + _BETWEEN) / height
     figure = framed(theme, title, info.name, info.summary, height + _FOOT)
-    wider = _LEFT - figure.layout.margin.l  # for the names of baselines
+    wider = _LEFT - figure.layout.margin.l  # room for the names of baselines
     figure.layout.margin.l = _LEFT
     figure.layout.annotations[0].xshift -= wider
     bound = 100 * info.share(info.bound_seconds)
@@ -70,7 +69,7 @@ def draw(info: SearchHistory, theme: Theme) -> Figure:
 
 
 def _draw_curve(figure: Figure, info: SearchHistory, theme: Theme, shares: list[float]) -> None:
-    """The curve, which is there but empty as long as there is no plan."""
+    """Draw the curve, which is an empty trace while there is no plan."""
     texts = [
         f"<b>{share:.2f} %</b> of ideal speed<br>{seconds_text(one.step_seconds, 4)} a step, by {escape(one.method)}"
         f"<br>after {seconds_text(one.seconds, 2)}, {count_text(one.evaluations, 'plan')}"
@@ -87,7 +86,7 @@ def _draw_curve(figure: Figure, info: SearchHistory, theme: Theme, shares: list[
 
 
 def _draw_bars(figure: Figure, info: SearchHistory, theme: Theme) -> None:
-    """A bar for each baseline and one for the search, with a word where there is no plan."""
+    """Draw a bar for each baseline and one for the search, with a remark where there is no plan."""
     seconds = {name: value for name, value in info.baselines.items() if value is not None}
     if info.found:
         seconds["search"] = info.found[-1].step_seconds

@@ -1,4 +1,4 @@
-"""Spans of time by the thousand: neighbours too short to see are drawn as one."""
+"""Join spans of time that are too short to see, so that thousands can be drawn."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from widgets.info.stays import Floats, Ints
+from widgets.info import Floats, Ints
 
 
 class Spans(NamedTuple):
-    """Spans as parallel arrays; each is made of `members` given spans from the one in position `first` on."""
+    """Spans as parallel arrays; each joins `members` consecutive input spans, starting at position `first`."""
 
     start: Floats
     stop: Floats
@@ -19,11 +19,11 @@ class Spans(NamedTuple):
 
 
 def joined(spans: Floats, pixel: float) -> Spans:
-    """Join short spans that follow each other by less than a pixel; the others stay as they are.
+    """Join short spans less than a pixel apart; leaves the others unchanged.
 
     Args:
         spans: `[spans, 2]`, start and stop, in order of time.
-        pixel: length of a pixel; short is less than two and a half.
+        pixel: length of a pixel; a span is short if it is less than two and a half pixels long.
     """
     rows: list[list[float]] = []
     growing = False

@@ -1,4 +1,4 @@
-"""The three streams: compute by phase with its stalls, copies out and copies in by what they move."""
+"""The three streams: compute by phase with its stalls, copies out and copies in by group."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from planner.graph import Phase
 from widgets.figures._spans import Spans, joined
 from widgets.figures.frame import SQUARE, add_key, framed, plotly, tag, time_axis, value_axis
 from widgets.figures.theme import Theme, escape
-from widgets.info.groups import STACK
-from widgets.info.stays import Floats
-from widgets.info.streams import Copy, Streams
-from widgets.info.units import count_text, exact_bytes_text, seconds_text
+from widgets.info import STACK, Copy, Floats, Streams, count_text, exact_bytes_text, seconds_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 
-class _Lane(NamedTuple):
-    """A stream's place on the vertical axis, which counts pixels, and its labels."""
+class _LaneRow(NamedTuple):
+    """A stream's range on the vertical axis, in pixels, and its labels."""
 
     low: int
     high: int
@@ -29,9 +26,13 @@ class _Lane(NamedTuple):
     link: str
 
 
-_COMPUTE, _OUT, _IN = _Lane(96, 136, "compute", ""), _Lane(46, 76, "swap out", "D2H"), _Lane(4, 34, "swap in", "H2D")
+_COMPUTE, _OUT, _IN = (
+    _LaneRow(96, 136, "compute", ""),
+    _LaneRow(46, 76, "swap out", "D2H"),
+    _LaneRow(4, 34, "swap in", "H2D"),
+)
 _HEIGHT, _FOOT = 150, 34
-#: Pixels of a wide notebook; what is shorter than some of them is joined or widened.
+#: Pixels of a wide notebook; spans shorter than a few pixels are joined or widened.
 _WIDE = 1200
 _HATCH = {"shape": "/", "size": 5, "solidity": 0.4}
 
@@ -83,7 +84,7 @@ def _draw_compute(figure: Figure, info: Streams, theme: Theme, scale: float, pix
 
 
 def _draw_copies(
-    figure: Figure, copies: Sequence[Copy], theme: Theme, scale: float, pixel: float, lane: _Lane
+    figure: Figure, copies: Sequence[Copy], theme: Theme, scale: float, pixel: float, lane: _LaneRow
 ) -> dict[str, str]:
     entries = {}
     for group in STACK:
@@ -107,7 +108,7 @@ def _copied(copies: Sequence[Copy]) -> str:
 
 
 def _draw_stalls(figure: Figure, info: Streams, theme: Theme, scale: float, pixel: float) -> dict[str, str]:
-    """Hatch the time in which compute waits, and mark it above the lane, where the shortest wait is seen too."""
+    """Hatch the stalls, and mark them above the lane, where even the shortest is visible."""
     if not info.stalls:
         return {}
     spans = joined(np.array([(stall.start, stall.stop) for stall in info.stalls]), pixel)
@@ -131,7 +132,7 @@ def _draw_stalls(figure: Figure, info: Streams, theme: Theme, scale: float, pixe
 
 
 def _bars(
-    figure: Figure, theme: Theme, spans: Spans, texts: Sequence[str], name: str, colour: str, lane: _Lane,
+    figure: Figure, theme: Theme, spans: Spans, texts: Sequence[str], name: str, colour: str, lane: _LaneRow,
     scale: float, pixel: float, hatched: bool = False,
 ) -> None:  # fmt: skip
     length: Floats = spans.stop - spans.start

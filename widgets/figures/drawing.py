@@ -1,4 +1,4 @@
-"""A drawing that is no plot: HTML that notebooks show."""
+"""A drawing as HTML, for figures that are not plots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing that notebooks show at most as wide as they are; `text` is its HTML."""
+    """A drawing that fits the width of the notebook; `text` is its HTML."""
 
     text: str = field(repr=False)
 

@@ -1,4 +1,4 @@
-"""The frame of every plot: title, the one-sentence summary under it, fonts, margins, and the marks they share."""
+"""The common frame of all plots: title, one-sentence summary, fonts, margins and marks."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import StowageError
 from widgets.figures.theme import FONT, Theme, escape, shorten, wrapped
-from widgets.info.stays import Axis
-from widgets.info.units import Unit, bytes_text, second_unit
+from widgets.info import Axis, Unit, bytes_text, second_unit
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _TITLE_HEIGHT, _LINE_HEIGHT, _LEGEND_HEIGHT = 34, 16, 30
-#: All plots have this left margin, so that their time axes stand below each other.
+#: Left margin of all plots, so that their time axes are aligned.
 _LEFT = 64
-#: Marks of a key.
+#: Marks used in a key.
 SQUARE, HATCHED, LINE, DASHES = "\u25a0", "\u25a8", "\u2501\u2501", "\u2501&nbsp;\u2501"
-#: Before the number of identical modules that are folded into one.
+#: Precedes the number of identical modules folded into one.
 TIMES = "\N{MULTIPLICATION SIGN}"
-#: Characters of a line of the summary or the key, and of a title with its name, that fit a plot 570 pixels wide.
+#: Characters that fit a plot 570 pixels wide: of a line of the summary or key, and of a title with its name.
 _LINE_LENGTH, _TITLE_LENGTH = 82, 58
-#: Buttons of plotly's tool bar that are left out, so that it does not reach to the title: dragging zooms.
+#: Buttons removed from plotly's tool bar so that it does not overlap the title; dragging zooms.
 _NO_BUTTONS = ("zoom", "pan", "select", "lasso", "zoomIn", "zoomOut", "autoScale")
 
 
@@ -44,10 +43,10 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int) -> Fi
 
     Args:
         theme: its palette.
-        title: what kind of plot it is.
-        name: what it shows, such as a model's name; shortened in the plot, whole in `layout.meta["title"]`.
+        title: kind of plot.
+        name: what it shows, such as a model's name; shortened in the plot, complete in `layout.meta["title"]`.
         summary: the plot in one sentence, shown under the title and kept as `layout.meta["summary"]`.
-        height: of the plot with its time axis but without title and legend, in pixels.
+        height: height of the plot with its time axis but without title and legend, in pixels.
     """
     lines = wrapped(summary, _LINE_LENGTH)
     top = _TITLE_HEIGHT + _LINE_HEIGHT * len(lines) + _LEGEND_HEIGHT
@@ -56,7 +55,7 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int) -> Fi
         about = f'  <span style="color:{theme.third};font-weight:400">{escape(name)}</span>' if name else ""
         return f"<b>{title}</b>{about}"
 
-    plotly()  # or the error that says what is missing
+    plotly()  # raises the error that says what is missing
     from widgets.figures.page_figure import PageFigure
 
     figure: Figure = PageFigure()
@@ -102,7 +101,7 @@ def value_axis(theme: Theme, **more: Any) -> dict[str, Any]:
 
 
 def time_axis(theme: Theme, axis: Axis, end: float, **more: Any) -> tuple[float, dict[str, Any]]:
-    """By what to multiply positions, and an axis from the start to the end of a step."""
+    """The factor for positions, and an axis from the start to the end of a step."""
     unit = Unit("", 1.0) if axis == "slots" else second_unit(end)
     end = max(end, 1e-12) / unit.size
     title = {"text": "op number", "font": {"size": 11, "color": theme.third}, "standoff": 6}
@@ -127,7 +126,7 @@ def tag(text: str, ink: str, fill: str | None = None, **place: Any) -> dict[str,
 
 
 def add_budget(figure: Figure, theme: Theme, budget: int, unit: Unit, on_axis: bool, left: bool = False) -> None:
-    """Draw a budget in bytes as a line with its tag; where it lies far above all data, only the tag."""
+    """Draw a budget in bytes as a line with its tag; only the tag if it is far above all data."""
     text, height = f"budget {bytes_text(budget)}", {"yref": "y", "y": budget / unit.size}
     if on_axis:
         figure.add_shape(
@@ -141,7 +140,7 @@ def add_budget(figure: Figure, theme: Theme, budget: int, unit: Unit, on_axis: b
 
 
 def add_key(figure: Figure, theme: Theme, entries: Iterable[tuple[str, str, str]]) -> None:
-    """Add a key above the plot, of (text, colour, mark) for what has no label of its own; as many lines as it takes."""
+    """Add a key above the plot, of (text, colour, mark) for data without direct labels, in as many lines as needed."""
     lines: list[list[str]] = [[]]
     room = _LINE_LENGTH
     for text, colour, mark in entries:

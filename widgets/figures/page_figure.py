@@ -9,19 +9,19 @@ from plotly.graph_objects import Figure
 
 from widgets.figures.page_theme import page_style
 
-#: Room above a plot without text, for the unit of its vertical axis, in pixels.
+#: Pixels above a plot without text, for the unit of its vertical axis.
 _TOP = 26
 
 
 class PageFigure(Figure):  # type: ignore[misc]  # plotly has no types
-    """A plot whose title, summary and key are text of the page, where there is one.
+    """A plot whose title, summary and key are page text when shown in a notebook.
 
-    Text inside a plot has a fixed width. So in a notebook it stands above the plot, together with the style sheet that
-    makes figures dark on a dark page; anywhere else, as in a file, all of it is part of the picture.
+    Text inside a plot has a fixed width. So in a notebook it is placed above the plot, together with the style sheet
+    that makes figures dark on a dark page; elsewhere, such as in a file, it is part of the picture.
     """
 
     def show(self, *args: Any, **options: Any) -> Any:
-        """Show the plot as plotly does; in a notebook, its text and its style sheet as well."""
+        """Show the plot as plotly does; in a notebook, with its text and style sheet."""
         if (publish := _publisher()) is None:
             return super().show(*args, **options)
         publish({"text/html": f"<style>{page_style()}</style>{heading(self)}", "text/plain": ""})
@@ -35,7 +35,7 @@ class PageFigure(Figure):  # type: ignore[misc]  # plotly has no types
 
 
 def heading(figure: Figure) -> str:
-    """Title, summary and key as HTML; plotly's markup is a part of it."""
+    """Title, summary and key as HTML; may contain plotly's markup."""
     layout = figure.layout
     texts = {each.name: each for each in layout.annotations if each.name in ("summary", "key")}
     lines = [("title", (layout.meta or {}).get("title") or layout.title.text or "", layout.title.font.color)]
@@ -50,7 +50,7 @@ def heading(figure: Figure) -> str:
 
 
 def without_heading(figure: Figure) -> Figure:
-    """The plot alone, and less high for it."""
+    """The plot without its text, and reduced in height."""
     alone = Figure(figure)
     layout = alone.layout
     layout.title.text = None
@@ -62,7 +62,7 @@ def without_heading(figure: Figure) -> Figure:
 
 
 def _publisher() -> Any:
-    """What shows something in a notebook, if a notebook's kernel is running; a terminal would print it."""
+    """The function that displays in a notebook; None outside a notebook kernel, where a terminal would print it."""
     try:
         from IPython import get_ipython
     except ImportError:

@@ -1,8 +1,8 @@
-"""The style sheet beside figures in a notebook: the text above them, and how they are dark on a dark page.
+"""The style sheet of figures in a notebook: for the text above them, and for dark pages.
 
-The kernel does not know whether a notebook is dark, and the page may change it at any time. So a figure with the theme
+The kernel does not know whether a notebook is dark, and the page may change at any time. So a figure with the theme
 `auto` is drawn in colours that look like the light ones but are used for nothing else; on a dark page, a style sheet
-beside the figure replaces each by its dark counterpart. Without the style sheet, the figure is a light one.
+beside the figure replaces each by its dark counterpart. Without the style sheet, the figure is light.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from functools import cache
 
 from widgets.figures.theme import DARK_OF, FONT
 
-#: What JupyterLab and Jupyter Notebook, Visual Studio Code and Colab say of a dark page.
+#: Selector of a dark page in JupyterLab and Jupyter Notebook, Visual Studio Code and Colab.
 DARK_PAGE = ':is(body[data-jp-theme-light="false"],body.vscode-dark,html[theme="dark"] body)'
-#: JupyterLab keeps 20 pixels free at the right of what is not a plot, and a band of the page's colour below it.
+#: JupyterLab keeps 20 pixels free at the right of outputs that are not plots, and a band of page colour below them.
 _TEXT = f"""
 .stowage-text .inside{{padding:10px 12px 0;font:12px/16px {FONT};overflow-wrap:anywhere}}
 .jp-RenderedHTMLCommon .stowage-text.stowage-text{{margin:0 -20px 0 0}}
@@ -30,7 +30,7 @@ def page_style() -> str:
     rules = []
     for mark, dark in DARK_OF.items():
         written = ", ".join(str(int(mark[at : at + 2], 16)) for at in (1, 3, 5))
-        # plotly writes colours as rgb(...), those of hatches as attributes; inside a text it leaves them as they are
+        # plotly writes colours as rgb(...), and those of hatches as attributes; inside a text it leaves them unchanged
         rules.append(
             f'[style*="fill: rgb({written})"],[style*="fill:{mark}"],[fill="rgb({written})"]{{fill:{dark}!important}}'
             f'[style*="stroke: rgb({written})"],[stroke="rgb({written})"]{{stroke:{dark}!important}}'

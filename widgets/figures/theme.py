@@ -1,7 +1,7 @@
-"""How every picture looks: the palettes, light and dark, and the frame that all plots share.
+"""The themes of all pictures, light and dark, and helpers for their texts and colours.
 
-Colour means what a storage is for, red means a limit or time lost, and phases are greys. Under simulated
-colour blindness any two of these colours stay apart, and limits and stalls are also drawn differently.
+Colours encode the group of a storage, red a limit or lost time, and greys the phases. Any two of these colours remain
+distinguishable under simulated colour blindness, and limits and stalls also differ in how they are drawn.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from planner.errors import StowageError
 from planner.graph import Phase
-from widgets.info.groups import Group
+from widgets.info import Group
 
 ThemeName = Literal["auto", "light", "dark"]
 FONT = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Liberation Sans", Arial, sans-serif'
@@ -27,12 +27,12 @@ class Theme:
     """A palette.
 
     Args:
-        paper, sunken: behind a plot, and behind what is empty in it.
-        line, grid: hairlines between parts, and behind data.
-        ink, second, third: text in order of importance.
-        limit: budgets and stalls; `on_limit` is readable on it.
-        measured: what was measured.
-        kinds: per group; `on_kinds` is readable on each.
+        paper, sunken: background of a plot, and of its empty parts.
+        line, grid: hairlines between parts, and grid lines behind data.
+        ink, second, third: text, in order of importance.
+        limit: budgets and stalls; `on_limit` is for text on it.
+        measured: measured data.
+        kinds: per group; `on_kinds` is for text on each.
         phases: per phase of a step.
     """
 
@@ -82,7 +82,7 @@ DARK = Theme(
 
 
 def _colours(theme: Theme) -> dict[tuple[str, Any], str]:
-    """Every colour by its field, and by its key where the field is a mapping."""
+    """Every colour by its field, and by its key if the field is a mapping."""
     values = {field.name: getattr(theme, field.name) for field in fields(theme)}
     return {
         (name, key): colour
@@ -92,7 +92,7 @@ def _colours(theme: Theme) -> dict[tuple[str, Any], str]:
 
 
 def _unused(colour: str, used: set[str]) -> str:
-    """The colour next to one that is not in use; a step of one in a channel cannot be seen."""
+    """The nearest unused colour; a difference of one in a channel is invisible."""
     channels = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
     near = (
         "#" + "".join(f"{c - step if c > 127 else c + step:02x}" for c, step in zip(channels, steps, strict=True))
@@ -102,7 +102,7 @@ def _unused(colour: str, used: set[str]) -> str:
 
 
 def _auto() -> tuple[Theme, dict[str, str]]:
-    """The palette of a figure that follows its page, and the dark counterpart of each of its colours."""
+    """The palette of a figure with the theme `auto`, and the dark counterpart of each of its colours."""
     light, dark = _colours(LIGHT), _colours(DARK)
     used = {*light.values(), *dark.values()}
     marks = {}
@@ -117,13 +117,13 @@ def _auto() -> tuple[Theme, dict[str, str]]:
     return replace(LIGHT, **values), {mark: dark[place] for place, mark in marks.items()}
 
 
-#: Looks light; and by each of its colours, which are used nowhere else, the one that replaces it on a dark page.
+#: The `auto` palette, which looks light; and by each of its unique colours, the replacement on a dark page.
 AUTO, DARK_OF = _auto()
 _THEMES = {"auto": AUTO, "light": LIGHT, "dark": DARK}
 
 
 def get_theme(name: str) -> Theme:
-    """The palette of a name.
+    """The palette of a theme name.
 
     Raises:
         StowageError: it is not `auto`, `light` or `dark`.
@@ -134,28 +134,28 @@ def get_theme(name: str) -> Theme:
 
 
 def escape(text: str) -> str:
-    """Text that a plot, a hover label or a graph shows as it is: no markup, no formula, no template."""
+    """Escape a text so that a plot, hover label or graph shows it literally: no markup, formula or template."""
     return html.escape(text, quote=False).replace("$", "&#36;").replace("%", "&#37;")
 
 
 def mixed(colour: str, other: str, share: float) -> str:
-    """A colour with a share of another in it, both as `#rrggbb`."""
+    """Mix a share of another colour into a colour, both as `#rrggbb`."""
     channels = [[int(each[at : at + 2], 16) for at in (1, 3, 5)] for each in (colour, other)]
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(*channels, strict=True))
 
 
 def shorten(text: str, most: int) -> str:
-    """Text of at most so many letters; what is left out is left out of its middle."""
+    """Shorten a text to at most `most` characters by omitting its middle."""
     return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - most // 2 - 1) :]}"
 
 
 def unbroken(text: str) -> str:
-    """Text in which no number is parted from its unit at the end of a line."""
+    """Text in which no line break separates a number from its unit."""
     return re.sub(r"(\d) (?=%|[KMGT]?i?B\b|[mµn]?s\b)", "\\1\N{NO-BREAK SPACE}", text)
 
 
 def wrapped(text: str, most: int) -> list[str]:
-    """Text in as few lines of at most so many letters as it takes, all about as long."""
+    """Wrap a text into as few lines of at most `most` characters as possible, of similar length."""
     text = unbroken(text)
     lines = textwrap.wrap(text, most)
     while most > 1 and len(lines) > 1 and len(shorter := textwrap.wrap(text, most - 1)) == len(lines):

@@ -1,24 +1,93 @@
-"""What is drawn, in numbers: one frozen dataclass for each picture, and the function that fills it."""
+"""The data behind each picture: one frozen dataclass per picture, and the function that computes it."""
 
 from widgets.info.address_map import AddressMap, get_address_map
 from widgets.info.compare_peaks import ComparePeaks, Peak, get_compare_peaks
 from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
-from widgets.info.groups import Group
+from widgets.info.feasibility import Feasibility, assess_feasibility
+from widgets.info.groups import GROUP_OF, STACK, Group
+from widgets.info.holder_parts import get_holder_parts
 from widgets.info.holders import Holder, get_holders
+from widgets.info.live_memory import LiveMemory, MeasuredMemory, get_live_memory, measured_memory
 from widgets.info.memory_by_kind import MemoryByKind, get_memory_by_kind
 from widgets.info.module_edges import Edge
 from widgets.info.module_graph import Box, ModuleGraph, get_module_graph
 from widgets.info.pareto import Pareto, get_pareto
-from widgets.info.predicted_and_measured import PredictedAndMeasured, get_predicted_and_measured
+from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured, get_predicted_and_measured
+from widgets.info.residency_spans import Axis, Floats, Ints, plan_stays
 from widgets.info.schedule_and_pool import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.search_history import Found, SearchHistory, get_search_history
+from widgets.info.step_facts import get_step_facts
 from widgets.info.streams import Copy, Stall, Streams, get_streams
 from widgets.info.swap_edges import Swap
+from widgets.info.touches import get_forward_of, get_touches
+from widgets.info.units import (
+    Unit,
+    byte_unit,
+    bytes_text,
+    count_text,
+    exact_bytes_text,
+    percent_text,
+    second_unit,
+    seconds_text,
+)
 
 __all__ = [
-    "AddressMap", "Box", "ComparePeaks", "Copy", "Dataflow", "Edge", "End", "Flow", "Found", "Group", "Holder",
-    "MemoryByKind", "ModuleGraph", "OpBox", "Pareto", "Peak", "PredictedAndMeasured", "ScheduleAndPool",
-    "SearchHistory", "Stall", "Streams", "Swap", "get_address_map", "get_compare_peaks", "get_dataflow", "get_holders",
-    "get_memory_by_kind", "get_module_graph", "get_pareto", "get_predicted_and_measured", "get_schedule_and_pool",
-    "get_search_history", "get_streams",
+    "GROUP_OF",
+    "STACK",
+    "AddressMap",
+    "Axis",
+    "Box",
+    "ComparePeaks",
+    "Copy",
+    "Curve",
+    "Dataflow",
+    "Edge",
+    "End",
+    "Feasibility",
+    "Floats",
+    "Flow",
+    "Found",
+    "Group",
+    "Holder",
+    "Ints",
+    "LiveMemory",
+    "MeasuredMemory",
+    "MemoryByKind",
+    "ModuleGraph",
+    "OpBox",
+    "Pareto",
+    "Peak",
+    "PredictedAndMeasured",
+    "ScheduleAndPool",
+    "SearchHistory",
+    "Stall",
+    "Streams",
+    "Swap",
+    "Unit",
+    "assess_feasibility",
+    "byte_unit",
+    "bytes_text",
+    "count_text",
+    "exact_bytes_text",
+    "get_address_map",
+    "get_compare_peaks",
+    "get_dataflow",
+    "get_forward_of",
+    "get_holder_parts",
+    "get_holders",
+    "get_live_memory",
+    "get_memory_by_kind",
+    "get_module_graph",
+    "get_pareto",
+    "get_predicted_and_measured",
+    "get_schedule_and_pool",
+    "get_search_history",
+    "get_step_facts",
+    "get_streams",
+    "get_touches",
+    "measured_memory",
+    "percent_text",
+    "plan_stays",
+    "second_unit",
+    "seconds_text",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Where every storage lies on the device, and when: a plan as boxes of address and time."""
+"""The address and time of every storage on the device: a plan as boxes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from planner.graph import Graph
 from planner.plan import SwapPlan, Timeline
 from widgets.info.groups import GROUP_OF, STACK
-from widgets.info.stays import Axis, Floats, Ints, plan_stays
+from widgets.info.residency_spans import Axis, Floats, Ints, plan_stays
 from widgets.info.units import bytes_text, count_text, percent_text
 
 
@@ -20,17 +20,17 @@ class AddressMap:
     Args:
         name: what was captured.
         axis: whether `start`, `stop`, `end` are seconds or slots.
-        end: where the step ends.
+        end: end of the step, on that axis.
         storage: `[boxes]`.
-        names, kinds: `[boxes]`, of the storage; the kind exactly, also where groups share a colour.
+        names, kinds: `[boxes]`, name and exact kind of the storage, also where kinds share a colour.
         group: `[boxes]`, position in `STACK`.
-        start, stop: `[boxes]`, from when until when.
+        start, stop: `[boxes]`, span on that axis.
         offset, bytes: `[boxes]`, address and size in bytes.
-        copy_in, copy_out: `[boxes, 2]`, seconds in which it is on the link; NaN where it is not, and in slots.
+        copy_in, copy_out: `[boxes, 2]`, seconds of its copy on the link; NaN where there is none, and in slots.
         budget_bytes: the limit of the arena.
         peak_bytes: the largest address in use.
-        used_share: part of the arena (`peak_bytes` times the step) that is in use; the rest is fragmentation.
-        moved: how many storages leave the device and come back, or come in, during the step.
+        used_share: share of the arena (`peak_bytes` times the step) that is in use; the rest is fragmentation.
+        moved: number of storages that are swapped out or in during the step.
     """
 
     name: str
@@ -74,7 +74,7 @@ def get_address_map(
     Args:
         graph: the step.
         plan: its plan.
-        timeline: seconds for the plan's slots; its predicted timeline if none is given.
+        timeline: seconds for the plan's slots; by default its predicted timeline.
         axis: seconds, or slots.
 
     Raises:

@@ -1,14 +1,15 @@
-"""The peaks of several steps side by side, and what each is made of."""
+"""The peaks of several steps side by side, by kind of storage."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.capture import Step, capture
+from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.progress import Progress, reporting
+from planner.step import Step
 from widgets.info.groups import STACK, Group
 from widgets.info.memory_by_kind import get_memory_by_kind
 from widgets.info.units import bytes_text
@@ -16,7 +17,7 @@ from widgets.info.units import bytes_text
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """A step at its peak: its name, and the bytes of each group then, in stacking order."""
+    """The peak of a step: its name, and the bytes of each group, in stacking order."""
 
     name: str
     bytes: Mapping[Group, int]
@@ -29,23 +30,23 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class ComparePeaks:
-    """Steps at their peaks, in the order that was asked for."""
+    """The peaks of steps, in the order given."""
 
     peaks: tuple[Peak, ...]
 
     @property
     def highest(self) -> Peak:
-        """The one that takes most."""
+        """The highest peak."""
         return max(self.peaks, key=lambda peak: peak.total)
 
     @property
     def lowest(self) -> Peak:
-        """The one that takes least."""
+        """The lowest peak."""
         return min(self.peaks, key=lambda peak: peak.total)
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Those that any step has at its peak, in stacking order."""
+        """The groups that any step holds at its peak, in stacking order."""
         return tuple(group for group in STACK if any(peak.bytes.get(group) for peak in self.peaks))
 
     @property
@@ -65,8 +66,8 @@ def get_compare_peaks(steps: Mapping[str, Graph | Step], progress: Progress = Tr
 
     Args:
         steps: by name, a step or its graph; a step is captured.
-        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
-            what is being done.
+        progress: True shows the progress, False shows nothing; a function is called with the share done, 0 to 1, and
+            the current activity.
 
     Raises:
         StowageError: there are no steps, one is neither a step nor a graph, or it cannot be captured.

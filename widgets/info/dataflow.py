@@ -1,4 +1,4 @@
-"""The ops of a step, or of one of its modules, and the tensors that they hand to each other."""
+"""The ops of a step, or of one of its modules, and the tensors passed between them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class OpBox:
     Args:
         op: its number in the graph.
         label: its name inside its module, such as `"addmm"`.
-        details: what its name does not say of it: the short target, and the module, as seen from what is drawn.
+        details: what its name does not say: the short target, and the module path relative to the module drawn.
         phase: of the step.
-        description: all that is known of it, one fact a line.
+        description: all known facts about it, one per line.
     """
 
     op: int
@@ -35,14 +35,14 @@ class OpBox:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What comes from outside of what is drawn, once for each phase that reads it, or what leaves it.
+    """An input from outside the module drawn, once for each phase that reads it, or an output.
 
     Args:
-        storages: one; or several of a group, if the same single op reads or writes them.
-        label: their names, without what the op beside them says already.
-        bytes: of them together.
-        group: of all of them.
-        leaves: whether something outside, the next step or the caller needs what an op has written.
+        storages: one; or several of a group, if a single op reads or writes all of them.
+        label: their names, without the module path that the adjacent op already shows.
+        bytes: their total size.
+        group: the group of all of them.
+        leaves: whether it is an output: written by an op and needed outside, by the next step or by the caller.
         description: the storages with their bytes, one a line.
     """
 
@@ -56,14 +56,14 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What one op hands to another, or an end to an op, or an op to an end.
+    """An edge: storages passed from op to op, from an end to an op, or from an op to an end.
 
     Args:
         source, target: positions in `Dataflow.nodes`.
-        storages: what is handed over, in the order in which it is read.
-        label: the name of a single storage that is not named after the op that made it, else `""`.
-        bytes: of the storages together.
-        group: of the largest storage.
+        storages: the storages passed, in the order in which they are read.
+        label: name of a single storage that is not named after the op that made it, else `""`.
+        bytes: total size of the storages.
+        group: group of the largest storage.
         description: the storages with their bytes, one a line.
     """
 
@@ -83,9 +83,9 @@ class Dataflow:
     Args:
         name: what was captured.
         module: path of the module, or `""` for the whole step.
-        kind: its class, or `""` where none is known.
+        kind: its class, or `""` if unknown.
         ops: in captured order.
-        ends: what comes in, then what leaves.
+        ends: inputs, then outputs.
         flows: between ops, and between ops and ends.
     """
 
@@ -108,7 +108,7 @@ class Dataflow:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The groups of all that is handed over, in stacking order."""
+        """The groups of all storages passed, in stacking order."""
         return tuple(group for group in STACK if any(flow.group is group for flow in self.flows))
 
     @property
@@ -130,8 +130,8 @@ def get_dataflow(graph: Graph, module: str = "", most_ops: int = 40) -> Dataflow
 
     Args:
         graph: the step.
-        module: path of the module whose ops are wanted, with those of all modules in it; `""` for the whole step.
-        most_ops: how many ops there may be.
+        module: path of the module whose ops are shown, including its submodules; `""` for the whole step.
+        most_ops: limit on the number of ops.
 
     Raises:
         StowageError: there is no such module, it runs no ops, or more than `most_ops`.
@@ -157,7 +157,7 @@ def _find(graph: Graph, path: str) -> Module:
     modules = {module.path: module for module in module_tree(graph).walk()}
     if path in modules:
         return modules[path]
-    if path in graph.modules:  # it takes part in no op
+    if path in graph.modules:  # no op belongs to it
         return Module(path, graph.modules[path], (), (), (), -1)
     known = sorted({*modules, *graph.modules} - {""})
     raise StowageError(f"{graph.name} has no module {path!r}{did_you_mean(path, known)}")
@@ -174,12 +174,12 @@ def _too_many(graph: Graph, chosen: Module, most: int) -> str:
 
 
 def _inside(path: str, module: str) -> str:
-    """A path or name as seen from inside a module: without the module's own path."""
+    """A path or name relative to a module: without the module's own path."""
     return path[len(module) + 1 :] if module and path.startswith((f"{module}.", f"{module}/")) else path
 
 
 class _Key(NamedTuple):
-    """An end: a storage, the op that wrote it last, or -1, and the phase that reads it; none for what leaves."""
+    """Key of an end: a storage, the op that wrote it last, or -1, and the phase that reads it, None for an output."""
 
     storage: int
     writer: int
@@ -188,13 +188,13 @@ class _Key(NamedTuple):
 
 @dataclass(eq=False)
 class _Tracer:
-    """Follows the storages through the ops, drawn or not, in captured order."""
+    """Traces the storages through all ops, drawn or not, in captured order."""
 
     graph: Graph
     module: Module
     writer: dict[int, int] = field(default_factory=dict)
     between: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    ends: dict[_Key, list[int]] = field(default_factory=dict)  # the drawn ops beside each
+    ends: dict[_Key, list[int]] = field(default_factory=dict)  # the drawn ops adjacent to each
 
     def __post_init__(self) -> None:
         self.drawn = frozenset(self.module.all_ops)
@@ -227,7 +227,7 @@ class _Tracer:
         return Dataflow(self.graph.name, self.module.path, self.module.kind, ops, tuple(ends), tuple(flows))
 
     def _bundles(self) -> list[list[_Key]]:
-        """Ends that are drawn as one: those of a group at the same single op. What leaves comes last."""
+        """Ends that are drawn as one: those of a group at the same single op; outputs come last."""
         bundles: dict[object, list[_Key]] = {}
         for key in sorted(self.ends, key=lambda key: key.phase is None):
             beside, group = self.ends[key], GROUP_OF[self.graph.storages[key.storage].kind]
@@ -254,7 +254,7 @@ class _Tracer:
         return End(tuple(numbers), label, sum(each.bytes for each in storages), group, leaves, _lines(facts))
 
     def _flow(self, source: int, target: int, numbers: Sequence[int], ops: Sequence[int]) -> Flow:
-        """A flow; `ops` are the two it is between, or none where one of its ends says what it is."""
+        """A flow; `ops` are the two it connects, or empty if one side is an `End`, which is labelled itself."""
         storages = [self.graph.storages[number] for number in numbers]
         named = len(numbers) == 1 and ops and storages[0].name.partition(":")[0] != self.graph.ops[ops[0]].name
         return Flow(
@@ -268,7 +268,7 @@ class _Tracer:
         return _lines(f"{storage.name}: {bytes_text(storage.bytes)}" for storage in storages)
 
     def _label(self, name: str, ops: Sequence[int]) -> str:
-        """The name of a storage beside ops: without the module that all of them name already."""
+        """The name of a storage adjacent to ops, without the module path that all of the ops share."""
         homes = {self.graph.ops[op].module for op in ops}
         inside = _inside(name, homes.pop()) if len(homes) == 1 else name
         return _inside(name, self.module.path) if inside == name else inside

@@ -1,4 +1,4 @@
-"""The six groups of storage that pictures tell apart by colour, and which module a storage belongs to."""
+"""The six groups of storage that pictures distinguish by colour."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from planner.graph import Kind
 
 
 class Group(StrEnum):
-    """What a storage is for, as coarsely as a palette can show; the value is its label."""
+    """The purpose of a storage, as coarse as a palette can show; the value is its label."""
 
     PARAMETER = "parameters"
     OPTIMIZER_STATE = "optimizer states"
@@ -18,12 +18,12 @@ class Group(StrEnum):
     INPUT = "input"
 
 
-#: From bottom to top of a stack: what stays for the whole step first.
+#: From bottom to top of a stack: storages that stay for the whole step first.
 STACK = (
     Group.PARAMETER, Group.OPTIMIZER_STATE, Group.INPUT, Group.ACTIVATION, Group.GRADIENT, Group.WORKSPACE,
 )  # fmt: skip
 
-#: Buffers are held like parameters, and what the step returns was computed like an activation.
+#: Buffers persist like parameters, and outputs of the step are computed like activations.
 GROUP_OF = {
     Kind.PARAMETER: Group.PARAMETER,
     Kind.BUFFER: Group.PARAMETER,

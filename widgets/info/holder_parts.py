@@ -1,7 +1,7 @@
-"""How a model is divided for the list of what holds memory.
+"""Divide a model into parts for the list of holders of memory.
 
-A module is divided into its children, modules that are alike into what is in the same place in each of them, and a
-module's own tensors by what computes them: until no part holds more than a quarter, or there are many.
+A module is divided into its children, identical modules into the parts at the same place in each of them, and a
+module's own tensors by what computes them, until no part holds more than a quarter or there are enough parts.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from planner.graph import Graph, Module, module_tree
 from widgets.info.groups import GROUP_OF, STACK, Group
 
-#: Of all bytes, what one part may hold if it can be divided.
+#: Largest share of all bytes for a part that can be divided.
 _MOST = 0.25
-#: So many parts that hold anything are not divided further.
+#: Number of non-empty parts from which on nothing is divided further.
 _MOST_PARTS = 24
-#: Of more children, neighbours are put together.
+#: With more children than this, neighbours are merged.
 _MOST_CHILDREN = 8
-#: Groups that tensors of one name are divided into.
+#: Number of groups that tensors of one name are divided into.
 _MOST_TENSORS = 4
-#: Of what modules that are alike hold together: one that holds more is a part of its own.
+#: A module with more than this share of the bytes of all its identical neighbours is a part of its own.
 _HALF = 0.5
 
 
@@ -36,8 +36,8 @@ class HolderPart:
 
     Args:
         name: the module's path, a range of paths, or the name of tensors.
-        group: what they are for.
-        storages: all of them, also those that are not present.
+        group: their group.
+        storages: all its storages, including those that are not present.
     """
 
     name: str
@@ -46,7 +46,7 @@ class HolderPart:
 
 
 def get_holder_parts(graph: Graph, present: Sequence[int]) -> tuple[HolderPart, ...]:
-    """Divide a model so that its parts tell most of a moment; every storage is in exactly one of them.
+    """Divide a model into the parts that best explain one moment; every storage is in exactly one part.
 
     Args:
         graph: the step.
@@ -61,11 +61,11 @@ def get_holder_parts(graph: Graph, present: Sequence[int]) -> tuple[HolderPart, 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A part and how it is divided further: None where it is one.
+    """A part, and the function that divides it further, None if it cannot be divided.
 
     Args:
-        modules: one, or several that are alike.
-        parts: what it was put together from, if it was.
+        modules: one, or several identical ones.
+        parts: the parts it was merged from, if any.
     """
 
     name: str
@@ -104,14 +104,14 @@ class _Division:
         return int(self._present[part.storages].sum())
 
     def _smaller(self, part: _Part) -> list[_Part]:
-        """What a part consists of; a wrapper around one part says nothing."""
+        """The parts of a part; skips wrappers around a single part."""
         found = [part]
         while len(found) == 1 and found[0].divide is not None:
             found = found[0].divide(found[0])
         return found if len(found) > 1 else [replace(part, divide=None)]
 
     def _children(self, part: _Part) -> list[_Part]:
-        """What the children of its modules hold, and what the modules do themselves."""
+        """A part for each child of its modules, and one for the modules' own storages."""
         name, group, modules = part.name, part.group, part.modules
         own = self._of(group, [storage for module in modules for storage in module.storages])
         top = "batch" if group is Group.INPUT else "top level"
@@ -125,7 +125,7 @@ class _Division:
         return self._few(self._folded(found))
 
     def _folded(self, parts: list[_Part]) -> list[_Part]:
-        """Neighbours that are alike as one part, unless one of them holds most of what they all do."""
+        """Merge identical neighbours into one part, unless one of them holds most of their bytes."""
         found = []
         for alike, run in groupby(parts, key=self._alike):
             each = list(run)
@@ -140,10 +140,10 @@ class _Division:
         return part.modules[0].alike if len(part.modules) == 1 and part.divide == self._children else -1
 
     def _few(self, parts: list[_Part]) -> list[_Part]:
-        """Of many parts, the two neighbours that hold least are put together until they are few."""
+        """Merge the two neighbours that hold least until there are at most `_MOST_CHILDREN` parts."""
         groups = [[part] for part in parts]
         sizes = np.array([self._bytes(part) for part in parts], np.float64)
-        sizes[[part.divide == self._by_name for part in parts]] = np.inf  # stays alone
+        sizes[[part.divide == self._by_name for part in parts]] = np.inf  # never merged
         while len(groups) > _MOST_CHILDREN:
             pairs = sizes[:-1] + sizes[1:]
             at = int(pairs.argmin())
@@ -158,14 +158,14 @@ class _Division:
         return replace(self._joined(parts), parts=tuple(parts))
 
     def _joined(self, parts: list[_Part]) -> _Part:
-        """Neighbours as one part, which is divided into them again."""
+        """Merge neighbours into one part, which divides into them again."""
         modules = tuple(module for part in parts for module in part.modules)
         name = f"{modules[0].path or self._graph.name} \N{HORIZONTAL ELLIPSIS} {modules[-1].name}"
         storages = [storage for part in parts for storage in part.storages]
         return _Part(name, parts[0].group, modules, storages, lambda part: list(part.parts))
 
     def _by_name(self, part: _Part) -> list[_Part]:
-        """A module's own tensors by their names in it, which say what computes them."""
+        """Divide a module's own tensors by their names within it, which say what computes them."""
         top = part.modules[0] is self._root
         owner = {storage: module.path for module in part.modules for storage in module.storages}
         named = defaultdict(list)
@@ -178,7 +178,7 @@ class _Division:
         ]
 
     def _by_tensor(self, part: _Part) -> list[_Part]:
-        """Tensors of one name, in order, as a few groups that hold about the same."""
+        """Divide tensors of one name, in order, into a few groups of about the same size."""
         total, there = max(self._bytes(part), 1), int((self._present[part.storages] > 0).sum())
         before = np.cumsum(self._present[part.storages]) - self._present[part.storages]
         number, groups = -1, list[list[int]]()
@@ -187,7 +187,7 @@ class _Division:
             if not groups or (self._present[storage] and group > number):
                 number = group
                 groups.append([])
-            groups[-1].append(storage)  # one that is not present goes with the one before it
+            groups[-1].append(storage)  # a storage that is not present joins the one before it
         return [replace(part, name=self._range(storages), storages=storages, divide=None) for storages in groups]
 
     def _range(self, storages: list[int]) -> str:
@@ -196,13 +196,13 @@ class _Division:
 
 
 def _from_to(first: str, last: str) -> str:
-    """`blocks.0 … 3/gelu`: a range of names, with what both have in common said once."""
+    """`blocks.0 … 3/gelu`: a range of names, with common parts written once."""
     ones, others = (re.split(r"([./])", name) for name in (first, last))
     before = _shared(ones, others)
     after = _shared(ones[before:][::-1], others[before:][::-1])
     if first == last:
         return first
-    if min(len(ones), len(others)) == before + after:  # one is a part of the other
+    if min(len(ones), len(others)) == before + after:  # one name contains the other
         before = after = 0
     return f"{''.join(ones[: len(ones) - after])} \N{HORIZONTAL ELLIPSIS} {''.join(others[before:])}"
 

@@ -1,4 +1,4 @@
-"""What holds the memory at one moment: storages put together by part of the model and by what they are for."""
+"""The holders of memory at one moment: storages by part of the model and by group."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from planner.graph import Graph
 from widgets.info.groups import Group
 from widgets.info.holder_parts import get_holder_parts
-from widgets.info.stays import Stays
+from widgets.info.residency_spans import ResidencySpans
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,9 @@ class Holder:
 
     Args:
         name: path of the module, or a range of them; a single tensor's name.
-        group: what they are for.
-        storages: how many.
-        bytes: of all together.
+        group: their group.
+        storages: number of storages.
+        bytes: their total size.
     """
 
     name: str
@@ -27,8 +27,8 @@ class Holder:
     bytes: int
 
 
-def get_holders(graph: Graph, stays: Stays, moment: float) -> tuple[Holder, ...]:
-    """What is on the device at a moment, the largest first; every byte present is in exactly one of them."""
+def get_holders(graph: Graph, stays: ResidencySpans, moment: float) -> tuple[Holder, ...]:
+    """The holders of memory at a moment, the largest first; every byte present is in exactly one of them."""
     present = {int(stays.storage[stay]) for stay in stays.present(moment)}
     holders = []
     for part in get_holder_parts(graph, sorted(present)):

@@ -1,4 +1,4 @@
-"""Memory of a run that may still go on, its steps one after the other, beside what its plan foresees."""
+"""Measured memory of a run that may be in progress, step after step, and the memory its plan predicts."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.plan import Timeline
-from widgets.info.stays import Floats, Ints
+from widgets.info.residency_spans import Floats, Ints
 from widgets.info.units import bytes_text, count_text
 
 if TYPE_CHECKING:
     from planner.run import Run, Snapshot
 
-#: Samples of all steps together, and of one at least.
+#: Most samples of all steps together, and least number kept for one step.
 _SAMPLES = 6000
 _FEWEST = 200
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredMemory:
-    """Memory as a run measured it, without what lies between its steps.
+    """The measured memory of a run, without the time between its steps.
 
     Args:
-        seconds, bytes: `[samples]`, of running steps, and in use from then on.
-        step_start: `[begun steps]`, where each began.
+        seconds, bytes: `[samples]`, time within the steps, and bytes in use from then on.
+        step_start: `[steps begun]`, start of each, in the same seconds.
     """
 
     seconds: Floats
@@ -36,15 +36,15 @@ class MeasuredMemory:
 
 @dataclass(frozen=True, eq=False)
 class LiveMemory:
-    """A run as it was at one moment.
+    """A snapshot of a run.
 
     Args:
-        name: what is run.
+        name: name of the step.
         state: `"running"`, `"cancelled"`, `"done"` or `"failed"`.
-        step_seconds: of the finished steps.
-        measured: of all steps whose samples are kept.
-        predicted: one step; None until there is a plan.
-        budget_bytes: the limit, likewise.
+        step_seconds: lengths of the finished steps.
+        measured: memory of all steps whose samples are kept.
+        predicted: timeline of one step; None until there is a plan.
+        budget_bytes: the limit; None until there is a plan.
     """
 
     name: str
@@ -56,7 +56,7 @@ class LiveMemory:
 
     @property
     def peak_bytes(self) -> int:
-        """The most that was measured so far."""
+        """The largest measured memory so far."""
         return int(self.measured.bytes.max(initial=0))
 
     @property
@@ -72,10 +72,10 @@ class LiveMemory:
 
 
 def get_live_memory(run: Run) -> LiveMemory:
-    """Look at a run.
+    """Take a snapshot of a run.
 
     Args:
-        run: what `planner.run` returned; it may be at work.
+        run: what `planner.run` returned; it may be in progress.
     """
     plan, step_seconds = run.plan, run.step_seconds
     measured = measured_memory(run.timelines, run.snapshots, step_seconds)
@@ -86,12 +86,12 @@ def get_live_memory(run: Run) -> LiveMemory:
 def measured_memory(
     timelines: Sequence[Timeline], snapshots: Sequence[Snapshot], step_seconds: Sequence[float]
 ) -> MeasuredMemory:
-    """Memory over the steps of a run, one after the other.
+    """Memory over the steps of a run, in sequence.
 
     Args:
-        timelines: of the last finished steps.
-        snapshots: of the whole run; those of the step that is being made are taken.
-        step_seconds: of every finished step.
+        timelines: timelines of the last finished steps.
+        snapshots: snapshots of the whole run; those of the current step are used.
+        step_seconds: length of every finished step.
     """
     starts = np.concatenate([[0.0], np.cumsum(step_seconds)])
     first, most = len(step_seconds) - len(timelines), max(_FEWEST, _SAMPLES // max(1, len(timelines)))
@@ -109,7 +109,7 @@ def measured_memory(
 
 
 def _thinned(seconds: Floats, sizes: Ints, most: int) -> tuple[Floats, Ints]:
-    """At most so many samples, each the largest of those it stands for."""
+    """Reduce to at most `most` samples, each the largest of those it replaces."""
     if len(seconds) <= most:
         return seconds, sizes
     edges = np.linspace(0, len(seconds), most, endpoint=False).astype(np.int64)

@@ -1,4 +1,4 @@
-"""How many bytes of each kind are on the device at every moment of a step, and what holds the peak."""
+"""Bytes of each kind on the device at every moment of a step, and the holders of the peak."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.memory import lifetimes, parse_budget, step_peak
 from planner.plan import SwapPlan, Timeline
 from widgets.info.groups import GROUP_OF, STACK, Group
 from widgets.info.holders import Holder, get_holders
-from widgets.info.stays import Axis, Floats, Ints, Stays, captured_stays, plan_stays
+from widgets.info.residency_spans import Axis, Floats, Ints, ResidencySpans, captured_stays, plan_stays
 from widgets.info.units import bytes_text, percent_text, seconds_text
 
 
@@ -23,14 +23,14 @@ class MemoryByKind:
     Args:
         name: what was captured.
         axis: whether `edges` and `peak_at` are seconds or slots.
-        edges: `[moments + 1]`; amounts are constant from one edge to the next, and the last is the end of the step.
-        bytes: per group, `[moments]`; groups that are never there are left out, the others in stacking order.
+        edges: `[moments + 1]`; amounts are constant between edges, and the last edge is the end of the step.
+        bytes: per group, `[moments]`; groups that are never present are omitted, the others are in stacking order.
         total: `[moments]`, their sum.
-        unswapped: `[slots, 2]` for a plan that swaps: from when on this axis how many bytes the step would hold, in the
-            same order with nothing swapped; empty otherwise.
+        unswapped: `[slots, 2]` for a plan that swaps: axis positions, and the bytes that the step would hold from
+            each on, in the same order with nothing swapped; empty otherwise.
         budget_bytes: the limit, if there is one.
         peak_bytes, peak_at, peak_op: the largest total, when it is first reached, and the op that runs then.
-        holders: what holds the peak, the largest first; together exactly `peak_bytes`.
+        holders: the holders of the peak, the largest first; together exactly `peak_bytes`.
     """
 
     name: str
@@ -52,7 +52,7 @@ class MemoryByKind:
 
     @property
     def unswapped_peak_bytes(self) -> int:
-        """The peak of the step with nothing swapped, 0 where the plan swaps nothing."""
+        """The peak of the step with nothing swapped; 0 if the plan swaps nothing."""
         return int(self.unswapped[:, 1].max(initial=0))
 
     @property
@@ -90,13 +90,13 @@ def get_memory_by_kind(
 
     Args:
         graph: the step.
-        plan: where storages lie when; without one, the captured order with nothing swapped, in slots.
-        budget: a limit to draw, as `parse_budget` reads it; the plan's own if there is one.
-        timeline: seconds for the plan's slots; its predicted timeline if none is given.
+        plan: its plan; by default the captured order with nothing swapped, in slots.
+        budget: a limit to draw, in any form `parse_budget` accepts; by default the plan's budget if there is a plan.
+        timeline: seconds for the plan's slots; by default its predicted timeline.
         axis: seconds, or slots.
 
     Raises:
-        StowageError: the plan or timeline is for another graph, or the budget is none.
+        StowageError: the plan or timeline is for another graph, or the budget is invalid.
     """
     stays = captured_stays(graph) if plan is None else plan_stays(graph, plan, timeline, axis)
     limit = plan.budget_bytes if plan is not None else None
@@ -115,8 +115,8 @@ def get_memory_by_kind(
     )  # fmt: skip
 
 
-def sums_by_group(graph: Graph, stays: Stays) -> tuple[Floats, dict[Group, Ints]]:
-    """Edges of the moments between which nothing changes, and per group the bytes in each moment."""
+def sums_by_group(graph: Graph, stays: ResidencySpans) -> tuple[Floats, dict[Group, Ints]]:
+    """The edges between which nothing changes, and per group the bytes in each moment."""
     edges = np.unique(np.concatenate([[0.0, stays.end], stays.start, stays.stop, _slots(stays)]))
     groups = np.array([STACK.index(GROUP_OF[graph.storages[int(s)].kind]) for s in stays.storage], np.int64)
     sums = {}
@@ -130,11 +130,11 @@ def sums_by_group(graph: Graph, stays: Stays) -> tuple[Floats, dict[Group, Ints]
     return edges, sums
 
 
-def _slots(stays: Stays) -> Floats:
+def _slots(stays: ResidencySpans) -> Floats:
     return stays.op_start if stays.axis == "slots" else np.zeros(0)
 
 
-def _unswapped(graph: Graph, plan: SwapPlan | None, stays: Stays) -> Floats:
+def _unswapped(graph: Graph, plan: SwapPlan | None, stays: ResidencySpans) -> Floats:
     if plan is None or not (plan.swap_ins or plan.swap_outs):
         return np.zeros((0, 2))
     return np.column_stack([stays.op_start, lifetimes(graph, plan.order).live_bytes])

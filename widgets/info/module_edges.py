@@ -1,4 +1,4 @@
-"""What the boxes of a model hand to each other in the forward pass."""
+"""The tensors that the boxes of a model pass to each other in the forward pass."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from planner.graph import Graph
-from widgets.info.module_parts import Part
+from widgets.info.module_parts import ModulePart
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Bytes that a box hands on in the forward pass; `back` where that closes a circle, as in recurrence."""
+    """Bytes that one box passes to another in the forward pass; `back` if the edge closes a cycle, as in recurrence."""
 
     source: int
     target: int
@@ -20,15 +20,15 @@ class Edge:
 
 
 def find_edges(
-    graph: Graph, parts: Sequence[Part], parents: Sequence[int], opened: set[int], batch: set[int]
+    graph: Graph, parts: Sequence[ModulePart], parents: Sequence[int], opened: set[int], batch: set[int]
 ) -> tuple[Edge, ...]:
     """Follow every storage of the forward pass from the box that wrote it to the boxes that read it.
 
     Args:
         graph: the step.
-        parts: what the boxes stand for; the batch has the box after the last.
-        parents: per box, the opened box it lies in, or -1.
-        opened: boxes whose parts are boxes of their own.
+        parts: the part of the model per box; the batch has the box after the last.
+        parents: per box, the opened box that contains it, or -1.
+        opened: boxes whose parts have boxes of their own.
         batch: storages of the batch.
     """
     box_of = {op: box for box, part in enumerate(parts) if box not in opened for op in part.forward}
@@ -50,7 +50,7 @@ def find_edges(
 
 
 def _closing(rank: Sequence[int], pairs: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-    """The pairs that close a circle, when those that go from an earlier to a later box are taken first."""
+    """The pairs that close a cycle, if pairs from an earlier to a later box are added first."""
     after: dict[int, set[int]] = {}
 
     def reaches(start: int, end: int) -> bool:
@@ -70,12 +70,12 @@ def _closing(rank: Sequence[int], pairs: Iterable[tuple[int, int]]) -> set[tuple
     return back
 
 
-def _members(part: Part) -> dict[int, int]:
+def _members(part: ModulePart) -> dict[int, int]:
     return {op: number for number, module in enumerate(part.modules) for op in module.all_ops}
 
 
 def _crosses(source: int, target: int, box: int, parents: Sequence[int], members: dict[int, dict[int, int]]) -> bool:
-    """Whether an op hands on to an op of another of the modules that an opened box stands for, as the fold says."""
+    """Whether an op passes to an op of another module of the same folded box, which the fold already shows."""
     while box >= 0:
         inside = members.get(box, {})
         if source in inside and inside[source] != inside[target]:

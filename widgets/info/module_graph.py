@@ -10,12 +10,12 @@ from planner.plan import SwapPlan
 from widgets.info.groups import GROUP_OF, STACK, Group
 from widgets.info.memory_by_kind import get_memory_by_kind
 from widgets.info.module_edges import Edge, find_edges
-from widgets.info.module_parts import Part, open_part, whole
-from widgets.info.stays import captured_stays, require_same_step
+from widgets.info.module_parts import ModulePart, open_part, whole
+from widgets.info.residency_spans import captured_stays, require_same_step
 from widgets.info.swap_edges import Swap, find_swaps
 from widgets.info.units import bytes_text, count_text, percent_text
 
-#: As many boxes as a drawing may have to be read.
+#: Most boxes that a readable drawing may have.
 _READABLE = 60
 
 
@@ -24,14 +24,14 @@ class Box:
     """One box of the picture.
 
     Args:
-        parent: position of the opened box it lies in, or -1.
-        paths: the modules it stands for; none where it stands for ops of the opened module itself, or for the batch.
-        label: name of the module (`"conv1"`, `"1 … 35"`), or of the ops.
+        parent: position of the opened box that contains it, or -1.
+        paths: the modules it represents; empty for ops of the opened module itself and for the batch.
+        label: name of the module (`"conv1"`, `"1 … 35"`) or of the ops.
         kind: class name, or `""`.
         count: identical siblings folded into it.
-        opened: whether its parts are boxes of their own.
-        ops: ops of its modules, all phases together; of the ops themselves for a box of ops.
-        bytes: per group, at the step's peak, of all modules it stands for.
+        opened: whether its parts have boxes of their own.
+        ops: number of ops of its modules in all phases; for a box of ops, the number of those ops.
+        bytes: per group, at the step's peak, of all modules it represents.
     """
 
     parent: int
@@ -50,7 +50,7 @@ class Box:
 
     @property
     def description(self) -> str:
-        """What the box stands for and what it holds, in one line."""
+        """What the box represents and holds, in one line."""
         where = ", ".join(self.paths[:3]) + (" …" if len(self.paths) > 3 else "")
         amounts = ", ".join(f"{group.value} {bytes_text(size)}" for group, size in self.bytes.items())
         return f"{where or self.label}: {count_text(self.ops, 'op')}; {amounts or 'nothing'} at the peak"
@@ -64,9 +64,9 @@ class ModuleGraph:
         name: what was captured.
         boxes: parents before their parts, parts in the order in which they run.
         edges: between boxes that are not opened.
-        swaps: what a plan moves to the host and back, if there is a plan.
+        swaps: the swaps of the plan, if there is a plan.
         peak_bytes: the most bytes alive at once when nothing is swapped.
-        elsewhere_bytes: the part of it that is in no box, because no module computed it.
+        elsewhere_bytes: the part of `peak_bytes` that is in no box, because no module computed it.
     """
 
     name: str
@@ -78,12 +78,12 @@ class ModuleGraph:
 
     @property
     def out_bytes(self) -> int:
-        """Copied to the host in a step."""
+        """Bytes copied to the host in a step."""
         return sum(swap.out_bytes for swap in self.swaps)
 
     @property
     def in_bytes(self) -> int:
-        """Copied back from the host in a step."""
+        """Bytes copied back from the host in a step."""
         return sum(swap.in_bytes for swap in self.swaps)
 
     @property
@@ -118,14 +118,14 @@ class ModuleGraph:
 def get_module_graph(graph: Graph, most_boxes: int = 20, plan: SwapPlan | None = None) -> ModuleGraph:
     """Fold a graph into boxes.
 
-    Modules are opened a whole level at a time while there is room, then the largest ones. A model that is one module
-    around others is opened until it is several.
+    Modules are opened a whole level at a time while there is room, then the largest ones. A single module that wraps
+    others is opened until there are several.
 
     Args:
         graph: the step.
-        most_boxes: how many boxes may be closed, that is, drawn as boxes; the top level is drawn whole, and so is what
-            a single module is around, as long as it can be read.
-        plan: whose copies are followed, if any.
+        most_boxes: limit on closed boxes; the top level is always drawn whole, and so are the contents of a single
+            wrapping module, as long as the drawing is readable.
+        plan: a plan whose copies are shown, if any.
 
     Raises:
         StowageError: the plan is for another graph.
@@ -148,12 +148,12 @@ def get_module_graph(graph: Graph, most_boxes: int = 20, plan: SwapPlan | None =
     )  # fmt: skip
 
 
-def _opened(graph: Graph, at_peak: Mapping[int, int], most: int) -> tuple[list[Part], list[int], set[int]]:
-    """Parts in drawing order, the position of the part each lies in, and the positions of those that are opened."""
+def _opened(graph: Graph, at_peak: Mapping[int, int], most: int) -> tuple[list[ModulePart], list[int], set[int]]:
+    """The parts in drawing order, the position of each one's parent part, and the positions of the opened parts."""
     top = open_part(graph, whole(graph, module_tree(graph)))
-    inside: dict[int, tuple[Part, ...]] = {}
+    inside: dict[int, tuple[ModulePart, ...]] = {}
 
-    def weight(part: Part) -> int:
+    def weight(part: ModulePart) -> int:
         return sum(at_peak.get(storage, 0) for storage in part.storages)
 
     closed, level = len(top), list(top)
@@ -168,7 +168,7 @@ def _opened(graph: Graph, at_peak: Mapping[int, int], most: int) -> tuple[list[P
         room = most - closed
         if sum(len(parts) - 1 for parts in opening.values()) > room:
             level.sort(key=weight, reverse=True)
-        below: list[Part] = []
+        below: list[ModulePart] = []
         for part in level:
             parts = opening.get(id(part), ())
             if parts and closed - 1 + len(parts) <= most:
@@ -176,11 +176,11 @@ def _opened(graph: Graph, at_peak: Mapping[int, int], most: int) -> tuple[list[P
                 inside[id(part)] = parts
                 below += parts
         level = below
-    laid: list[Part] = []
+    laid: list[ModulePart] = []
     parents: list[int] = []
     opened: set[int] = set()
 
-    def lay(part: Part, parent: int) -> None:
+    def lay(part: ModulePart, parent: int) -> None:
         here = len(laid)
         laid.append(part)
         parents.append(parent)
@@ -194,13 +194,13 @@ def _opened(graph: Graph, at_peak: Mapping[int, int], most: int) -> tuple[list[P
     return laid, parents, opened
 
 
-def _only(parts: Sequence[Part]) -> Part | None:
-    """The one module among parts, if it is around others."""
+def _only(parts: Sequence[ModulePart]) -> ModulePart | None:
+    """The only module among parts, if it contains others."""
     modules = [part for part in parts if not part.own]
     return modules[0] if len(modules) == 1 and modules[0].can_open else None
 
 
-def _box(graph: Graph, part: Part, parent: int, opened: bool, at_peak: Mapping[int, int]) -> Box:
+def _box(graph: Graph, part: ModulePart, parent: int, opened: bool, at_peak: Mapping[int, int]) -> Box:
     amounts = dict.fromkeys(STACK, 0)
     for storage in part.storages:
         amounts[GROUP_OF[graph.storages[storage].kind]] += at_peak.get(storage, 0)
@@ -212,7 +212,7 @@ def _box(graph: Graph, part: Part, parent: int, opened: bool, at_peak: Mapping[i
     )  # fmt: skip
 
 
-def _label(graph: Graph, part: Part) -> str:
+def _label(graph: Graph, part: ModulePart) -> str:
     if not part.own:
         names = list(dict.fromkeys(module.name for module in part.modules))
         return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"

@@ -1,4 +1,4 @@
-"""What an opened module is made of, in the order in which it runs: modules, folded where alike, and ops of its own."""
+"""The parts of an opened module in execution order: its children, folded if identical, and its own ops."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _MOST_CALLS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ModulePart:
     """One part of an opened module, or of several identical ones at once.
 
     Args:
-        modules: the modules it stands for; for ops of the opened modules themselves, those modules.
-        own: whether it stands for ops of the opened modules themselves.
-        count: identical siblings put together, per opened module.
-        forward: ops of the forward pass.
-        storages: what it owns; the batch belongs to no part.
+        modules: the modules it represents; for a part of own ops, the opened modules.
+        own: whether it represents ops of the opened modules themselves.
+        count: identical siblings folded into it, per opened module.
+        forward: its ops of the forward pass.
+        storages: the storages it owns; the batch belongs to no part.
     """
 
     modules: tuple[Module, ...]
@@ -35,20 +35,20 @@ class Part:
         return not self.own and bool(self.modules[0].children)
 
 
-def whole(graph: Graph, root: Module) -> Part:
+def whole(graph: Graph, root: Module) -> ModulePart:
     """The whole model as one part."""
-    return Part((root,), False, 1, _forward(graph, root), root.all_storages)
+    return ModulePart((root,), False, 1, _forward(graph, root), root.all_storages)
 
 
-def open_part(graph: Graph, part: Part) -> tuple[Part, ...]:
-    """The parts of a module; of several, which are alike, the parts in the same place are put together."""
+def open_part(graph: Graph, part: ModulePart) -> tuple[ModulePart, ...]:
+    """The parts of a module; for several identical modules, the parts at the same place are merged."""
     opened = [_parts(graph, module) for module in part.modules]
     places = [_join(same, same[0].count) for same in zip(*opened, strict=True)]
     runs = [tuple(run) for _, run in groupby(places, key=_look)]
     return tuple(_join(run, sum(part.count for part in run)) for run in runs)
 
 
-def _parts(graph: Graph, module: Module) -> list[Part]:
+def _parts(graph: Graph, module: Module) -> list[ModulePart]:
     forward = [(op, -1) for op in module.ops if graph.ops[op].phase is Phase.FORWARD]
     for place, child in enumerate(module.children):
         forward += [(op, place) for op in _forward(graph, child)]
@@ -68,31 +68,31 @@ def _parts(graph: Graph, module: Module) -> list[Part]:
     return parts
 
 
-def _part(graph: Graph, module: Module, place: int, calls: list[list[int]], call: int) -> Part:
+def _part(graph: Graph, module: Module, place: int, calls: list[list[int]], call: int) -> ModulePart:
     subject = module if place < 0 else module.children[place]
     owned = module.storages if place < 0 else subject.all_storages
     storages = {storage for storage in owned if graph.storages[storage].kind is not Kind.INPUT}
     made = [{storage for op in run for storage in graph.writes[op]} for run in calls]
     if call < len(calls) - 1:
         storages &= made[call]
-    else:  # what no call in particular makes, such as gradients, counts with the last
+    else:  # storages that no single call makes, such as gradients, count with the last call
         storages -= set().union(*made[:-1])
-    return Part((subject,), place < 0, 1, tuple(calls[call]), tuple(sorted(storages)))
+    return ModulePart((subject,), place < 0, 1, tuple(calls[call]), tuple(sorted(storages)))
 
 
 def _is_plain(graph: Graph, module: Module) -> bool:
     return not module.children and not any(graph.storages[storage].persistent for storage in module.storages)
 
 
-def _look(part: Part) -> object:
-    """Neighbours that look the same are folded; ops of the opened module itself never are."""
+def _look(part: ModulePart) -> object:
+    """A key by which equal neighbours are folded; ops of the opened module itself are never folded."""
     return -1 - part.forward[0] if part.own else part.modules[0].alike
 
 
-def _join(parts: tuple[Part, ...], count: int) -> Part:
+def _join(parts: tuple[ModulePart, ...], count: int) -> ModulePart:
     if len(parts) == 1:
         return parts[0]
-    return Part(
+    return ModulePart(
         tuple(dict.fromkeys(module for part in parts for module in part.modules)),
         parts[0].own,
         count,

@@ -1,4 +1,4 @@
-"""Step time against memory: what plans for several budgets reach, and what no plan could."""
+"""Step time against memory: the plans found for several budgets, and the lower bounds."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
-from planner.swap.search.budget_sweep import BudgetPoint
-from widgets.info.stays import Floats, Ints
+from planner.swap import BudgetPoint
+from widgets.info.residency_spans import Floats, Ints
 from widgets.info.units import bytes_text, percent_text, seconds_text
 
-#: A step this close to ideal is called as fast.
+#: A step of at least this share of ideal speed counts as equally fast.
 _CLOSE = 0.98
 
 
 @dataclass(frozen=True, eq=False)
 class Pareto:
-    """Budgets and what was found for each.
+    """Budgets, and the best plan found for each.
 
     Args:
-        name: what was planned.
-        machine: for which machine.
+        name: name of the step.
+        machine: name of the machine.
         budget_bytes: `[points]`, ascending.
-        step_seconds: `[points]`, of the best plan found; never longer with more memory.
-        bound_seconds: `[points]`, no plan is faster.
-        ideal_seconds: with infinite memory.
-        bytes_in, bytes_out: `[points]`, copied in each step.
-        methods: `[points]`, which planner found it.
+        step_seconds: `[points]`, step time of the best plan found; never longer with more memory.
+        bound_seconds: `[points]`, lower bound on the step time.
+        ideal_seconds: step time with infinite memory.
+        bytes_in, bytes_out: `[points]`, bytes copied per step.
+        methods: `[points]`, the planner that found the plan.
     """
 
     name: str

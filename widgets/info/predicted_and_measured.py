@@ -1,4 +1,4 @@
-"""What a plan predicted and what its run measured: memory over time, step times, and how busy each stream was."""
+"""Prediction of a plan and measurements of its run: memory over time, step times, and busy time of each stream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.plan import SwapPlan, Timeline
-from widgets.info.stays import Floats, Ints
+from widgets.info.residency_spans import Floats, Ints
 from widgets.info.units import bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Seconds in which each stream works, and in which compute stands still, in one step."""
+    """Seconds of one step in which each stream is busy, and in which compute is idle."""
 
     compute: float
     swap_out: float
@@ -46,13 +46,13 @@ class PredictedAndMeasured:
     """A plan's prediction beside its run.
 
     Args:
-        name: what was run.
+        name: name of the step.
         budget_bytes: the limit.
         predicted, measured: bytes in use over a step, and over each step whose timeline was recorded.
-        predicted_peak_bytes, peak_bytes: the arena that was planned and the one that was used, fragmentation included.
-        predicted_seconds: length of a step.
-        step_seconds, eager_seconds: measured per step, by this plan and by ordinary PyTorch (empty if it was not run).
-        predicted_busy, measured_busy: per stream; measured is the median step of those recorded.
+        predicted_peak_bytes, peak_bytes: the planned arena and the arena used, fragmentation included.
+        predicted_seconds: predicted length of a step.
+        step_seconds, eager_seconds: measured per step, for this plan and for eager PyTorch (empty if it was not run).
+        predicted_busy, measured_busy: busy time per stream; measured for the median step of those recorded.
         compared, mismatches: tensors compared with eager PyTorch bit for bit, and how many differ.
     """
 

@@ -1,27 +1,27 @@
-"""The first figure of SwapAdvisor (ASPLOS 2020): two schedules in two pools, and that each pool has another best."""
+"""The first figure of SwapAdvisor (ASPLOS 2020): two schedules in two pools, each pool with another best."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.kernels import announcing
+from planner.jit import announcing
 from planner.progress import Progress, reporting
-from planner.swap.methods.swapadvisor.figure_1 import Case, figure_1
+from planner.swap import Case, figure_1
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleAndPool:
-    """The ways to run the paper's five ops, those in the same pool one after the other."""
+    """The ways to run the paper's five ops, grouped by pool."""
 
     cases: tuple[Case, ...]
 
     @property
     def units(self) -> float:
-        """How long the slowest takes."""
+        """Duration of the slowest case."""
         return max(case.units for case in self.cases)
 
     def best(self, pool: str) -> Case:
-        """The fastest in a pool."""
+        """The fastest case in a pool."""
         return min((case for case in self.cases if case.pool == pool), key=lambda case: case.units)
 
     @property
@@ -35,11 +35,11 @@ class ScheduleAndPool:
 
 
 def get_schedule_and_pool(progress: Progress = True) -> ScheduleAndPool:
-    """Plan the four ways with the paper's swap planner.
+    """Plan the four cases with the paper's swap planner.
 
     Args:
-        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
-            what is being done.
+        progress: True shows the progress, False shows nothing; a function is called with the share done, 0 to 1, and
+            the current activity.
     """
     with reporting(progress) as report, announcing(lambda words: report(0.0, words)):
         report(0.0, "planning five ops in two schedules and two pools")

@@ -1,4 +1,4 @@
-"""How a search for swap plans got better, beside what it has to beat and what nothing can."""
+"""The progress of a search for swap plans, with the baselines to beat and the lower bound."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Found:
 
 @dataclass(frozen=True)
 class SearchHistory:
-    """A search as it was at one moment.
+    """A snapshot of a search.
 
     Args:
-        name: what was captured.
+        name: name of the step.
         state: `"running"`, `"paused"`, `"cancelled"`, `"done"` or `"failed"`.
-        seconds: searched so far.
+        seconds: time searched so far.
         evaluations: plans timed so far.
         found: every new best plan, in order.
-        baselines: seconds of the step by baseline, None where it has no plan.
-        ideal_seconds: with infinite memory.
-        bound_seconds: no plan is faster.
+        baselines: step seconds by baseline; None where it has no plan.
+        ideal_seconds: step time with infinite memory.
+        bound_seconds: lower bound on the step time.
     """
 
     name: str
@@ -44,16 +44,16 @@ class SearchHistory:
     bound_seconds: float
 
     def share(self, step_seconds: float) -> float:
-        """A step's speed as a share of the step with infinite memory."""
+        """Speed of a step as a share of the speed with infinite memory."""
         return self.ideal_seconds / step_seconds if step_seconds else 1.0
 
     @property
     def best(self) -> float | None:
-        """The share of the best plan so far."""
+        """The speed share of the best plan so far."""
         return self.share(self.found[-1].step_seconds) if self.found else None
 
     @property
-    def standing(self) -> str:
+    def status(self) -> str:
         """The state in words."""
         return "at its limit" if self.state == "paused" else self.state
 
@@ -62,7 +62,7 @@ class SearchHistory:
         """The picture in one sentence."""
         after = f"after {seconds_text(self.seconds, 2)} and {count_text(self.evaluations, 'plan')}"
         if self.best is None:
-            return f"The search is {self.standing} and has no plan yet {after}."
+            return f"The search is {self.status} and has no plan yet {after}."
         shares = [self.share(seconds) for seconds in self.baselines.values() if seconds is not None]
         beaten = f", the best baseline {100 * max(shares):.1f} %" if shares else ""
         return (
@@ -72,7 +72,7 @@ class SearchHistory:
 
 
 def get_search_history(graph: Graph, search: SwapSearch) -> SearchHistory:
-    """Look at a search, which may be running.
+    """Take a snapshot of a search, which may be running.
 
     Args:
         graph: the step that is planned.

@@ -1,21 +1,22 @@
-"""What the three streams do over a step: compute, copies out, copies in; where compute has to wait, and for what."""
+"""The three streams over a step: compute, copies out, copies in; and the stalls of compute with their causes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from planner.graph import Graph, Phase
-from planner.plan import SwapPlan, Timeline
+from planner.plan import PlanIndex, SwapPlan, Timeline, compute_waits
 from widgets.info.groups import GROUP_OF, Group
-from widgets.info.stays import Floats, Ints, require_same_step
+from widgets.info.residency_spans import Floats, Ints, require_same_step
 from widgets.info.units import count_text, percent_text, seconds_text
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One transfer: a storage by id, name, what it is for, and size in bytes; from `start` until `stop` in seconds."""
+    """One transfer: id, name, group and size in bytes of the storage; from `start` until `stop` in seconds."""
 
     storage: int
     name: str
@@ -27,12 +28,12 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Compute waits for a copy from `start` until `stop`, in seconds; the time between two ops is no stall.
+    """A wait of compute for a copy, from `start` until `stop` in seconds; the time between two ops is not a stall.
 
     Args:
-        before: name of the op that waits; empty at the end of the step, which waits for all copies.
-        cause: what it waits for, of several copies the one that ends last.
-        op, storage: that op, or -1, and what is copied.
+        before: name of the op that waits; empty at the end of the step, where compute waits for all copies.
+        cause: the copy it waits for; of several, the one that ends last.
+        op, storage: that op, or -1, and the storage copied.
     """
 
     start: float
@@ -56,7 +57,7 @@ class Streams:
         compute: `[ops, 2]`, their start and stop in seconds.
         out, into: copies to the host and to the device, in queue order.
         stalls: in order of time.
-        measured: whether the timeline was measured; otherwise it was predicted.
+        measured: whether the timeline is measured rather than predicted.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Streams:
 
     @property
     def stall_seconds(self) -> float:
-        """Time that compute waits, all together."""
+        """Total time that compute waits."""
         return sum(stall.stop - stall.start for stall in self.stalls)
 
     @property
@@ -97,8 +98,8 @@ def get_streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None) 
 
     Args:
         graph: the step.
-        plan: its plan, which says what each span is.
-        timeline: a measured one; the plan's prediction if none is given.
+        plan: its plan, which identifies each span.
+        timeline: a measured timeline; by default the plan's prediction.
 
     Raises:
         StowageError: the plan or timeline is for another graph.
@@ -110,7 +111,7 @@ def get_streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None) 
     ops = [graph.ops[op] for op in plan.order]
     return Streams(
         graph.name, shown.seconds, np.array(plan.order, np.int64), tuple(op.name for op in ops),
-        tuple(op.phase for op in ops), shown.compute, out, into, _stalls(graph, plan, shown, out, into),
+        tuple(op.phase for op in ops), shown.compute, out, into, tuple(_stalls(PlanIndex(graph, plan), shown)),
         timeline is not None and timeline is not plan.predicted,
     )  # fmt: skip
 
@@ -120,25 +121,9 @@ def _copy(graph: Graph, storage: int, span: Floats) -> Copy:
     return Copy(storage, it.name, GROUP_OF[it.kind], it.bytes, float(span[0]), float(span[1]))
 
 
-def _stalls(
-    graph: Graph, plan: SwapPlan, timeline: Timeline, out: tuple[Copy, ...], into: tuple[Copy, ...]
-) -> tuple[Stall, ...]:
-    starts = np.append(timeline.compute[:, 0], timeline.seconds)
-    stops = np.append(0.0, timeline.compute[:, 1])
-    # What the op in a slot waits for is due in that very slot: whatever was due earlier is done by then.
-    due: dict[int, list[tuple[float, str, int]]] = {}
-    for swap_out, copy in zip(plan.swap_outs, out, strict=True):
-        due.setdefault(swap_out.release, []).append((copy.stop, f"{copy.name} to leave", copy.storage))
-    for swap_in, copy in zip(plan.swap_ins, into, strict=True):
-        due.setdefault(swap_in.use, []).append((copy.stop, f"{copy.name} to arrive", copy.storage))
-    last = max((*out, *into), key=lambda copy: copy.stop, default=None)
-    if last is not None:
-        due.setdefault(len(plan.order), []).append((last.stop, "the last copies to end", last.storage))
-    stalls = []
-    for slot, causes in sorted(due.items()):
-        end, cause, storage = max(causes)
-        if starts[slot] > stops[slot] and end > stops[slot]:
-            op = plan.order[slot] if slot < len(plan.order) else -1
-            before = graph.ops[op].name if op >= 0 else ""
-            stalls.append(Stall(float(stops[slot]), float(starts[slot]), before, cause, op, storage))
-    return tuple(stalls)
+def _stalls(index: PlanIndex, timeline: Timeline) -> Iterator[Stall]:
+    graph, order = index.graph, index.plan.order
+    for wait in compute_waits(index, timeline):
+        op = order[wait.slot] if wait.slot < len(order) else -1
+        before = graph.ops[op].name if op >= 0 else ""
+        yield Stall(wait.start, wait.stop, before, wait.cause(graph), op, wait.storage)

@@ -1,4 +1,4 @@
-"""What a plan sends from the boxes of a model to the host, and which boxes it comes back to."""
+"""The swaps of a plan between the boxes of a model and the host."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from dataclasses import dataclass
 
 from planner.graph import Graph, Phase
 from planner.plan import SwapPlan
-from widgets.info.module_parts import Part
+from widgets.info.module_parts import ModulePart
 
-#: By the boxes of a swap, its storages, and bytes out and in.
+#: By source and target box of a swap: its storages, and bytes out and in.
 _Found = dict[tuple[int, int], tuple[set[int], list[int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Tensors of one box that leave for the host, and the box that first needs them back.
+    """Tensors of one box that are swapped out, and the box that first needs them back.
 
     Args:
-        source: position of the box that they belong to, or -1 where they belong to none.
-        target: of the box of the op that waits for them, or -1 where none does: what leaves for good, and what only
-            has to be back by the end of the step.
-        storages: how many.
-        out_bytes, in_bytes: copied to the host and back in a step; what the host has already leaves without a copy.
+        source: position of the box they belong to, or -1 if they belong to none.
+        target: position of the box of the op that waits for them, or -1 if none does: tensors evicted for good, and
+            tensors that must only be back by the end of the step.
+        storages: number of storages.
+        out_bytes, in_bytes: bytes copied to the host and back in a step; a storage that the host already holds is
+            evicted without a copy.
     """
 
     source: int
@@ -34,20 +35,20 @@ class Swap:
 
 
 def find_swaps(
-    graph: Graph, plan: SwapPlan, parts: Sequence[Part], opened: set[int], batch: set[int]
+    graph: Graph, plan: SwapPlan, parts: Sequence[ModulePart], opened: set[int], batch: set[int]
 ) -> tuple[Swap, ...]:
     """Follow every copy of a plan from the box that owns the storage to the box that needs it next.
 
     Args:
         graph: the step.
         plan: its plan.
-        parts: what the boxes stand for; the batch has the box after the last.
-        opened: boxes whose parts are boxes of their own.
+        parts: the part of the model per box; the batch has the box after the last.
+        opened: boxes whose parts have boxes of their own.
         batch: storages of the batch.
     """
     owner = _owners(parts, opened) | dict.fromkeys(batch, len(parts))
     box_of = _boxes_of_ops(graph, parts, opened)
-    moves: dict[int, list[tuple[int, bool, int]]] = defaultdict(list)  # slot, whether it comes back, first use
+    moves: dict[int, list[tuple[int, bool, int]]] = defaultdict(list)  # slot, whether it is a copy in, first use
     for out in plan.swap_outs:
         moves[out.storage].append((out.release, False, -1))
     for back in plan.swap_ins:
@@ -56,7 +57,7 @@ def find_swaps(
     found: _Found = {}
     for storage, each in moves.items():
         size = graph.storages[storage].bytes
-        left = 0  # bytes copied out since it was last back
+        left = 0  # bytes copied out since the last copy in
         for _, comes_back, target in sorted(each):
             if comes_back:
                 _add(found, owner.get(storage, -1), target, storage, left, size)
@@ -84,8 +85,8 @@ def _add(
     sums[1] += into
 
 
-def _owners(parts: Sequence[Part], opened: set[int]) -> dict[int, int]:
-    """The innermost box that a storage belongs to; parts come after what they are parts of."""
+def _owners(parts: Sequence[ModulePart], opened: set[int]) -> dict[int, int]:
+    """The innermost box of every storage; parts follow the box that contains them."""
     owner: dict[int, int] = {}
     for boxes in (sorted(opened), [box for box in range(len(parts)) if box not in opened]):
         for box in boxes:
@@ -93,8 +94,8 @@ def _owners(parts: Sequence[Part], opened: set[int]) -> dict[int, int]:
     return owner
 
 
-def _boxes_of_ops(graph: Graph, parts: Sequence[Part], opened: set[int]) -> dict[int, int]:
-    """The closed box of every op; what a module does backwards or to update itself is with the module."""
+def _boxes_of_ops(graph: Graph, parts: Sequence[ModulePart], opened: set[int]) -> dict[int, int]:
+    """The closed box of every op; backward and optimizer ops belong to the box of their module."""
     closed = [box for box in range(len(parts)) if box not in opened]
     box_of = {op: box for box in closed for op in parts[box].forward}
     for box in closed:

@@ -1,4 +1,4 @@
-"""Which storages every op works on, and which forward op it belongs to."""
+"""The storages each op touches, and the forward op of each op."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.graph import Graph, Kind, Phase
-from widgets.info.stays import Floats, Ints
+from widgets.info.residency_spans import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Touches:
-    """What each op works on, as lists end to end.
+    """The storages each op touches, as concatenated lists.
 
     Args:
         start: `[ops + 1]`, the storages of op `i` are `storage[start[i]:start[i + 1]]`.
-        storage: what it reads, then what else it writes, its temporary memory last; each once.
-        reads: `[ops]`, how many of them it reads.
-        bytes: `[ops]`, of all of them together.
+        storage: the storages it reads, then the others it writes, its scratch memory last; each once.
+        reads: `[ops]`, number of them that it reads.
+        bytes: `[ops]`, their total size.
     """
 
     start: Ints
@@ -28,7 +28,7 @@ class Touches:
 
 
 def get_touches(graph: Graph) -> Touches:
-    """Find what each op works on."""
+    """The storages that each op touches."""
     rows = [
         tuple(dict.fromkeys((*reads, *writes, op.workspace) if op.workspace >= 0 else (*reads, *writes)))
         for op, reads, writes in zip(graph.ops, graph.reads, graph.writes, strict=True)
@@ -42,27 +42,27 @@ def get_touches(graph: Graph) -> Touches:
     return Touches(start, storage, reads, total[start[1:]] - total[start[:-1]])
 
 
-def get_twins(graph: Graph) -> Ints:
-    """`[ops]`, the forward op that a backward or optimizer op belongs to; -1 for forward ops and where there is none.
+def get_forward_of(graph: Graph) -> Ints:
+    """`[ops]`, the forward op of each backward or optimizer op; -1 for forward ops and if there is none.
 
-    An op of the backward pass belongs to the forward op of its own module with which it shares most storages, the later
-    of two with as many. One that shares none, as a sum of gradients does, belongs to its module's forward op where
-    there is only one, else where the op belongs that made what it reads. An op of the optimizer belongs to the first
-    forward op that reads the parameter it writes; the others of its parameter hang together with that one by the
-    optimizer's states and what is computed from them.
+    A backward op belongs to the forward op of its own module with which it shares the most storages, on a tie to the
+    later. One that shares none, such as a sum of gradients, belongs to its module's forward op if there is only one,
+    else to the forward op of the op that made its input. An optimizer op belongs to the first forward op that reads
+    the parameter it writes; the other optimizer ops of that parameter are connected to it through the optimizer's
+    states and what is computed from them.
     """
-    twins = np.full(len(graph.ops), -1, np.int64)
+    forward_of = np.full(len(graph.ops), -1, np.int64)
     home: dict[int, int] = {}  # the forward op that a storage belongs to
     only: dict[str, int] = {}  # a module's one forward op, or -1 where there are several
     for op in graph.ops:
         if op.phase is Phase.FORWARD:
             only[op.module] = -1 if op.module in only else op.id
-    _pair_backward(graph, twins, home, only)
-    _pair_optimizer(graph, twins, home, only)
-    return twins
+    _pair_backward(graph, forward_of, home, only)
+    _pair_optimizer(graph, forward_of, home, only)
+    return forward_of
 
 
-def _pair_backward(graph: Graph, twins: Ints, home: dict[int, int], only: dict[str, int]) -> None:
+def _pair_backward(graph: Graph, forward_of: Ints, home: dict[int, int], only: dict[str, int]) -> None:
     users: dict[tuple[str, int], list[int]] = {}  # forward ops by module and storage
     for op in graph.ops:
         touched = {*graph.reads[op.id], *graph.writes[op.id]}
@@ -77,12 +77,12 @@ def _pair_backward(graph: Graph, twins: Ints, home: dict[int, int], only: dict[s
             twin = max(shared, key=lambda user: (shared[user], user), default=only.get(op.module, -1))
             if twin < 0:
                 twin = next((home[storage] for storage in graph.reads[op.id] if storage in home), -1)
-            twins[op.id] = twin
+            forward_of[op.id] = twin
             if twin >= 0:
                 home.update(dict.fromkeys(graph.writes[op.id], twin))
 
 
-def _pair_optimizer(graph: Graph, twins: Ints, home: dict[int, int], only: dict[str, int]) -> None:
+def _pair_optimizer(graph: Graph, forward_of: Ints, home: dict[int, int], only: dict[str, int]) -> None:
     readers: dict[int, int] = {}  # the first forward op that reads a parameter
     for op in graph.ops:
         if op.phase is Phase.FORWARD:
@@ -91,18 +91,18 @@ def _pair_optimizer(graph: Graph, twins: Ints, home: dict[int, int], only: dict[
                     readers.setdefault(storage, op.id)
     steps = [op for op in graph.ops if op.phase is Phase.OPTIMIZER]
     owned = dict(readers)
-    # from the update of a parameter back to what it is computed from, but not into the gradients
+    # from the update of a parameter back to its inputs, but not into the gradients
     for op in reversed(steps):
         touched = [
             s for s in (*graph.writes[op.id], *graph.reads[op.id]) if graph.storages[s].kind is not Kind.GRADIENT
         ]
         twin = next((owned[storage] for storage in touched if storage in owned), -1)
-        twins[op.id] = twin
+        forward_of[op.id] = twin
         if twin >= 0:
             for storage in touched:
                 owned.setdefault(storage, twin)
     for op in steps:
-        if twins[op.id] < 0:
+        if forward_of[op.id] < 0:
             touched = [*graph.writes[op.id], *graph.reads[op.id]]
             found = (known[s] for s in touched for known in (owned, home) if s in known)
-            twins[op.id] = next(found, only.get(op.module, -1))
+            forward_of[op.id] = next(found, only.get(op.module, -1))

@@ -1,4 +1,4 @@
-"""Quantities as a reader wants them: one unit for a whole plot, enough digits, never a bare number."""
+"""Format quantities for readers: one unit per plot, enough digits, always with a unit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECONDS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit and how many bytes or seconds it is."""
+    """A unit, and its size in bytes or seconds."""
 
     name: str
     size: float
@@ -28,7 +28,7 @@ def second_unit(largest: float) -> Unit:
 
 
 def _from(unit: int) -> float:
-    """The least that is said in a unit: what would be 1000 of the one below is 0.98 of it."""
+    """The smallest amount shown in a unit: 1000 of the unit below, which is 0.98 of it, already counts."""
     return unit if unit <= 2**10 else unit * 999.5 / 1024
 
 
@@ -41,13 +41,13 @@ def bytes_text(size: float) -> str:
 
 
 def _half_up(value: float, digits: int) -> float:
-    """Rounded as the page rounds: 220.5 is 221, where Python says 220."""
+    """Round half up as the page does: 220.5 becomes 221, where Python gives 220."""
     unit = float(10**digits)
     return copysign(floor(abs(value) * unit + 0.5) / unit, value)
 
 
 def exact_bytes_text(size: float) -> str:
-    """`36.25 MiB`, `10.4209 GiB`: with as many digits as tell neighbours apart."""
+    """`36.25 MiB`, `10.4209 GiB`: with enough digits to distinguish nearby values."""
     name, unit = next((unit for unit in reversed(_BYTES) if abs(size) >= _from(unit[1])), _BYTES[0])
     return f"{round(size / unit, 4 if unit >= 2**30 else 2):.10g} {name}"
 

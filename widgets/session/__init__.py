@@ -1,5 +1,6 @@
-"""What goes on behind the panels of a workbench: capture, plans, searches, runs. No widget and no browser."""
+"""The background work of a workbench: capture, plans, searches and runs, independent of widgets and browser."""
 
+from widgets.session.interrupts import in_message
 from widgets.session.session import Session
 
-__all__ = ["Session"]
+__all__ = ["Session", "in_message"]

@@ -1,4 +1,4 @@
-"""The kernel's interrupt cancels searches and runs too: they go on between cells, where nothing would notice it."""
+"""Let the kernel's interrupt also cancel searches and runs, which continue in threads between cells."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from types import FrameType
 from typing import Any
 from weakref import WeakSet
 
-from widgets.session import running, searching
-from widgets.session.core import Core
+from widgets.session.state.session_state import SessionState
+from widgets.session.tasks import running, searching
 
-_cores: WeakSet[Core] = WeakSet()
+_cores: WeakSet[SessionState] = WeakSet()
 _AGAIN_SECONDS = 0.2
 
 
-def heed(core: Core) -> None:
-    """Cancel what goes on in a session when the kernel is interrupted, in a cell or between two; nothing elsewhere."""
+def heed(core: SessionState) -> None:
+    """Cancel the session's search and run when the kernel is interrupted, in a cell or between cells.
+
+    Does nothing outside a notebook kernel.
+    """
     shell = _shell()
     kernel = getattr(shell, "kernel", None)
     if shell is None or kernel is None:
@@ -29,9 +32,9 @@ def heed(core: Core) -> None:
 
 
 def in_message() -> None:
-    """Take interrupts for the rest of a message from the page too: there is no cell in it that they could stop."""
+    """Handle interrupts for the rest of a message from the page, because no cell is running that they could stop."""
     if getattr(_shell(), "kernel", None) is not None and current_thread() is main_thread():
-        signal.signal(signal.SIGINT, _interrupted)  # the kernel puts back what was there between cells
+        signal.signal(signal.SIGINT, _interrupted)  # the kernel restores its own handler between cells
 
 
 def cancel_all() -> None:
@@ -52,11 +55,11 @@ def _after_cell(result: Any) -> None:
 
 
 def _listen(kernel: Any) -> None:
-    """Between two cells a kernel ignores interrupts; take them then, as long as a session is there."""
+    """Install a handler between cells, where a kernel ignores interrupts; reschedule while a cell is running."""
     now = signal.getsignal(signal.SIGINT)
     if now is signal.SIG_IGN:
         signal.signal(signal.SIGINT, _interrupted)
-    elif now is not _interrupted:  # a cell is running, and puts the handler back that was there before
+    elif now is not _interrupted:  # a cell is running, and restores the earlier handler when it ends
         kernel.io_loop.call_later(_AGAIN_SECONDS, _listen, kernel)
 
 

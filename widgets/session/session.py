@@ -1,4 +1,4 @@
-"""What stands behind the panels of one graph: what is shown, what is going on, and what may be asked for."""
+"""The session behind the panels of one graph: its state, its background work, and the requests it answers."""
 
 from __future__ import annotations
 
@@ -6,38 +6,39 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 from weakref import finalize
 
-from planner.capture import Step
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.machine.types import Machine
+from planner.machine import Machine
 from planner.memory import parse_budget
 from planner.plan import SwapPlan
 from planner.run import Run
+from planner.step import Step
 from planner.swap import SwapSearch
 from planner.units import format_bytes
-from widgets.canvas.columns import Message
-from widgets.canvas.state_messages import compare_message, notice_message
-from widgets.session import capturing, exporting, interrupts, machines, planning, running, searching, sweeping
-from widgets.session.core import Core
-from widgets.session.outbox import Listener
-from widgets.session.shelf import numbers_of
-from widgets.session.source import read_source
+from widgets.messages import Message, compare_message, notice_message
+from widgets.session import interrupts
+from widgets.session.state import machines
+from widgets.session.state.message_bus import Listener
+from widgets.session.state.plan_cache import key_figures
+from widgets.session.state.session_state import SessionState
+from widgets.session.state.source import read_source
+from widgets.session.tasks import capturing, exporting, planning, running, searching, sweeping
 
 
 class Session:
-    """Everything that goes on about one step; dropping the last reference to it, or closing it, ends all of that.
+    """The background work for one step; closing the session, or dropping the last reference to it, ends the work.
 
-    Whatever takes long happens in daemon threads, which report by messages, in order.
+    Slow work runs in daemon threads, which report by messages, in order.
 
     Args:
         source: a step, a graph, or a pair of one of these and a plan for it.
-        machine: to plan for, or its name; without it, the attached GPU, or a V100 where there is none.
-        budget: device memory, as in `plan_swaps`; without it, what the machine has if the step needs more, else what
+        machine: the machine to plan for, or its name; by default the attached GPU, or a V100 where there is none.
+        budget: device memory, as in `plan_swaps`; by default the machine's memory if the step needs more, else what
             the step needs, also after another machine was chosen.
-        seed: for random choices.
+        seed: seed of the random choices.
 
     Raises:
-        StowageError: it is nothing that can be shown, or there is no such machine or amount.
+        StowageError: the source cannot be shown, or the machine or budget is invalid.
     """
 
     def __init__(
@@ -46,30 +47,30 @@ class Session:
         machines.check(machine)
         if budget is not None:
             parse_budget(budget, 2**50)
-        self._core = Core(read_source(source), seed, machine, budget, sweeping.begin)
+        self._core = SessionState(read_source(source), seed, machine, budget, sweeping.begin)
         self._end = finalize(self, self._core.close)
         interrupts.heed(self._core)
         capturing.begin(self._core)
 
     @property
     def graph(self) -> Graph:
-        """The graph; waits for the capture.
+        """The graph; blocks until the capture has ended.
 
         Raises:
-            StowageError: the step cannot be captured, or all was closed before it was.
+            StowageError: the step cannot be captured, or the session was closed before the capture ended.
         """
         core = self._core
         core.settled.wait()
-        if core.ground is None:
+        if core.feasibility is None:
             raise core.refusal or StowageError("it was closed before the step was captured; open it again")
-        return core.ground.graph
+        return core.feasibility.graph
 
     @property
     def machine(self) -> Machine:
-        """The machine that is planned for; waits for the capture, and raises as `graph` does."""
+        """The machine that is planned for; blocks until the capture has ended, and raises as `graph` does."""
         _ = self.graph
-        assert self._core.ground is not None
-        return self._core.ground.machine
+        assert self._core.feasibility is not None
+        return self._core.feasibility.machine
 
     @machine.setter
     def machine(self, machine: str | Machine) -> None:
@@ -77,7 +78,7 @@ class Session:
 
     @property
     def budget(self) -> int:
-        """Bytes of device memory; waits for the capture, and raises as `graph` does."""
+        """The budget in bytes of device memory; blocks until the capture has ended, and raises as `graph` does."""
         _ = self.graph
         return self._core.budget_bytes
 
@@ -87,7 +88,7 @@ class Session:
 
     @property
     def plan(self) -> SwapPlan | None:
-        """The plan that is drawn, None where there is none; waits for the first one at this budget.
+        """The plan that is shown, or None; blocks until the first plan at this budget was found or failed.
 
         Raises:
             StowageError: as `graph` does.
@@ -98,58 +99,58 @@ class Session:
 
     @property
     def search(self) -> SwapSearch | None:
-        """The search at this budget, None before there is one; waits for one that is just beginning."""
+        """The search at this budget, or None before one was started; blocks while one is being started."""
         return searching.begun(self._core)
 
     @property
     def run(self) -> Run | None:
-        """The last run, None before there is one."""
+        """The last run, or None before one was started."""
         return self._core.run
 
     @property
     def about(self) -> tuple[Step | None, Graph | None]:
-        """The step and the graph, as far as there are any by now."""
+        """The step and the graph, each None while there is none."""
         return self._core.source.step, self._core.graph or self._core.source.graph
 
     def start_search(self, seconds: float | None = searching.LIMIT_SECONDS) -> None:
-        """Search at this budget, or go on with its search; waits for the capture, and returns at once after that.
+        """Start or resume the search at this budget; blocks until the capture has ended, then returns at once.
 
         Args:
-            seconds: after which it pauses; None for no limit.
+            seconds: the search pauses after this time; None for no limit.
 
         Raises:
-            StowageError: there is nothing to search for, it was closed, or as `graph` does.
+            StowageError: there is nothing to search for, the session is closed, or as `graph` does.
         """
         _ = self.graph
         searching.resume(self._core, seconds)
 
     def start_run(self, steps: int = running.STEPS, *, check: bool | Literal["first"] = True) -> None:
-        """Run the plan that is drawn; waits for that, and returns at once after that.
+        """Run the plan that is shown; blocks until there is one, then returns at once.
 
         Args:
-            steps: how many.
+            steps: number of steps.
             check: whether to run eager PyTorch beside every step, or the first two, and to compare all bits.
 
         Raises:
-            StowageError: there is nothing to run, it was closed, or as `graph` does.
+            StowageError: there is nothing to run, the session is closed, or as `graph` does.
         """
         _ = self.plan
         running.begin(self._core, steps, check)
 
     def messages(self) -> list[Message]:
-        """What there is to show now, in the order in which it makes sense."""
-        return self._core.outbox.all()
+        """The latest message of every kind, the graph before the messages that refer to it."""
+        return self._core.message_bus.all()
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Have a function called with every message from now on, from any thread; returns what ends that."""
-        return self._core.outbox.listen(listener)
+        """Call a function with every new message, from any thread; returns a function that ends this."""
+        return self._core.message_bus.listen(listener)
 
     def replay(self, listener: Listener) -> None:
-        """Call a function with all messages there are, before anything new is told."""
-        self._core.outbox.replay(listener)
+        """Call a function with the latest message of every kind, before any new message is sent."""
+        self._core.message_bus.replay(listener)
 
     def request(self, wanted: Mapping[str, Any]) -> None:
-        """Do what a panel asks for; what cannot be done is told as a notice.
+        """Carry out a panel's request; a request that cannot be carried out is answered by a notice.
 
         Args:
             wanted: `{"do": what, ...}`.
@@ -158,53 +159,55 @@ class Session:
         if do is None:
             return
         try:
-            if do is not _awake:  # whoever opens a view of what was closed sees it as it was
+            if do is not _note_viewers:  # a view of a closed session still shows its last state
                 self._core.check_open()
             do(self._core, wanted)
         except StowageError as error:
-            self._core.outbox.tell(notice_message(str(error)))
-        except (KeyError, TypeError, ValueError, OverflowError):  # not as a panel asks
-            self._core.outbox.tell(notice_message(f"nothing was done: {dict(wanted)!r:.200} is no request"))
+            self._core.message_bus.publish(notice_message(str(error)))
+        except (KeyError, TypeError, ValueError, OverflowError):  # a malformed request
+            self._core.message_bus.publish(notice_message(f"nothing was done: {dict(wanted)!r:.200} is no request"))
 
-    def rest(self) -> None:
-        """Where nobody listens any more, stop what goes on by itself; whoever asks for it again gets it again."""
+    def suspend(self) -> None:
+        """Stop background work if there is no listener left; a later request starts it again."""
         core = self._core
-        with core.outbox.turn:
-            if not core.outbox.heard:
-                core.awake = False
+        with core.message_bus.lock:
+            if not core.message_bus.has_listeners:
+                core.has_viewers = False
                 core.jobs.drop("sweep")
                 searching.cancel(core)
                 running.cancel(core)
 
     def close(self) -> None:
-        """End everything that goes on; no thread stays behind."""
+        """End all work; no thread is left running."""
         self._end()
 
 
-def _awake(core: Core, _: Mapping[str, Any]) -> None:
-    core.awake = not core.jobs.closed
+def _note_viewers(core: SessionState, _: Mapping[str, Any]) -> None:
+    core.has_viewers = not core.jobs.closed
     sweeping.begin(core)
 
 
-def _take(core: Core, wanted: Mapping[str, Any]) -> None:
+def _take(core: SessionState, wanted: Mapping[str, Any]) -> None:
     planning.set_budget(core, int(wanted["bytes"]))
 
 
-def _compare(core: Core, wanted: Mapping[str, Any]) -> None:
-    with core.outbox.turn:
-        if wanted["bytes"] is None or core.shelf is None:
-            core.outbox.tell(compare_message("", None))
+def _compare(core: SessionState, wanted: Mapping[str, Any]) -> None:
+    with core.message_bus.lock:
+        if wanted["bytes"] is None or core.plan_cache is None:
+            core.message_bus.publish(compare_message("", None))
             return
-        plan = core.shelf.at(int(wanted["bytes"]))
+        plan = core.plan_cache.at(int(wanted["bytes"]))
         if plan is None:
             raise StowageError(
                 f"no plan is known for {format_bytes(int(wanted['bytes']))}; choose a point of the front"
             )
-        core.outbox.tell(compare_message(format_bytes(plan.budget_bytes), numbers_of(core.shelf.ground, plan).said()))
+        core.message_bus.publish(
+            compare_message(format_bytes(plan.budget_bytes), key_figures(core.plan_cache.feasibility, plan).said())
+        )
 
 
-_REQUESTS: Mapping[str, Callable[[Core, Mapping[str, Any]], None]] = {
-    "ready": _awake,
+_REQUESTS: Mapping[str, Callable[[SessionState, Mapping[str, Any]], None]] = {
+    "ready": _note_viewers,
     "budget": _take,
     "take": _take,
     "machine": lambda core, wanted: capturing.change_machine(core, str(wanted["name"])),

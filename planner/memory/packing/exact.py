@@ -1,11 +1,11 @@
-"""Placing a few boxes by trying every placement that is pushed down."""
+"""Exact placement of a few boxes, by trying every placement in which no box can be moved down."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.kernels import kernel
+from planner.jit import kernel
 
 Ints = NDArray[np.int64]
 
@@ -14,19 +14,19 @@ Ints = NDArray[np.int64]
 def stack(masks: Ints, sizes: Ints, segments: int, capacity: int, nodes: int, offsets: Ints) -> int:
     """Place boxes below a height, each at the bottom or on top of another.
 
-    Boxes are laid down lowest first, those equally low in the order of their numbers, so that no placement comes
-    twice and what is still to come lies no lower.
+    Boxes are placed lowest first, those at equal offsets in a fixed order, so that no placement is tried twice and
+    later boxes are never lower.
 
     Args:
-        masks: `[boxes]`, bit `t` is set where a box is alive in segment `t`; a box that never is takes no room.
+        masks: `[boxes]`, bit `t` is set where a box is alive in segment `t`; a box that is never alive takes no room.
         sizes: `[boxes]`, bytes.
-        segments: of time, at most 62.
+        segments: number of time segments, at most 62.
         capacity: bytes.
-        nodes: how many boxes to lay down at most, taken back ones too.
+        nodes: how many boxes to place at most, counting those that are removed again.
         offsets: `[boxes]`, filled if they fit.
 
     Returns:
-        1 if they fit, 0 if they do not, -1 if that many nodes do not tell.
+        1 if they fit, 0 if they do not, -1 if that many nodes do not decide it.
     """
     boxes = np.flatnonzero((masks != 0) & (sizes > 0))
     boxes = boxes[np.argsort(-sizes[boxes], kind="mergesort")]
@@ -52,7 +52,7 @@ def stack(masks: Ints, sizes: Ints, segments: int, capacity: int, nodes: int, of
         else:
             for t in range(segments):
                 if left[t] > 0 and max(heights[d, t], floor[d]) + left[t] > capacity:
-                    chosen[d] = count  # no placement comes of this
+                    chosen[d] = count  # no placement can follow
         found = -1
         for b in range(chosen[d] + 1, count):
             if placed[b]:

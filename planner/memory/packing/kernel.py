@@ -1,8 +1,9 @@
-"""Placing boxes one by one, fast: which addresses are taken during a span of time?
+"""Fast placement of boxes one by one: finds the addresses that are taken during a span of time.
 
 Time is cut into segments, the leaves of a binary tree. Every node keeps two sets of taken addresses: of boxes that
-are there during *all* of its time (`whole`) and of boxes that are there during *some* of it (`partly`). A span of time
-is a few nodes; what is taken in it is the union of their `partly` sets and of the `whole` sets above them.
+are alive during *all* of its time (`whole`) and of boxes that are alive during *some* of it (`partly`). A span of time
+is made up of a few nodes; the addresses taken in it are the union of their `partly` sets and of the `whole` sets above
+them.
 A set is a sorted linked list of disjoint intervals; because packed boxes touch, lists stay short.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.kernels import kernel
+from planner.jit import kernel
 
 Ints = NDArray[np.int64]
 Nodes = NDArray[np.int32]
@@ -26,16 +27,16 @@ def place(
     """Give every box an offset, in the given order.
 
     Args:
-        order: which box comes when.
-        lower, upper: `[boxes]`, first segment and one past the last, which lies before the first where a box lives on
+        order: the boxes in the order of their placement.
+        lower, upper: `[boxes]`, first segment and one past the last; `upper` is below `lower` if a box wraps around
             from the last segment to the first; boxes of no segment or no bytes get 0.
         size: `[boxes]`, bytes.
-        fixed: `[boxes]`, an offset that is settled, or -1; these are placed first.
+        fixed: `[boxes]`, a predetermined offset, or -1; boxes that have one are placed first.
         segments: number of time segments.
         best_fit: take the smallest gap that is large enough instead of the lowest.
 
     Returns:
-        The offsets, and a fixed box that meets another fixed one or -1.
+        The offsets, and a fixed box that overlaps another fixed one, or -1.
     """
     leaves, depth = 1, 1
     while leaves < segments:
@@ -197,12 +198,12 @@ def _unite(heads: Nodes, node: int, low: int, high: int, pool: Ints, follow: Nod
 
 @kernel
 def live_bound(lower: Ints, upper: Ints, size: Ints, padding: Ints, by_padding: Ints, segments: int) -> int:
-    """The least height any placement has: the most bytes alive at once, less the padding of whatever lies on top.
+    """A lower bound on the height: the most bytes alive at once, less the padding of whichever box is on top.
 
     Args:
         lower, upper: `[boxes]`, in segments, as in `place`.
         size: `[boxes]`, bytes, rounded up to the alignment.
-        padding: `[boxes]`, what the rounding added.
+        padding: `[boxes]`, bytes that the rounding added.
         by_padding: boxes by descending padding.
         segments: number of time segments.
     """
@@ -212,17 +213,17 @@ def live_bound(lower: Ints, upper: Ints, size: Ints, padding: Ints, by_padding: 
             live[0] += size[box]
         live[lower[box]] += size[box]
         live[upper[box]] -= size[box]
-    # Each segment is painted once, by the live box of most padding; `onward` skips what is painted.
+    # Each segment is filled once, by the live box with the most padding; `onward` skips filled segments.
     spare = np.zeros(segments, np.int64)
     onward = np.arange(segments + 1)
     for box in by_padding:
         if padding[box] == 0:
             break
-        for turn in range(2):  # a box that lives on from the last segment to the first has two spans
+        for search_step in range(2):  # a box that wraps around from the last segment to the first has two spans
             begin, end = lower[box], upper[box]
             if begin > end:
-                begin, end = (0, end) if turn == 0 else (begin, segments)
-            elif turn == 1:
+                begin, end = (0, end) if search_step == 0 else (begin, segments)
+            elif search_step == 1:
                 break
             at = begin
             while at < end:

@@ -1,4 +1,4 @@
-"""Offsets for boxes that must not meet: each is alive for a span of time and takes some bytes."""
+"""Offsets for boxes that must not overlap: each is alive for a span of time and takes some bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.errors import StowageError
-from planner.memory.packing.search import Boxes, lowest
+from planner.memory.packing.search import PackingProblem, lowest
 
 Ints = NDArray[np.int64]
 _LARGEST = 2**62
@@ -18,18 +18,19 @@ _LARGEST = 2**62
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Where boxes lie.
+    """The offsets of boxes.
 
     Args:
         offsets: `[boxes]`, bytes.
-        height: the largest offset + size, in bytes.
+        peak: the largest offset + size, in bytes.
         max_live: bytes that any placement needs: the most that are alive at once.
-        optimal: whether `height` is `max_live`, so that no placement is lower. False does not mean that one is.
-        seconds: time the search took.
+        optimal: whether `peak` is `max_live`, so that no placement is lower. False does not mean that one
+            is.
+        seconds: duration of the search.
     """
 
     offsets: Ints
-    height: int
+    peak: int
     max_live: int
     optimal: bool
     seconds: float
@@ -50,39 +51,39 @@ def pack(
     """Find low offsets, such that boxes that are alive at the same time share no byte.
 
     Greedy placement by first fit and best fit in several orders, then squeaky-wheel optimization (Joslin and
-    Clements, JAIR 1999) of the best of these: boxes that came to lie high are placed earlier in the next round. The
-    same boxes get the same offsets every time.
+    Clements, JAIR 1999) of the best of these: boxes at high offsets are placed earlier in the next round. The same
+    boxes get the same offsets every time.
 
     Args:
         lower, upper: `[boxes]`, alive at times `lower <= t < upper`; where they are equal, never.
         sizes: `[boxes]`, bytes.
-        capacity: stop as soon as the height is no more than this; without it, when it is provably least.
+        capacity: stop as soon as the height is no more than this; without it, when it is provably minimal.
         alignment: every offset is a multiple of this many bytes.
-        fixed: `[boxes]`, offsets that are settled, -1 for the others.
-        repeats: whether time begins again when it ends, so that a box with `upper < lower` is alive from `lower` on and
-            until `upper`, at one offset.
-        rounds: how often to reorder after the greedy orders; without it, the more often the fewer boxes there are.
-        between: called before each placement of all boxes; what it raises ends the search.
+        fixed: `[boxes]`, predetermined offsets, -1 for the others.
+        repeats: whether time is cyclic, so that a box with `upper < lower` is alive from `lower` on and until `upper`,
+            at one offset.
+        rounds: number of reorderings after the greedy orders; by default, more for fewer boxes.
+        between: called before each placement of all boxes; may raise to abandon the search.
 
     Raises:
-        StowageError: the lists differ in length, a span or size is negative, or settled boxes meet.
+        StowageError: the lists differ in length, a span or size is negative, or fixed boxes overlap.
     """
     begin = perf_counter()
     boxes = _checked(lower, upper, sizes, alignment, fixed, repeats)
-    goal = max(boxes.bound, capacity or 0, boxes.settled_height)
+    goal = max(boxes.bound, capacity or 0, boxes.fixed_peak)
     if rounds is None:
         rounds = min(max(300_000 // max(len(boxes.sizes), 1), 12), 600)
-    offsets, height = lowest(boxes, goal, rounds, between or _nothing)
-    return Packing(offsets, height, boxes.bound, height == boxes.bound, perf_counter() - begin)
+    offsets, peak = lowest(boxes, goal, rounds, between or _nothing)
+    return Packing(offsets, peak, boxes.bound, peak == boxes.bound, perf_counter() - begin)
 
 
 def _nothing() -> None:
-    """Nobody wants to end the search."""
+    """The default `between`: never raises."""
 
 
 def _checked(
     lower: ArrayLike, upper: ArrayLike, sizes: ArrayLike, alignment: int, fixed: ArrayLike | None, repeats: bool
-) -> Boxes:
+) -> PackingProblem:
     columns = [np.asarray(column) for column in (lower, upper, sizes)]
     columns.append(np.full(len(columns[2]), -1) if fixed is None else np.asarray(fixed))
     if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
@@ -103,5 +104,5 @@ def _checked(
             raise StowageError(f"box {int(np.argmax(wrong))} {what}; correct it")
     if size.sum(dtype=np.float64) + len(size) * alignment + offset.max(initial=0) > _LARGEST:
         raise StowageError("the boxes take more than 2**62 bytes together; give their sizes in a larger unit")
-    # What is never alive takes no memory.
-    return Boxes(begin, end, np.where(begin != end, size, 0), alignment, np.maximum(offset, -1))
+    # Boxes that are never alive take no memory.
+    return PackingProblem(begin, end, np.where(begin != end, size, 0), alignment, np.maximum(offset, -1))

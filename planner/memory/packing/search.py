@@ -1,4 +1,4 @@
-"""In which order to place boxes, so that they lie low."""
+"""Search for an order of placing boxes that gives low offsets."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from planner.errors import StowageError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
-#: Of so few boxes every placement is tried, within so many steps.
+#: Exact placement is tried for up to `_FEW` boxes, within `_NODES` steps.
 _FEW, _NODES = 12, 20_000
 _MOST_SEGMENTS = 62
 _STARTS = 3  # greedy orders to improve; one alone gets stuck more often
 
 
-class Boxes:
+class PackingProblem:
     """Boxes with their times compressed to segments.
 
     Args:
-        lower, upper, sizes: `[boxes]`, times and bytes; a box with `upper` before `lower` lives on from the end of time
-            to its beginning.
+        lower, upper, sizes: `[boxes]`, times and bytes; a box with `upper` before `lower` wraps around the end of time.
         alignment: bytes.
-        fixed: `[boxes]`, settled offsets, -1 for the others.
+        fixed: `[boxes]`, predetermined offsets, -1 for the others.
 
     Attributes:
         bound: bytes that any placement needs.
-        settled_height: bytes that the settled boxes need.
+        fixed_peak: bytes that the fixed boxes need.
     """
 
     def __init__(self, lower: Ints, upper: Ints, sizes: Ints, alignment: int, fixed: Ints) -> None:
@@ -41,18 +40,18 @@ class Boxes:
         self.length = upper.astype(np.float64) - lower
         self.length[upper < lower] += times[-1] - times[0] if len(times) else 0
         self.lower, self.upper = at[: len(sizes)].astype(np.int64), at[len(sizes) :].astype(np.int64)
-        # what lives on over the end of time does so in a segment of its own
+        # wrapping around the end of time takes a segment of its own
         self.segments = max(len(times) - 1 + bool((upper < lower).any()), 1)
         padding = self.rounded - sizes
         by_padding = np.argsort(-padding, kind="stable")
         self.bound = int(live_bound(self.lower, self.upper, self.rounded, padding, by_padding, self.segments))
-        self.settled_height = int((fixed + sizes)[fixed >= 0].max(initial=0))
+        self.fixed_peak = int((fixed + sizes)[fixed >= 0].max(initial=0))
 
     def place(self, urgency: Floats, best_fit: bool) -> Ints:
         """Offsets when boxes are placed by descending urgency, the larger of equal ones first."""
         from planner.memory.packing.kernel import place
 
-        # What is alive all the time cuts the others into strips; lowest is as good for it as anywhere.
+        # A box that is always alive would split the space of the others; placed first, it is at the bottom.
         always = (self.lower > 0) | (self.upper < self.segments)
         order = np.lexsort((-self.rounded, -urgency, always))
         offsets, clash = place(order, self.lower, self.upper, self.rounded, self.fixed, self.segments, best_fit)
@@ -61,7 +60,7 @@ class Boxes:
         return offsets
 
 
-def lowest(boxes: Boxes, goal: int, rounds: int, between: Callable[[], None]) -> tuple[Ints, int]:
+def lowest(boxes: PackingProblem, goal: int, rounds: int, between: Callable[[], None]) -> tuple[Ints, int]:
     """Offsets and height of the lowest placement found; the search ends when the height is no more than `goal`.
 
     `between` is called before each placement, and may raise.
@@ -74,28 +73,28 @@ def lowest(boxes: Boxes, goal: int, rounds: int, between: Callable[[], None]) ->
         for best_fit in (False, True):
             between()
             offsets = boxes.place(urgency, best_fit)
-            height = _height(boxes, offsets)
-            if height <= goal:
-                return offsets, height
-            tried.append((height, urgency, best_fit, offsets))
+            peak = _height(boxes, offsets)
+            if peak <= goal:
+                return offsets, peak
+            tried.append((peak, urgency, best_fit, offsets))
     tried.sort(key=lambda attempt: attempt[0])
-    height, _, _, offsets = tried[0]
+    peak, _, _, offsets = tried[0]
     if len(boxes.sizes) <= _FEW and boxes.segments <= _MOST_SEGMENTS and (boxes.fixed < 0).all():
-        offsets, height, settled = _exact(boxes, offsets, height, goal)
+        offsets, peak, settled = _exact(boxes, offsets, peak, goal)
         if settled:
-            return offsets, height
+            return offsets, peak
     random = np.random.default_rng(0)
     for start in tried[:_STARTS]:
         better = _squeaky_wheel(boxes, start, goal, rounds // _STARTS, random, between)
-        if better[1] < height:
-            offsets, height = better
-        if height <= goal:
+        if better[1] < peak:
+            offsets, peak = better
+        if peak <= goal:
             break
-    return offsets, height
+    return offsets, peak
 
 
-def _exact(boxes: Boxes, offsets: Ints, height: int, goal: int) -> tuple[Ints, int, bool]:
-    """Lower placements than the given one, as low as the goal if need be; whether nothing better is possible."""
+def _exact(boxes: PackingProblem, offsets: Ints, peak: int, goal: int) -> tuple[Ints, int, bool]:
+    """Look for placements below the given one, down to the goal; also whether nothing better is possible."""
     from planner.memory.packing.exact import stack
 
     masks = np.zeros(len(boxes.sizes), np.int64)
@@ -104,25 +103,25 @@ def _exact(boxes: Boxes, offsets: Ints, height: int, goal: int) -> tuple[Ints, i
         masks[box] = sum(1 << segment for segment in alive)
     found = np.zeros(len(masks), np.int64)
     capacity = goal
-    while height > goal:
+    while peak > goal:
         result = stack(masks, boxes.rounded, boxes.segments, capacity, _NODES, found)
         if result == 1:
-            offsets, height = found.copy(), _height(boxes, found)
-        elif capacity == height - 1 or result < 0:
-            return offsets, height, result == 0
-        capacity = height - 1
-    return offsets, height, True
+            offsets, peak = found.copy(), _height(boxes, found)
+        elif capacity == peak - 1 or result < 0:
+            return offsets, peak, result == 0
+        capacity = peak - 1
+    return offsets, peak, True
 
 
 def _squeaky_wheel(
-    boxes: Boxes,
+    boxes: PackingProblem,
     start: tuple[int, Floats, bool, Ints],
     goal: int,
     rounds: int,
     random: np.random.Generator,
     between: Callable[[], None],
 ) -> tuple[Ints, int]:
-    """Make what lies high more urgent, and place again."""
+    """Make boxes at high offsets more urgent and place all again, repeatedly."""
     least, urgency, best_fit, best = start
     offsets = best
     urgency = urgency.copy()
@@ -131,13 +130,13 @@ def _squeaky_wheel(
         loud = offsets + boxes.sizes > (goal + least) // 2
         urgency[loud] *= random.uniform(1.17, 1.95, int(loud.sum()))
         offsets = boxes.place(urgency, best_fit)
-        height = _height(boxes, offsets)
-        if height < least:
-            best, least = offsets, height
+        peak = _height(boxes, offsets)
+        if peak < least:
+            best, least = offsets, peak
         if least <= goal:
             break
     return best, least
 
 
-def _height(boxes: Boxes, offsets: Ints) -> int:
+def _height(boxes: PackingProblem, offsets: Ints) -> int:
     return int((offsets + boxes.sizes).max(initial=0))

@@ -1,8 +1,9 @@
-"""The proof that a plan is safe to run; it shares no code with any planner.
+"""Proves that a plan is safe to run; shares no code with any planner.
 
-Facts come one from another: fields in range, an order that keeps every value, queues that never wait for each other,
-then who is on the device when, which copy holds which value, and who has which address. What two streams do to the
-same bytes must be ordered by the waiting rules alone (`streams`), so the proof holds whatever the timing.
+Each check relies on the ones before: fields in range, an order that preserves every value, queues without deadlock,
+then which storages are on the device when, which copy holds which value, and which storage has which address. Accesses
+of two streams to the same bytes must be ordered by the waiting rules alone (`streams`), so the proof holds for any
+timing.
 """
 
 from collections.abc import Callable
@@ -15,18 +16,18 @@ from planner.plan.validator.fields import check_fields
 from planner.plan.validator.order import check_order
 from planner.plan.validator.predicted import check_predicted
 from planner.plan.validator.stays import find_stays
-from planner.plan.validator.streams import Entry, HappensBefore, Stream, happens_before
+from planner.plan.validator.streams import Entry, HappensBefore, Lane, happens_before
 
-__all__ = ["Entry", "HappensBefore", "Stream", "happens_before", "validate"]
+__all__ = ["Entry", "HappensBefore", "Lane", "happens_before", "validate"]
 
 
 def validate(plan: SwapPlan, graph: Graph, *, between: Callable[[], None] | None = None) -> list[str]:
-    """Every way in which a plan fails its graph, one sentence each; empty when it is proven safe.
+    """List the reasons why a plan is not safe for its graph, one sentence each; empty when it is proven safe.
 
     Args:
-        plan: any plan, a stranger's or a damaged one too.
+        plan: any plan, even an untrusted or damaged one.
         graph: the graph it is to run; the plan must provide for its workspaces.
-        between: called between the facts; what it raises ends the proof.
+        between: called between the checks; may raise to abandon the validation.
     """
     between = between or _nothing
     problems = check_fields(plan, graph)
@@ -52,15 +53,15 @@ def validate(plan: SwapPlan, graph: Graph, *, between: Callable[[], None] | None
 
 
 def _nothing() -> None:
-    """Nobody wants to end the proof."""
+    """The default `between`: never raises."""
 
 
 def _deadlock(plan: SwapPlan, graph: Graph, stuck: tuple[Entry, ...]) -> str:
     names = []
     for stream, number in stuck:
-        if stream is Stream.COMPUTE:
+        if stream is Lane.COMPUTE:
             names.append(f"op {graph.ops[plan.order[number]].name} in slot {number}")
-        elif stream is Stream.SWAP_OUT:
+        elif stream is Lane.SWAP_OUT:
             names.append(f"swap-out {number} of {graph.storages[plan.swap_outs[number].storage].name}")
         else:
             names.append(f"swap-in {number} of {graph.storages[plan.swap_ins[number].storage].name}")

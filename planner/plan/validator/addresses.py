@@ -1,4 +1,4 @@
-"""No byte has two owners, on the device or on the host, and who has it next waits for who had it before."""
+"""No byte has two owners at once, on the device or on the host, and its next owner waits for the one before."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 from planner.graph import Graph
 from planner.plan.swap_plan import SwapPlan
-from planner.plan.validator.copies import Places
+from planner.plan.validator.copies import HostPlaces
 from planner.plan.validator.stays import Begin, Stay, Stays
-from planner.plan.validator.streams import Entry, HappensBefore, Stream
+from planner.plan.validator.streams import Entry, HappensBefore, Lane
 
 
 class Owner(NamedTuple):
-    """Who has some bytes for a while.
+    """A storage that occupies some bytes for a span of slots.
 
     Args:
         name: of the storage.
         start, stop: slots.
         offset, bytes: which bytes.
         first: accesses that come before all others.
-        last: accesses, such that all others come before one of them.
+        last: accesses such that each of the others comes before one of them.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Owner(NamedTuple):
 
 
 def check_device(plan: SwapPlan, graph: Graph, stays: Stays, ordered: HappensBefore) -> list[str]:
-    """Check the arena: its bytes have one owner at a time, and its size is what the plan says and may be."""
+    """Check the arena: its bytes have one owner at a time, and its size is as stated and within budget."""
     owners = [
         Owner(
             graph.storages[stay.storage].name, stay.start, stay.stop, stay.offset, graph.storages[stay.storage].bytes,
@@ -49,13 +49,13 @@ def check_device(plan: SwapPlan, graph: Graph, stays: Stays, ordered: HappensBef
     ]
 
 
-def check_host(plan: SwapPlan, graph: Graph, places: Places, ordered: HappensBefore) -> list[str]:
-    """Check the host slab likewise."""
+def check_host(plan: SwapPlan, graph: Graph, places: HostPlaces, ordered: HappensBefore) -> list[str]:
+    """Check the host slab in the same way."""
     owners = []
     for spans in places.values():
         for place in spans:
             who, facts = place.residency, graph.storages[place.residency.storage]
-            # The copies of one place wait for each other in turn.
+            # Each copy of a place waits for the one before it.
             owners.append(
                 Owner(
                     facts.name, who.start, who.stop, who.offset, facts.bytes,
@@ -69,16 +69,16 @@ def check_host(plan: SwapPlan, graph: Graph, places: Places, ordered: HappensBef
 
 
 def _accesses(stay: Stay) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
-    """The access that begins a stay, and the last ones of each stream; an heir's op counts as the heir's."""
+    """The access that begins a residency, and the last of each stream; a reusing op belongs to the next residency."""
     first: tuple[Entry, ...] = ()
-    last = [Entry(Stream.COMPUTE, slot) for slot in stay.uses[-2:] if slot < stay.stop]
+    last = [Entry(Lane.COMPUTE, slot) for slot in stay.uses[-2:] if slot < stay.stop]
     if stay.begin is Begin.MADE:
-        first = (Entry(Stream.COMPUTE, stay.start),)
+        first = (Entry(Lane.COMPUTE, stay.start),)
     if stay.swap_in >= 0:
-        first = (Entry(Stream.SWAP_IN, stay.swap_in),)
+        first = (Entry(Lane.SWAP_IN, stay.swap_in),)
         last.append(first[0])
     if stay.swap_out >= 0:
-        last.append(Entry(Stream.SWAP_OUT, stay.swap_out))
+        last.append(Entry(Lane.SWAP_OUT, stay.swap_out))
     return first, tuple(last)
 
 
@@ -91,7 +91,7 @@ def _size(owners: list[Owner], where: str, stated: int, limit: int | None) -> It
 
 
 def _conflicts(owners: list[Owner], where: str, ordered: HappensBefore) -> Iterator[str]:
-    """Compare each owner with who had its bytes last; earlier ones are ordered through those."""
+    """Compare each owner with the last owners of its bytes; earlier ones are ordered transitively."""
     had = _LastOwners()
     for owner in sorted(owners, key=lambda owner: owner.start):
         if owner.bytes == 0:
@@ -107,14 +107,14 @@ def _conflicts(owners: list[Owner], where: str, ordered: HappensBefore) -> Itera
 
 
 class _LastOwners:
-    """Who had which bytes last: `owners[k]` those from `starts[k]` up to `starts[k + 1]`."""
+    """The last owner of each byte: `owners[k]` of those from `starts[k]` up to `starts[k + 1]`."""
 
     def __init__(self) -> None:
         self.starts: list[int] = [0]
         self.owners: list[Owner | None] = [None]
 
     def replace(self, owner: Owner) -> list[Owner]:
-        """Give an owner its bytes; returns who had some of them last."""
+        """Assign an owner its bytes; returns the last owners of any of them."""
         low, high = owner.offset, owner.offset + owner.bytes
         first = bisect_right(self.starts, low) - 1
         after = bisect_left(self.starts, high)

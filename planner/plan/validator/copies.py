@@ -1,4 +1,4 @@
-"""Every copy carries the value it should, and the step ends as the next one starts."""
+"""Every copy carries the value it should, and the step ends in the state in which the next one starts."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ from itertools import pairwise
 from planner.graph import Graph
 from planner.plan.swap_plan import HostResidency, SwapPlan
 from planner.plan.validator.stays import Begin, Stay, Stays
-from planner.plan.validator.streams import Entry, HappensBefore, Stream
+from planner.plan.validator.streams import Entry, HappensBefore, Lane
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class HostPlace:
     """A residency in the host slab, and the copies into it and out of it."""
 
     residency: HostResidency
     copies: list[Entry] = field(default_factory=list)
 
 
-#: The host residencies of each storage, one after the other.
-Places = dict[int, list[Place]]
+#: The host residencies of each storage, in order of time.
+HostPlaces = dict[int, list[HostPlace]]
 
 
-def check_copies(plan: SwapPlan, graph: Graph, stays: Stays, ordered: HappensBefore) -> tuple[Places, list[str]]:
-    """Follow the value of every storage between device and host; returns the places with their copies, too."""
-    places: Places = defaultdict(list)
+def check_copies(plan: SwapPlan, graph: Graph, stays: Stays, ordered: HappensBefore) -> tuple[HostPlaces, list[str]]:
+    """Follow the value of every storage between device and host; returns the host places and the problems."""
+    places: HostPlaces = defaultdict(list)
     for residency in sorted(plan.host_residencies, key=lambda residency: residency.start):
-        places[residency.storage].append(Place(residency))
+        places[residency.storage].append(HostPlace(residency))
     places = dict(places)
     problems = [*_place_spans(plan, graph, places)]
     updated = {storage for written in graph.writes for storage in written}
     for storage in graph.storages:
-        flow = _Flow(plan, graph, places, ordered, storage.id, storage.id in updated)
+        flow = _CopyFlow(plan, graph, places, ordered, storage.id, storage.id in updated)
         problems += flow.follow(stays.get(storage.id, []))
     return places, problems
 
 
-def _place_spans(plan: SwapPlan, graph: Graph, places: Places) -> Iterator[str]:
+def _place_spans(plan: SwapPlan, graph: Graph, places: HostPlaces) -> Iterator[str]:
     for storage, spans in places.items():
         facts = graph.storages[storage]
-        if facts.held and any((p.residency.start, p.residency.stop) != (-1, len(plan.order)) for p in spans):
+        if facts.live_in and any((p.residency.start, p.residency.stop) != (-1, len(plan.order)) for p in spans):
             yield f"{facts.name} outlives the step, but its place in the host slab does not last from -1 to the end"
         for earlier, later in pairwise(spans):
             if later.residency.start < earlier.residency.stop:
                 yield f"{facts.name} has two places in the host slab at once from slot {later.residency.start}"
 
 
-class _Flow:
-    """One storage's value as it goes to the host and back."""
+class _CopyFlow:
+    """One storage's value as it moves to the host and back."""
 
     def __init__(
-        self, plan: SwapPlan, graph: Graph, places: Places, ordered: HappensBefore, storage: int, updated: bool
+        self, plan: SwapPlan, graph: Graph, places: HostPlaces, ordered: HappensBefore, storage: int, updated: bool
     ) -> None:
         self.plan, self.graph, self.ordered = plan, graph, ordered
         self.storage = graph.storages[storage]
         self.places = places.get(storage, [])
         self.updated = updated
-        self.valid: Place | None = None
+        self.valid: HostPlace | None = None
         self.last_copy: Entry | None = None
 
     def follow(self, visits: list[Stay]) -> Iterator[str]:
-        """Go through the stays, keeping track of which host copy is valid; then look at the end."""
+        """Go through the residencies, tracking which host copy is valid, then check the end of the step."""
         begins_here = bool(visits) and visits[0].begin is Begin.AT_START
-        if self.storage.held and self.places and not (begins_here and self.updated):
+        if self.storage.live_in and self.places and not (begins_here and self.updated):
             self.valid = self.places[0]
         for stay in visits:
             if stay.swap_in >= 0:
@@ -77,7 +77,7 @@ class _Flow:
         yield from self._end(visits, begins_here)
 
     def _arrive(self, stay: Stay) -> Iterator[str]:
-        copy, entry = self.plan.swap_ins[stay.swap_in], Entry(Stream.SWAP_IN, stay.swap_in)
+        copy, entry = self.plan.swap_ins[stay.swap_in], Entry(Lane.SWAP_IN, stay.swap_in)
         what = f"swap-in {stay.swap_in} of {self.storage.name}"
         place = self._place(copy.start - 1, copy.use, entry)
         if place is None:
@@ -85,26 +85,26 @@ class _Flow:
         elif place is not self.valid:
             yield f"{what} reads a host copy that is not valid then"
         yield from self._in_turn(what, entry)
-        if stay.uses and not self.ordered.before(entry, Entry(Stream.COMPUTE, stay.uses[0])):
+        if stay.uses and not self.ordered.before(entry, Entry(Lane.COMPUTE, stay.uses[0])):
             op = self.graph.ops[self.plan.order[stay.uses[0]]].name
             yield f"op {op} in slot {stay.uses[0]} does not wait for {what}"
 
     def _leave(self, stay: Stay) -> Iterator[str]:
-        out, entry = self.plan.swap_outs[stay.swap_out], Entry(Stream.SWAP_OUT, stay.swap_out)
+        out, entry = self.plan.swap_outs[stay.swap_out], Entry(Lane.SWAP_OUT, stay.swap_out)
         what = f"swap-out {stay.swap_out} of {self.storage.name}"
         place = self._place(out.ready, out.release, entry)
         if place is None:
             yield f"{what} has no place in the host slab from slot {out.ready} to {out.release}"
-        if stay.last_write >= 0 and not self.ordered.before(Entry(Stream.COMPUTE, stay.last_write), entry):
+        if stay.last_write >= 0 and not self.ordered.before(Entry(Lane.COMPUTE, stay.last_write), entry):
             op = self.graph.ops[self.plan.order[stay.last_write]].name
             yield f"{what} does not wait for op {op} in slot {stay.last_write}, which writes it"
-        if stay.swap_in >= 0 and not self.ordered.before(Entry(Stream.SWAP_IN, stay.swap_in), entry):
+        if stay.swap_in >= 0 and not self.ordered.before(Entry(Lane.SWAP_IN, stay.swap_in), entry):
             yield f"{what} does not wait for swap-in {stay.swap_in}, which brings it"
         yield from self._in_turn(what, entry)
         self.valid = place
 
-    def _place(self, start: int, stop: int, entry: Entry) -> Place | None:
-        """The place that is reserved all through a copy, noting the copy there."""
+    def _place(self, start: int, stop: int, entry: Entry) -> HostPlace | None:
+        """The place that is reserved throughout a copy; records the copy there."""
         for place in self.places:
             if place.residency.start <= start and stop <= place.residency.stop:
                 place.copies.append(entry)

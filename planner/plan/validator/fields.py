@@ -11,7 +11,7 @@ from planner.plan.swap_plan import SwapPlan
 
 
 def check_fields(plan: SwapPlan, graph: Graph) -> list[str]:
-    """What is out of range by itself; only a plan without such problems can be followed at all."""
+    """Check each field by itself; the other checks rely on a plan without such problems."""
     problems = [*_scalars(plan), *_not_whole(plan)]
     if problems:
         return problems

@@ -1,4 +1,4 @@
-"""Every op reads and writes the versions of storages that it reads and writes in captured order."""
+"""Every op reads and writes the same versions of storages as in captured order."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from planner.plan.swap_plan import SwapPlan
 
 
 def check_order(plan: SwapPlan, graph: Graph) -> list[str]:
-    """Compare the versions that each op meets in the plan's order with those of the captured order.
+    """Compare the versions that each op sees in the plan's order with those of the captured order.
 
-    A storage's version is how often it has been written. As every writer meets its captured version too, equal
+    A storage's version is how often it has been written. As every writer sees its captured version too, equal
     counts mean equal histories.
     """
     if sorted(plan.order) != list(range(len(graph.ops))):
@@ -38,7 +38,7 @@ def check_order(plan: SwapPlan, graph: Graph) -> list[str]:
 
 
 def _versions(graph: Graph, order: Iterable[int]) -> dict[int, dict[int, int]]:
-    """Per op, the version in which it meets each storage that it reads or writes."""
+    """Per op, the version that it sees of each storage that it reads or writes."""
     count: dict[int, int] = defaultdict(int)
     met = {}
     for op in order:

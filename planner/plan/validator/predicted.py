@@ -1,4 +1,4 @@
-"""The predicted timeline is one that the plan could have."""
+"""The predicted timeline is one that the plan's rules allow."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from planner.plan.swap_plan import SwapPlan
 from planner.plan.timeline import Timeline
 
-#: Share of the step by which times may be off, because they come from sums in floating point.
+#: Tolerance of times as a share of the step, because they are floating-point sums.
 _ROUNDING = 1e-9
 
 
 def check_predicted(plan: SwapPlan) -> list[str]:
-    """Shapes, finite times, and spans that wait for what the plan's rules make them wait for."""
+    """Check shapes, finite times, and that spans wait for what the plan's rules require."""
     if not isinstance(plan.predicted, Timeline):
         return ["the plan has no predicted timeline"]
     problems = [*_shapes(plan)]

@@ -1,4 +1,4 @@
-"""Who is on the device when, how it came there, and who reads or writes it there."""
+"""When each storage is on the device, how it gets there, and which ops read or write it there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from planner.plan.swap_plan import SwapPlan
 
 
 class Begin(Enum):
-    """How the value of a stay comes onto the device."""
+    """How the value of a residency gets onto the device."""
 
     AT_START = "there when the step starts"
     MADE = "made by an op"
@@ -28,9 +28,9 @@ class Stay:
     Args:
         storage, start, stop, offset: as in the plan.
         begin: how it begins.
-        swap_in, swap_out: places in the queues of the copies that begin and end it, or -1.
-        uses: slots whose ops read or write it, ascending; the last is `stop` if that op takes over its memory.
-        last_write: the last slot whose op makes or writes it here, or -1.
+        swap_in, swap_out: positions in the queues of the copies that begin and end it, or -1.
+        uses: slots whose ops read or write it, ascending; the last is `stop` if that op reuses its buffer.
+        last_write: the last slot whose op creates or writes it here, or -1.
     """
 
     storage: int
@@ -44,12 +44,12 @@ class Stay:
     last_write: int = -1
 
 
-#: The stays of each storage, one after the other.
+#: The residencies of each storage, in order of time.
 Stays = dict[int, list[Stay]]
 
 
 def find_stays(plan: SwapPlan, graph: Graph) -> tuple[Stays, list[str]]:
-    """Follow every storage through the step; also say who is used while absent, or present without a reason."""
+    """Follow every storage through the step; also report storages used while absent or present without a cause."""
     stays: Stays = defaultdict(list)
     for residency in sorted(plan.residencies, key=lambda residency: residency.start):
         stays[residency.storage].append(Stay(residency.storage, residency.start, residency.stop, residency.offset))
@@ -81,7 +81,7 @@ def _repeats(graph: Graph, stays: Stays) -> Iterator[str]:
 
 
 def _copies(plan: SwapPlan, graph: Graph, stays: Stays) -> Iterator[str]:
-    """Tie each copy to the one stay that it begins or ends."""
+    """Match each copy with the one residency that it begins or ends."""
     starts = {(stay.storage, stay.start): stay for visits in stays.values() for stay in visits}
     stops = {(stay.storage, stay.stop): stay for visits in stays.values() for stay in visits}
     for place, copy in enumerate(plan.swap_ins):
@@ -108,7 +108,7 @@ def _begins(plan: SwapPlan, graph: Graph, stays: Stays) -> Iterator[str]:
         for storage in (*graph.writes[op], graph.ops[op].workspace):
             made.setdefault(storage, slot)
     for storage, visits in stays.items():
-        held = graph.storages[storage].held
+        held = graph.storages[storage].live_in
         for stay in visits:
             if stay.swap_in >= 0:
                 stay.begin = Begin.SWAPPED_IN
@@ -126,15 +126,15 @@ def _stay_at(stays: Stays, storage: int, slot: int) -> Stay | None:
 
 
 def _taken_over(graph: Graph, stays: Stays, op: Op, slot: int, storage: int, last_use: dict[int, int]) -> Stay | None:
-    """The stay of an input that ends in this very slot, because the op's first output rightly takes its memory."""
+    """The residency of an input that ends in this slot because the op's first output validly reuses its buffer."""
     readings = [tensor for tensor in op.inputs if graph.tensors[tensor].storage == storage]
     if not readings or not op.outputs or any(tensor not in op.overwrites for tensor in readings):
         return None
-    donor = next((stay for stay in stays.get(storage, []) if stay.stop == slot), None)
+    reused_buffer = next((stay for stay in stays.get(storage, []) if stay.stop == slot), None)
     created = graph.tensors[op.outputs[0]].storage
     heir = next((stay for stay in stays.get(created, []) if stay.start == slot and stay.begin is Begin.MADE), None)
-    if donor is None or heir is None or donor.offset != heir.offset or donor.swap_out >= 0:
+    if reused_buffer is None or heir is None or reused_buffer.offset != heir.offset or reused_buffer.swap_out >= 0:
         return None
     facts = graph.storages[storage]
-    free = not facts.held and storage not in graph.output_storages and last_use[storage] == slot
-    return donor if free and facts.bytes == graph.storages[created].bytes else None
+    free = not facts.live_in and storage not in graph.output_storages and last_use[storage] == slot
+    return reused_buffer if free and facts.bytes == graph.storages[created].bytes else None

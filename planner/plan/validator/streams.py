@@ -1,4 +1,4 @@
-"""What is done when what begins: vector clocks over the three streams, by the waiting rules of a plan."""
+"""The happens-before order of a plan: vector clocks over the three streams, by the waiting rules."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from planner.plan.swap_plan import SwapPlan
 Clock = tuple[int, int, int]
 
 
-class Stream(IntEnum):
-    """One of the queues that run side by side, each in its own order."""
+class Lane(IntEnum):
+    """One of the queues that run concurrently, each in order."""
 
     COMPUTE = 0
     SWAP_OUT = 1
@@ -24,7 +24,7 @@ class Stream(IntEnum):
 class Entry(NamedTuple):
     """The op in slot `number`, or entry `number` of a copy queue; the op in slot `n` is the end of the step."""
 
-    stream: Stream
+    stream: Lane
     number: int
 
 
@@ -34,7 +34,7 @@ class HappensBefore:
 
     Args:
         known: per stream and entry, what is done when it begins; the compute stream has one entry more, the end.
-        stuck: the first entry of each stream that can never begin; empty unless the streams wait for each other.
+        stuck: the first entry of each stream that can never begin; empty unless the streams deadlock.
     """
 
     known: tuple[list[Clock], list[Clock], list[Clock]]
@@ -46,7 +46,7 @@ class HappensBefore:
 
 
 def happens_before(plan: SwapPlan) -> HappensBefore:
-    """Run the queues without times and note what each entry knows to be done when it begins.
+    """Run the queues without times and record what is known to be done when each entry begins.
 
     Args:
         plan: its slots must be in range.
@@ -60,20 +60,20 @@ def happens_before(plan: SwapPlan) -> HappensBefore:
         [(copy.ready + 1, place, 0) for place, copy in enumerate(plan.swap_outs)],
         [(copy.start, outs_by[copy.start], place) for place, copy in enumerate(plan.swap_ins)],
     )
-    waits[Stream.COMPUTE].append((slots, len(plan.swap_outs), len(plan.swap_ins)))
+    waits[Lane.COMPUTE].append((slots, len(plan.swap_outs), len(plan.swap_ins)))
     known: tuple[list[Clock], list[Clock], list[Clock]] = ([], [], [])
     advanced = True
     while advanced:
         advanced = False
-        for stream in Stream:
+        for stream in Lane:
             while len(known[stream]) < len(waits[stream]):
                 need = waits[stream][len(known[stream])]
-                if any(need[other] > len(known[other]) for other in Stream):
+                if any(need[other] > len(known[other]) for other in Lane):
                     break
                 known[stream].append(_join(need, known))
                 advanced = True
-    stuck = (Entry(stream, len(known[stream])) for stream in Stream if len(known[stream]) < len(waits[stream]))
-    return HappensBefore(known, tuple(entry for entry in stuck if entry != (Stream.COMPUTE, slots)))
+    stuck = (Entry(stream, len(known[stream])) for stream in Lane if len(known[stream]) < len(waits[stream]))
+    return HappensBefore(known, tuple(entry for entry in stuck if entry != (Lane.COMPUTE, slots)))
 
 
 def _needed(slots: int, entries: Iterable[tuple[int, int]]) -> list[int]:
@@ -87,9 +87,9 @@ def _needed(slots: int, entries: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def _join(need: Clock, known: tuple[list[Clock], list[Clock], list[Clock]]) -> Clock:
-    """What is done once `need` is: that, and what its last entries had waited for."""
+    """What is done once `need` is: that, and what its last entries waited for."""
     ops, outs, ins = need
-    for stream in Stream:
+    for stream in Lane:
         if need[stream] > 0:
             clock = known[stream][need[stream] - 1]
             ops, outs, ins = max(ops, clock[0]), max(outs, clock[1]), max(ins, clock[2])

@@ -1,1 +1,1 @@
-"""What a plan must beat."""
+"""Baselines that a plan must beat."""

@@ -1,4 +1,4 @@
-"""Offloading by rule: only what the forward pass keeps for the backward pass is swapped, all else stays."""
+"""Offloading by fixed rules: only what the forward pass saves for the backward pass is swapped."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import numpy as np
 
 from planner.graph import Phase
 from planner.plan import SwapPlan
-from planner.swap.draft.absences import Gaps
-from planner.swap.draft.draft import Draft, bytes_by_slot, stays_of
-from planner.swap.emit.finish import finish_draft
+from planner.swap.draft.absences import Absences
+from planner.swap.draft.draft import UnplacedPlan, bytes_by_slot, unplaced_residencies
+from planner.swap.emit.place_and_assemble import finish_draft
 from planner.swap.problem.problem import Flags, Ints, Problem
 from planner.swap.problem.uses import Uses, uses_of
 from planner.swap.schedule.list_scheduling import captured
 from planner.swap.simulate.draft_timing import time_draft
 
-#: How many ops ahead of its use a storage is brought back, and how many a copy out may take.
+#: How many ops ahead of its use a storage is reloaded, and how many a copy out may take.
 _AHEAD = (1, 4, 16, 64, 256)
 _PACKED = 3
 
 
 def save_on_cpu_plan(problem: Problem) -> SwapPlan | None:
-    """Everything saved for backward leaves after its last forward use and comes back right before its first backward.
+    """Evict everything saved for backward after its last forward use; reload it right before its first backward use.
 
-    As PyTorch's `torch.autograd.graph.save_on_cpu` does, which never looks ahead; None where that does not fit.
+    This is what PyTorch's `torch.autograd.graph.save_on_cpu` does, which never looks ahead. None if that does not fit.
     """
     draft = _offloaded(problem, captured(problem), np.ones(problem.storages, np.bool_), 0)
     if not _fits(problem, draft):
@@ -31,10 +31,10 @@ def save_on_cpu_plan(problem: Problem) -> SwapPlan | None:
 
 
 def tflms_plan(problem: Problem) -> SwapPlan | None:
-    """Activations leave whose backward use is at least so many ops away, and come back so many ops ahead of it.
+    """Evict activations whose backward use is at least so many ops away, and reload them so many ops ahead of it.
 
     The rule of TensorFlow Large Model Support (Le et al., TFLMS, arXiv 1807.02037), whose two numbers the user sets:
-    here both are swept, and the fastest plan that fits is kept. None where none fits.
+    here both are swept, and the fastest plan that fits is kept. None if none fits.
     """
     order = captured(problem)
     uses = uses_of(order, problem.flow)
@@ -56,12 +56,12 @@ def tflms_plan(problem: Problem) -> SwapPlan | None:
 
 
 def _thresholds(ops: int, longest: int) -> list[int]:
-    """From everything to the farthest only, in halves of a step."""
+    """Least distances in ops, from 2 up to nearly the longest, in sixteenths of the longest."""
     return sorted({max(2, longest * k // 16) for k in range(16)} | {2, min(8, ops)})
 
 
 def _saved(problem: Problem, uses: Uses) -> tuple[Ints, Ints]:
-    """Per storage, the slots of its last forward use and of the first one after; the same where it is not saved."""
+    """Per storage, the slots of its last forward use and of the first use after; both 0 if it is not saved."""
     forward = np.array([op.phase is Phase.FORWARD for op in problem.graph.ops], np.bool_)
     who = np.repeat(np.arange(problem.storages), np.diff(uses.start))
     last, first = np.full(problem.storages, -1, np.int32), np.full(problem.storages, problem.ops, np.int32)
@@ -69,28 +69,28 @@ def _saved(problem: Problem, uses: Uses) -> tuple[Ints, Ints]:
     np.maximum.at(last, who[early], uses.slot[early])
     late = ~early & (uses.slot > last[who])
     np.minimum.at(first, who[late], uses.slot[late])
-    made = ~problem.flow.held & (last >= 0) & (first < problem.ops)
+    made = ~problem.flow.live_in & (last >= 0) & (first < problem.ops)
     return np.where(made, last, 0), np.where(made, first, 0)
 
 
-def _offloaded(problem: Problem, order: Ints, chosen: Flags, ahead: int) -> Draft:
+def _offloaded(problem: Problem, order: Ints, chosen: Flags, ahead: int) -> UnplacedPlan:
     uses = uses_of(order, problem.flow)
     last, first = _saved(problem, uses)
     storage = np.flatnonzero(chosen & (first - last >= 2)).astype(np.int32)
     begin, use = last[storage], first[storage]
     release = np.minimum(begin + 1 + ahead, use - 1).astype(np.int32)
     reload = np.maximum(use - ahead, release + 1).astype(np.int32)
-    gaps = Gaps(storage, begin, release, reload, use, np.ones(len(storage), np.bool_))
-    inherits = uses.donor.copy()
-    given = np.flatnonzero(np.isin(inherits, storage))
-    inherits[
-        given[first[inherits[given]] == given]
-    ] = -1  # what only just comes back in a slot gives nothing away in it
-    return Draft(order, uses, problem.flow.held.copy(), gaps, inherits)
+    absences = Absences(storage, begin, release, reload, use, np.ones(len(storage), np.bool_))
+    reuses_buffer_of = uses.reused_buffer.copy()
+    given = np.flatnonzero(np.isin(reuses_buffer_of, storage))
+    reuses_buffer_of[
+        given[first[reuses_buffer_of[given]] == given]
+    ] = -1  # a buffer that is reloaded for a slot is not reused in it
+    return UnplacedPlan(order, uses, problem.flow.live_in.copy(), absences, reuses_buffer_of)
 
 
-def _fits(problem: Problem, draft: Draft) -> bool:
-    """Whether something is swapped and the bytes of every slot fit."""
-    stays = stays_of(problem.flow, draft.uses, draft.resident, draft.gaps, draft.inherits)
+def _fits(problem: Problem, draft: UnplacedPlan) -> bool:
+    """Whether anything is swapped and the bytes of every slot fit."""
+    stays = unplaced_residencies(problem.flow, draft.uses, draft.resident, draft.absences, draft.reuses_buffer_of)
     top = int(bytes_by_slot(problem.flow, stays, problem.ops).max(initial=0))
-    return len(draft.gaps.storage) > 0 and top <= problem.memory
+    return len(draft.absences.storage) > 0 and top <= problem.memory

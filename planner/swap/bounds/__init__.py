@@ -1,1 +1,1 @@
-"""How fast any plan could be: proven bounds."""
+"""Proven lower bounds on the time of any plan."""

@@ -1,40 +1,51 @@
-"""How fast any plan could be, whatever its order: a proven bound, so that one knows when to stop looking.
+"""A proven lower bound on the time of any plan, whatever its order; it shows when to stop searching.
 
-Cut a step at one op. What its ancestors made and it or its descendants still use lives at that moment; what does
-not fit on the device has gone out over the link before it, beside the ancestors' compute, and comes back after it,
-beside the descendants' compute, together with the parameters they use that did not fit either. No order avoids it.
+Cut a step at one op. What its ancestors wrote and it or its descendants still use is live at that moment; what does
+not fit on the device has gone out over the link before it, in parallel with the ancestors' compute, and comes back
+after it, in parallel with the descendants' compute, together with the parameters they use that did not fit either. No
+order avoids it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from planner.cancel import Flag
 from planner.graph import Csr, Graph, csr
-from planner.kernels import kernel
-from planner.machine.types import Machine
-from planner.swap.problem.problem import Bytes, Copies, Flags, Flow, Ints, Problem, Seconds, state, turned
+from planner.jit import kernel
+from planner.machine import Machine
+from planner.swap.problem.problem import (
+    Bytes,
+    Flags,
+    Ints,
+    LinkModel,
+    Problem,
+    ProblemArrays,
+    Seconds,
+    build_problem,
+    turned,
+)
 from planner.swap.problem.uses import uses_of
-from planner.swap.stop import Flag
 
 _CUTS = 400
 
 
 def lower_bound(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -> float:
-    """Seconds that no plan within a budget goes below, whatever its order and however it swaps.
+    """Lower bound in seconds on any plan within a budget, whatever its order and however it swaps.
 
     Args:
-        graph, machine: what is planned, and where.
+        graph, machine: what is planned, and where it runs.
         budget: device bytes.
         seconds: `[ops]`, how long each op runs.
 
     Raises:
         StowageError: the op times or the figures of the host link are impossible.
     """
-    return bound_of(state(graph, machine, budget, seconds))
+    return bound_of(build_problem(graph, machine, budget, seconds))
 
 
 def bound_of(problem: Problem) -> float:
-    """`lower_bound` of what is already laid out: the largest of compute, what persists, and the cuts."""
+    """`lower_bound` of a problem: the largest of the bounds from compute, live-in storages and cuts."""
     graph = problem.graph
     sizes = np.array([storage.bytes for storage in graph.storages], np.int64)
     writer = np.full(problem.storages, -1, np.int32)
@@ -52,17 +63,17 @@ def bound_of(problem: Problem) -> float:
     return max(compute, steady, cut)
 
 
-def _persistent_bound(flow: Flow, sizes: Bytes, budget: int, copies: Copies) -> float:
-    """What is used and does not fit comes in once a step; what is updated besides goes out again."""
+def _persistent_bound(flow: ProblemArrays, sizes: Bytes, budget: int, copies: LinkModel) -> float:
+    """Live-in storages that are used and do not fit come in once a step; updated persistent ones also go out again."""
     used = np.zeros(len(sizes), np.bool_)
     used[flow.touches.items] = True
-    inwards = max(0, int(sizes[used & flow.held].sum()) - budget)
-    outwards = max(0, int(sizes[used & flow.stateful & flow.updated].sum()) - budget)
+    inwards = max(0, int(sizes[used & flow.live_in].sum()) - budget)
+    outwards = max(0, int(sizes[used & flow.persistent & flow.updated].sum()) - budget)
     return float(_copying(inwards, outwards, copies))
 
 
 def _cuts(problem: Problem) -> Ints:
-    """Ops worth cutting at: those where most is live in captured order, and some spread over the step."""
+    """Ops to cut at: those where most is live in captured order, and some spread over the step."""
     live = uses_of(np.arange(problem.ops, dtype=np.int32), problem.flow).live
     fullest = np.argsort(-live, kind="stable")[: _CUTS // 2]
     spread = np.linspace(0, problem.ops - 1, min(problem.ops, _CUTS // 2)).astype(np.int64)
@@ -70,8 +81,8 @@ def _cuts(problem: Problem) -> Ints:
 
 
 @kernel
-def both_ways(copies: Copies) -> float:
-    """How much of the lesser direction's work adds to the greater's.
+def both_ways(copies: LinkModel) -> float:
+    """The share of the lesser direction's work that adds to the time of the greater's.
 
     While both directions are busy each does `shared` of its work; so a greater work `a` and a lesser `b` take
     `b / shared` seconds side by side and `a - b` alone, or else, on a link that shares badly, one after the other.
@@ -80,15 +91,15 @@ def both_ways(copies: Copies) -> float:
 
 
 @kernel
-def _copying(inwards: int, outwards: int, copies: Copies) -> float:
-    """Seconds that so many bytes each way take at least."""
+def _copying(inwards: int, outwards: int, copies: LinkModel) -> float:
+    """Lower bound in seconds on copying this many bytes each way."""
     more, less = max(inwards, outwards), min(inwards, outwards)
     return (more + both_ways(copies) * less) / copies.bandwidth
 
 
 @kernel
 def _reach(op: int, edges: Csr, reached: Flags, stack: Ints) -> None:
-    """Mark everything that can be reached from an op, itself left out."""
+    """Mark all ops that can be reached from an op, excluding the op itself."""
     reached[:] = False
     stack[0], depth = op, 1
     while depth > 0:
@@ -105,17 +116,17 @@ def _reach(op: int, edges: Csr, reached: Flags, stack: Ints) -> None:
 @kernel
 def _cut_bound(
     cuts: Ints,
-    flow: Flow,
+    flow: ProblemArrays,
     sizes: Bytes,
     writer: Ints,
     before: Csr,
     after: Csr,
     seconds: Seconds,
     budget: int,
-    copies: Copies,
+    copies: LinkModel,
     stop: Flag,
 ) -> float:
-    """The largest bound of all cuts."""
+    """The largest bound of all cuts, in seconds."""
     n, m = seconds.shape[0], sizes.shape[0]
     ancestors, descendants = np.empty(n, np.bool_), np.empty(n, np.bool_)
     stack = np.empty(n, np.int32)
@@ -145,7 +156,7 @@ def _cut_bound(
                 second += seconds[op]
         live = held_early = held_late = 0
         for s in range(m):
-            if flow.held[s]:
+            if flow.live_in[s]:
                 held_early += sizes[s] if early[s] else 0
                 held_late += sizes[s] if late[s] else 0
             elif late[s] and writer[s] >= 0 and ancestors[writer[s]]:

@@ -1,35 +1,37 @@
-"""How fast a plan could be if its order is given: a proven bound, by a linear programme.
+"""A proven lower bound on the time of a plan whose order is given, by a linear programme.
 
 Let the op in slot `c` start at time `t(c)`, and look only at the starts of some slots, the checkpoints, of which slot 0
 is one. They cut the step into intervals: before the first, between two, and from the last to the end of the step. For
 any valid plan, read off these numbers:
 
 - `away[s, c]`, for a checkpoint `c` inside a span between two uses of storage `s` (or before its first use or after its
-  last where it must live there): the bytes of `s` that the device does not have at `t(c)`; all of them where no
-  residency covers slot `c`, what the copy in has not yet moved where one does, else none.
-- `copied[s, c]`: the bytes of the present value of `s` that had gone out to the host by `t(c)`.
-- `host[s]`, for what lives over steps: all bytes where it begins the step on the host, else none.
+  last if it must be live there): the bytes of `s` that the device does not have at `t(c)`; all of them if no residency
+  covers slot `c`, otherwise those that a copy in has yet to move, if any.
+- `copied[s, c]`: the bytes of the present value of `s` that had been copied to the host by `t(c)`.
+- `host[s]`, for persistent storages: all bytes if `s` begins the step on the host, else none.
 
 They satisfy the rows below, so the least total length of the intervals under these rows bounds the step's length.
 
 1. *Memory.* Residencies in one slot share no byte, so their sizes add up to no more than the budget, aligned or not. A
    copy in that has moved anything by `t(c)` began before the op in slot `c` was done, so its residency covers slot `c`.
-   Hence in slot `c`, live bytes less `away` fit the budget. An op that takes over an input's memory counts it once.
-2. *In.* What is away at `t(c)` and needed by slot `v` moves between `t(c)` and `t(v)`: between two checkpoints at least
-   as much comes in as `away` shrinks; after the last one in a span, all that is still away. Before the first use all of
-   `host` comes in; after the last use, what began on the device is back at the end: all of `away` less `host`.
-3. *Out.* A storage that is away at `t(c)` left in a slot up to `c`, and the op in slot `c` waits for the copy out: so
-   `away <= copied`, unless the host copy was valid without (an input; what no op writes; the first value of what began
-   on the host). A value is copied after the op that wrote it, and once copied stays so until the next write:
-   `copied` only grows, and only by what goes out. What an op updates and began on the host has all its last value
-   copied by the end.
-4. *Link.* Where both directions are busy, each does only a share of its work. So in an interval the larger of the bytes
+   Hence in slot `c`, live bytes less `away` fit the budget. An op that reuses the buffer of an input counts it once.
+2. *In.* Bytes that are off the device at `t(c)` and needed by slot `v` move between `t(c)` and `t(v)`: between two
+   checkpoints at least as much comes in as `away` shrinks; after the last one in a span, all that is still `away`.
+   Before the first use all of `host` comes in; after the last use, a storage that began on the device is back at the
+   end: all of `away` less `host`.
+3. *Out.* A storage that is off the device at `t(c)` left in a slot up to `c`, and the op in slot `c` waits for the copy
+   out: so `away <= copied`, unless the host copy was valid without one (an input; a storage that no op writes; the
+   first value of a storage that began on the host). A value is copied after the op that wrote it, and once copied stays
+   so until the next write: `copied` only grows, and only by what goes out. A storage that an op updates and that began
+   on the host has all of its last value copied by the end.
+4. *Link.* While both directions are busy, each does only a share of its work. So in an interval the larger of the bytes
    in and out, plus `1 / share - 1` times the smaller, takes no longer on the link than the interval.
 5. *Compute.* An interval is at least as long as the ops that start in it.
 
-Left out, which only makes the bound smaller: latencies, alignment, holes between residencies, queue orders, that a
-storage moves as a whole, and everything between checkpoints. Storages that are used alike are one variable. The bound
-is not the solver's optimum but the value of its dual solution by weak duality, so its tolerances cannot raise it.
+The model leaves out latencies, alignment, holes between residencies, queue orders, that a storage moves as a whole, and
+everything between checkpoints; this only lowers the bound. Storages with the same access pattern share their variables.
+The bound is not the solver's optimum but the value of its dual solution by weak duality, so the solver's tolerances
+cannot raise it.
 """
 
 from __future__ import annotations
@@ -42,16 +44,16 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.kernels import announcing
-from planner.machine.types import Machine
+from planner.jit import announcing
+from planner.machine import Machine
 from planner.progress import Progress, Report, reporting, silent
 from planner.swap.bounds.any_order import both_ways, bound_of
-from planner.swap.problem.problem import Bytes, Ints, Problem, Seconds, state
+from planner.swap.problem.problem import Bytes, Ints, Problem, Seconds, build_problem
 from planner.swap.problem.uses import Uses, uses_of
 
-#: How many stretches of equal compute time get a checkpoint each: the finer, the higher the bound, and the slower.
+#: How many segments of equal compute time get a checkpoint each: more give a higher bound and take longer.
 _STRETCHES = (8, 24, 40, 64)
-#: A finer programme is begun only if this many times the time of the last one is left.
+#: A finer programme is started only if this many times the time of the last one is left.
 _GROWTH = 4.0
 
 
@@ -65,19 +67,19 @@ def order_bound(
     time_limit: float = 3.0,
     progress: Progress = True,
 ) -> float:
-    """Seconds that no plan with this order goes below, however it swaps; at least `lower_bound`.
+    """Lower bound in seconds on any plan with this order, however it swaps; at least `lower_bound`.
 
     Args:
-        graph, machine: what is planned, and where.
+        graph, machine: what is planned, and where it runs.
         budget: device bytes.
         seconds: `[ops]`, how long each op runs.
         order: the op in each slot.
         time_limit: seconds after which the best bound proven so far is returned.
-        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
-            what is being done.
+        progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
+            description of the current work.
 
     Raises:
-        StowageError: that is no order of the ops, or as in `lower_bound`.
+        StowageError: `order` is not a legal order of the ops, or as in `lower_bound`.
     """
     if not _legal(graph, order):
         raise StowageError(
@@ -86,12 +88,12 @@ def order_bound(
         )
     with reporting(progress) as report, announcing(lambda words: report(0.0, words)):
         report(0.0, "laying out the graph")
-        problem = state(graph, machine, budget, seconds)
+        problem = build_problem(graph, machine, budget, seconds)
         return bound_of_order(problem, np.asarray(order, np.int32), time_limit, report)
 
 
 def _legal(graph: Graph, order: Sequence[int]) -> bool:
-    """Whether every op is there once, and what it depends on before it."""
+    """Whether every op is listed once, after all that it depends on."""
     slots = {int(op): slot for slot, op in enumerate(order)}
     if len(order) != len(graph.ops) or slots.keys() != set(range(len(graph.ops))):
         return False
@@ -99,7 +101,7 @@ def _legal(graph: Graph, order: Sequence[int]) -> bool:
 
 
 def bound_of_order(problem: Problem, order: Ints, time_limit: float, report: Report = silent) -> float:
-    """`order_bound` of what is already laid out: programmes of more and more checkpoints, as long as there is time."""
+    """`order_bound` of a problem: programmes of more and more checkpoints, as long as there is time."""
     best, begin, took = bound_of(problem), perf_counter(), 0.0
     uses = uses_of(order, problem.flow)
     live = _live(problem, uses)
@@ -112,25 +114,25 @@ def bound_of_order(problem: Problem, order: Ints, time_limit: float, report: Rep
         start = perf_counter()
         share = min(1.0, (start - begin) / time_limit)
         report(share, f"bounding the order by {stretches} stretches of it")
-        programme = _Programme(problem, order, uses, live, _checkpoints(problem.seconds[order], live, stretches))
+        programme = _LinearProgram(problem, order, uses, live, _checkpoints(problem.seconds[order], live, stretches))
         best = max(best, programme.solve(left))
         took = perf_counter() - start
     return best
 
 
 def _live(problem: Problem, uses: Uses) -> Bytes:
-    """`[slots]`, the true bytes that are on the device or must come back: what nothing needs any more is left out."""
+    """`[slots]`, the unaligned bytes that are on the device or must come back, without storages no longer needed."""
     flow, n = problem.flow, problem.ops
     sizes = _sizes(problem)
     change = np.zeros(n + 1, np.int64)
     touched = np.flatnonzero(np.diff(uses.start) > 0)
     first, last = uses.slot[uses.start[touched]], uses.slot[uses.start[touched + 1] - 1]
-    to_the_end = flow.stateful[touched] | (flow.kept[touched] & ~flow.held[touched])
-    np.add.at(change, np.where(flow.held[touched], 0, first), sizes[touched])
+    to_the_end = flow.persistent[touched] | (flow.live_out[touched] & ~flow.live_in[touched])
+    np.add.at(change, np.where(flow.live_in[touched], 0, first), sizes[touched])
     np.add.at(change, np.where(to_the_end, n, last + 1), -sizes[touched])
     live = np.cumsum(change)[:n]
-    taken = np.flatnonzero(uses.donor >= 0)
-    live[taken] -= sizes[uses.donor[taken]]
+    required_reuse = np.flatnonzero(uses.reused_buffer >= 0)
+    live[required_reuse] -= sizes[uses.reused_buffer[required_reuse]]
     return live
 
 
@@ -139,7 +141,7 @@ def _sizes(problem: Problem) -> Bytes:
 
 
 def _checkpoints(seconds: Seconds, live: Bytes, stretches: int) -> Ints:
-    """Slot 0 and the fullest slot of each stretch."""
+    """Slot 0 and the slot with most live bytes of each segment."""
     ends = np.cumsum(seconds)
     which = np.minimum((ends - seconds) / max(ends[-1], 1e-300) * stretches, stretches - 1).astype(np.int64)
     edges = np.flatnonzero(np.diff(which, prepend=-1))
@@ -147,17 +149,17 @@ def _checkpoints(seconds: Seconds, live: Bytes, stretches: int) -> Ints:
     return np.unique([0, *fullest]).astype(np.int32)
 
 
-#: Checkpoints from the first up to the last in a span without uses, and the value that is there.
+#: A half-open range of checkpoints in a span without uses, and the index of the value stored then.
 Span = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class _Habit:
-    """How a storage is used, as far as the checkpoints see it.
+class _AccessPattern:
+    """How a storage is used, at the resolution of the checkpoints.
 
     `before`, `between` and `after` are spans of checkpoints before the first use, between uses, and after the last.
-    `written[j]` is the first checkpoint after value `j` was written, -1 where it needs no copying.
-    `steady` says whether it lives over steps, `updated` whether any op writes it.
+    `written[j]` is the first checkpoint after value `j` was written, or -1 if it needs no copying.
+    `steady` says whether the storage is persistent, `updated` whether it is live-in and any op writes it.
     """
 
     steady: bool
@@ -169,8 +171,8 @@ class _Habit:
 
 
 @dataclass(eq=False)
-class _Programme:
-    """Rows `A x <= b` over `0 <= x <= most`, written down entry by entry; the first variables are the stalls.
+class _LinearProgram:
+    """Rows `A x <= b` over `0 <= x <= most`, built entry by entry; the first variables are the stalls of the intervals.
 
     Args:
         problem, order, uses, live: what is bounded.
@@ -192,7 +194,7 @@ class _Programme:
         count = len(self.checkpoints)
         clock = np.concatenate([[0.0], np.cumsum(self.problem.seconds[self.order])])
         self.compute = np.diff(np.concatenate([[0.0], clock[self.checkpoints], [clock[-1]]]))
-        self.unit = float(max(self.problem.budget, 1))  # bytes count in budgets
+        self.unit = float(max(self.problem.budget, 1))  # bytes are measured in budgets
         self.inwards: list[list[tuple[int, float]]] = [[] for _ in range(count + 1)]
         self.outwards: list[list[tuple[int, float]]] = [[] for _ in range(count + 1)]
         self.away: list[list[int]] = [[] for _ in range(count)]
@@ -206,7 +208,7 @@ class _Programme:
             self._row([(x, -1.0) for x in self.away[c]], -missing)
         speed = self.problem.copies.bandwidth / self.unit
         shared = both_ways(self.problem.copies)
-        # a step of longer stalls than if everything went both ways in every interval is longer than any bound
+        # no bound needs stalls longer than copying everything both ways in every interval
         self.longest = 4.0 * (count + 1) * max(total, 1.0) / speed
         for k in range(count + 1):
             self.most[k] = self.longest
@@ -216,7 +218,7 @@ class _Programme:
                     self._row([(k, -speed), *both], speed * float(self.compute[k]))
 
     def solve(self, time_limit: float) -> float:
-        """Seconds of the step that the rows allow at least; 0 where the time does not suffice to say."""
+        """Least seconds of the step that the rows allow; 0 if the time does not suffice to prove a bound."""
         from scipy.optimize import linprog
         from scipy.sparse import csr_matrix
 
@@ -236,16 +238,16 @@ class _Programme:
         stall = float(-limits @ weights + np.minimum(reduced, 0.0) @ most)
         return float(self.compute.sum()) + min(max(stall, 0.0), self.longest)
 
-    def _habits(self) -> dict[_Habit, int]:
-        """The bytes of all storages that are used alike."""
+    def _habits(self) -> dict[_AccessPattern, int]:
+        """The total bytes of the storages of each access pattern."""
         flow, uses, at = self.problem.flow, self.uses, self.checkpoints
         count, sizes = len(at), _sizes(self.problem)
         above = np.searchsorted(at, uses.slot, side="right").tolist()  # the first checkpoint after each use
-        below = np.searchsorted(at, uses.slot, side="left").tolist()  # the first that is not before it
+        below = np.searchsorted(at, uses.slot, side="left").tolist()  # the first checkpoint not before it
         start, writes = uses.start.tolist(), uses.writes.tolist()
-        steady, held = flow.stateful.tolist(), flow.held.tolist()
-        kept, updated = flow.kept.tolist(), flow.updated.tolist()
-        habits: dict[_Habit, int] = {}
+        steady, held = flow.persistent.tolist(), flow.live_in.tolist()
+        kept, updated = flow.live_out.tolist(), flow.updated.tolist()
+        habits: dict[_AccessPattern, int] = {}
         for s in range(self.problem.storages):
             a, b = start[s], start[s + 1]
             if a == b:
@@ -262,12 +264,12 @@ class _Programme:
             lives = steady[s] or (kept[s] and not held[s])
             after = (last, count if lives else last, len(written) - 1)
             if before[0] < before[1] or between or after[0] < after[1]:
-                habit = _Habit(steady[s], updated[s] and held[s], before, tuple(between), after, tuple(written))
+                habit = _AccessPattern(steady[s], updated[s] and held[s], before, tuple(between), after, tuple(written))
                 habits[habit] = habits.get(habit, 0) + int(sizes[s])
         return habits
 
-    def _add(self, habit: _Habit, size: float) -> None:
-        """The variables and rows of storages that are used alike, `size` budgets together."""
+    def _add(self, habit: _AccessPattern, size: float) -> None:
+        """Add the variables and rows of the storages of one access pattern, `size` budgets in total."""
         end = len(self.checkpoints)
         spans = [span for span in (habit.before, *habit.between, habit.after) if span[0] < span[1]]
         host = self._variable(size) if habit.steady else -1
@@ -297,7 +299,7 @@ class _Programme:
                 if habit.written[value] >= 0:
                     begun = [(host, -1.0)] if value == 0 else []
                     self._row([(x, 1.0), (copied[value][k], -1.0), *begun], 0.0)
-                if k == 0 and habit.steady:  # in slot 0, what begins on the device is there
+                if k == 0 and habit.steady:  # in slot 0, a storage that begins on the device is there
                     self._row([(x, 1.0), (host, -1.0)], 0.0)
                     self._moved_in(k, [(host, 1.0), (x, -1.0)], size)
                 elif previous >= 0:
@@ -309,7 +311,7 @@ class _Programme:
                 self._moved_in(end, [(previous, 1.0), (host, -1.0)], size)
 
     def _moved_in(self, interval: int, shrinks: list[tuple[int, float]], size: float) -> None:
-        """At least what `away` shrinks by comes in."""
+        """Require that at least as much comes in as `away` shrinks."""
         x = self._variable(size)
         self.inwards[interval].append((x, 1.0))
         self._row([*shrinks, (x, -1.0)], 0.0)

@@ -1,1 +1,1 @@
-"""A plan before it has times and addresses: an order, and what is away from the device when."""
+"""Unplaced plans: an order of the ops and the absences of storages, without times and offsets."""

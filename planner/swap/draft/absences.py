@@ -1,4 +1,4 @@
-"""Spans in which storages are away from the device: what a walk decides."""
+"""Spans in which storages are off the device, as an eviction pass decides them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from planner.swap.problem.problem import Flags, Ints
 NEVER = np.int32(2**31 - 1)
 
 
-class Gaps(NamedTuple):
-    """Spans in which storages are away from the device.
+class Absences(NamedTuple):
+    """Spans in which storages are off the device.
 
-    Storage `storage[k]` may be copied out once slot `ready[k]` is done (where `copy[k]`; its host copy is still valid
-    otherwise), its memory is free from slot `release[k]` (-1: since before the step), reserved again from slot
-    `reload[k]` (`NEVER`: it does not come back) and needed in slot `use[k]`.
+    Storage `storage[k]` may be copied out once slot `ready[k]` is done (if `copy[k]`; otherwise its host copy is still
+    valid), its memory is free from slot `release[k]` (-1: since before the step), reserved again from slot `reload[k]`
+    (`NEVER`: it does not come back) and needed in slot `use[k]`.
     """
 
     storage: Ints
@@ -28,15 +28,15 @@ class Gaps(NamedTuple):
     copy: Flags
 
 
-def blank_gaps(count: int) -> Gaps:
-    """Room for so many gaps."""
+def blank_absences(count: int) -> Absences:
+    """Uninitialised arrays for `count` absences."""
     storage, ready, release, reload, use = (np.empty(count, np.int32) for _ in range(5))
-    return Gaps(storage, ready, release, reload, use, np.empty(count, np.bool_))
+    return Absences(storage, ready, release, reload, use, np.empty(count, np.bool_))
 
 
-def first_gaps(gaps: Gaps, count: int) -> Gaps:
-    """A copy of the first so many gaps."""
-    return Gaps(
-        gaps.storage[:count].copy(), gaps.ready[:count].copy(), gaps.release[:count].copy(),
-        gaps.reload[:count].copy(), gaps.use[:count].copy(), gaps.copy[:count].copy(),
+def first_absences(absences: Absences, count: int) -> Absences:
+    """A copy of the first `count` absences."""
+    return Absences(
+        absences.storage[:count].copy(), absences.ready[:count].copy(), absences.release[:count].copy(),
+        absences.reload[:count].copy(), absences.use[:count].copy(), absences.copy[:count].copy(),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A plan before it has times and addresses: an order, who is away when, and who takes over whose memory."""
+"""Unplaced plans: an order of the ops, absences of storages and buffer reuse, without times and offsets."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.kernels import kernel
-from planner.swap.draft.absences import NEVER, Gaps
-from planner.swap.problem.problem import Bytes, Flags, Flow, Ints
+from planner.jit import kernel
+from planner.swap.draft.absences import NEVER, Absences
+from planner.swap.problem.problem import Bytes, Flags, Ints, ProblemArrays
 from planner.swap.problem.uses import Uses
 
 
 @dataclass(frozen=True, eq=False)
-class Draft:
-    """What a walk has decided.
+class UnplacedPlan:
+    """The decisions of an eviction pass: a plan without offsets.
 
     Args:
         order, uses: the op in each slot, and when each storage is touched.
-        resident: `[storages]`, held storages on the device when the step starts.
-        gaps: who is away when.
-        inherits: `[slots]`, the storage whose memory the op in the slot takes over, or -1.
+        resident: `[storages]`, live-in storages on the device when the step starts.
+        absences: when storages are off the device.
+        reuses_buffer_of: `[slots]`, the storage whose buffer the op in the slot reuses, or -1.
     """
 
     order: Ints
     uses: Uses
     resident: Flags
-    gaps: Gaps
-    inherits: Ints
+    absences: Absences
+    reuses_buffer_of: Ints
 
 
-class Stays(NamedTuple):
+class UnplacedResidencies(NamedTuple):
     """Residencies without offsets: storage `storage[r]` is on the device from slot `start[r]` until slot `stop[r]`.
 
-    `before[r]` is the gap that follows it, or -1.
+    `before[r]` is the absence that follows the residency, or -1.
     """
 
     storage: Ints
@@ -44,40 +44,42 @@ class Stays(NamedTuple):
 
 
 @kernel
-def stays_of(flow: Flow, uses: Uses, resident: Flags, gaps: Gaps, inherits: Ints) -> Stays:
-    """The residencies between and around all gaps, those of one storage in the order of time."""
-    n, m, count = inherits.shape[0], flow.bytes.shape[0], gaps.storage.shape[0]
+def unplaced_residencies(
+    flow: ProblemArrays, uses: Uses, resident: Flags, absences: Absences, reuses_buffer_of: Ints
+) -> UnplacedResidencies:
+    """The residencies between and around all absences; those of one storage are in order of time."""
+    n, m, count = reuses_buffer_of.shape[0], flow.bytes.shape[0], absences.storage.shape[0]
     room = m + count
     storage, start = np.empty(room, np.int32), np.empty(room, np.int32)
     stop, before = np.empty(room, np.int32), np.full(room, -1, np.int32)
     opened = np.full(m, -1, np.int32)
     for s in range(m):
         touched = uses.start[s] < uses.start[s + 1]
-        if touched and not flow.held[s]:
+        if touched and not flow.live_in[s]:
             opened[s] = uses.slot[uses.start[s]]
-        elif resident[s] and flow.bytes[s] > 0 and (touched or flow.kept[s]):
+        elif resident[s] and flow.bytes[s] > 0 and (touched or flow.live_out[s]):
             opened[s] = 0
     r = 0
     for k in range(count):
-        s = gaps.storage[k]
-        if gaps.release[k] >= 0:
-            storage[r], start[r], stop[r], before[r] = s, opened[s], gaps.release[k], k
+        s = absences.storage[k]
+        if absences.release[k] >= 0:
+            storage[r], start[r], stop[r], before[r] = s, opened[s], absences.release[k], k
             r += 1
-        opened[s] = gaps.reload[k] if gaps.reload[k] != NEVER else -1
+        opened[s] = absences.reload[k] if absences.reload[k] != NEVER else -1
     for s in range(m):
         if opened[s] >= 0:
             storage[r], start[r] = s, opened[s]
-            if flow.stateful[s] or flow.kept[s]:
+            if flow.persistent[s] or flow.live_out[s]:
                 stop[r] = n
             else:
                 last = uses.slot[uses.start[s + 1] - 1]
-                stop[r] = last if inherits[last] == s else last + 1
+                stop[r] = last if reuses_buffer_of[last] == s else last + 1
             r += 1
-    return Stays(storage[:r], start[:r], stop[:r], before[:r])
+    return UnplacedResidencies(storage[:r], start[:r], stop[:r], before[:r])
 
 
 @kernel
-def bytes_by_slot(flow: Flow, stays: Stays, slots: int) -> Bytes:
+def bytes_by_slot(flow: ProblemArrays, stays: UnplacedResidencies, slots: int) -> Bytes:
     """`[slots]`, aligned bytes on the device in each slot."""
     change = np.zeros(slots + 1, np.int64)
     for r in range(stays.storage.shape[0]):
@@ -86,10 +88,10 @@ def bytes_by_slot(flow: Flow, stays: Stays, slots: int) -> Bytes:
     return np.cumsum(change)[:slots]
 
 
-def leave_unused(uses: Uses, gaps: Gaps, resident: Flags) -> Flags:
-    """`[storages]`, residents that leave before their first use: they might as well have begun the step on the host."""
+def leave_unused(uses: Uses, absences: Absences, resident: Flags) -> Flags:
+    """`[storages]`, residents evicted before their first use: they might as well start the step on the host."""
     idle = np.zeros(len(resident), np.bool_)
-    leaves = resident[gaps.storage] & (gaps.release >= 0)
-    who, when = gaps.storage[leaves], gaps.release[leaves]
+    leaves = resident[absences.storage] & (absences.release >= 0)
+    who, when = absences.storage[leaves], absences.release[leaves]
     idle[who[when <= uses.slot[uses.start[who]]]] = True
     return idle

@@ -1,4 +1,4 @@
-"""Bringing storages back as early as memory allows, once it is known who is away when."""
+"""Prefetching: reloading storages as early as memory allows, once the absences are known."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.kernels import kernel
-from planner.swap.draft.absences import NEVER, Gaps, first_gaps
-from planner.swap.draft.draft import Draft, bytes_by_slot, stays_of
-from planner.swap.problem.problem import Bytes, Flow
+from planner.jit import kernel
+from planner.swap.draft.absences import NEVER, Absences, first_absences
+from planner.swap.draft.draft import UnplacedPlan, bytes_by_slot, unplaced_residencies
+from planner.swap.problem.problem import Bytes, ProblemArrays
 
 
-def prefetched(flow: Flow, draft: Draft, memory: int) -> Draft:
-    """A draft like the one given, with every reload as early as memory in bytes allows."""
-    gaps = first_gaps(draft.gaps, len(draft.gaps.storage))
-    stays = stays_of(flow, draft.uses, draft.resident, gaps, draft.inherits)
-    prefetch(flow, gaps, bytes_by_slot(flow, stays, len(draft.order)), memory)
-    return replace(draft, gaps=gaps)
+def prefetch_early(flow: ProblemArrays, draft: UnplacedPlan, memory: int) -> UnplacedPlan:
+    """A copy of an unplaced plan with every reload as early as `memory`, in bytes, allows."""
+    absences = first_absences(draft.absences, len(draft.absences.storage))
+    stays = unplaced_residencies(flow, draft.uses, draft.resident, absences, draft.reuses_buffer_of)
+    prefetch_absences(flow, absences, bytes_by_slot(flow, stays, len(draft.order)), memory)
+    return replace(draft, absences=absences)
 
 
 @kernel
-def prefetch(flow: Flow, gaps: Gaps, held: Bytes, memory: int) -> None:
-    """Move reloads to earlier slots, those needed first going first.
+def prefetch_absences(flow: ProblemArrays, absences: Absences, held: Bytes, memory: int) -> None:
+    """Move reloads to earlier slots, in order of the slots that need them.
 
     Args:
         flow: the graph.
-        gaps: who is away when; its reloads are changed.
+        absences: when storages are off the device; their reloads are changed.
         held: `[slots]`, bytes on the device in each slot; kept up to date.
         memory: bytes.
     """
     earliest = 0
-    for k in np.argsort(gaps.use, kind="mergesort"):
-        if gaps.reload[k] == NEVER:
+    for k in np.argsort(absences.use, kind="mergesort"):
+        if absences.reload[k] == NEVER:
             break
-        size = flow.bytes[gaps.storage[k]]
-        low = max(gaps.release[k] + 1, earliest)
-        q = gaps.reload[k]
+        size = flow.bytes[absences.storage[k]]
+        low = max(absences.release[k] + 1, earliest)
+        q = absences.reload[k]
         while q > low and held[q - 1] + size <= memory:
             q -= 1
             held[q] += size
-        gaps.reload[k] = q
+        absences.reload[k] = q
         earliest = max(earliest, q)

@@ -1,1 +1,1 @@
-"""From a draft to a plan: packed, written down, with its times."""
+"""From an unplaced plan to a plan: packing, assembly and predicted times."""

@@ -1,4 +1,4 @@
-"""From a draft with queues and offsets to a plan."""
+"""Assembles a plan from an unplaced plan, its queues and its offsets."""
 
 from __future__ import annotations
 
@@ -15,27 +15,33 @@ from planner.plan import (
     SwapPlan,
     Timeline,
 )
-from planner.swap.draft.draft import Draft, Stays
+from planner.swap.draft.draft import UnplacedPlan, UnplacedResidencies
 from planner.swap.emit.host_slab import host_residencies
 from planner.swap.problem.problem import Bytes, Ints, Problem
 from planner.swap.simulate.streams import simulate
 
 
 def assemble(
-    problem: Problem, draft: Draft, stays: Stays, offsets: Bytes, outs: Ints, ins: Ints, method: str
+    problem: Problem,
+    draft: UnplacedPlan,
+    stays: UnplacedResidencies,
+    offsets: Bytes,
+    outs: Ints,
+    ins: Ints,
+    method: str,
 ) -> SwapPlan:
-    """Write down a plan and foresee its timeline.
+    """Assemble a plan and predict its timeline.
 
     Args:
-        problem, draft: what was planned, and who is away when.
-        stays, offsets: the residencies and where each lies, in bytes.
-        outs, ins: the gaps whose copies make up the two queues.
-        method: which planner made it.
+        problem, draft: what is planned, and its unplaced plan.
+        stays, offsets: the residencies and the offset of each, in bytes.
+        outs, ins: the absences whose copies make up the two queues.
+        method: name of the planner that made it.
 
     Raises:
-        Stopped: it was asked to stop.
+        Cancelled: cancellation was requested.
     """
-    graph, gaps = problem.graph, draft.gaps
+    graph, absences = problem.graph, draft.absences
     sizes = [storage.bytes for storage in graph.storages]
     residencies = sorted(
         (Residency(*row) for row in zip(
@@ -56,8 +62,8 @@ def assemble(
         workspaces=tuple((op.id, sizes[op.workspace]) for op in graph.ops if op.workspace >= 0),
         residencies=tuple(residencies),
         host_residencies=tuple(host),
-        swap_outs=tuple(SwapOut(*row) for row in _rows(outs, gaps.storage, gaps.ready, gaps.release)),
-        swap_ins=tuple(SwapIn(*row) for row in _rows(ins, gaps.storage, gaps.reload, gaps.use)),
+        swap_outs=tuple(SwapOut(*row) for row in _rows(outs, absences.storage, absences.ready, absences.release)),
+        swap_ins=tuple(SwapIn(*row) for row in _rows(ins, absences.storage, absences.reload, absences.use)),
         peak_bytes=_top(residencies, sizes),
         host_bytes=_top(host, sizes),
         predicted=Timeline(0.0, *(np.zeros((0, 2)),) * 3, np.zeros(0), np.zeros(0, np.int64)),

@@ -1,4 +1,4 @@
-"""Where storages lie in host memory while they are away."""
+"""Offsets in host memory of storages that are off the device."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import numpy as np
 from planner.memory import pack
 from planner.plan import HostResidency
 from planner.swap.draft.absences import NEVER
-from planner.swap.draft.draft import Draft
+from planner.swap.draft.draft import UnplacedPlan
 from planner.swap.problem.problem import Problem
 
 
-def host_residencies(problem: Problem, draft: Draft) -> list[HostResidency]:
-    """Lay out the host slab: what lives over steps has its place for good, the rest while a copy is of use."""
-    flow, n, gaps = problem.flow, problem.ops, draft.gaps
+def host_residencies(problem: Problem, draft: UnplacedPlan) -> list[HostResidency]:
+    """Lay out the host slab: live-in storages keep their offset for the whole step, others while a copy is of use."""
+    flow, n, absences = problem.flow, problem.ops, draft.absences
     spans: dict[int, tuple[int, int]] = {}
     for s, ready, reload, use in zip(
-        gaps.storage.tolist(), gaps.ready.tolist(), gaps.reload.tolist(), gaps.use.tolist(), strict=True
+        absences.storage.tolist(), absences.ready.tolist(), absences.reload.tolist(), absences.use.tolist(), strict=True
     ):
-        if flow.held[s]:
+        if flow.live_in[s]:
             spans[s] = (-1, n)
         else:
             start, stop = spans.get(s, (ready, ready))
             spans[s] = (start, max(stop, n if reload == NEVER else use))
     untouched = (np.diff(draft.uses.start) == 0) & ~draft.resident
-    for s in np.flatnonzero(flow.held & flow.kept & untouched & (flow.bytes > 0)).tolist():
-        spans[s] = (-1, n)  # returned as it was, and never on the device
+    for s in np.flatnonzero(flow.live_in & flow.live_out & untouched & (flow.bytes > 0)).tolist():
+        spans[s] = (-1, n)  # returned unchanged, and never on the device
     who = sorted(spans)
     lower = np.array([spans[s][0] for s in who], np.int32)
     upper = np.array([spans[s][1] for s in who], np.int32)

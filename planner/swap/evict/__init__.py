@@ -1,1 +1,1 @@
-"""The passes over the slots that decide what leaves the device, when, and when it comes back."""
+"""The eviction passes: one pass over the slots decides what leaves the device, when, and when it comes back."""

@@ -1,4 +1,4 @@
-"""Device memory during a walk: who lies where, which holes there are, and which neighbours could make room."""
+"""Device memory during an eviction pass: offsets of residents, holes, and neighbours whose eviction makes room."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.kernels import kernel
+from planner.jit import kernel
 from planner.swap.problem.problem import Bytes, Ints, Seconds
 
 
-class Ground(NamedTuple):
+class AddressSpace(NamedTuple):
     """Residents by offset, and scratch for choosing among them.
 
-    `line` holds the storages on the device by ascending `offset`; `fresh[s]` is the slot in which `s` was laid down,
-    `laid[s]` the last one in which that was with all an op needs. `left[k]` is the offset that gap `k` leaves.
-    `wanted`, `score` and `rising` are scratch per storage.
+    `line` holds the storages on the device by ascending `offset`; `fresh[s]` is the slot in which `s` was last placed,
+    `laid[s]` the last one in which it was laid out together with all that an op needs. `left[k]` is the offset that
+    the storage of absence `k` had when it left. `wanted`, `score` and `rising` are scratch per storage.
     """
 
     line: Ints
@@ -28,17 +28,17 @@ class Ground(NamedTuple):
     rising: Ints
 
 
-def blank_ground(storages: int, gaps: int) -> Ground:
-    """Scratch for a walk over this many storages."""
+def blank_address_space(storages: int, absences: int) -> AddressSpace:
+    """Scratch for an eviction pass over this many storages."""
     line, fresh, laid, wanted, rising = (np.empty(storages, np.int32) for _ in range(5))
-    offset, left = np.zeros(storages, np.int64), np.empty(gaps, np.int64)
-    return Ground(line, offset, fresh, laid, left, wanted, np.empty(storages), rising)
+    offset, left = np.zeros(storages, np.int64), np.empty(absences, np.int64)
+    return AddressSpace(line, offset, fresh, laid, left, wanted, np.empty(storages), rising)
 
 
 @kernel
-def put(ground: Ground, living: int, s: int, at: int) -> int:
-    """Lay a storage down; returns how many there are now."""
-    line, offset = ground.line, ground.offset
+def put(space: AddressSpace, living: int, s: int, at: int) -> int:
+    """Place a storage; returns the new number of residents."""
+    line, offset = space.line, space.offset
     offset[s] = at
     p = living
     while p > 0 and offset[line[p - 1]] > at:
@@ -49,12 +49,12 @@ def put(ground: Ground, living: int, s: int, at: int) -> int:
 
 
 @kernel
-def find(ground: Ground, living: int, s: int) -> int:
+def find(space: AddressSpace, living: int, s: int) -> int:
     """The position of a resident in the line."""
     low, high = 0, living
     while low < high:
         middle = (low + high) // 2
-        if ground.offset[ground.line[middle]] < ground.offset[s]:
+        if space.offset[space.line[middle]] < space.offset[s]:
             low = middle + 1
         else:
             high = middle
@@ -62,37 +62,43 @@ def find(ground: Ground, living: int, s: int) -> int:
 
 
 @kernel
-def lift(ground: Ground, living: int, first: int, last: int) -> int:
-    """Take residents out of the line, from one position to another; returns how many are left."""
+def lift(space: AddressSpace, living: int, first: int, last: int) -> int:
+    """Remove the residents from one position to another, inclusive; returns how many are left."""
     for p in range(last + 1, living):
-        ground.line[p - (last + 1 - first)] = ground.line[p]
+        space.line[p - (last + 1 - first)] = space.line[p]
     return living - (last + 1 - first)
 
 
 @kernel
-def hole(ground: Ground, living: int, sizes: Bytes, memory: int, size: int, top: bool) -> int:
-    """An offset where a storage fits: the tightest hole's bottom, or the upper end of the highest one; -1 for none."""
+def hole(space: AddressSpace, living: int, sizes: Bytes, memory: int, size: int, top: bool) -> int:
+    """An offset where a storage fits: the bottom of the tightest hole, or with `top` the upper end of the highest hole.
+
+    -1 if there is none.
+    """
     at, tightest, below = -1, 2**62, 0
     for a in range(living + 1):
-        above = ground.offset[ground.line[a]] if a < living else memory
+        above = space.offset[space.line[a]] if a < living else memory
         if above - below >= size:
             if top:
                 at = above - size
             elif above - below < tightest:
                 at, tightest = below, above - below
         if a < living:
-            below = above + sizes[ground.line[a]]
+            below = above + sizes[space.line[a]]
     return at
 
 
 @kernel
 def window(
-    ground: Ground, living: int, sizes: Bytes, memory: int, size: int, pinned: Ints, i: int
+    space: AddressSpace, living: int, sizes: Bytes, memory: int, size: int, pinned: Ints, i: int
 ) -> tuple[int, int, float]:
-    """The neighbours whose leaving makes room, of greatest least score; -1 where what slot `i` needs is in the way."""
-    line, offset, score, rising = ground.line, ground.offset, ground.score, ground.rising
+    """The neighbours to evict to make room, those whose lowest score is highest.
+
+    Returns their first and last position and that score; -1 if storages that slot `i` needs are always in the way.
+    """
+    line, offset, score, rising = space.line, space.offset, space.score, space.rising
     best, first, last = -np.inf, -1, -1
-    a = b = head = tail = 0  # the window is line[a:b]; `rising` holds the places in it with no lower score after them
+    a = b = head = tail = 0  # the window is line[a:b]; `rising`: positions in it with no lower score after them
     while a < living:
         below = offset[line[a - 1]] + sizes[line[a - 1]] if a > 0 else 0
         blocked = False
@@ -101,7 +107,7 @@ def window(
                 return first, last, best
             s = line[b]
             b += 1
-            blocked = pinned[s] == i or ground.fresh[s] == i
+            blocked = pinned[s] == i or space.fresh[s] == i
             if blocked:
                 break
             while tail > head and score[line[rising[tail - 1]]] >= score[s]:

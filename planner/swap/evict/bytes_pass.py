@@ -1,65 +1,70 @@
-"""The calendar walk: one pass over the slots that decides what leaves the device, when, and when it comes back.
+"""The bytes pass: one pass over the slots that decides what leaves the device, when, and when it comes back.
 
-Belady's rule by time, not by count: the storage whose next use is furthest leaves. What makes it work on a link is
-the calendar: an eviction at once reserves its way back, as late before the next use as the in-link is free.
-SwapAdvisor (ASPLOS 2020) section 4.2 has the two-pass walk this one grew out of; it knows neither time nor the link.
+Belady's rule by time, not by count: the storage whose next use is furthest leaves. A calendar adapts it to the link: an
+eviction reserves its reload immediately, as late before the next use as the in-link is free. It grew out of the
+two-pass eviction of SwapAdvisor (ASPLOS 2020), section 4.2, which models neither time nor the link.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from planner.kernels import kernel
-from planner.swap.draft.absences import NEVER, Gaps
-from planner.swap.evict.link_calendar import book, finish_ahead, open_calendar, slot_at
+from planner.jit import kernel
+from planner.swap.draft.absences import NEVER, Absences
+from planner.swap.evict.link_calendar import finish_ahead, open_calendar, reserve, slot_at
 from planner.swap.evict.next_use_queue import clear, furthest, join, leave
-from planner.swap.evict.state import AWAY, DONE, HERE, UNMADE, Desk, Route, open_step
+from planner.swap.evict.state import AWAY, DONE, HERE, UNMADE, EvictionInputs, EvictionState, open_step
 from planner.swap.problem.problem import Flags, Ints, Seconds
 
 #: Lateness of a storage that cannot be back in time.
 _TOO_SOON = 1e6
-#: Among how many storages one is looked for that is not late at all.
+#: How many storages are examined in search of one that is not late at all.
 _LOOKED_AT = 32
 
 
 @kernel
-def walk(
-    route: Route,
+def evict_by_bytes(
+    route: EvictionInputs,
     resident: Flags,
     pinned: Flags,
     memory: int,
     bias: Seconds,
-    gaps: Gaps,
-    inherits: Ints,
+    absences: Absences,
+    reuses_buffer_of: Ints,
     stays: Flags,
-    desk: Desk,
+    eviction: EvictionState,
 ) -> tuple[int, int]:
-    """Walk the slots once; allocates nothing.
+    """Run one eviction pass; allocates nothing.
 
     Args:
-        route: what to follow.
-        resident: `[storages]`, held storages on the device when the step starts.
-        pinned: `[storages]`, never to be evicted.
+        route: order, graph, uses and times.
+        resident: `[storages]`, live-in storages on the device when the step starts.
+        pinned: `[storages]`, never evicted.
         memory: bytes.
         bias: `[storages]`, factor on the time of a storage's next use; above 1 leaves sooner.
-        gaps: filled.
-        inherits: `[slots]`, filled with the storage whose memory the op in the slot takes over, or -1.
-        stays: `[storages]`, filled: held storages on the device when the step ends.
-        desk: scratch.
+        absences: filled.
+        reuses_buffer_of: `[slots]`, filled with the storage whose buffer the op in the slot reuses, or -1.
+        stays: `[storages]`, filled: persistent storages on the device after the last slot.
+        eviction: scratch.
 
     Returns:
-        The number of gaps and -1, or where slot `i` cannot be made to fit, 0 and `i`.
+        The number of absences and -1, or, if slot `i` cannot be made to fit, 0 and `i`.
     """
-    order, flow, uses, clock, work, lead, heed = route[:7]
-    # tuples are unpacked once: in a loop, that would cost more than what the loop does
-    start, slot, writes, donors = uses.start, uses.slot, uses.writes, uses.donor
-    touched, creates, sizes, stateful, kept = flow.touches, flow.creates, flow.bytes, flow.stateful, flow.kept
+    order, flow, uses, clock = route.order, route.flow, route.uses, route.clock
+    work, lead, heed = route.work, route.lead, route.heed
+    # tuples are unpacked once: inside a loop, that would cost more than the rest of the loop
+    start, slot, writes, reused_buffers = uses.start, uses.slot, uses.writes, uses.reused_buffer
+    touched, creates, sizes, persistent, kept = flow.touches, flow.creates, flow.bytes, flow.persistent, flow.live_out
     first, items = touched.start, touched.items
-    state, valid, cursor, written, gap, returns, busy, arriving, following, listed, incoming, outgoing = desk
-    head, after, before, listed_at, bits = listed
-    in_booked, in_free, in_slot = incoming
-    out_booked, out_free, _ = outgoing
-    away, ready, release, reload, needed, copied = gaps
+    state, valid, cursor, written = eviction.state, eviction.valid, eviction.cursor, eviction.written
+    absence, returns, busy = eviction.absence, eviction.returns, eviction.pinned
+    arriving, following, listed = eviction.head, eviction.following, eviction.next_uses
+    incoming, outgoing = eviction.calendar, eviction.outgoing
+    head, after, before, listed_at, bits = listed.head, listed.after, listed.before, listed.slot, listed.bits
+    in_booked, in_free, in_slot = incoming.booked, incoming.free, incoming.slot
+    out_booked, out_free = outgoing.booked, outgoing.free
+    away, ready, release = absences.storage, absences.ready, absences.release
+    reload, needed, copied = absences.reload, absences.use, absences.copy
     n, m = order.shape[0], sizes.shape[0]
     total = clock[n]
     width = open_calendar(clock, incoming)
@@ -67,12 +72,12 @@ def walk(
         open_calendar(clock, outgoing)
     clear(listed)
     used = 0
-    count = open_step(route, resident, False, gaps, desk, width)
+    count = open_step(route, resident, False, absences, eviction, width)
     for s in range(m):
         if state[s] == HERE:
             used += sizes[s]
             if not pinned[s]:
-                v = _next_use(start, slot, cursor, stateful, clock, bias, in_slot, width, s)
+                v = _next_use(start, slot, cursor, persistent, clock, bias, in_slot, width, s)
                 join(head, after, before, listed_at, bits, s, v)
     for i in range(n):
         op = order[i]
@@ -84,24 +89,24 @@ def walk(
             state[s], returns[s] = HERE, needed[k]
             used += sizes[s]
             if not pinned[s]:
-                v = _next_use(start, slot, cursor, stateful, clock, bias, in_slot, width, s)
+                v = _next_use(start, slot, cursor, persistent, clock, bias, in_slot, width, s)
                 join(head, after, before, listed_at, bits, s, v)
             k = following[k]
-        inherits[i] = -1
-        donor = donors[i]
+        reuses_buffer_of[i] = -1
+        reused_buffer = reused_buffers[i]
         for k in range(first[op], first[op + 1]):
             s = items[k]
             if state[s] != UNMADE:
                 continue
             state[s] = HERE
-            if donor >= 0 and s == creates[op] and returns[donor] < i:
-                inherits[i], state[donor] = donor, DONE
-                leave(head, after, before, listed_at, bits, donor)
+            if reused_buffer >= 0 and s == creates[op] and returns[reused_buffer] < i:
+                reuses_buffer_of[i], state[reused_buffer] = reused_buffer, DONE
+                leave(head, after, before, listed_at, bits, reused_buffer)
             else:
                 used += sizes[s]
         while used > memory:
-            # the storage that is missed last of those that leave and return in time; where none of the few that are
-            # missed last is in time, the one of them that is least late
+            # the storage with the furthest next use that can leave and return in time; if none of the few furthest can,
+            # the least late of them
             chosen, least, looked = -1, np.inf, 0
             v = furthest(bits, 2 * n)
             while v >= 0 and looked < _LOOKED_AT:
@@ -128,9 +133,9 @@ def walk(
             state[s] = AWAY
             leave(head, after, before, listed_at, bits, s)
             used -= sizes[s]
-            if returns[s] > i:  # its copy has not been needed yet: put it off, which moves nothing
+            if returns[s] > i:  # its reload is not needed yet: postponing it moves no data
                 returns[s] = -1
-                k = gap[s]
+                k = absence[s]
                 q = i + max(1, (needed[k] - i) // 2)
                 reload[k], following[k], arriving[q] = q, arriving[q], k
                 continue
@@ -138,11 +143,11 @@ def walk(
             copied[count] = not valid[s]
             if heed and not valid[s]:
                 finish_ahead(out_booked, out_free, width, work[s], clock[written[s] + 1], True)
-            valid[s], gap[s] = True, count
+            valid[s], absence[s] = True, count
             if cursor[s] < start[s + 1]:
                 v = slot[cursor[s]]
                 needed[count] = v
-                q = book(in_booked, in_free, in_slot, width, work[s] * lead, clock[i], clock[v])
+                q = reserve(in_booked, in_free, in_slot, width, work[s] * lead, clock[i], clock[v])
                 q = min(max(q, i + 1), v)
                 reload[count], following[count], arriving[q] = q, arriving[q], count
             else:
@@ -157,15 +162,15 @@ def walk(
                 valid[s], written[s] = False, i
             cursor[s] = c + 1
             leave(head, after, before, listed_at, bits, s)
-            if c + 1 == start[s + 1] and not stateful[s] and not kept[s]:
+            if c + 1 == start[s + 1] and not persistent[s] and not kept[s]:
                 state[s] = DONE
                 used -= sizes[s]
             elif not pinned[s]:
-                v = _next_use(start, slot, cursor, stateful, clock, bias, in_slot, width, s)
+                v = _next_use(start, slot, cursor, persistent, clock, bias, in_slot, width, s)
                 join(head, after, before, listed_at, bits, s, v)
     for s in range(m):
-        stays[s] = stateful[s] and state[s] == HERE
-        if stays[s] and not resident[s]:  # it began the step on the host, so it ends there
+        stays[s] = persistent[s] and state[s] == HERE
+        if stays[s] and not resident[s]:  # it starts the step on the host, so it must end there
             away[count], ready[count], release[count] = s, written[s], n
             reload[count], needed[count], copied[count] = NEVER, NEVER, not valid[s]
             count += 1
@@ -177,18 +182,18 @@ def _next_use(
     start: Ints,
     slot: Ints,
     cursor: Ints,
-    stateful: Flags,
+    persistent: Flags,
     clock: Seconds,
     bias: Seconds,
     in_slot: Ints,
     width: float,
     s: int,
 ) -> int:
-    """The slot by which a storage is listed: that of its next use, in the next step from `n` on, or `2 n` for never."""
+    """The slot to list a storage under: that of its next use, plus `n` if that is in the next step; `2 n` for never."""
     n, c = clock.shape[0] - 1, cursor[s]
     if c < start[s + 1]:
         v = slot[c]
-    elif stateful[s]:
+    elif persistent[s]:
         v = n + slot[start[s]]
     else:
         v = 2 * n

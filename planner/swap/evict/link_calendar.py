@@ -1,7 +1,7 @@
-"""The calendar of the in-link: how late can a copy begin and still be there in time?
+"""Link calendars: how late a copy can begin and still be done in time.
 
-Time is cut into buckets. A reservation takes what is free before a moment, going backwards; full buckets are skipped
-by a union-find forest, so that reserving takes almost constant time however full the calendar is.
+Time is cut into buckets. A reservation takes what is free before a moment, going backwards; a union-find forest skips
+full buckets, so that reserving takes almost constant time however full the calendar is.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.kernels import kernel
+from planner.jit import kernel
 from planner.swap.problem.problem import Ints, Seconds
 
 _BUCKETS = 4096
 
 
-class Calendar(NamedTuple):
-    """Seconds booked in each bucket, where to look for the next free one, and the slot each bucket begins in."""
+class LinkCalendar(NamedTuple):
+    """Seconds reserved in each bucket, where to look for the next free one, and the slot each bucket begins in."""
 
     booked: Seconds
     free: Ints
     slot: Ints
 
 
-def blank_calendar() -> Calendar:
-    """Room for a calendar."""
-    return Calendar(np.empty(_BUCKETS), np.empty(_BUCKETS + 1, np.int32), np.empty(_BUCKETS, np.int32))
+def blank_link_calendar() -> LinkCalendar:
+    """An uninitialised calendar."""
+    return LinkCalendar(np.empty(_BUCKETS), np.empty(_BUCKETS + 1, np.int32), np.empty(_BUCKETS, np.int32))
 
 
 @kernel
-def open_calendar(clock: Seconds, calendar: Calendar) -> float:
-    """Empty the calendar of the in-link; returns the width of its buckets in seconds."""
+def open_calendar(clock: Seconds, calendar: LinkCalendar) -> float:
+    """Empty a calendar; returns the width of its buckets in seconds."""
     n = clock.shape[0] - 1
     width = max(clock[n], 1e-30) / _BUCKETS
     slot = 0
@@ -47,15 +47,17 @@ def open_calendar(clock: Seconds, calendar: Calendar) -> float:
 
 @kernel
 def slot_at(slot: Ints, width: float, moment: float) -> int:
-    """The slot that the bucket of a moment begins in; past the end, the last one."""
+    """The slot that the bucket of a moment begins in; past the end, that of the last bucket."""
     return int(slot[min(int(moment / width), _BUCKETS - 1)])
 
 
 @kernel
-def book(booked: Seconds, free: Ints, slot: Ints, width: float, seconds: float, earliest: float, until: float) -> int:
+def reserve(
+    booked: Seconds, free: Ints, slot: Ints, width: float, seconds: float, earliest: float, until: float
+) -> int:
     """Reserve the in-link for some seconds, as late as possible before `until`; returns the slot to begin in.
 
-    Where there is no room back to `earliest`, the copy begins there.
+    If there is not enough room after `earliest`, the copy begins there.
     """
     low = int(earliest / width)
     b = min(int(until / width), _BUCKETS)  # bucket b - 1 is the last that ends by then
@@ -80,9 +82,9 @@ def book(booked: Seconds, free: Ints, slot: Ints, width: float, seconds: float, 
 
 @kernel
 def finish_ahead(booked: Seconds, free: Ints, width: float, seconds: float, earliest: float, reserve: bool) -> float:
-    """When a copy that may begin at `earliest` would be done, going forwards; past the end, infinity.
+    """When a copy that may begin at `earliest` would be done, going forwards; infinity past the end.
 
-    A calendar is booked either this way or the other, never both.
+    A calendar is reserved either this way or by `reserve`, never both.
     """
     b = min(int(earliest / width), _BUCKETS)
     left = seconds

@@ -1,7 +1,7 @@
 """Storages by the slot of their next use, the furthest first.
 
-One list per slot, and a bit per slot that says whether its list is empty, so that joining, leaving and finding the
-furthest take a few operations each, however many storages there are.
+There is a list per slot, and a bit per slot that is set if its list is not empty, so that joining, leaving and
+finding the furthest take a few operations each, however many storages there are.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.kernels import kernel
+from planner.jit import kernel
 from planner.swap.problem.problem import Ints
 
 Bits = NDArray[np.uint64]
 
 
-class Upcoming(NamedTuple):
+class NextUseQueue(NamedTuple):
     """Storages listed by slot.
 
-    `head[v]` is the first storage of slot `v`, `after` and `before` are its neighbours in the list, `slot[s]` is where
-    storage `s` is listed or -1. `bits` has a bit per slot that is set where there is a list.
+    `head[v]` is the first storage of slot `v`; `after[s]` and `before[s]` are the neighbours of storage `s` in its
+    list, `slot[s]` is the slot it is listed under, or -1. `bits` has a bit per slot, set if its list is not empty.
     """
 
     head: Ints
@@ -31,26 +31,26 @@ class Upcoming(NamedTuple):
     bits: Bits
 
 
-def blank_upcoming(slots: int, storages: int) -> Upcoming:
-    """Room for so many slots and storages."""
+def blank_next_use_queue(slots: int, storages: int) -> NextUseQueue:
+    """An uninitialised queue for this many slots and storages."""
     head, after, before, slot = (np.empty(count, np.int32) for count in (slots, storages, storages, storages))
-    return Upcoming(head, after, before, slot, np.empty((slots + 63) // 64, np.uint64))
+    return NextUseQueue(head, after, before, slot, np.empty((slots + 63) // 64, np.uint64))
 
 
 @kernel
-def clear(upcoming: Upcoming) -> None:
-    """Take everybody out."""
-    upcoming.head[:] = -1
-    upcoming.slot[:] = -1
-    upcoming.bits[:] = np.uint64(0)
+def clear(next_uses: NextUseQueue) -> None:
+    """Empty the queue."""
+    next_uses.head[:] = -1
+    next_uses.slot[:] = -1
+    next_uses.bits[:] = np.uint64(0)
 
 
-# The functions below take the arrays one by one: taking them out of a tuple costs a kernel more than what is done here.
+# The functions below take the arrays one by one: unpacking a tuple costs a kernel more than the work done here.
 
 
 @kernel
 def leave(head: Ints, after: Ints, before: Ints, slot: Ints, bits: Bits, s: int) -> None:
-    """Take a storage out, if it is in."""
+    """Remove a storage, if it is listed."""
     v = slot[s]
     if v < 0:
         return
@@ -67,7 +67,7 @@ def leave(head: Ints, after: Ints, before: Ints, slot: Ints, bits: Bits, s: int)
 
 @kernel
 def join(head: Ints, after: Ints, before: Ints, slot: Ints, bits: Bits, s: int, v: int) -> None:
-    """List a storage that is not in under slot `v`, before the others there."""
+    """List an unlisted storage under slot `v`, before the others there."""
     first = head[v]
     after[s], before[s], slot[s], head[v] = first, -1, v, s
     if first >= 0:
@@ -78,7 +78,7 @@ def join(head: Ints, after: Ints, before: Ints, slot: Ints, bits: Bits, s: int, 
 
 @kernel
 def furthest(bits: Bits, v: int) -> int:
-    """The last slot up to `v` that has a list, or -1."""
+    """The last slot up to `v` whose list is not empty, or -1."""
     if v < 0:
         return -1
     word = v >> 6

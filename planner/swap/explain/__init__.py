@@ -1,1 +1,1 @@
-"""A plan explained."""
+"""Explanations of plans."""

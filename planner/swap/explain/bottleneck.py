@@ -1,4 +1,4 @@
-"""What limits a step: the stream that could not do its work in much less time, or memory where none is that busy."""
+"""What limits a step: the stream whose own work takes nearly all of it, or memory if no stream is that busy."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Literal
 
 from planner.plan import SwapPlan, Timeline
 from planner.swap.bounds.any_order import both_ways
-from planner.swap.problem.problem import Copies, Seconds
-from planner.swap.wording import format_seconds
+from planner.swap.problem.problem import LinkModel, Seconds
+from planner.units import format_seconds
 
 What = Literal["compute", "link in", "link out", "both ways", "memory"]
 
-#: A stream limits a step that takes no longer than its own work by more than this share.
+#: A stream limits a step if its own work takes at least this share of it.
 _CLOSE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class StepBottleneck:
     """What limits a step.
 
     Args:
         what: the limit.
         words: a sentence that says why.
-        compute_seconds, in_seconds, out_seconds: the work of each stream by itself, the link not shared.
+        compute_seconds, in_seconds, out_seconds: the work of each stream by itself, as if the link were not shared.
         both_seconds: the least time of all copies together on a link that both directions share.
         in_busy, out_busy: the share of the step in which a copy of that direction runs, from 0 to 1.
     """
@@ -38,11 +38,11 @@ class Limit:
     out_busy: float
 
 
-def limit_of(plan: SwapPlan, timeline: Timeline, sizes: list[int], copies: Copies) -> Limit:
+def bottleneck_of(plan: SwapPlan, timeline: Timeline, sizes: list[int], copies: LinkModel) -> StepBottleneck:
     """Find what limits a step.
 
     Args:
-        plan, timeline: what is copied, and when everything happens.
+        plan, timeline: a plan, and the times of its step.
         sizes: `[storages]`, bytes.
         copies: the host link.
     """
@@ -58,7 +58,7 @@ def limit_of(plan: SwapPlan, timeline: Timeline, sizes: list[int], copies: Copie
         what, work["both ways"] = "both ways", both
     if work[what] < _CLOSE * total:
         what = "memory"
-    return Limit(what, _words(what, work, both, total), compute, inwards, outwards, both, busy[0], busy[1])
+    return StepBottleneck(what, _words(what, work, both, total), compute, inwards, outwards, both, busy[0], busy[1])
 
 
 def _spans(timeline: Timeline) -> tuple[Seconds, Seconds]:

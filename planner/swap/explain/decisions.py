@@ -12,27 +12,26 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.graph import Graph, Storage
+from planner.graph import Storage
 from planner.memory import lifetimes
-from planner.plan import SwapPlan, Timeline
-from planner.swap.problem.problem import Copies
-from planner.swap.wording import format_seconds, several
-from planner.units import format_bytes
+from planner.plan import PlanIndex, Timeline
+from planner.swap.problem.problem import LinkModel
+from planner.units import format_bytes, format_seconds, several
 
 Verdict = Literal["swapped", "dropped", "kept", "unused"]
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
-    """A storage is away from the device between two uses.
+class SwapInterval:
+    """An absence: a storage is off the device between two uses.
 
     Args:
-        last, next: slots of the uses before and after; `next` is not after `last` where the step ends between them.
-            -1 and the number of ops where there is no such use: an input comes, a result of the step leaves.
-        idle_seconds: from the end of the one to the start of the other.
+        last, next: slots of the uses before and after; `next` is not after `last` if the step ends between them.
+            -1 and the number of ops if there is no such use: an input arrives, an output of the step leaves.
+        idle_seconds: from the end of the use before to the start of the use after.
         copy_seconds: how long its copies take on the link by themselves.
         copied_out: whether it was copied to the host; otherwise the host copy was still valid.
-        wanted_bytes: the most that is alive at once while it is away, were nothing swapped.
+        wanted_bytes: the most bytes alive at once during the absence if nothing were swapped.
     """
 
     last: int
@@ -44,15 +43,15 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
-    """What became of a storage, and why.
+class SwapDecision:
+    """The decision on a storage, and why.
 
     Args:
         storage, name, kind, bytes: which one.
         verdict: `"swapped"` with a copy to the host, `"dropped"` without one, `"kept"` on the device as long as it is
             alive, or `"unused"` by any op.
         reason: a sentence.
-        absences: when it is away, in order of time.
+        absences: when it is off the device, in order of time.
     """
 
     storage: int
@@ -61,26 +60,27 @@ class Fate:
     bytes: int
     verdict: Verdict
     reason: str
-    absences: tuple[Absence, ...]
+    absences: tuple[SwapInterval, ...]
 
 
-def fates_of(plan: SwapPlan, graph: Graph, timeline: Timeline, copies: Copies) -> tuple[Fate, ...]:
-    """The fate of every storage that takes memory, the largest first; temporary memory of ops is left out.
+def swap_decisions(index: PlanIndex, timeline: Timeline, copies: LinkModel) -> tuple[SwapDecision, ...]:
+    """The decision on every storage that takes memory, the largest first; scratch memory of ops is left out.
 
     Args:
-        plan, graph: a plan and its graph.
-        timeline: when everything happens.
+        index: of the plan.
+        timeline: the times of its step.
         copies: the host link.
     """
-    story = _Story(plan, graph, timeline, copies)
-    told = [story.tell(storage) for storage in graph.storages if storage.bytes and storage.kind != "workspace"]
+    story = _Story(index, timeline, copies)
+    told = [story.tell(storage) for storage in index.graph.storages if storage.bytes and storage.kind != "workspace"]
     return tuple(sorted(told, key=lambda fate: (-fate.bytes, fate.storage)))
 
 
 class _Story:
-    """What all storages' fates are read from."""
+    """The data that the decisions on all storages are derived from."""
 
-    def __init__(self, plan: SwapPlan, graph: Graph, timeline: Timeline, copies: Copies) -> None:
+    def __init__(self, index: PlanIndex, timeline: Timeline, copies: LinkModel) -> None:
+        graph, plan, self.index = index.graph, index.plan, index
         self.graph, self.copies, self.seconds = graph, copies, timeline.seconds
         self.budget, self.n = plan.budget_bytes, len(plan.order)
         self.starts = [*timeline.compute[:, 0].tolist(), timeline.seconds]
@@ -91,14 +91,9 @@ class _Story:
         for slot, op in enumerate(plan.order):
             for storage in {*graph.reads[op], *graph.writes[op]}:
                 self.uses[storage].append(slot)
-        self.stays: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for stay in sorted(plan.residencies, key=lambda stay: stay.start):
-            self.stays[stay.storage].append((stay.start, stay.stop))
-        self.out = {(copy.storage, copy.release) for copy in plan.swap_outs}
-        self.arrives = {(copy.storage, copy.start) for copy in plan.swap_ins}
 
-    def tell(self, storage: Storage) -> Fate:
-        """The fate of one storage."""
+    def tell(self, storage: Storage) -> SwapDecision:
+        """The decision on one storage."""
         uses, absences = self.uses[storage.id], tuple(self._absences(storage))
         verdict: Verdict
         if not uses:
@@ -111,45 +106,47 @@ class _Story:
             reason = self._left(storage, longest)
             if len(absences) > 1:
                 reason += f"; and away {several(len(absences) - 1, 'more time')}"
-        return Fate(storage.id, storage.name, str(storage.kind), storage.bytes, verdict, reason, absences)
+        return SwapDecision(storage.id, storage.name, str(storage.kind), storage.bytes, verdict, reason, absences)
 
-    def _absences(self, storage: Storage) -> Iterator[Absence]:
-        """Between two stays; before the first where it begins away, and after the last where it ends away."""
-        uses, stays = self.uses[storage.id], self.stays[storage.id]
+    def _absences(self, storage: Storage) -> Iterator[SwapInterval]:
+        """Absences between residencies, before the first if it starts off the device, after the last if it ends so."""
+        uses, index, stays = self.uses[storage.id], self.index, self.index.numbers(storage.id)
         if not uses or not stays:
             return
+        start, stop = index.start.tolist(), index.stop.tolist()
         first, last = stays[0], stays[-1]
-        begins_away = storage.held and (first[0] > 0 or (storage.id, 0) in self.arrives)
+        begins_away = storage.live_in and not (start[first] == 0 and index.from_step_start[first])
         if begins_away and not storage.persistent:
-            yield self._absence(storage, -1, uses[0], 0, first[0], False)
-        for (_, left), (back, _) in pairwise(stays):
+            yield self._absence(storage, -1, uses[0], 0, start[first], False)
+        for one, following in pairwise(stays):
+            left, back = stop[one], start[following]
             before, after = bisect_left(uses, left), bisect_left(uses, back)
             yield self._absence(
                 storage, uses[before - 1] if before else -1, uses[after] if after < len(uses) else self.n,
-                left, back, (storage.id, left) in self.out,
+                left, back, bool(index.copy_out[one] >= 0),
             )  # fmt: skip
-        copied = (storage.id, last[1]) in self.out
+        copied = bool(index.copy_out[last] >= 0)
         if begins_away and storage.persistent:
-            yield self._absence(storage, uses[-1], uses[0], last[1], first[0], copied)
-        elif copied and not storage.held:
-            yield self._absence(storage, uses[-1], self.n, last[1], self.n, True)
+            yield self._absence(storage, uses[-1], uses[0], stop[last], start[first], copied)
+        elif copied and not storage.live_in:
+            yield self._absence(storage, uses[-1], self.n, stop[last], self.n, True)
 
-    def _absence(self, storage: Storage, last: int, after: int, left: int, back: int, copied: bool) -> Absence:
+    def _absence(self, storage: Storage, last: int, after: int, left: int, back: int, copied: bool) -> SwapInterval:
         over_the_end = 0 <= after <= last
         away = self._away(left, back, over_the_end)
         idle = self.starts[after] - (self.stops[last] if last >= 0 else 0.0) + (self.seconds if over_the_end else 0.0)
         once = storage.bytes / self.copies.bandwidth + self.copies.latency
         count = copied + (after < self.n)
-        return Absence(last, after, idle, count * once, copied, int(away.max(initial=0)))
+        return SwapInterval(last, after, idle, count * once, copied, int(away.max(initial=0)))
 
     def _away(self, left: int, back: int, over_the_end: bool) -> NDArray[np.int64]:
-        """What is wanted in the slots in which something is away."""
+        """Bytes alive, if nothing were swapped, in the slots of an absence."""
         if over_the_end:
             return np.append(self.wanted[left:], self.wanted[:back])
         return self.wanted[left:back]
 
-    def _left(self, storage: Storage, absence: Absence) -> str:
-        """Why a storage was away."""
+    def _left(self, storage: Storage, absence: SwapInterval) -> str:
+        """Why a storage left the device."""
         idle, copying = format_seconds(absence.idle_seconds), format_seconds(absence.copy_seconds)
         if absence.last < 0 and not absence.copied_out:
             return f"dropped without a copy: the host copy is valid and no op needs it before slot {absence.next}"
@@ -169,8 +166,8 @@ class _Story:
             f"{self._room(absence, storage)}"
         )
 
-    def _room(self, absence: Absence, storage: Storage | None = None) -> str:
-        """What its absence was good for."""
+    def _room(self, absence: SwapInterval, storage: Storage | None = None) -> str:
+        """What an absence gained."""
         freed = f"freed {format_bytes(storage.bytes)}" if storage else "freed its memory"
         many = absence.wanted_bytes > self.budget
         return f"{freed} while {'' if many else 'at most '}{format_bytes(absence.wanted_bytes)} were wanted"
@@ -192,14 +189,14 @@ class _Story:
         return f"idle for up to {format_seconds(idle)} while memory is short, but what others free is enough"
 
     def _idle_while_short(self, storage: Storage, uses: list[int]) -> Iterator[float]:
-        """Seconds of each span without a use in which more is wanted than the budget."""
+        """Seconds of each span without a use in which more bytes are alive than the budget allows."""
         for before, after in pairwise(uses):
             if self.short[after] > self.short[before + 1]:
                 yield self.starts[after] - self.stops[before]
         outside = self.short[uses[0]] + self.short[self.n] - self.short[uses[-1] + 1]
         if storage.persistent and outside:
             yield self.seconds - self.stops[uses[-1]] + self.starts[uses[0]]
-        elif storage.held and self.short[uses[0]]:
+        elif storage.live_in and self.short[uses[0]]:
             yield self.starts[uses[0]]
         elif storage.id in self.graph.output_storages and self.short[self.n] > self.short[uses[-1] + 1]:
             yield self.seconds - self.stops[uses[-1]]

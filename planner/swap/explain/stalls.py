@@ -1,18 +1,17 @@
-"""What the compute stream waits for, second by second: each wait is split among the copies that it was due to.
+"""What the compute stream waits for: each wait is split among the copies that cause it.
 
-An op waits for the copies that `planner.memory.plan` names, and what lies ahead of them in their queues. The one that
-ends last is what the op starts after; it is blamed for the wait from its own start on. What it started after itself,
-the copy before it in its queue or a swap-out that frees its memory, is blamed for what lies before, and so on back to
-where the wait began. So every moment of every wait is one copy's, and the shares of a wait add up to it.
+An op waits for the copies that `planner.plan.swap_plan` names, and for those ahead of them in their queues. The copy
+that ends last is blamed for the wait from its own start on. The copy that it waited for in turn, the one before it in
+its queue or a swap-out that frees its memory, is blamed for the time before, and so on back to where the wait began. So
+every moment of a wait is attributed to one copy, and the shares of a wait add up to it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from planner.plan import SwapPlan, Timeline
+from planner.plan import PlanIndex, Timeline
 
 Direction = Literal["in", "out"]
 
@@ -22,8 +21,8 @@ class Wait:
     """Compute waits for one copy.
 
     Args:
-        slot: whose op waits; the number of ops where it is the end of the step.
-        storage: what is copied.
+        slot: of the op that waits; the number of ops for the end of the step.
+        storage: the storage that is copied.
         direction: `"in"` to the device or `"out"` of it.
         seconds: how long this copy is to blame.
     """
@@ -34,7 +33,7 @@ class Wait:
     seconds: float
 
 
-class _Copy(NamedTuple):
+class _QueueEntry(NamedTuple):
     start: float
     stop: float
     storage: int
@@ -42,26 +41,23 @@ class _Copy(NamedTuple):
     place: int
 
 
-def waits_of(plan: SwapPlan, timeline: Timeline) -> tuple[Wait, ...]:
-    """Every wait of the compute stream, by slot, each with the copies it is due to.
+def waits_of(index: PlanIndex, timeline: Timeline) -> tuple[Wait, ...]:
+    """Every wait of the compute stream, by slot, each with the copies that cause it.
 
     Args:
-        plan: whose queues say what waits for what.
-        timeline: when it all happened or is foreseen to happen.
+        index: of the plan, whose queues determine what waits for what.
+        timeline: measured or predicted times of its step.
     """
-    n = len(plan.order)
+    plan, n = index.plan, index.slots
     outs = [
-        _Copy(float(span[0]), float(span[1]), copy.storage, "out", place)
+        _QueueEntry(float(span[0]), float(span[1]), copy.storage, "out", place)
         for place, (copy, span) in enumerate(zip(plan.swap_outs, timeline.swap_out, strict=True))
     ]
     ins = [
-        _Copy(float(span[0]), float(span[1]), copy.storage, "in", place)
+        _QueueEntry(float(span[0]), float(span[1]), copy.storage, "in", place)
         for place, (copy, span) in enumerate(zip(plan.swap_ins, timeline.swap_in, strict=True))
     ]
-    # queues work in order, so a slot waits for a first part of each: all up to the last entry that is due by then
-    outs_due = _due([copy.release for copy in plan.swap_outs], n)
-    ins_due = _due([copy.use for copy in plan.swap_ins], n)
-    outs_due[n], ins_due[n] = len(outs), len(ins)
+    outs_due, ins_due = index.outs_due, index.ins_due
     starts = [*timeline.compute[:, 0].tolist(), timeline.seconds]
     stops = [0.0, *timeline.compute[:, 1].tolist()]
     waits: list[Wait] = []
@@ -79,20 +75,12 @@ def waits_of(plan: SwapPlan, timeline: Timeline) -> tuple[Wait, ...]:
     return tuple(waits)
 
 
-def _due(slots: list[int], n: int) -> list[int]:
-    """`[slots + 1]`, how many entries of a queue must be done before each slot."""
-    furthest = [0] * (n + 1)
-    for place, slot in enumerate(slots):
-        furthest[slot] = place + 1
-    return list(accumulate(furthest, max))
-
-
-def _entry(queue: list[_Copy], due: int) -> _Copy | None:
+def _entry(queue: list[_QueueEntry], due: int) -> _QueueEntry | None:
     """The last of the first `due` entries of a queue."""
     return queue[due - 1] if due else None
 
 
-def _later(one: _Copy | None, other: _Copy | None) -> _Copy | None:
+def _later(one: _QueueEntry | None, other: _QueueEntry | None) -> _QueueEntry | None:
     """The copy that ends last."""
     if one is None or other is None:
         return one or other

@@ -1,1 +1,1 @@
-"""Ways of searching for plans, one after the other."""
+"""The methods of searching for plans."""

@@ -1,4 +1,4 @@
-"""What a way of searching for plans looks like to the search that runs it."""
+"""The interface of a search method to the search that runs it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Turn(NamedTuple):
-    """What one turn of a search has done.
+class SearchStep(NamedTuple):
+    """The result of one search step.
 
     `evaluations` plans were timed; `plan` is one that may be better than all before, or None. `doing` says in words
     what is being tried and `share` how much of it is done, from 0 to 1.
@@ -28,15 +28,15 @@ class Turn(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
-    """What every method is given.
+class SearchContext:
+    """What every method receives.
 
     Args:
-        problem: what is planned; its `stop` is asked between pieces of work that take well under a second.
-        bound: seconds that no plan goes below; whoever meets it may stop.
-        seed: for random choices; the same seed and number of turns give the same plans.
-        each: applies a function to every item, in threads where there are some, and returns results in the order of
-            the items. Kernels free the interpreter's lock; what is applied must not share scratch between items.
+        problem: what is planned; its `stop` is checked between pieces of work that take well under a second.
+        bound: lower bound on the step time of any plan, in seconds; a method that meets it may stop.
+        seed: for random choices; the same seed and number of search steps give the same plans.
+        each: applies a function to every item, in threads if there are any, and returns results in the order of the
+            items. Kernels release the interpreter lock; the function must not share scratch between items.
         best: seconds of the fastest plan so far, whichever method found it.
         plan: that plan.
     """
@@ -58,20 +58,20 @@ class Each(Protocol):
 
 
 class Method(Protocol):
-    """A way of searching. Made with a `Setting`; everything it decides follows from that and the number of turns."""
+    """A search method, made with a `SearchContext`, which alone determines the plans of its search steps."""
 
-    def turn(self) -> Turn | None:
-        """Work for a moment, well under a second where that can be; None when nothing is left to try.
+    def search_step(self) -> SearchStep | None:
+        """Work for a moment, well under a second if possible; None when nothing is left to try.
 
         Raises:
-            Stopped: it was asked to stop; the next turn is the one that this would have been.
+            Cancelled: cancellation was requested; the next call repeats this step.
         """
         ...
 
-    def memory(self) -> dict[str, Any]:
-        """All that is needed to go on later, as plain JSON data."""
+    def state_dict(self) -> dict[str, Any]:
+        """All that is needed to continue later, as plain JSON data."""
         ...
 
-    def recall(self, memory: dict[str, Any]) -> None:
-        """Go on from what `memory` returned, on a new object with the same setting."""
+    def load_state_dict(self, memory: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned, on a new object with the same context."""
         ...

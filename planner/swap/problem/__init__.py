@@ -1,1 +1,1 @@
-"""What a planner is given, as arrays that the kernels read."""
+"""The input of the planners, as arrays that the kernels read."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from planner.kernels import inlined_kernel, kernel
+from planner.jit import inlined_kernel, kernel
 from planner.swap.problem.problem import Ints, Seconds
 
 
 @kernel
 def push(heap: Ints, size: int, key: Ints | Seconds, item: int) -> int:
-    """Add an item, whose key is `key[item]`; returns how many there are."""
+    """Add an item, whose key is `key[item]`; returns the new size."""
     at = size
     while at > 0 and _precedes(key, item, heap[(at - 1) // 2]):
         heap[at] = heap[(at - 1) // 2]
@@ -19,7 +19,7 @@ def push(heap: Ints, size: int, key: Ints | Seconds, item: int) -> int:
 
 @kernel
 def pop(heap: Ints, size: int, key: Ints | Seconds) -> tuple[int, int]:
-    """Take the item on top; returns it and how many are left."""
+    """Remove the item on top; returns it and the new size."""
     top, last, at = heap[0], heap[size - 1], 0
     size -= 1
     while 2 * at + 1 < size:

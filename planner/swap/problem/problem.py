@@ -1,4 +1,4 @@
-"""What a planner is given, as arrays that the kernels read."""
+"""The input of the planners, as arrays that the kernels read."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.graph import Csr, Graph, GraphArrays, arrays, csr
-from planner.machine.types import Machine
-from planner.swap.stop import Stop
+from planner.machine import Machine
 
 Ints = NDArray[np.int32]
 Bytes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Seconds = NDArray[np.float64]
 
-#: Bytes per second that no link has: copies so fast would take no time at all beside that of a step.
+#: Upper limit on bandwidth in bytes per second: no link is faster, and copies at this rate take no time next to a step.
 _FASTEST = 1e15
 
 
-class Flow(NamedTuple):
-    """The graph for kernels: per op what it touches, per storage its size and what must become of it.
+class ProblemArrays(NamedTuple):
+    """The graph for kernels: per op the storages it touches, per storage its size and lifetime.
 
-    `touches` lists the storages an op reads or writes, its workspace too, each once; `writes` says of each entry
-    whether it is written. `creates` and `overwrites` are the storage an op may make in the memory of another, and those
-    others. `bytes` is rounded up to the alignment; a storage without bytes takes no memory and no kernel ever meets it.
-    `held` is there before the step, `stateful` whole again after it, `kept` still there when the step returns.
+    `touches` lists the storages an op reads or writes, its workspace included, each once; `writes` says for each entry
+    whether it is written. `creates` is the storage that an op may create in the buffer of another one, or -1, and
+    `overwrites` lists those other storages. `bytes` is rounded up to the alignment; a storage of 0 bytes takes no
+    memory and kernels never see it. `live_in` storages exist before the step, `persistent` ones must be complete
+    again after it, `updated` ones exist already when some op writes them, and `live_out` ones still exist when the step
+    returns.
     """
 
     touches: Csr
@@ -39,14 +41,14 @@ class Flow(NamedTuple):
     overwrites: Csr
     creates: Ints
     bytes: Bytes
-    held: Flags
-    stateful: Flags
+    live_in: Flags
+    persistent: Flags
     updated: Flags
-    kept: Flags
+    live_out: Flags
 
 
-class Copies(NamedTuple):
-    """The host link: bytes per second one way, share of it left when both ways are busy, seconds per copy besides."""
+class LinkModel(NamedTuple):
+    """The host link: bytes per second one way, share of it left when both ways are busy, seconds added per copy."""
 
     bandwidth: float
     shared: float
@@ -55,31 +57,31 @@ class Copies(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A graph to be run on a machine within a budget.
+    """A graph to run on a machine within a budget.
 
     Args:
-        graph, machine: what and where.
+        graph, machine: what to plan, and where it runs.
         flow: the graph for kernels.
-        predecessors, successors: what must come before and after each op; random ops keep their order.
+        predecessors, successors: ops that must come before and after each op; random ops keep their order.
         seconds: `[ops]`, how long each op runs.
         copies: the host link.
-        budget: device bytes, as asked for.
-        memory: the budget rounded down to the alignment.
+        budget: device bytes, as requested.
+        memory: the budget rounded down to the alignment, in bytes.
         alignment: bytes.
-        stop: whether to stop all work on it.
+        stop: cancels all work on the problem.
     """
 
     graph: Graph
     machine: Machine
-    flow: Flow
+    flow: ProblemArrays
     predecessors: Csr
     successors: Csr
     seconds: Seconds
-    copies: Copies
+    copies: LinkModel
     budget: int
     memory: int
     alignment: int
-    stop: Stop = field(default_factory=Stop, repr=False)
+    stop: CancelToken = field(default_factory=CancelToken, repr=False)
 
     @property
     def ops(self) -> int:
@@ -97,11 +99,11 @@ class Problem:
         return float(self.seconds.sum())
 
 
-def link(machine: Machine) -> Copies:
-    """The host link of a machine as the kernels take it.
+def link_model(machine: Machine) -> LinkModel:
+    """The host link of a machine in the form that kernels read.
 
     Raises:
-        StowageError: its figures are those of no link.
+        StowageError: the figures of the link are impossible.
     """
     way = machine.host_link
     rates = (way.bandwidth, way.duplex_bandwidth)
@@ -110,18 +112,18 @@ def link(machine: Machine) -> Copies:
             f"the host link of {machine.name} has {way.bandwidth} bytes/s one way, {way.duplex_bandwidth} both ways "
             f"and a latency of {way.latency} s; give it 1 to 1e15 bytes/s and a latency of 0 s or more"
         )
-    return Copies(way.bandwidth, min(1.0, way.duplex_bandwidth / (2 * way.bandwidth)), way.latency)
+    return LinkModel(way.bandwidth, min(1.0, way.duplex_bandwidth / (2 * way.bandwidth)), way.latency)
 
 
 def durations(graph: Graph, seconds: Seconds) -> Seconds:
-    """How long each op of a graph runs, as the kernels take it.
+    """How long each op of a graph runs, in the form that kernels read.
 
     Args:
-        graph: whose ops.
+        graph: the graph of the ops.
         seconds: `[ops]`.
 
     Raises:
-        StowageError: it is no such array: a kernel that is given other times may never end.
+        StowageError: `seconds` is not one finite, non-negative number per op; with other times a kernel may never end.
     """
     try:
         times = np.ascontiguousarray(seconds, np.float64)
@@ -138,49 +140,51 @@ def durations(graph: Graph, seconds: Seconds) -> Seconds:
     return times
 
 
-def state(graph: Graph, machine: Machine, budget: int, seconds: Seconds, stop: Stop | None = None) -> Problem:
+def build_problem(
+    graph: Graph, machine: Machine, budget: int, seconds: Seconds, stop: CancelToken | None = None
+) -> Problem:
     """Lay out a graph for the kernels.
 
     Args:
-        graph, machine: what and where.
+        graph, machine: what to plan, and where it runs.
         budget: device bytes.
         seconds: `[ops]`, how long each op runs.
-        stop: whether to stop, now and whenever somebody works on the problem; None for never.
+        stop: cancels this call and all later work on the problem; None to never cancel.
 
     Raises:
         StowageError: the op times or the figures of the host link are impossible.
-        Stopped: it was asked to stop.
+        Cancelled: cancellation was requested.
     """
-    stop = stop or Stop()
+    stop = stop or CancelToken()
     flat = arrays(graph)
     stop.check()
     alignment = machine.device.alignment
     sizes = (flat.bytes + alignment - 1) // alignment * alignment
     touches, writes = _touches(flat, sizes)
     stop.check()
-    donors = _donors(flat)
+    reused_buffers = _donors(flat)
     stop.check()
-    flow = Flow(
+    flow = ProblemArrays(
         touches=touches,
         writes=writes,
-        overwrites=donors,
-        creates=np.where(np.diff(donors.start) > 0, flat.creates, -1).astype(np.int32),
+        overwrites=reused_buffers,
+        creates=np.where(np.diff(reused_buffers.start) > 0, flat.creates, -1).astype(np.int32),
         bytes=sizes,
-        held=flat.held,
-        stateful=flat.persistent,
+        live_in=flat.live_in,
+        persistent=flat.persistent,
         updated=flat.updated,
-        kept=flat.output,
+        live_out=flat.live_out,
     )
     before, after = _edges(graph)
     stop.check()
     return Problem(
-        graph, machine, flow, before, after, durations(graph, seconds), link(machine),
+        graph, machine, flow, before, after, durations(graph, seconds), link_model(machine),
         budget, budget // alignment * alignment, alignment, stop,
     )  # fmt: skip
 
 
 def _edges(graph: Graph) -> tuple[Csr, Csr]:
-    """Per op, those that must come before and after it; ops that draw random numbers keep their order."""
+    """Per op, the ops that must come before and after it; ops that draw random numbers keep their order."""
     before = [list(ops) for ops in graph.dependencies]
     for earlier, later in pairwise([op.id for op in graph.ops if op.random]):
         before[later].append(earlier)
@@ -188,7 +192,7 @@ def _edges(graph: Graph) -> tuple[Csr, Csr]:
 
 
 def turned(before: Sequence[Sequence[int]]) -> list[list[int]]:
-    """From who comes before each op to who comes after it."""
+    """Invert the lists of ops that come before each op into lists of those that come after it."""
     after: list[list[int]] = [[] for _ in before]
     for later, ops in enumerate(before):
         for earlier in ops:
@@ -197,7 +201,7 @@ def turned(before: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _touches(flat: GraphArrays, sizes: Bytes) -> tuple[Csr, Flags]:
-    """What each op reads or writes and takes memory, each once, and whether it writes it."""
+    """The storages with memory that each op reads or writes, each once, and whether it writes them."""
     rows: list[dict[int, bool]] = []
     for op in range(flat.op_count):
         reads = flat.reads.items[flat.reads.start[op] : flat.reads.start[op + 1]].tolist()
@@ -208,7 +212,7 @@ def _touches(flat: GraphArrays, sizes: Bytes) -> tuple[Csr, Flags]:
 
 
 def _donors(flat: GraphArrays) -> Csr:
-    """Per op, the storages whose memory what it creates may take over, if it is the last to use them."""
+    """Per op, the storages whose buffers its result may reuse, provided that it is the last op to use them."""
     rows: list[list[int]] = []
     for op, made in enumerate(flat.creates.tolist()):
         row = flat.overwrites.items[flat.overwrites.start[op] : flat.overwrites.start[op + 1]].tolist()
@@ -216,6 +220,6 @@ def _donors(flat: GraphArrays) -> Csr:
     return csr(rows)
 
 
-def _may_give(flat: GraphArrays, donor: int, heir: int) -> bool:
-    fleeting = not (flat.held[donor] or flat.output[donor] or flat.held[heir])
-    return bool(fleeting and donor != heir and 0 < flat.bytes[donor] == flat.bytes[heir])
+def _may_give(flat: GraphArrays, reused_buffer: int, heir: int) -> bool:
+    fleeting = not (flat.live_in[reused_buffer] or flat.live_out[reused_buffer] or flat.live_in[heir])
+    return bool(fleeting and reused_buffer != heir and 0 < flat.bytes[reused_buffer] == flat.bytes[heir])

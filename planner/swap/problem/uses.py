@@ -6,27 +6,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.kernels import kernel
-from planner.swap.problem.problem import Bytes, Flags, Flow, Ints
+from planner.jit import kernel
+from planner.swap.problem.problem import Bytes, Flags, Ints, ProblemArrays
 
 
 class Uses(NamedTuple):
     """The slots that touch each storage, ascending, and what follows from them.
 
-    `slot[start[s]:start[s + 1]]` are the slots of storage `s` and `writes` says which of them write it. `donor[i]` is
-    the storage whose memory the op in slot `i` may take over for what it creates, or -1; it is done with after that.
-    `live[i]` is the bytes in use in slot `i` when nothing ever leaves and every donor is taken.
+    `slot[start[s]:start[s + 1]]` are the slots of storage `s` and `writes` says which of them write it.
+    `reused_buffer[i]` is the storage whose buffer the op in slot `i` may reuse for its result, or -1; that slot is its
+    last use. `live[i]` is the bytes in use in slot `i` if nothing is ever evicted and every such buffer is reused.
     """
 
     start: Ints
     slot: Ints
     writes: Flags
-    donor: Ints
+    reused_buffer: Ints
     live: Bytes
 
 
 @kernel
-def uses_of(order: Ints, flow: Flow) -> Uses:
+def uses_of(order: Ints, flow: ProblemArrays) -> Uses:
     """Find the uses of all storages.
 
     Args:
@@ -47,7 +47,7 @@ def uses_of(order: Ints, flow: Flow) -> Uses:
             s = touches.items[k]
             slot[end[s]], wrote[end[s]] = i, flow.writes[k]
             end[s] += 1
-    donor = np.full(n, -1, np.int32)
+    reused_buffer = np.full(n, -1, np.int32)
     for i in range(n):
         op = order[i]
         made = flow.creates[op]
@@ -56,14 +56,14 @@ def uses_of(order: Ints, flow: Flow) -> Uses:
         for k in range(flow.overwrites.start[op], flow.overwrites.start[op + 1]):
             s = flow.overwrites.items[k]
             if slot[count[s + 1] - 1] == i:
-                donor[i] = s
+                reused_buffer[i] = s
                 break
     change = np.zeros(n + 1, np.int64)
     for s in range(m):
         if count[s] == count[s + 1]:
             continue
         first, last = slot[count[s]], slot[count[s + 1] - 1]
-        change[0 if flow.held[s] else first] += flow.bytes[s]
-        if not flow.stateful[s] and not flow.kept[s]:
-            change[last if donor[last] == s else last + 1] -= flow.bytes[s]
-    return Uses(count, slot, wrote, donor, np.cumsum(change)[:n])
+        change[0 if flow.live_in[s] else first] += flow.bytes[s]
+        if not flow.persistent[s] and not flow.live_out[s]:
+            change[last if reused_buffer[last] == s else last + 1] -= flow.bytes[s]
+    return Uses(count, slot, wrote, reused_buffer, np.cumsum(change)[:n])

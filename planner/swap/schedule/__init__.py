@@ -1,1 +1,1 @@
-"""Orders of the ops, and which of them can be planned for at all."""
+"""Orders of the ops, and which of them have a plan at all."""

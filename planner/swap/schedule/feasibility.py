@@ -1,6 +1,6 @@
-"""Which budgets can be met at all, and what to say where one cannot.
+"""Which budgets are feasible, and the error for one that is not.
 
-Bytes are counted in whole multiples of the alignment, in which memory is given away.
+Bytes are counted in whole multiples of the alignment, the unit of allocation.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.swap.problem.problem import Bytes, Ints, Problem, turned
-from planner.swap.schedule.in_place import fits, rearranged
+from planner.swap.schedule.in_place_order import fits, reorder_for_reuse
 from planner.swap.schedule.list_scheduling import base_orders
 from planner.units import format_apart
 
-#: So many budgets are tried with ops moved, from the least that is not ruled out.
+#: How many budgets are tried with ops moved, from the smallest that is not ruled out.
 _TRIED = 32
 
 _fitting: WeakKeyDictionary[Problem, Ints | None] = WeakKeyDictionary()
 
 
 def working_sets(problem: Problem) -> Bytes:
-    """`[ops]`, the aligned bytes that each op reads and writes, temporary memory included, nothing taken over."""
+    """`[ops]`, the aligned bytes that each op reads and writes, scratch memory included, without buffer reuse."""
     start, items = problem.flow.touches
     sums = np.append(0, np.cumsum(problem.flow.bytes[items]))
     return np.asarray(sums[start[1:]] - sums[start[:-1]], np.int64)
 
 
 def orders(problem: Problem) -> Iterator[tuple[str, Ints]]:
-    """The orders to try, each once, with its name: the base orders, and one that fits where none of them does."""
+    """The orders to try, each once, with its name: the base orders, and one that fits if none of them does."""
     found = list(base_orders(problem))
     yield from found
     order = fitting_order(problem)
@@ -40,29 +40,29 @@ def orders(problem: Problem) -> Iterator[tuple[str, Ints]]:
 
 
 def fitting_order(problem: Problem) -> Ints | None:
-    """The first order worth planning for that there is a plan for, ops moved where need be; None if none is found."""
+    """The first base order that has a plan, with ops moved where needed; None if none is found."""
     if problem not in _fitting:
         _fitting[problem] = _first_fitting(problem)
     return _fitting[problem]
 
 
 def _first_fitting(problem: Problem) -> Ints | None:
-    tried: list[Ints] = []
-    for _, order in base_orders(problem):  # each is made only when those before it do not fit
+    evaluation: list[Ints] = []
+    for _, order in base_orders(problem):  # each is made only if those before it do not fit
         if fits(problem, order):
             return order
-        tried.append(order)
+        evaluation.append(order)
     sets = working_sets(problem)
-    moved = (rearranged(problem, order, sets) for order in tried)
+    moved = (reorder_for_reuse(problem, order, sets) for order in evaluation)
     return next((order for order in moved if order is not None), None)
 
 
 def least_budget(problem: Problem, step_peak_bytes: int) -> int:
-    """The smallest budget that a plan was found for; where it is `ruled_out`'s, there is none for less."""
-    sets, heirs = working_sets(problem), _heirs(problem)
+    """The smallest budget that a plan was found for; if it is that of `ruled_out`, no smaller one has a plan."""
+    sets, reusers = working_sets(problem), _heirs(problem)
     _, floor = ruled_out(problem)
-    beside = np.unique(np.append(heirs, 0))
-    levels = np.unique(np.add.outer(np.concatenate([sets, sets - heirs]), beside))
+    beside = np.unique(np.append(reusers, 0))
+    levels = np.unique(np.add.outer(np.concatenate([sets, sets - reusers]), beside))
     levels = levels[(levels > floor) & (levels < sets.max(initial=1))]
     budgets = [max(floor, 1), *levels.tolist(), max(int(sets.max(initial=1)), 1)]
     captured = next(order for _, order in base_orders(problem))
@@ -78,10 +78,10 @@ def least_budget(problem: Problem, step_peak_bytes: int) -> int:
 
 
 def ruled_out(problem: Problem) -> tuple[int, int]:
-    """The op that works on most, and its bytes: no plan has less, whatever its order and whatever is taken over.
+    """The op that needs most memory, and its bytes: no plan fits in less, whatever its order and buffer reuse.
 
-    An op takes over an input's memory only where no other use of the input has to come after it, and only what was on
-    the device in the slot before, next to what the op there works on.
+    An op can reuse the buffer of an input only if no other use of the input must come after the op, and only if the
+    input was on the device in the slot before, next to the working set of the op there.
     """
     sets, worst, most = working_sets(problem), -1, 0
     for op in np.argsort(-sets, kind="stable").tolist():
@@ -95,20 +95,20 @@ def ruled_out(problem: Problem) -> tuple[int, int]:
 
 
 def _taking_over(problem: Problem, op: int, sets: Bytes) -> Iterator[int]:
-    """The least bytes of an op and the one right before, by whom it takes over."""
+    """The least bytes of an op and the one right before it, for each input whose buffer the op can reuse."""
     flow, (start, items) = problem.flow, problem.flow.touches
     before = [part.tolist() for part in np.split(problem.predecessors.items, problem.predecessors.start[1:-1])]
     later = _reached(turned(before), [op])
-    heirs = _heirs(problem)
-    for giver in flow.overwrites.items[flow.overwrites.start[op] : flow.overwrites.start[op + 1]].tolist():
-        users = set((np.searchsorted(start, np.flatnonzero(items == giver), side="right") - 1).tolist())
+    reusers = _heirs(problem)
+    for reusable in flow.overwrites.items[flow.overwrites.start[op] : flow.overwrites.start[op + 1]].tolist():
+        users = set((np.searchsorted(start, np.flatnonzero(items == reusable), side="right") - 1).tolist())
         if users & later:
             continue
-        size = int(flow.bytes[giver])
-        first = _reached(before, [op, *users]) | users - {op}  # all that has to come before the op
+        size = int(flow.bytes[reusable])
+        first = _reached(before, [op, *users]) | users - {op}  # all ops that must come before the op
         inner = {one for other in first for one in before[other]}
         sides = [
-            int(sets[other] - heirs[other]) + (0 if other in users else size)
+            int(sets[other] - reusers[other]) + (0 if other in users else size)
             for other in range(problem.ops)
             if other != op and other not in later and other not in inner
         ]
@@ -116,7 +116,7 @@ def _taking_over(problem: Problem, op: int, sets: Bytes) -> Iterator[int]:
 
 
 def _heirs(problem: Problem) -> Bytes:
-    """`[ops]`, the bytes of what each op may make in the memory of another storage; 0 where there is none."""
+    """`[ops]`, the bytes of the storage that each op may create in the buffer of another one; 0 if there is none."""
     found = np.zeros(problem.ops, np.int64)
     some = problem.flow.creates >= 0
     found[some] = problem.flow.bytes[problem.flow.creates[some]]
@@ -141,7 +141,7 @@ def _at(problem: Problem, budget: int) -> Problem:
 
 
 def refuse(problem: Problem, step_peak_bytes: int) -> StowageError:
-    """What to say where there is no plan within a budget, or none was found."""
+    """The error for a budget that has no plan, or for which none was found."""
     sets, (op, most), least = working_sets(problem), ruled_out(problem), least_budget(problem, step_peak_bytes)
     share = ' (a bare number is bytes; write "40%" for a share of what the step takes)' if problem.budget < 4096 else ""
     if problem.budget < most:

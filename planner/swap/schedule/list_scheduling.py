@@ -1,4 +1,4 @@
-"""Orders of the ops that are worth planning for; each is a list that respects every dependency."""
+"""Base orders of the ops; each respects every dependency."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Ids = NDArray[np.int64]
 
 
 def base_orders(problem: Problem) -> Iterator[tuple[str, Ints]]:
-    """The orders to begin with, each once, with its name: captured, updates sunk, one module at a time."""
+    """The orders to start from, each once, with its name: captured, eager optimizer ops, one module at a time."""
     seen: set[bytes] = set()
-    for name, make in (("captured", captured), ("sunk", sunk), ("grouped", grouped)):
+    for name, make in (("captured", captured), ("sunk", eager_optimizer_order), ("grouped", parameter_grouped_order)):
         problem.stop.check()
         order = make(problem)
         if order.tobytes() not in seen:
@@ -30,17 +30,17 @@ def captured(problem: Problem) -> Ints:
     return np.arange(problem.ops, dtype=np.int32)
 
 
-def sunk(problem: Problem) -> Ints:
-    """The captured order with every optimizer op as soon as its inputs are there.
+def eager_optimizer_order(problem: Problem) -> Ints:
+    """The captured order with every optimizer op as early as its inputs allow.
 
-    A gradient then dies next to where it was made and a parameter leaves the device once instead of twice.
+    A gradient then dies right after it is computed and a parameter leaves the device once instead of twice.
     """
     late = np.array([op.phase is not Phase.OPTIMIZER for op in problem.graph.ops], np.bool_)
     return _by_group(problem, np.zeros(problem.ops, np.int64), late)
 
 
-def grouped(problem: Problem) -> Ints:
-    """Stay with the parameters of one module while any op that needs them is ready, updates first.
+def parameter_grouped_order(problem: Problem) -> Ints:
+    """The order that keeps to the parameters of one module while an op that needs them is ready, with updates first.
 
     Worth most where few parameters are used many times, as in an unrolled recurrent network.
     """
@@ -49,7 +49,7 @@ def grouped(problem: Problem) -> Ints:
 
 
 def _groups(graph: Graph) -> Ids:
-    """The largest parameter that each op reads, writes, or makes the gradient of; -1 where there is none."""
+    """The largest parameter that each op reads, writes or computes the gradient of; -1 if there is none."""
     sizes = [storage.bytes for storage in graph.storages]
     parameters = {storage.id for storage in graph.storages if storage.kind is Kind.PARAMETER}
     groups = np.full(len(graph.ops), -1, np.int64)
@@ -71,14 +71,14 @@ def _groups(graph: Graph) -> Ids:
 def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
     """List scheduling: ops without a group first, then the current group, then the group whose op is earliest.
 
-    What an optimizer does before it needs a gradient waits until something needs it.
+    Optimizer ops that need no gradient are delayed until another op needs their results.
     """
     before = [column.tolist() for column in np.split(problem.predecessors.items, problem.predecessors.start[1:-1])]
     after = turned(before)
     pulled = _needs_no_gradient(problem.graph, before)
     waits = [sum(not pulled[earlier] for earlier in ops) for ops in before]
     ready: dict[int, list[tuple[bool, int]]] = {}
-    firsts: list[tuple[int, int]] = []  # the op that is first in a group, and the group; some are past
+    firsts: list[tuple[int, int]] = []  # the first op of a group, and the group; some entries are stale
     order: list[int] = []
     done = [False] * problem.ops
 
@@ -128,7 +128,7 @@ def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
 
 
 def _needs_no_gradient(graph: Graph, before: list[list[int]]) -> list[bool]:
-    """Per op, whether it and all before it are the optimizer's: such as the decay of a momentum."""
+    """Per op, whether it and all ops before it are optimizer ops, such as the decay of a momentum."""
     found: list[bool] = []
     for op in graph.ops:
         found.append(op.phase is Phase.OPTIMIZER and all(found[earlier] for earlier in before[op.id]))

@@ -1,1 +1,1 @@
-"""Searches that run in threads, and what is asked of them."""
+"""Searches for plans that run in threads, and their inputs."""

@@ -10,31 +10,31 @@ from math import inf
 from time import perf_counter
 
 from planner.graph import Graph
-from planner.kernels import COMPILING, announcing, doing
-from planner.machine.types import Machine
+from planner.jit import COMPILING, announcing, doing
+from planner.machine import Machine
 from planner.plan import SwapPlan
 from planner.progress import Progress, reporting
 from planner.swap.methods.method import Item, Result
 from planner.swap.problem.problem import Seconds
-from planner.swap.search.driver import DEFAULT, Course
+from planner.swap.search.driver import DEFAULT, SearchState
 from planner.swap.search.handle import check_limits
-from planner.swap.search.inputs import problem_of
-from planner.swap.wording import percent_of_ideal
+from planner.swap.search.inputs import make_problem
+from planner.swap.search.plan_quality import percent_of_ideal
 
 _LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, eq=False)
 class SwapComparison:
-    """A plan beside what it was measured against.
+    """A plan and what it was compared with.
 
     Args:
         plan: the fastest plan found.
-        ideal_seconds: the step with infinite memory.
-        bound_seconds: no plan goes below this, whatever its order.
-        baselines: seconds of the step by baseline; None where it has no plan within the budgets.
+        ideal_seconds: step time with infinite memory.
+        bound_seconds: lower bound on the step time of any plan, in any order.
+        baselines: step time in seconds by baseline; None if it has no plan within the budgets.
         evaluations: how many plans were timed.
-        search_seconds: how long all this took.
+        search_seconds: duration of the whole call.
     """
 
     plan: SwapPlan
@@ -46,12 +46,12 @@ class SwapComparison:
 
     @property
     def percent_of_ideal(self) -> float:
-        """How fast the plan is beside infinite memory."""
+        """Speed of the plan relative to infinite memory, in percent."""
         return percent_of_ideal(self.ideal_seconds, self.plan.predicted.seconds)
 
     @property
     def gap_to_bound_percent(self) -> float:
-        """How much slower the plan is than the bound."""
+        """How much slower the plan is than the bound, in percent."""
         return max(0.0, 100 * self.plan.predicted.seconds / self.bound_seconds - 100) if self.bound_seconds else 0.0
 
 
@@ -67,7 +67,7 @@ def plan_swaps(
     time_limit: float | None = None,
     progress: Progress = True,
 ) -> SwapPlan:
-    """Decide in which order ops run and where every storage lies at every moment, within a budget.
+    """Decide the order in which ops run and where every storage is at every moment, within a budget.
 
     Args:
         graph: a step; its workspaces are planned for.
@@ -77,13 +77,13 @@ def plan_swaps(
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
         method: one of `METHODS`; None for `"joint"`, the best there is. The baselines always run.
         seed: for random choices.
-        time_limit: seconds after which no better plan is looked for; None to look as long as that pays.
-        progress: True shows how far it is, False shows nothing, and a function is called with the share done, which
-            never falls, and what is being done.
+        time_limit: seconds after which no better plan is searched for; None to search as long as that pays.
+        progress: True shows progress, False shows nothing, and a function is called with the share done, which never
+            falls, and what is being done.
 
     Raises:
-        StowageError: the method is unknown, the seed or time limit is none, or no plan fits; the sentence names the
-            least budget that would do.
+        StowageError: the method is unknown, the seed or time limit is invalid, or no plan fits; the message names the
+            least budget that would be enough.
     """
     return compare_plans(
         graph, machine, budget, host_budget=host_budget, seconds=seconds, method=method, seed=seed,
@@ -103,7 +103,7 @@ def compare_plans(
     time_limit: float | None = None,
     progress: Progress = True,
 ) -> SwapComparison:
-    """`plan_swaps` with what the plan was compared to.
+    """Like `plan_swaps`, and also return what the plan was compared with.
 
     Args:
         graph, machine, budget, host_budget, seconds, method, seed, time_limit, progress: as in `plan_swaps`.
@@ -129,16 +129,21 @@ def compare_plans(
         ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool,
     ):  # fmt: skip
         report(share, "laying out the graph")
-        problem, host = problem_of(graph, machine, budget, host_budget, seconds)
+        problem, host = make_problem(graph, machine, budget, host_budget, seconds)
         deadline = inf if time_limit is None else begin + time_limit
-        course = Course(problem, host, method or DEFAULT, seed, each)
-        while not course.done and (course.best is None or perf_counter() < deadline):
-            share = max(share, course.share_done(time_limit))
-            report(share, course.doing)
-            course.step()
-            course.seconds = perf_counter() - begin
-        plan = course.plan()
+        search_state = SearchState(problem, host, method or DEFAULT, seed, each)
+        while not search_state.done and (search_state.best is None or perf_counter() < deadline):
+            share = max(share, search_state.share_done(time_limit))
+            report(share, search_state.doing)
+            search_state.step()
+            search_state.seconds = perf_counter() - begin
+        plan = search_state.plan()
         report(1.0, "done")
     return SwapComparison(
-        plan, problem.ideal_seconds, course.bound, course.baselines, course.evaluations, perf_counter() - begin
+        plan,
+        problem.ideal_seconds,
+        search_state.bound,
+        search_state.baselines,
+        search_state.evaluations,
+        perf_counter() - begin,
     )

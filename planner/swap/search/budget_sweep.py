@@ -6,26 +6,27 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
+from planner.cancel import Cancelled, CancelToken
 from planner.graph import Graph
-from planner.machine.types import Machine
+from planner.machine import Machine
 from planner.plan import SwapPlan
 from planner.progress import Progress, Report, reporting
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.problem.problem import Problem, Seconds
 from planner.swap.schedule.feasibility import least_budget
 from planner.swap.search.handle import search_swaps
-from planner.swap.search.inputs import peak_of, problem_of
-from planner.swap.stop import Stop, Stopped
-from planner.swap.wording import percent_of_ideal
+from planner.swap.search.inputs import make_problem, peak_of
+from planner.swap.search.plan_quality import percent_of_ideal
 from planner.units import format_bytes
 
 _POINTS = 8
 SECONDS_EACH = 10.0
 _LOOK_AGAIN = 0.02
-_AS_FAST = 1 + 1e-9  # the same ops in another order add up to another sum
+_AS_FAST = 1 + 1e-9  # sums of op times in another order round differently
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +36,9 @@ class BudgetPoint:
     Args:
         budget_bytes: of device memory.
         plan: the plan; it may have been found for a smaller budget, which it fits as well.
-        ideal_seconds: the step with infinite memory.
-        bound_seconds: no plan within this budget is faster, whatever its order.
-        bytes_in, bytes_out: copied in each step.
+        ideal_seconds: step time with infinite memory.
+        bound_seconds: lower bound on the step time of any plan within this budget, in any order.
+        bytes_in, bytes_out: bytes copied to the device and to the host in each step.
     """
 
     budget_bytes: int
@@ -54,12 +55,12 @@ class BudgetPoint:
 
     @property
     def percent_of_ideal(self) -> float:
-        """How fast the plan is beside infinite memory."""
+        """Speed of the plan relative to infinite memory, in percent."""
         return percent_of_ideal(self.ideal_seconds, self.step_seconds)
 
     @property
     def bytes_moved(self) -> int:
-        """Copied in both directions together."""
+        """Bytes copied in both directions together."""
         return self.bytes_in + self.bytes_out
 
 
@@ -74,30 +75,30 @@ def sweep(
     progress: Progress = True,
     cancelled: Callable[[], bool] | None = None,
 ) -> tuple[BudgetPoint, ...]:
-    """Plan for several budgets; with more memory a step never takes longer, for a plan fits every larger budget too.
+    """Plan for several budgets; more memory never gives a slower step, because a plan fits every larger budget too.
 
     Args:
         graph, machine: what is planned, and where.
-        budgets: device memory, as in `plan_swaps`; a text is one budget. Without them, eight from the least that there
+        budgets: device memory, as in `plan_swaps`; a string is one budget. By default, eight from the least that there
             is a plan for to what the step takes when nothing is swapped, each the same factor above the one before.
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
         time_limit_each: seconds of search for each budget.
         seed: for random choices.
-        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
-            what is being done.
-        cancelled: asked several times a second; once it says yes, the points so far are returned.
+        progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and what
+            is being done.
+        cancelled: called several times a second; once it returns True, the points so far are returned.
 
     Returns:
         Points by ascending budget, each budget once.
 
     Raises:
-        StowageError: a budget is no amount, or below the least that there is a plan for.
+        StowageError: a budget is not an amount, or below the least that there is a plan for.
     """
     cancelled = cancelled or never
     points: list[BudgetPoint] = []
     with reporting(progress) as report:
-        with suppress(Stopped):  # with the points there are
-            problems = _problems(graph, machine, budgets, seconds, Stop(_now_and_then(cancelled)), report)
+        with suppress(Cancelled):  # the points so far are returned
+            problems = _problems(graph, machine, budgets, seconds, CancelToken(_now_and_then(cancelled)), report)
             for done, problem in enumerate(problems):
                 if cancelled():
                     break
@@ -114,28 +115,28 @@ def _problems(
     machine: Machine,
     budgets: Iterable[str | int] | None,
     seconds: Seconds | None,
-    stop: Stop,
+    stop: CancelToken,
     report: Report,
 ) -> list[Problem]:
-    """One for each budget, ascending."""
+    """One problem for each budget, ascending."""
     if budgets is None:
         report(0.0, "looking what the step takes when nothing is swapped")
         peak = peak_of(graph, machine.device.alignment, stop)
         report(0.0, "looking for the least budget that there is a plan for")
-        whole, _ = problem_of(graph, machine, max(peak, 1), None, seconds, stop)
+        whole, _ = make_problem(graph, machine, max(peak, 1), None, seconds, stop)
         least, seconds = least_budget(whole, max(peak, 1)), whole.seconds
         budgets = sorted({round(budget) for budget in np.geomspace(least, max(peak, least), _POINTS).tolist()})
         budgets = [min(max(budget, least), max(peak, least)) for budget in budgets]
     found = {}
     for budget in [budgets] if isinstance(budgets, str) else budgets:
         report(0.0, f"laying out the graph for {budget if isinstance(budget, str) else format_bytes(budget)}")
-        problem, _ = problem_of(graph, machine, budget, None, seconds, stop)
+        problem, _ = make_problem(graph, machine, budget, None, seconds, stop)
         found[problem.budget], seconds = problem, problem.seconds
     return [found[budget] for budget in sorted(found)]
 
 
 def part(report: Report, done: int, of: int, doing: str) -> Callable[[float], object]:
-    """What takes the share done of one of several pieces of work, and reports that of them all."""
+    """A function that takes the share done of one of several pieces of work, and reports the share done of all."""
 
     def each(share: float) -> object:
         return report((done + min(share, 1.0)) / of, doing)
@@ -152,17 +153,17 @@ def best_at(
     cancelled: Callable[[], bool],
     report: Callable[[float], object],
 ) -> BudgetPoint | None:
-    """The faster of a plan that is known to fit and what a search finds; None if it is cancelled before there is any.
+    """The faster of a plan that is known to fit and what a search finds; None if cancelled before there is any.
 
-    Of two plans as fast, the one that moves less. Where the known plan moves nothing, there is nothing to look for.
+    Of two equally fast plans, the one that moves less. If the known plan moves nothing, no search is run.
 
     Args:
         problem: what is planned.
         known: a plan whose peak is within the budget, or None.
         time_limit: seconds.
         seed: for random choices.
-        cancelled: asked several times a second.
-        report: told the share of the time limit that is over, from 0 to 1.
+        cancelled: called several times a second.
+        report: called with the share of the time limit that has passed, from 0 to 1.
 
     Raises:
         StowageError: there is no plan.
@@ -180,10 +181,10 @@ def best_at(
                     search.cancel()
                 report(now.seconds / time_limit if time_limit else 1.0)
                 time.sleep(_LOOK_AGAIN)
-        except BaseException:  # an interrupt, or a report that ends all this
+        except BaseException:  # an interrupt, or `report` raised
             search.cancel()
             raise
-        found = search.best if cancelled() else search.wait(progress=False)  # which says why there is none
+        found = search.best if cancelled() else search.wait(progress=False)  # `wait` raises if there is none
         if known is None or (found is not None and _better(found, known, sizes)):
             known = found
     if known is None:
@@ -199,7 +200,7 @@ def _moved(plan: SwapPlan, sizes: list[int]) -> tuple[int, int]:
 
 
 def _better(found: SwapPlan, known: SwapPlan, sizes: list[int]) -> bool:
-    """Whether a plan is faster than the known one, or as fast but for rounding and moves less."""
+    """Whether a plan is faster than the known one, or as fast up to rounding and moves less."""
     if found.predicted.seconds > known.predicted.seconds * _AS_FAST:
         return False
     return found.predicted.seconds * _AS_FAST < known.predicted.seconds or (
@@ -208,17 +209,22 @@ def _better(found: SwapPlan, known: SwapPlan, sizes: list[int]) -> bool:
 
 
 def _with_bounds(points: list[BudgetPoint]) -> tuple[BudgetPoint, ...]:
-    """The same points; what no plan undercuts with more memory, none does with less."""
-    raised: list[BudgetPoint] = []
+    """The same points, with bounds raised: a lower bound for more memory also holds for less."""
+    bounds: list[float] = []
     bound = 0.0
     for point in reversed(points):
         bound = max(bound, point.bound_seconds)
-        raised.append(replace(point, bound_seconds=min(bound, point.step_seconds)))  # but for rounding
-    return tuple(reversed(raised))
+        bounds.append(bound)
+    raised: list[BudgetPoint] = []
+    bound = inf
+    for point, own in zip(points, reversed(bounds), strict=True):
+        bound = min(bound, own, point.step_seconds)  # bounds are rounded too, and may be a rounding above a step
+        raised.append(replace(point, bound_seconds=bound))
+    return tuple(raised)
 
 
 def _now_and_then(cancelled: Callable[[], bool]) -> Callable[[], bool]:
-    """The same question, asked no more often than progress is looked at."""
+    """The same function, called at most once every `_LOOK_AGAIN` seconds."""
     answered = [0.0]
 
     def asked() -> bool:
@@ -232,5 +238,5 @@ def _now_and_then(cancelled: Callable[[], bool]) -> Callable[[], bool]:
 
 
 def never() -> bool:
-    """Not cancelled."""
+    """Never cancelled."""
     return False

@@ -1,4 +1,4 @@
-"""Searches as files."""
+"""Saves searches to files and loads them."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from typing import Any
 
 import numpy as np
 
+from planner import strict
 from planner.errors import StowageError
 from planner.files import read_text, write_text
 from planner.graph import Graph, fingerprint
-from planner.machine.types import Machine
-from planner.plan import plan_from_json, plan_to_json, strict, validate
-from planner.swap.baselines.resident import BASELINES
-from planner.swap.methods import recalled
+from planner.machine import Machine
+from planner.plan import plan_from_json, plan_to_json, validate
+from planner.swap.baselines.registry import BASELINES
+from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.problem.problem import Problem, Seconds
-from planner.swap.search.driver import METHODS, Course, Point
-from planner.swap.search.inputs import problem_of
+from planner.swap.search.driver import METHODS, Point, SearchState
+from planner.swap.search.inputs import make_problem
 from planner.swap.simulate.streams import simulate
 
 VERSION = 2
 _FORMAT = "stowage-search"
 
 
-def write_course(course: Course, path: str | Path) -> None:
-    """Write down where a search is.
+def save_search(search_state: SearchState, path: str | Path) -> None:
+    """Save the state of a search.
 
     Raises:
-        StowageError: the file cannot be written; an earlier one stays as it was.
+        StowageError: the file cannot be written; an existing one is left unchanged.
     """
-    problem = course.problem
+    problem = search_state.problem
     body = {
         "format": _FORMAT,
         "version": VERSION,
@@ -40,27 +41,29 @@ def write_course(course: Course, path: str | Path) -> None:
         "machine": problem.machine.name,
         "times": _times(problem),
         "budget": problem.budget,
-        "host_budget": course.host_budget,
-        "method": course.method,
-        "seed": course.seed,
-        "stage": course.stage,
-        "evaluations": course.evaluations,
-        "seconds": course.seconds,
-        "least_host": course.least_host,
-        "baselines": course.baselines,
-        "history": [[point.seconds, point.evaluations, point.step_seconds, point.method] for point in course.history],
-        "best": None if course.best is None else json.loads(plan_to_json(course.best)),
-        "memory": None if course.at_work is None else course.at_work.memory(),
+        "host_budget": search_state.host_budget,
+        "method": search_state.method,
+        "seed": search_state.seed,
+        "stage": search_state.stage,
+        "evaluations": search_state.evaluations,
+        "seconds": search_state.seconds,
+        "least_host": search_state.least_host,
+        "baselines": search_state.baselines,
+        "history": [
+            [point.seconds, point.evaluations, point.step_seconds, point.method] for point in search_state.history
+        ],
+        "best": None if search_state.best is None else json.loads(plan_to_json(search_state.best)),
+        "memory": None if search_state.at_work is None else search_state.at_work.state_dict(),
     }
     write_text(path, json.dumps({"checksum": _checksum(body), **body}, separators=(",", ":")))
 
 
-def read_course(path: str | Path, graph: Graph, machine: Machine, seconds: Seconds | None) -> Course:
-    """Read where a search was.
+def read_search(path: str | Path, graph: Graph, machine: Machine, seconds: Seconds | None) -> SearchState:
+    """Load the state of a search.
 
     Args:
         path: the file.
-        graph, machine, seconds: as when the search was begun.
+        graph, machine, seconds: as when the search was started.
 
     Raises:
         StowageError: the file is damaged, or from a search for another graph, machine or other op times.
@@ -72,47 +75,54 @@ def read_course(path: str | Path, graph: Graph, machine: Machine, seconds: Secon
         raise StowageError(f"{path} is damaged: it holds what no search has written; begin a new search") from error
 
 
-def _course(data: dict[str, Any], path: str | Path, graph: Graph, machine: Machine, seconds: Seconds | None) -> Course:
-    """The search that was written down; any error of Python's means that none was."""
+def _course(
+    data: dict[str, Any], path: str | Path, graph: Graph, machine: Machine, seconds: Seconds | None
+) -> SearchState:
+    """The saved search state; any built-in exception means that the data is not one."""
     if data["graph"] != fingerprint(graph):
         raise StowageError(f"{path} is a search for another graph; load it with that graph or begin a new search")
     if data["machine"] != machine.name:
         raise StowageError(f'{path} is a search for the machine "{data["machine"]}"; load it with that machine')
     budget, host_budget = strict.whole(data["budget"], "budget"), strict.whole_or_none(data["host_budget"], "budget")
-    problem, _ = problem_of(graph, machine, budget, None, seconds)
+    problem, _ = make_problem(graph, machine, budget, None, seconds)
     if data["times"] != _times(problem):
         raise StowageError(
             f"{path} is a search with other op times or workspaces; load it with those it was begun with"
         )
-    course = Course(problem, host_budget, data["method"], strict.whole(data["seed"], "seed"))
-    course.stage = strict.whole(data["stage"], "stage")
-    course.evaluations = recalled.whole(data["evaluations"], 0, 1 << 60)
-    course.seconds = recalled.number(data["seconds"])
-    course.least_host = recalled.whole(data["least_host"], 0, 1 << 62)
-    course.baselines = {
-        name: None if time is None else recalled.number(time) for name, time in data["baselines"].items()
+    search_state = SearchState(problem, host_budget, data["method"], strict.whole(data["seed"], "seed"))
+    search_state.stage = strict.whole(data["stage"], "stage")
+    search_state.evaluations = valid.whole(data["evaluations"], 0, 1 << 60)
+    search_state.seconds = valid.number(data["seconds"])
+    search_state.least_host = valid.whole(data["least_host"], 0, 1 << 62)
+    search_state.baselines = {
+        name: None if time is None else valid.number(time) for name, time in data["baselines"].items()
     }
-    course.history = [
+    search_state.history = [
         Point(
-            recalled.number(begun), recalled.whole(count, 0, 1 << 60), recalled.number(step), strict.text(name, "name")
+            valid.number(begun),
+            valid.whole(count, 0, 1 << 60),
+            valid.number(step),
+            strict.text(name, "name"),
         )
         for begun, count, step, name in data["history"]
     ]
     if data["best"] is not None:
-        course.best = plan_from_json(json.dumps(data["best"]))
-        if problems := validate(course.best, graph):
+        search_state.best = plan_from_json(json.dumps(data["best"]))
+        if problems := validate(search_state.best, graph):
             raise StowageError(f"the plan in {path} is wrong: {problems[0]}; begin a new search")
-        if (course.best.budget_bytes, course.best.host_budget_bytes) != (budget, host_budget):
+        if (search_state.best.budget_bytes, search_state.best.host_budget_bytes) != (budget, host_budget):
             raise StowageError(f"the plan in {path} is for another budget; begin a new search")
-        course.best = replace(course.best, predicted=simulate(course.best, graph, machine, problem.seconds))
-    if course.stage:
-        course.spare_the_host()
-    if not (0 <= course.stage <= len(course.methods) and course.baselines.keys() <= BASELINES.keys()):
+        search_state.best = replace(
+            search_state.best, predicted=simulate(search_state.best, graph, machine, problem.seconds)
+        )
+    if search_state.stage:
+        search_state.spare_the_host()
+    if not (0 <= search_state.stage <= len(search_state.methods) and search_state.baselines.keys() <= BASELINES.keys()):
         raise ValueError("there is no such stage of a search, or no such baseline")
-    if data["memory"] is not None and course.stage < len(course.methods):
-        course.at_work = course.methods[course.stage](course.setting())
-        course.at_work.recall(data["memory"])
-    return course
+    if data["memory"] is not None and search_state.stage < len(search_state.methods):
+        search_state.at_work = search_state.methods[search_state.stage](search_state.context())
+        search_state.at_work.load_state_dict(data["memory"])
+    return search_state
 
 
 def _body(path: str | Path) -> dict[str, Any]:
@@ -138,7 +148,7 @@ def _checksum(body: dict[str, Any]) -> str:
 
 
 def _times(problem: Problem) -> str:
-    """A short name for how long all ops run, what the link does and how large all storages are, workspaces included."""
+    """A hash of the times of all ops, the link model and the sizes of all storages, workspaces included."""
     sizes = np.array([storage.bytes for storage in problem.graph.storages], np.int64)
     copies = np.array(problem.copies, np.float64)
     return hashlib.sha256(problem.seconds.tobytes() + sizes.tobytes() + copies.tobytes()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""The course of a search: the baselines first, then one method after another, a turn at a time."""
+"""The driver of a search: the baselines first, then one method after another, a search step at a time."""
 
 from __future__ import annotations
 
@@ -11,50 +11,50 @@ import numpy as np
 
 from planner.errors import StowageError, did_you_mean
 from planner.plan import SwapPlan, validate
-from planner.swap.baselines.resident import BASELINES
+from planner.swap.baselines.registry import BASELINES
 from planner.swap.bounds.any_order import bound_of
-from planner.swap.methods.annealing import Polish
+from planner.swap.methods.annealing import Annealing
 from planner.swap.methods.local_search import LocalSearch
-from planner.swap.methods.method import Each, Item, Method, Result, Setting, Turn
+from planner.swap.methods.method import Each, Item, Method, Result, SearchContext, SearchStep
 from planner.swap.methods.portfolio import CLOSE, Portfolio
 from planner.swap.methods.swapadvisor import Genetic
 from planner.swap.problem.problem import Problem
 from planner.units import format_bytes
 
-Factory = Callable[[Setting], Method]
+Factory = Callable[[SearchContext], Method]
 
-#: What each way of searching goes through, after the baselines.
+#: The methods that each choice runs in turn, after the baselines.
 METHODS: Mapping[str, tuple[Factory, ...]] = MappingProxyType(
     {
-        "joint": (Portfolio, LocalSearch, Polish),
+        "joint": (Portfolio, LocalSearch, Annealing),
         "calendar": (Portfolio,),
         "swapadvisor": (Genetic,),
         "on-demand": (),
     }
 )
 DEFAULT = "joint"
-#: What to say where there is no plan yet.
+#: The error message if there is no plan yet.
 STOPPED = "the search was stopped before it had any plan; let it run a little longer, or resume it"
 
 
 def _sparing(factor: float) -> Factory:
-    """Plans that prefer or avoid to evict what persists, which takes a place on the host for the whole step."""
+    """A portfolio that prefers or avoids evicting persistent storages, which take host memory for the whole step."""
 
-    def make(setting: Setting) -> Method:
-        return Portfolio(setting, np.where(setting.problem.flow.stateful, factor, 1.0))
+    def make(context: SearchContext) -> Method:
+        return Portfolio(context, np.where(context.problem.flow.persistent, factor, 1.0))
 
     return make
 
 
-#: What is tried besides where no plan keeps to the host budget.
+#: Tried in addition if no plan keeps to the host budget.
 _SPARING = (_sparing(1 / 64), _sparing(64.0))
 
 
 def check_choice(method: str, seed: int) -> None:
-    """Refuse a method and a seed that are none.
+    """Check a method and a seed.
 
     Raises:
-        StowageError: they are none.
+        StowageError: the method is unknown, or the seed is negative.
     """
     if method not in METHODS:
         raise StowageError(
@@ -80,26 +80,26 @@ def one_by_one(function: Callable[[Item], Result], items: Iterable[Item], /) -> 
 
 
 @dataclass(eq=False)
-class Course:
-    """Where a search is.
+class SearchState:
+    """The state of a search.
 
     Args:
         problem: what is planned.
         host_budget: bytes of pinned host memory, or None for no limit.
         method: a name in `METHODS`.
         seed: for random choices.
-        each: as in `Setting`.
+        each: as in `SearchContext`.
 
     Attributes:
-        bound: seconds that no plan goes below.
+        bound: lower bound on the step time of any plan, in seconds.
         baselines: seconds by baseline, None where it has no plan within the budgets.
         best: the fastest plan so far; it has passed the validator.
         history: every new best.
         evaluations: how many plans were timed.
-        stage: which method is at work; `len(methods)` when all are done.
+        stage: index of the running method; `len(methods)` when all are done.
         doing, share: what is being tried, and how much of it is done, from 0 to 1.
         seconds: time spent searching.
-        least_host: bytes of the smallest host slab of all plans that are found whatever the seed, also of those beyond
+        least_host: bytes of the smallest host slab of all plans that do not depend on the seed, also of those beyond
             the host budget.
     """
 
@@ -124,7 +124,7 @@ class Course:
         self.bound = bound_of(self.problem)
         self.methods: list[Factory] = list(METHODS[self.method])
         self.at_work: Method | None = None
-        self.pending: Turn | None = None
+        self.pending: SearchStep | None = None
 
     @property
     def done(self) -> bool:
@@ -135,15 +135,15 @@ class Course:
         return met or self.stage >= len(self.methods)
 
     def share_done(self, time_limit: float | None) -> float:
-        """How much of the methods, or of the time if that is more, is over: from 0 to 1."""
+        """The share done of the methods, or of the time if that is more, from 0 to 1."""
         of_methods = (self.stage + self.share) / max(1, len(self.methods))
         return min(1.0, max(of_methods, self.seconds / time_limit if time_limit else 0.0))
 
     def step(self) -> None:
-        """Look at the next baseline, or let the method at work do a turn.
+        """Evaluate the next baseline, or run one search step of the current method.
 
         Raises:
-            Stopped: the problem was asked to stop; the next step is the one that this would have been.
+            Cancelled: cancellation was requested; the next call repeats this step.
         """
         if len(self.baselines) < len(BASELINES):
             name = list(BASELINES)[len(self.baselines)]
@@ -152,8 +152,8 @@ class Course:
             return
         if self.pending is None:
             if self.at_work is None:
-                self.at_work = self.methods[self.stage](self.setting())
-            self.pending = self.at_work.turn()
+                self.at_work = self.methods[self.stage](self.context())
+            self.pending = self.at_work.search_step()
             if self.pending is None:
                 self.at_work, self.stage = None, self.stage + 1
                 self.spare_the_host()
@@ -161,10 +161,10 @@ class Course:
         self.settle()
 
     def settle(self) -> None:
-        """Take in the turn that was done last, if that was cut short.
+        """Apply the result of the last search step if it is still pending.
 
         Raises:
-            Stopped: the problem was asked to stop; then there is still that to do.
+            Cancelled: cancellation was requested; the result is still pending.
         """
         if self.pending is not None:
             self._offer(self.pending.plan, self.pending.evaluations)
@@ -172,13 +172,13 @@ class Course:
             self.pending = None
 
     def spare_the_host(self) -> None:
-        """Where all methods are through and no plan keeps to the host budget, try what needs less of it besides."""
+        """Add methods that need less host memory once all are done and no plan keeps to the host budget."""
         if self.stage >= len(METHODS[self.method]) == len(self.methods) and self.best is None:
             self.methods += _SPARING
 
-    def setting(self) -> Setting:
-        """What the methods are given; threads come and go while they are at work, so these are looked up each time."""
-        return Setting(
+    def context(self) -> SearchContext:
+        """The search context of the methods; its functions look up `each` and `best`, which change while they run."""
+        return SearchContext(
             self.problem, self.bound, self.seed,
             lambda function, items: self.each(function, items),  # noqa: PLW0108
             lambda: inf if self.best is None else self.best.predicted.seconds, lambda: self.best,
@@ -213,7 +213,7 @@ class Course:
         self.evaluations += evaluations
         if plan is None:
             return None
-        if self.at_work is None or isinstance(self.at_work, Portfolio):  # whatever the seed, these are found again
+        if self.at_work is None or isinstance(self.at_work, Portfolio):  # these do not depend on the seed
             self.least_host = min(self.least_host, plan.host_bytes)
         return plan.predicted.seconds if self._kept_to(plan) else None
 

@@ -1,4 +1,4 @@
-"""A search for swap plans that runs in threads while one looks on, stops it, goes on with it or keeps it for later."""
+"""A search for swap plans that runs in threads and can be observed, cancelled, resumed and saved."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from math import inf
 from pathlib import Path
 from time import perf_counter
 
-from planner.dropping import when_dropped
+from planner.cancel import CancelToken
 from planner.errors import StowageError
+from planner.finalizers import on_dropped
 from planner.graph import Graph
-from planner.kernels import doing
-from planner.machine.types import Machine
+from planner.jit import doing
+from planner.machine import Machine
 from planner.plan import SwapPlan
 from planner.progress import Progress, reporting
 from planner.swap.problem.problem import Seconds
-from planner.swap.search.checkpoint import read_course, write_course
-from planner.swap.search.driver import DEFAULT, STOPPED, Course, Point, check_choice
-from planner.swap.search.inputs import op_times, problem_of, soon
-from planner.swap.search.worker import Runner, State
-from planner.swap.stop import Stop
+from planner.swap.search.checkpoint import read_search, save_search
+from planner.swap.search.driver import DEFAULT, STOPPED, Point, SearchState, check_choice
+from planner.swap.search.inputs import get_op_seconds, is_instant, make_problem
+from planner.swap.search.worker import SearchThread, State
 
 _SECONDS = 30.0
 _LOOK_AGAIN = 0.1
@@ -28,7 +28,7 @@ _LOOK_AGAIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class SearchProgress:
-    """How far a search is.
+    """The progress of a search.
 
     Args:
         state: `"running"`; `"cancelled"`; `"paused"` when its time or evaluations are used up; `"done"` when the bound
@@ -37,8 +37,8 @@ class SearchProgress:
         share: how much of that is done, from 0 to 1.
         evaluations: plans timed.
         seconds: time spent searching.
-        step_seconds: the best plan's, None before there is any.
-        bound_seconds, ideal_seconds: no plan's step is faster; with infinite memory.
+        step_seconds: step time of the best plan, None before there is any.
+        bound_seconds, ideal_seconds: lower bound on the step time of any plan; step time with infinite memory.
     """
 
     state: State
@@ -57,9 +57,9 @@ class SwapSearch:
     The same seed and number of evaluations give the same plan, whatever the number of threads.
     """
 
-    def __init__(self, runner: Runner, time_limit: float | None, evaluations: int | None) -> None:
+    def __init__(self, runner: SearchThread, time_limit: float | None, evaluations: int | None) -> None:
         self._runner = runner
-        when_dropped(self, runner.cancel)
+        on_dropped(self, runner.cancel)
         self.resume(time_limit=time_limit, evaluations=evaluations)
 
     def __repr__(self) -> str:
@@ -70,44 +70,44 @@ class SwapSearch:
     @property
     def best(self) -> SwapPlan | None:
         """The fastest plan so far, always a valid one; None before there is any."""
-        course = self._runner.course
-        return None if course is None else course.best
+        search_state = self._runner.search_state
+        return None if search_state is None else search_state.best
 
     @property
     def history(self) -> tuple[Point, ...]:
         """Every new best plan: when, after how many evaluations, how fast and by which method."""
-        course = self._runner.course
-        return () if course is None else tuple(course.history)
+        search_state = self._runner.search_state
+        return () if search_state is None else tuple(search_state.history)
 
     @property
     def baselines(self) -> dict[str, float | None]:
-        """Seconds of the step by baseline, None where it has no plan; those that were looked at so far."""
-        course = self._runner.course
-        return {} if course is None else dict(course.baselines)
+        """Step time in seconds by baseline, None if it has no plan; only the baselines evaluated so far."""
+        search_state = self._runner.search_state
+        return {} if search_state is None else dict(search_state.baselines)
 
     @property
     def progress(self) -> SearchProgress:
-        """How far the search is; cheap to read."""
-        runner, course = self._runner, self._runner.course
-        if course is None:
+        """The progress so far; cheap to read."""
+        runner, search_state = self._runner, self._runner.search_state
+        if search_state is None:
             ideal = runner.ideal
             words = doing("laying out the graph")
             return SearchProgress(runner.state, words, 0.0, 0, runner.searched(), None, ideal, ideal)
-        best = course.best
+        best = search_state.best
         return SearchProgress(
-            runner.state, doing(course.doing), course.share, course.evaluations, runner.searched(),
-            None if best is None else best.predicted.seconds, course.bound, course.problem.ideal_seconds,
+            runner.state, doing(search_state.doing), search_state.share, search_state.evaluations, runner.searched(),
+            None if best is None else best.predicted.seconds, search_state.bound, search_state.problem.ideal_seconds,
         )  # fmt: skip
 
     def wait(self, seconds: float | None = None, *, progress: Progress = True) -> SwapPlan:
-        """Wait until the search ends or that many seconds are over; returns the best plan so far.
+        """Wait until the search ends or that many seconds have passed; returns the best plan so far.
 
         Interrupting the wait cancels the search.
 
         Args:
-            seconds: to wait at most; None to wait until the search ends.
-            progress: True shows how far the search is, False shows nothing; a function is called several times a
-                second with the share done, 0 to 1, and what is being done.
+            seconds: the longest time to wait; None to wait until the search ends.
+            progress: True shows progress, False shows nothing; a function is called several times a second with the
+                share done, 0 to 1, and what is being done.
 
         Raises:
             StowageError: there is no plan yet, or none within the host budget; or the process was forked meanwhile.
@@ -120,57 +120,57 @@ class SwapSearch:
                     if perf_counter() >= until:
                         break
                     report(*self._share_done())
-        except BaseException:  # an interrupt, or a report that ends the wait
+        except BaseException:  # an interrupt, or `progress` raised
             self.cancel()
             raise
         if runner.error is not None:
             raise runner.error
         if not ended and self.best is None:
             raise StowageError(f"the search has no plan yet after {runner.searched():.1f} s; wait a little longer")
-        if runner.course is None:
+        if runner.search_state is None:
             raise StowageError(STOPPED)
-        return runner.course.plan()
+        return runner.search_state.plan()
 
     def _share_done(self) -> tuple[float, str]:
-        """How much is over of what is tried or of the time, and what is being tried."""
-        now, course = self.progress, self._runner.course
+        """The share done of the search or of its time limit, and what is being tried."""
+        now, search_state = self.progress, self._runner.search_state
         reached = "" if not now.step_seconds else f"; so far {now.ideal_seconds / now.step_seconds:.1%} of ideal"
-        share = 0.0 if course is None else course.share_done(None)
+        share = 0.0 if search_state is None else search_state.share_done(None)
         spent, limit = self._begun
         return max(share, min(1.0, (now.seconds - spent) / limit) if limit else share), f"{now.doing}{reached}"
 
     def cancel(self) -> None:
-        """Stop soon, within a second; what was found stays. Cancelling again does nothing.
+        """Stop within a second; what was found is kept. Cancelling again does nothing.
 
-        What was being tried is undone, and done again when the search is resumed.
+        The search step in progress is rolled back, and repeated when the search is resumed.
         """
         self._runner.cancel()
 
     def resume(self, *, time_limit: float | None = _SECONDS, evaluations: int | None = None) -> None:
-        """Go on from where the search stopped; does nothing while it runs or when nothing is left to try.
+        """Continue from where the search stopped; does nothing while it runs or when nothing is left to try.
 
         Args:
             time_limit: stop again after this many seconds; None for no limit.
             evaluations: stop again after this many more evaluations; None for no limit.
 
         Raises:
-            StowageError: a limit is no number or below 0; or the process was forked meanwhile.
+            StowageError: a limit is not a number or is below 0; or the process was forked meanwhile.
         """
         check_limits(time_limit, evaluations)
         self._begun = self._runner.searched(), time_limit
         self._runner.at_home().start(time_limit, evaluations)
 
     def save(self, path: str | Path) -> None:
-        """Write down where the search is, to go on with `load_search`; it may be running.
+        """Save the state of the search for `load_search`; the search may be running.
 
-        What takes long to try is begun again afterwards.
+        A long search step in progress is restarted afterwards.
 
         Raises:
-            StowageError: the file cannot be written and an earlier one stays as it was; the graph is not laid out yet;
-                or the process was forked.
+            StowageError: the file cannot be written and an existing one is left unchanged; the graph is not laid out
+                yet; or the process was forked.
         """
-        with self._runner.at_home().between_turns() as course:
-            write_course(course, path)
+        with self._runner.at_home().between_turns() as search_state:
+            save_search(search_state, path)
 
 
 def search_swaps(
@@ -186,10 +186,10 @@ def search_swaps(
     evaluations: int | None = None,
     threads: int | None = None,
 ) -> SwapSearch:
-    """Begin to search for the fastest plan within a budget; returns at once.
+    """Start a search for the fastest plan within a budget; returns at once.
 
-    What takes longer to find out is found out by the search: in a huge graph, or where a share of what a step takes is
-    asked for that was never worked out, it is `wait` that says that no plan fits.
+    Slow checks run in the search itself: for a huge graph, or a budget that is a share of a step peak not known yet,
+    it is `wait` that reports that no plan fits.
 
     Args:
         graph: a step; its workspaces are planned for.
@@ -199,24 +199,24 @@ def search_swaps(
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
         method: one of `METHODS`; None for `"joint"`, the best there is.
         seed: for random choices.
-        time_limit: seconds after which the search pauses; None for as long as it finds anything.
+        time_limit: seconds after which the search pauses; None for no limit.
         evaluations: number of timed plans after which it pauses; None for no limit.
-        threads: how many to search with; all cores by default.
+        threads: number of search threads; all cores by default.
 
     Raises:
-        StowageError: the method is unknown, the seed or a limit is none, or no plan fits; the sentence names the least
-            budget that would do.
+        StowageError: the method is unknown, the seed or a limit is invalid, or no plan fits; the message names the
+            least budget that would be enough.
     """
     check_choice(method or DEFAULT, seed)
     check_limits(time_limit, evaluations)
-    times, stop = op_times(graph, machine, budget, host_budget, seconds), Stop()
+    times, stop = get_op_seconds(graph, machine, budget, host_budget, seconds), CancelToken()
 
-    def make() -> Course:
-        problem, host = problem_of(graph, machine, budget, host_budget, times, stop)
-        return Course(problem, host, method or DEFAULT, seed)
+    def make() -> SearchState:
+        problem, host = make_problem(graph, machine, budget, host_budget, times, stop)
+        return SearchState(problem, host, method or DEFAULT, seed)
 
-    runner = Runner(make, float(times.sum()), stop, _threads(threads))
-    if soon(graph, machine, budget, host_budget):
+    runner = SearchThread(make, float(times.sum()), stop, _threads(threads))
+    if is_instant(graph, machine, budget, host_budget):
         runner.lay_out()
     return SwapSearch(runner, time_limit, evaluations)
 
@@ -231,27 +231,29 @@ def load_search(
     evaluations: int | None = None,
     threads: int | None = None,
 ) -> SwapSearch:
-    """Go on with a search that was saved, as if it had never stopped.
+    """Resume a search that was saved, as if it had never stopped.
 
     Args:
         path: a file that `SwapSearch.save` wrote.
-        graph, machine, seconds: as when the search was begun.
+        graph, machine, seconds: as when the search was started.
         time_limit, evaluations, threads: as in `search_swaps`.
 
     Raises:
         StowageError: the file is damaged, or from a search for another graph, machine or other op times.
     """
-    course = read_course(path, graph, machine, seconds)
-    runner = Runner(lambda: course, course.problem.ideal_seconds, course.problem.stop, _threads(threads))
+    search_state = read_search(path, graph, machine, seconds)
+    runner = SearchThread(
+        lambda: search_state, search_state.problem.ideal_seconds, search_state.problem.stop, _threads(threads)
+    )
     runner.lay_out()
     return SwapSearch(runner, time_limit, evaluations)
 
 
 def check_limits(time_limit: float | None, evaluations: int | None = None) -> None:
-    """Refuse limits that are none.
+    """Check limits.
 
     Raises:
-        StowageError: a limit is no number or below 0.
+        StowageError: a limit is not a number or is below 0.
     """
     for name, limit in (("the time limit", time_limit), ("the number of evaluations", evaluations)):
         if limit is not None and not limit >= 0:

@@ -1,4 +1,4 @@
-"""What a little more memory, and what a little more bandwidth, would buy."""
+"""How much a little more memory, or a little more bandwidth, would gain."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from math import inf
 
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.machine.types import Machine
+from planner.machine import Machine
 from planner.plan import SwapPlan
 from planner.progress import Progress, reporting
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.methods.portfolio import CLOSE
 from planner.swap.problem.problem import Problem, Seconds
 from planner.swap.search.budget_sweep import SECONDS_EACH, best_at, never, part
-from planner.swap.search.inputs import problem_of
+from planner.swap.search.inputs import make_problem
 from planner.swap.simulate.streams import simulate
-from planner.swap.wording import format_seconds
-from planner.units import format_bytes
+from planner.units import format_bytes, format_seconds
 
 _GIB = 2**30
 _GB = 10**9
@@ -26,13 +25,13 @@ _GB = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What more of something buys.
+    """The gain from more of one resource.
 
     Args:
-        what: in words, `"1 GiB more memory"`.
+        what: the change in words, `"1 GiB more memory"`.
         step_seconds: of the best plan found with it.
-        saved_seconds, percent: what that is less than without it, and the share of the step.
-        most_seconds: what can be saved at most, by the bound with it.
+        saved_seconds, percent: seconds saved per step, and that in percent of the step without it.
+        most_seconds: the most seconds that can be saved, by the bound with it.
         words: a sentence.
     """
 
@@ -45,8 +44,8 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
-class Marginal:
-    """What more memory and what more bandwidth buys at a budget; `str()` says it in two sentences."""
+class Sensitivity:
+    """The gains from more memory and from more bandwidth at a budget; `str()` gives two sentences."""
 
     budget_bytes: int
     step_seconds: float
@@ -58,7 +57,7 @@ class Marginal:
         return f"{self.memory.words}\n{self.bandwidth.words}"
 
 
-def marginal(
+def sensitivity(
     graph: Graph,
     machine: Machine,
     budget: str | int,
@@ -69,36 +68,36 @@ def marginal(
     time_limit_each: float = SECONDS_EACH,
     seed: int = 0,
     progress: Progress = True,
-) -> Marginal:
-    """What a little more memory, and what a little more bandwidth, would buy at a budget, by planning anew with each.
+) -> Sensitivity:
+    """Measure the gain from a little more memory, and from a little more bandwidth, by planning again with each.
 
-    Every plan found is tried in every setting that it fits, so that luck in one search is not taken for a gain.
+    Every plan found is timed in every scenario that it fits, so that luck in one search is not taken for a gain.
 
     Args:
         graph, machine: what is planned, and where.
         budget: device memory, as in `plan_swaps`.
-        memory: bytes more.
-        bandwidth: bytes per second more in one direction alone; both together rise by the same factor.
+        memory: additional bytes.
+        bandwidth: additional bytes per second in one direction alone; both together rise by the same factor.
         seconds, time_limit_each, seed: as in `sweep`; there are three searches.
-        progress: True shows how far it is, False shows nothing; a function is called with the share done, 0 to 1, and
-            what is being done.
+        progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and what
+            is being done.
 
     Raises:
-        StowageError: as in `plan_swaps`, or there is nothing more of something.
+        StowageError: as in `plan_swaps`, or `memory` or `bandwidth` is not more than 0.
     """
     if not (memory > 0 and 0 < bandwidth < inf):
         raise StowageError(f"memory and bandwidth must be more than 0, got {memory} bytes and {bandwidth} bytes/s")
     with reporting(progress) as report:
         report(0.0, "laying out the graph")
-        here, _ = problem_of(graph, machine, budget, None, seconds)
-        roomy, _ = problem_of(graph, machine, here.budget + memory, None, here.seconds)
+        here, _ = make_problem(graph, machine, budget, None, seconds)
+        roomy, _ = make_problem(graph, machine, here.budget + memory, None, here.seconds)
         link = machine.host_link
         factor = 1 + bandwidth / link.bandwidth
         faster = replace(
             machine,
             host_link=replace(link, bandwidth=link.bandwidth * factor, duplex_bandwidth=link.duplex_bandwidth * factor),
         )
-        quick, _ = problem_of(graph, faster, here.budget, None, here.seconds)
+        quick, _ = make_problem(graph, faster, here.budget, None, here.seconds)
         wanted = (here, "as it is"), (roomy, "with more memory"), (quick, "with more bandwidth")
         plans: list[SwapPlan] = []
         for done, (problem, what) in enumerate(wanted):
@@ -111,7 +110,7 @@ def marginal(
     assert base is not None, "its own plan fits"
     assert more_memory is not None, "a plan for less memory fits"
     assert more_bandwidth is not None, "bandwidth takes no memory"
-    return Marginal(
+    return Sensitivity(
         here.budget, base.predicted.seconds, here.ideal_seconds,
         _gain(f"{format_bytes(memory)} more memory", here, base, roomy, more_memory),
         _gain(f"{bandwidth / _GB:.3g} GB/s more bandwidth", here, base, quick, more_bandwidth),
@@ -119,7 +118,7 @@ def marginal(
 
 
 def _fastest(problem: Problem, plans: Iterable[SwapPlan]) -> SwapPlan | None:
-    """The fastest of the plans that fit, timed in this setting."""
+    """The fastest of the plans that fit, timed for this problem."""
     fitting = [
         replace(plan, predicted=simulate(plan, problem.graph, problem.machine, problem.seconds))
         for plan in plans

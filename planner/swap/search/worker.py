@@ -1,4 +1,4 @@
-"""What runs a search in threads: turns, and moments between turns."""
+"""Runs a search in threads, one search step at a time."""
 
 from __future__ import annotations
 
@@ -11,58 +11,62 @@ from math import inf
 from time import perf_counter
 from typing import Literal
 
-from planner.ending import at_end
+from planner.cancel import Cancelled, CancelToken
 from planner.errors import StowageError
+from planner.shutdown import on_shutdown
 from planner.swap.methods.method import Each, Item, Result
-from planner.swap.search.driver import Course
-from planner.swap.stop import Stop, Stopped
+from planner.swap.search.driver import SearchState
 
 State = Literal["running", "cancelled", "paused", "done", "failed"]
-#: Seconds that a turn is waited for before it is cut short.
+#: Seconds to wait for a search step before it is interrupted.
 _PATIENCE = 0.5
 
 
-class Runner:
-    """What the search's thread holds on to; not the handle, so that dropping that can stop it.
+class SearchThread:
+    """What the search's thread refers to; not the handle, so that dropping the handle can stop the search.
 
     Args:
-        make: lays out what is planned; called in the search's thread.
+        make: creates the search state; called by `lay_out`.
         ideal: seconds of the step with infinite memory.
-        stop: the flag of what is planned.
-        threads: how many to search with.
+        stop: the cancel token of the problem.
+        threads: number of search threads.
     """
 
-    def __init__(self, make: Callable[[], Course], ideal: float, stop: Stop, threads: int) -> None:
+    def __init__(self, make: Callable[[], SearchState], ideal: float, stop: CancelToken, threads: int) -> None:
         self.make, self.ideal, self.flag, self.threads = make, ideal, stop, threads
-        self.course: Course | None = None
-        self.cancelled, self.ended, self.turn = threading.Event(), threading.Event(), threading.Lock()
-        self.door = threading.Lock()  # whoever holds it has the next turn
+        self.search_state: SearchState | None = None
+        self.cancelled, self.ended, self.search_step = threading.Event(), threading.Event(), threading.Lock()
+        self.door = threading.Lock()  # its holder has the next search step
         self.beginning, self.process = threading.Lock(), os.getpid()
         self.state: State = "paused"
         self.error: BaseException | None = None
         self.began: float | None = None
         self.spent = 0.0
         self.thread: threading.Thread | None = None
-        at_end(self.cancel, early=True)
+        on_shutdown(self.cancel, early=True)
 
     def searched(self) -> float:
         """Seconds spent searching."""
         began = self.began
         return self.spent if began is None else perf_counter() - began
 
-    def at_home(self) -> Runner:
-        """Itself, unless this process is a fork: threads stay behind, so whoever waited for one here would for ever."""
+    def at_home(self) -> SearchThread:
+        """Itself, unless this process is a fork: threads do not survive a fork, so waiting for one would never end.
+
+        Raises:
+            StowageError: this process is a fork.
+        """
         if os.getpid() != self.process:
             raise StowageError("this search goes on in the process that began it; save it there and load it here")
         return self
 
     def cancel(self) -> None:
-        """End soon; the turn at work is undone."""
+        """End soon; the search step in progress is rolled back."""
         self.cancelled.set()
         self.flag.set()
 
     def start(self, time_limit: float | None, evaluations: int | None) -> None:
-        """Go on in a thread, unless one is at work."""
+        """Continue in a thread, unless one is running."""
         with self.beginning:
             if self.thread is not None:
                 if self.state == "running" and not self.cancelled.is_set():
@@ -78,34 +82,34 @@ class Runner:
             self.thread.start()
 
     @contextmanager
-    def between_turns(self) -> Iterator[Course]:
-        """The course while nothing changes it; a long turn is undone and begun again afterwards.
+    def between_turns(self) -> Iterator[SearchState]:
+        """The search state while nothing changes it; a long search step is rolled back and restarted afterwards.
 
         Raises:
             StowageError: the graph is not laid out yet.
         """
         with self.door:
-            if not self.turn.acquire(timeout=_PATIENCE):
+            if not self.search_step.acquire(timeout=_PATIENCE):
                 self.flag.set()
-                self.turn.acquire()
+                self.search_step.acquire()
             try:
-                if self.course is None:
+                if self.search_state is None:
                     raise StowageError("the search is still laying out the graph; save it a moment later")
                 self.flag.clear()
-                self.course.settle()
-                yield self.course
+                self.search_state.settle()
+                yield self.search_state
             finally:
                 self._let_go_on()
-                self.turn.release()
+                self.search_step.release()
 
     def lay_out(self) -> None:
-        """Make the course if there is none yet."""
-        if self.course is None:
-            self.course = self.make()
-            self.spent = self.course.seconds
+        """Create the search state if there is none yet."""
+        if self.search_state is None:
+            self.search_state = self.make()
+            self.spent = self.search_state.seconds
 
     def _let_go_on(self) -> None:
-        """Clear the flag, unless the search was cancelled; whoever cancels sets the flag last."""
+        """Clear the flag, unless the search was cancelled; `cancel` sets the flag last."""
         self.flag.clear()
         if self.cancelled.is_set():
             self.flag.set()
@@ -115,45 +119,45 @@ class Runner:
         try:
             with ThreadPoolExecutor(self.threads, "stowage-search-worker") as pool:
                 until = inf if time_limit is None else perf_counter() + time_limit
-                done = 0 if self.course is None else self.course.evaluations
-                state = self._search(Pool(pool), until, inf if evaluations is None else done + evaluations)
+                done = 0 if self.search_state is None else self.search_state.evaluations
+                state = self._search(ThreadMap(pool), until, inf if evaluations is None else done + evaluations)
         except BaseException as error:
             self.error = error
         finally:
             self.spent, self.began = self.searched(), None
-            if self.course is not None:
-                self.course.seconds = self.spent
+            if self.search_state is not None:
+                self.search_state.seconds = self.spent
             self.state = state
             self.ended.set()
 
     def _search(self, pool: Each, until: float, most: float) -> State:
-        """Turn after turn, until there is nothing left to do, or no time or no evaluations are left to do it."""
+        """Run search steps until nothing is left to do, or no time or no evaluations are left."""
         while True:
             with self.door:
-                self.turn.acquire()
+                self.search_step.acquire()
             try:
-                course = self.course
-                if course is not None and course.done:
+                search_state = self.search_state
+                if search_state is not None and search_state.done:
                     return "done"
                 if self.cancelled.is_set():
                     return "cancelled"
-                over = course is not None and (perf_counter() >= until or course.evaluations >= most)
-                if over and course is not None and course.best is not None:
+                over = search_state is not None and (perf_counter() >= until or search_state.evaluations >= most)
+                if over and search_state is not None and search_state.best is not None:
                     return "paused"
                 self._let_go_on()
-                if course is None:
+                if search_state is None:
                     self.lay_out()
                 else:
-                    course.each, course.seconds = pool, self.searched()
-                    course.step()
-            except Stopped:
-                pass  # cancelled, or somebody wants a moment between turns
+                    search_state.each, search_state.seconds = pool, self.searched()
+                    search_state.step()
+            except Cancelled:
+                pass  # cancelled, or interrupted by `between_turns`
             finally:
-                self.turn.release()
+                self.search_step.release()
 
 
-class Pool:
-    """Applies functions in threads; when it returns or raises, all that were begun have ended."""
+class ThreadMap:
+    """Applies functions in threads; when it returns or raises, all calls have ended."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool

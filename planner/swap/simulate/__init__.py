@@ -1,1 +1,1 @@
-"""How long a plan or a draft takes, by its streams and the link."""
+"""Predicts how long a plan or an unplaced plan takes, from its streams and the link."""

@@ -1,36 +1,45 @@
-"""In which order the copies of a draft queue up: of those that may go, the one whose deadline is first."""
+"""Orders the copies of an unplaced plan by earliest deadline first among those that are ready."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from planner.kernels import kernel
-from planner.swap.draft.absences import NEVER, Gaps
+from planner.jit import kernel
+from planner.swap.draft.absences import NEVER, Absences
 from planner.swap.problem.heap import pop, push
 from planner.swap.problem.problem import Flags, Ints, Seconds
 
 
 @kernel
-def dispatch(seconds: Seconds, gaps: Gaps, work: Seconds, shared: float) -> tuple[Ints, Ints]:
-    """Run a draft with copies in order of deadline and record the queues.
+def edf(seconds: Seconds, absences: Absences, work: Seconds, shared: float) -> tuple[Ints, Ints]:
+    """Simulate an unplaced plan with copies in order of deadline and record the queues.
 
     Args:
         seconds: `[slots]`, how long the op in each slot runs.
-        gaps: who is away when.
-        work: `[gaps]`, seconds each copy takes alone.
+        absences: when storages are off the device.
+        work: `[absences]`, seconds each copy takes alone.
         shared: work per second in each direction while both are busy.
 
     Returns:
-        The gaps whose copies make up the swap-out queue, and likewise the swap-in queue.
+        The absences whose copies make up the swap-out queue, and those of the swap-in queue.
     """
-    outs, ins, _ = dispatch_by(
-        seconds, gaps.ready, gaps.release, gaps.reload, gaps.use, gaps.copy, gaps.release, gaps.use, work, shared
+    outs, ins, _ = edf_by(
+        seconds,
+        absences.ready,
+        absences.release,
+        absences.reload,
+        absences.use,
+        absences.copy,
+        absences.release,
+        absences.use,
+        work,
+        shared,
     )
     return outs, ins
 
 
 @kernel
-def dispatch_by(
+def edf_by(
     seconds: Seconds,
     ready: Ints,
     release: Ints,
@@ -42,15 +51,15 @@ def dispatch_by(
     work: Seconds,
     shared: float,
 ) -> tuple[Ints, Ints, float]:
-    """Likewise, but of the copies that may go, the one of least key does.
+    """Like `edf`, but the ready copy with the smallest key goes first.
 
     Args:
-        seconds, work, shared: as for `dispatch`.
-        ready, release, reload, use, copy: who is away when, as in `Gaps`.
-        out_key, in_key: `[gaps]`, ranks of copies out and copies in.
+        seconds, work, shared: as for `edf`.
+        ready, release, reload, use, copy: the absences, as in `Absences`.
+        out_key, in_key: `[absences]`, ranks of copies out and copies in.
 
     Returns:
-        Both queues, and the seconds until they and all ops are done; infinite when they wait for each other.
+        Both queues, and the seconds until they and all ops are done; infinite on a deadlock.
     """
     n, count = seconds.shape[0], release.shape[0]
     out_left, in_left = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)

@@ -1,6 +1,6 @@
-"""How long a plan takes: three streams that work through their queues, with a link that both directions share.
+"""Predicts how long a plan takes: three streams that work through their queues, with a link that both directions share.
 
-The waiting rules are those of `planner.memory.plan`. A copy is `latency + bytes / bandwidth` seconds of work for
+The waiting rules are those of `planner.plan.swap_plan`. A copy is `latency + bytes / bandwidth` seconds of work for
 its direction; while both are busy, each does only `duplex_bandwidth / (2 * bandwidth)` seconds of work per second.
 """
 
@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.graph import Graph
-from planner.kernels import kernel
-from planner.machine.types import Machine
-from planner.plan import SwapPlan, Timeline
-from planner.swap.problem.problem import Ints, Seconds, durations, link
+from planner.jit import kernel
+from planner.machine import Machine
+from planner.plan import PlanIndex, SwapPlan, Timeline
+from planner.swap.problem.problem import Ints, Seconds, durations, link_model
 
 _NEVER = np.inf
 
@@ -33,21 +33,21 @@ def run_queues(
     outs: Seconds,
     ins: Seconds,
 ) -> float:
-    """Run the three queues; allocates nothing.
+    """Simulate the three queues; allocates nothing.
 
     Args:
         seconds: `[slots]`, how long the op in each slot runs.
-        out_ready, out_release, out_work: `[swap-outs]`, in queue order; the work in seconds.
+        out_ready, out_release, out_work: `[swap-outs]`, in queue order; the work is in seconds.
         in_start, in_use, in_work: `[swap-ins]`, likewise.
         shared: work per second in each direction while both are busy.
         waits: `[2, slots + 1]`, scratch.
-        compute, outs, ins: `[slots, 2]`, `[swap-outs, 2]`, `[swap-ins, 2]`, filled with start and stop.
+        compute, outs, ins: `[slots, 2]`, `[swap-outs, 2]`, `[swap-ins, 2]`, filled with start and stop in seconds.
 
     Returns:
-        Seconds until all queues are empty; negative when they wait for each other.
+        Seconds until all queues are empty; negative on a deadlock.
     """
     n, out_count, in_count = seconds.shape[0], out_ready.shape[0], in_start.shape[0]
-    # how many entries of each copy queue must be done before slot i: queues work in order, so a count says it all
+    # how many entries of each copy queue must be done before slot i: queues work in order, so a count is enough
     waits[:] = 0
     for j in range(out_count):
         waits[0, out_release[j]] = j + 1
@@ -99,18 +99,18 @@ def run_queues(
 
 
 def simulate(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds) -> Timeline:
-    """Foresee when everything in a plan happens.
+    """Predict when everything in a plan happens.
 
     Args:
         plan, graph: a plan and its graph.
-        machine: whose link carries the copies.
+        machine: the machine whose link carries the copies.
         seconds: `[ops]`, how long each op runs.
 
     Raises:
         StowageError: the op times or the figures of the host link are impossible.
         ValueError: the queues of the plan wait for each other.
     """
-    copies = link(machine)
+    copies = link_model(machine)
     order = np.array(plan.order, np.int32)
     n = len(order)
 
@@ -138,20 +138,19 @@ def simulate(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds) -
     )
     if total < 0:
         raise ValueError("the queues of this plan wait for each other")
-    return Timeline(total, compute, outs, ins, np.append(compute[:, 0], total), _bytes_by_slot(plan, graph))
+    return Timeline(total, compute, outs, ins, np.append(compute[:, 0], total), _bytes_by_slot(PlanIndex(graph, plan)))
 
 
-def _bytes_by_slot(plan: SwapPlan, graph: Graph) -> NDArray[np.int64]:
-    """Bytes in use in every slot, and what stays when the step has ended."""
-    n = len(plan.order)
-    change = np.zeros(n + 1, np.int64)
-    arriving = {copy.storage for copy in plan.swap_ins if copy.start == 0}
-    leaving = {copy.storage for copy in plan.swap_outs if copy.release == n}
-    steady = {stay.storage for stay in plan.residencies if stay.start == 0 and stay.storage not in arriving}
-    for stay in plan.residencies:
-        storage = graph.storages[stay.storage]
-        change[stay.start] += storage.bytes
-        whole = (storage.persistent and storage.id in steady) or storage.id in graph.output_storages
-        if stay.stop < n or storage.id in leaving or not whole:
-            change[stay.stop] -= storage.bytes
+def _bytes_by_slot(index: PlanIndex) -> NDArray[np.int64]:
+    """`[slots + 1]`, bytes in use in every slot, and after the end of the step."""
+    graph = index.graph
+    change = np.zeros(index.slots + 1, np.int64)
+    np.add.at(change, index.start, index.bytes)
+    resident = set(index.storage[(index.start == 0) & (index.copy_in < 0)].tolist())
+    stays = [
+        (graph.storages[storage].persistent and storage in resident) or storage in graph.output_storages
+        for storage in index.storage.tolist()
+    ]
+    leaves = index.ends | ~np.array(stays, np.bool_)
+    np.add.at(change, index.stop[leaves], -index.bytes[leaves])
     return np.cumsum(change)

@@ -19,7 +19,7 @@ from planner.swap.methods.swapadvisor.allocation_gene import (
 )
 from planner.swap.methods.swapadvisor.individual import Rates, breed_allocations
 from planner.swap.methods.swapadvisor.pool import default_allocation, demand_of, fits, pool_of, random_allocation
-from planner.swap.problem.problem import state
+from planner.swap.problem.problem import build_problem
 from tests.swap.random_graphs import machine, steps
 
 SIZES = np.array([1, 2, 3, 4])
@@ -133,7 +133,7 @@ def test_repaired_counts_are_within_capacity_as_far_as_the_least_ones_allow(data
 def test_pools_of_any_generation_fit_and_hold_what_each_op_needs_unless_nothing_does(step, seed, share, mutation):
     graph, seconds = step
     total = sum(storage.bytes for storage in graph.storages)
-    problem = state(graph, machine(), max(64, int(share * total)), np.array(seconds))
+    problem = build_problem(graph, machine(), max(64, int(share * total)), np.array(seconds))
     demand, random = demand_of(problem), np.random.default_rng(seed)
     parents = [random_allocation(demand, random) for _ in range(2)]
     children = breed_allocations(demand, *parents, Rates(mutation, 0.5, 1.0), random)

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.cancel import Cancelled
 from planner.graph import GraphBuilder, Kind
 from planner.plan import plan_to_json, validate
 from planner.swap.bounds.any_order import bound_of
-from planner.swap.methods.method import Setting
+from planner.swap.methods.method import SearchContext
 from planner.swap.methods.swapadvisor import Genetic
 from planner.swap.methods.swapadvisor.genetic import softmax
-from planner.swap.problem.problem import state
-from planner.swap.stop import Stopped
+from planner.swap.problem.problem import build_problem
 from tests.swap.random_graphs import build, machine
 
 
@@ -24,32 +24,36 @@ def one_by_one(function, items):
     return [function(item) for item in items]
 
 
-def setting(seed=0, each=one_by_one, share=0.3):
+def context(seed=0, each=one_by_one, share=0.3):
     graph = build(Random(7), layers=12)
     touched = sum(storage.bytes for storage in graph.storages)
-    problem = state(graph, machine(), int(share * touched), np.full(len(graph.ops), 1e-6))
-    return Setting(problem, bound_of(problem), seed, each, best=lambda: 1.0)  # there is a plan already
+    problem = build_problem(graph, machine(), int(share * touched), np.full(len(graph.ops), 1e-6))
+    return SearchContext(problem, bound_of(problem), seed, each, best=lambda: 1.0)  # there is a plan already
 
 
 def plans_of(search, turns):
     """What some turns bring, as text."""
-    found = [search.turn() for _ in range(turns)]
-    return [plan_to_json(turn.plan) for turn in found if turn is not None and turn.plan is not None]
+    found = [search.search_step() for _ in range(turns)]
+    return [
+        plan_to_json(search_step.plan)
+        for search_step in found
+        if search_step is not None and search_step.plan is not None
+    ]
 
 
 FEW = {"individuals": 24}
 
 
 def test_plans_get_better_and_are_valid():
-    given_ = setting()
+    given_ = context()
     search, best, seen = Genetic(given_, **FEW), np.inf, 0
     for _ in range(12):
-        turn = search.turn()
-        seen += turn.evaluations
-        if turn.plan is not None:
-            assert validate(turn.plan, given_.problem.graph) == []
-            assert turn.plan.predicted.seconds < best
-            best = turn.plan.predicted.seconds
+        search_step = search.search_step()
+        seen += search_step.evaluations
+        if search_step.plan is not None:
+            assert validate(search_step.plan, given_.problem.graph) == []
+            assert search_step.plan.predicted.seconds < best
+            best = search_step.plan.predicted.seconds
     assert given_.bound <= best < np.inf
     assert len(search.population) == 24
     assert search.generation == (seen - 24) // 24 > 0
@@ -58,54 +62,54 @@ def test_plans_get_better_and_are_valid():
 
 @pytest.mark.parametrize("replacement", ["fastest", "softmax"])
 def test_a_resumed_search_finds_what_an_uninterrupted_one_does(replacement):
-    whole = plans_of(Genetic(setting(), **FEW, replacement=replacement), 10)
+    whole = plans_of(Genetic(context(), **FEW, replacement=replacement), 10)
     for pause in (1, 4):
-        first = Genetic(setting(), **FEW, replacement=replacement)
+        first = Genetic(context(), **FEW, replacement=replacement)
         found = plans_of(first, pause)
         assert 0 < len(found) < len(whole)
-        memory = json.loads(json.dumps(first.memory(), allow_nan=False))
-        second = Genetic(setting(), **FEW, replacement=replacement)
-        second.recall(memory)
+        memory = json.loads(json.dumps(first.state_dict(), allow_nan=False))
+        second = Genetic(context(), **FEW, replacement=replacement)
+        second.load_state_dict(memory)
         assert found + plans_of(second, 10 - pause) == whole
 
 
 def test_threads_change_nothing():
     with ThreadPoolExecutor(4) as pool:
-        threaded = Genetic(setting(each=lambda function, items: list(pool.map(function, items))), **FEW)
-        alone = Genetic(setting(), **FEW)
+        threaded = Genetic(context(each=lambda function, items: list(pool.map(function, items))), **FEW)
+        alone = Genetic(context(), **FEW)
         assert plans_of(threaded, 8) == plans_of(alone, 8)
-        assert threaded.memory() == alone.memory()
+        assert threaded.state_dict() == alone.state_dict()
 
 
 def test_seeds_differ_and_the_same_seed_does_not():
-    first, again, other = (Genetic(setting(seed), **FEW) for seed in (1, 1, 2))
+    first, again, other = (Genetic(context(seed), **FEW) for seed in (1, 1, 2))
     assert plans_of(first, 3) == plans_of(again, 3)
     plans_of(other, 3)
-    assert first.memory() == again.memory() != other.memory()
+    assert first.state_dict() == again.state_dict() != other.state_dict()
 
 
 def test_a_turn_that_is_cancelled_is_done_again():
-    search, whole = Genetic(setting(), **FEW), plans_of(Genetic(setting(), **FEW), 6)
+    search, whole = Genetic(context(), **FEW), plans_of(Genetic(context(), **FEW), 6)
     found = plans_of(search, 2)
-    before, stop = search.memory(), search.setting.problem.stop
+    before, stop = search.state_dict(), search.context.problem.stop
     stop.set()
-    with pytest.raises(Stopped):
-        search.turn()
-    assert search.memory() == before
+    with pytest.raises(Cancelled):
+        search.search_step()
+    assert search.state_dict() == before
     stop.clear()
     assert found + plans_of(search, 4) == whole
 
 
 def test_without_the_schedule_all_orders_are_the_captured_one():
-    search = Genetic(setting(), **FEW, search_schedule=False)
+    search = Genetic(context(), **FEW, search_schedule=False)
     plans_of(search, 8)
     assert search.generation > 0
-    assert {tuple(one.order.tolist()) for one in search.population} == {tuple(range(search.setting.problem.ops))}
+    assert {tuple(one.order.tolist()) for one in search.population} == {tuple(range(search.context.problem.ops))}
     assert len({tuple(one.allocation.counts.tolist()) for one in search.population}) > 1
 
 
 def test_without_the_allocation_all_pools_are_the_default_one():
-    search = Genetic(setting(share=0.4), **FEW, search_allocation=False)
+    search = Genetic(context(share=0.4), **FEW, search_allocation=False)
     plans_of(search, 8)
     pools = {(*one.allocation.classes.tolist(), *one.allocation.counts.tolist()) for one in search.population}
     assert pools == {(*search.default.classes.tolist(), *search.default.counts.tolist())}
@@ -113,24 +117,24 @@ def test_without_the_allocation_all_pools_are_the_default_one():
 
 
 def test_without_either_there_is_one_individual_and_the_search_ends():
-    search = Genetic(setting(share=0.4), search_schedule=False, search_allocation=False)
-    assert search.turn().evaluations == 1
-    assert search.turn() is None
+    search = Genetic(context(share=0.4), search_schedule=False, search_allocation=False)
+    assert search.search_step().evaluations == 1
+    assert search.search_step() is None
 
 
 def test_a_search_that_meets_the_bound_ends():
-    search = Genetic(setting(share=3.0), **FEW)
+    search = Genetic(context(share=3.0), **FEW)
     found = plans_of(search, 5)
     assert found
-    assert search.best == pytest.approx(search.setting.bound)
-    assert search.turn() is None
+    assert search.best == pytest.approx(search.context.bound)
+    assert search.search_step() is None
 
 
 def test_a_budget_that_no_pool_fits_gives_no_plan_and_no_error():
-    search = Genetic(setting(share=0.01), **FEW)
+    search = Genetic(context(share=0.01), **FEW)
     assert plans_of(search, 6) == []
     assert all(np.isinf(one.seconds) for one in search.population)
-    assert json.loads(json.dumps(search.memory(), allow_nan=False))["best"] is None
+    assert json.loads(json.dumps(search.state_dict(), allow_nan=False))["best"] is None
 
 
 @pytest.mark.parametrize(("ops", "size"), [(0, 0), (1, 64), (3, 0)])
@@ -141,10 +145,10 @@ def test_almost_nothing_is_still_a_step(ops, size):
         b.add_op(
             f"op{i}", "aten.op.default", [], [b.add_tensor(name, b.add_storage(name, size, Kind.OUTPUT), (size // 4,))]
         )
-    problem = state(b.build(range(ops)), machine(), 64, np.ones(ops))
+    problem = build_problem(b.build(range(ops)), machine(), 64, np.ones(ops))
     for bound in (float(ops), 0.0):  # one that is met at once, and one that never is
-        search = Genetic(Setting(problem, bound, 0, one_by_one), individuals=4)
-        turns = [search.turn() for _ in range(4)]
+        search = Genetic(SearchContext(problem, bound, 0, one_by_one), individuals=4)
+        turns = [search.search_step() for _ in range(4)]
         assert validate(turns[0].plan, problem.graph) == []
         assert turns[0].plan.predicted.seconds == ops
         assert (turns[1] is None) == (bound == ops)
@@ -155,10 +159,10 @@ def test_almost_nothing_is_still_a_step(ops, size):
 def test_the_faster_is_the_likelier_parent(seconds, temperature):
     """By exp(t') with t' = (T_best - t) / T_best, whatever the unit of time."""
     seconds = np.array(seconds)
-    chance = softmax(seconds, temperature)
-    assert chance.sum() == pytest.approx(1.0)
-    assert (np.diff(chance[np.argsort(seconds)]) <= 1e-15).all()
-    assert softmax(seconds * 2, temperature) == pytest.approx(chance)
+    rng_state = softmax(seconds, temperature)
+    assert rng_state.sum() == pytest.approx(1.0)
+    assert (np.diff(rng_state[np.argsort(seconds)]) <= 1e-15).all()
+    assert softmax(seconds * 2, temperature) == pytest.approx(rng_state)
     twice = softmax(np.array([1.0, 2.0, np.inf]), 1.0)
     assert twice[0] / twice[1] == pytest.approx(np.e)
     assert twice[2] == 0.0

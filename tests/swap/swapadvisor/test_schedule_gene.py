@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from planner.graph import csr
 from planner.swap.methods.swapadvisor.schedule_gene import cross_schedules, mutate_schedule
-from planner.swap.problem.problem import state, turned
+from planner.swap.problem.problem import build_problem, turned
 from tests.swap.random_graphs import machine, steps
 
 
@@ -22,8 +22,8 @@ def legal(graph, order):
     return sorted(place) == list(range(len(graph.ops))) == sorted(place.values()) and after and draws == sorted(draws)
 
 
-def replay(problem, parent, probability, luck):
-    return mutate_schedule(parent, problem.predecessors, problem.successors, probability, luck)
+def replay(problem, parent, probability, uniforms):
+    return mutate_schedule(parent, problem.predecessors, problem.successors, probability, uniforms)
 
 
 def test_figure_4_the_first_part_of_one_parent_then_the_rest_in_the_order_of_the_other():
@@ -42,8 +42,8 @@ def test_without_luck_a_replay_is_the_parent():
 
 def test_with_luck_any_ready_op_comes_next_and_the_others_keep_their_order():
     before = [[], [], [], [0]]
-    luck = np.array([[0.0, 0.5, 0.5, 0.5], [0.7, 0.0, 0.0, 0.0]])  # at first, the last of the three that are ready
-    assert mutate_schedule(ints(0, 3, 1, 2), csr(before), csr(turned(before)), 0.1, luck).tolist() == [2, 0, 3, 1]
+    uniforms = np.array([[0.0, 0.5, 0.5, 0.5], [0.7, 0.0, 0.0, 0.0]])  # at first, the last of the three that are ready
+    assert mutate_schedule(ints(0, 3, 1, 2), csr(before), csr(turned(before)), 0.1, uniforms).tolist() == [2, 0, 3, 1]
 
 
 @given(steps(), st.integers(0, 2**32), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
@@ -51,7 +51,7 @@ def test_with_luck_any_ready_op_comes_next_and_the_others_keep_their_order():
 def test_children_are_legal_orders_of_all_ops(step, seed, probability, share):
     graph, seconds = step
     n = len(graph.ops)
-    problem = state(graph, machine(), 1 << 20, np.array(seconds))
+    problem = build_problem(graph, machine(), 1 << 20, np.array(seconds))
     random = np.random.default_rng(seed)
     captured = np.arange(n, dtype=np.int32)
     first, second = (replay(problem, captured, 1.0, random.random((2, n))) for _ in range(2))
@@ -65,6 +65,6 @@ def test_children_are_legal_orders_of_all_ops(step, seed, probability, share):
 @given(st.integers(2, 12), st.integers(0, 2**32))
 def test_a_random_order_can_begin_with_any_op_that_is_ready(n, seed):
     before = [[]] * n
-    luck = np.random.default_rng(seed).random((2, n))
-    child = mutate_schedule(np.arange(n, dtype=np.int32), csr(before), csr(turned(before)), 1.0, luck)
-    assert child[0] == int(luck[1, 0] * n)
+    uniforms = np.random.default_rng(seed).random((2, n))
+    child = mutate_schedule(np.arange(n, dtype=np.int32), csr(before), csr(turned(before)), 1.0, uniforms)
+    assert child[0] == int(uniforms[1, 0] * n)

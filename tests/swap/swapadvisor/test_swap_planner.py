@@ -13,7 +13,7 @@ from planner.swap.methods.swapadvisor.allocation_gene import Allocation
 from planner.swap.methods.swapadvisor.individual import random_schedule
 from planner.swap.methods.swapadvisor.planned import pool_planner
 from planner.swap.methods.swapadvisor.pool import default_allocation, demand_of, fits, pool_of, random_allocation
-from planner.swap.problem.problem import state
+from planner.swap.problem.problem import build_problem
 from tests.swap.random_graphs import machine, steps
 
 MB = 1 << 20
@@ -36,7 +36,7 @@ def problem_of(sizes, ops, kinds, seconds, memory):
     for name, inputs, output in ops:
         b.add_op(name, "aten.op.default", [tensors[x] for x in inputs], [tensors[output]] if output else [])
     outputs = [tensors[name] for name, kind in kinds.items() if kind is Kind.OUTPUT]
-    return state(b.build(outputs), one_megabyte_a_second(), memory * MB, np.array(seconds))
+    return build_problem(b.build(outputs), one_megabyte_a_second(), memory * MB, np.array(seconds))
 
 
 LEFT_FIRST = ["Data", "Conv1", "Conv2", "Conv3", "Conv4", "Concat"]
@@ -100,15 +100,19 @@ def test_figure_3_who_replaces_whom_and_which_control_edges_follow():
     planner = pool_planner(problem, demand_of(problem), victim_threshold=1.0)
     settled = planner.settle(order, pool_of(planner.demand, Allocation(np.array([0]), np.array([4]))))
     names = [storage.name for storage in problem.graph.storages]
-    gaps, moves = planner.desk.gaps, planner.desk.moves
-    left = {names[gaps.storage[k]]: k for k in range(settled.gap_count) if gaps.ready[k] >= 0}
-    came = {names[gaps.storage[k]]: k for k in range(settled.gap_count) if gaps.use[k] != NEVER and gaps.ready[k] < 0}
+    absences, moves = planner.eviction.absences, planner.eviction.moves
+    left = {names[absences.storage[k]]: k for k in range(settled.absence_count) if absences.ready[k] >= 0}
+    came = {
+        names[absences.storage[k]]: k
+        for k in range(settled.absence_count)
+        if absences.use[k] != NEVER and absences.ready[k] < 0
+    }
     # last use of the victim -> (nothing to copy out, it is unchanged) -> the newcomer's way in -> its op
-    assert gaps.ready[left["W1"]] == 0
+    assert absences.ready[left["W1"]] == 0
     assert moves.since[came["W3"]] == 1
-    assert gaps.use[came["W3"]] == 2
+    assert absences.use[came["W3"]] == 2
     # last use of the victim -> the op that makes the newcomer
-    assert gaps.ready[left["W2"]] == 1
+    assert absences.ready[left["W2"]] == 1
     assert moves.due[left["W2"]] == 2
     plan = planner.plan(order, Allocation(np.array([0]), np.array([4])))
     lies = {(names[r.storage], r.start): r.offset for r in plan.residencies}
@@ -147,7 +151,7 @@ def test_a_pool_larger_than_memory_is_no_individual():
 def test_every_plan_is_valid_and_takes_the_time_it_was_chosen_for(step, seed, share, threshold):
     graph, seconds = step
     total = sum(storage.bytes for storage in graph.storages)
-    problem = state(graph, machine(), max(64, int(share * total)), np.array(seconds))
+    problem = build_problem(graph, machine(), max(64, int(share * total)), np.array(seconds))
     demand, random = demand_of(problem), np.random.default_rng(seed)
     planner = pool_planner(problem, demand, threshold)
     captured = np.arange(problem.ops, dtype=np.int32)
@@ -172,7 +176,7 @@ def test_every_plan_is_valid_and_takes_the_time_it_was_chosen_for(step, seed, sh
 @settings(max_examples=30, deadline=None)
 def test_with_an_object_for_every_storage_nothing_moves(step):
     graph, seconds = step
-    problem = state(graph, machine(), 1 << 30, np.array(seconds))
+    problem = build_problem(graph, machine(), 1 << 30, np.array(seconds))
     demand = demand_of(problem)
     everything = Allocation(np.arange(len(demand.sizes)), demand.members)
     plan = pool_planner(problem, demand, 1.0).plan(np.arange(problem.ops, dtype=np.int32), everything)

@@ -8,7 +8,7 @@ from threading import Event
 from typing import Any
 
 from tests.widgets.browser.page import Shown
-from widgets.canvas.columns import Message
+from widgets.messages.message import Message
 from widgets.session import Session
 
 #: Nothing here takes long; on a busy machine it may.
@@ -40,7 +40,7 @@ class Live:
         """Draw what was said by now."""
         said = [self._said.popleft() for _ in range(len(self._said))]
         if said:
-            self.shown.tell(said)
+            self.shown.publish(said)
 
     def until(self, condition: str, arg: Any = None) -> None:
         """Wait until something, in the page's language, is true of the page."""

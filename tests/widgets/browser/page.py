@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from playwright.sync_api import BrowserContext, Locator, Page
 
-from widgets.canvas.bundle import script, style
-from widgets.canvas.columns import Message
+from widgets.messages.message import Message
+from widgets.page.bundle import script, style
 
 Modifier = Literal["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]
 
@@ -134,7 +134,7 @@ class Shown:
         self.page.goto(path.as_uri())
         self.page.wait_for_function("window.wire && wire.widgets")
 
-    def tell(self, messages: Iterable[Message], widget: int | None = None) -> None:
+    def publish(self, messages: Iterable[Message], widget: int | None = None) -> None:
         """What Python sends, to one widget or to all; returns when it is drawn."""
         self.page.evaluate("([messages, which]) => wire.tell(messages, which)", [wired(messages), widget])
         self.settle()

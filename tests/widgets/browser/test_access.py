@@ -8,8 +8,8 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.widgets.browser.page import EVERY_PANEL, Shown
 from tests.widgets.browser.told import Told, planned, trained
-from widgets.canvas.columns import Message
-from widgets.canvas.state_messages import compare_message, loading_message, notice_message, refused_message
+from widgets.messages.message import Message
+from widgets.messages.state_messages import compare_message, loading_message, notice_message, refused_message
 
 Show = Callable[..., Shown]
 
@@ -91,7 +91,7 @@ def violations(page: Shown) -> list[str]:
     return [f"{one['id']}: {node['html'][:160]} {node['failureSummary']}" for one in found for node in one["nodes"]]
 
 
-def turn(page: Shown, theme: str) -> None:
+def lock(page: Shown, theme: str) -> None:
     """Do what a notebook does when its theme is changed."""
     page.page.evaluate("light => { document.body.dataset.jpThemeLight = light; }", str(theme == "light").lower())
     page.settle()
@@ -100,9 +100,9 @@ def turn(page: Shown, theme: str) -> None:
 @pytest.mark.parametrize("state", STATES)
 def test_axe_has_nothing_to_object_to(show: Show, state: str) -> None:
     page = show()
-    page.tell(STATES[state]())
+    page.publish(STATES[state]())
     for theme in ("light", "dark"):
-        turn(page, theme)
+        lock(page, theme)
         page.picture(f"axe-{state.replace(' ', '-')}-{theme}")
         assert violations(page) == [], theme
         if "run" in state:
@@ -115,7 +115,7 @@ def test_axe_has_nothing_to_object_to(show: Show, state: str) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_nor_when_something_is_selected_searched_for_open_or_away(show: Show, theme: str) -> None:
     page = show(theme=theme)
-    page.tell(trained().messages)
+    page.publish(trained().messages)
     page.click("memory", page.x_of("memory", 0.5), 150)
     page.find("input[type=search]").fill("layers")
     page.find(".sw-memory button:text-is('By kind')").click()
@@ -144,7 +144,7 @@ def test_nor_when_something_is_selected_searched_for_open_or_away(show: Show, th
 @pytest.mark.parametrize("width", [700, 1000])
 def test_nor_in_a_narrow_page(show: Show, width: int) -> None:
     page = show(width=width)
-    page.tell(trained().messages)
+    page.publish(trained().messages)
     assert violations(page) == []
 
 
@@ -152,13 +152,13 @@ def test_nor_in_a_narrow_page(show: Show, width: int) -> None:
 def test_nor_in_a_panel_by_itself(show: Show, panel: str) -> None:
     page = show([panel])
     for messages in (waiting(), trained().messages, planned(budget=1000).messages):
-        page.tell(messages)
+        page.publish(messages)
         assert violations(page) == []
 
 
 def test_two_widgets_in_a_page_have_no_names_twice(show: Show) -> None:
     page = show(widgets=[EVERY_PANEL, EVERY_PANEL])
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     assert violations(page) == []
     names = page.page.evaluate("() => [...document.querySelectorAll('[id]')].map(element => element.id)")
     assert len(names) == len(set(names))
@@ -166,16 +166,16 @@ def test_two_widgets_in_a_page_have_no_names_twice(show: Show) -> None:
 
 def test_the_theme_of_the_notebook_is_followed_while_it_is_shown(show: Show) -> None:
     page = show()
-    page.tell(planned().messages)
-    ground = "() => getComputedStyle(document.querySelector('.sw-memory')).backgroundColor"
+    page.publish(planned().messages)
+    feasibility = "() => getComputedStyle(document.querySelector('.sw-memory')).backgroundColor"
     drawn = {panel: page.pixels(panel) for panel in ("graph", "memory", "streams")}
-    light = page.page.evaluate(ground)
-    turn(page, "dark")
+    light = page.page.evaluate(feasibility)
+    lock(page, "dark")
     page.picture("turned-dark")
-    assert page.page.evaluate(ground) != light
+    assert page.page.evaluate(feasibility) != light
     assert [panel for panel, before in drawn.items() if page.pixels(panel) == before] == []
-    turn(page, "light")
-    assert page.page.evaluate(ground) == light
+    lock(page, "light")
+    assert page.page.evaluate(feasibility) == light
     assert {panel: page.pixels(panel) for panel in drawn} == drawn
 
 
@@ -187,7 +187,7 @@ def test_kinds_have_the_colours_of_the_palette(
     show: Show, theme: str, activation: tuple[int, ...], parameter: tuple[int, ...]
 ) -> None:
     page = show(theme=theme)
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     count = """(canvas, colours) => { const { data } = canvas.getContext('2d')
         .getImageData(0, 0, canvas.width, canvas.height);
       return colours.map(([r, g, b]) => { let n = 0;
@@ -200,7 +200,7 @@ def test_kinds_have_the_colours_of_the_palette(
 def test_who_wants_less_motion_gets_none(show: Show) -> None:
     page = show()
     page.page.emulate_media(reduced_motion="reduce")
-    page.tell(trained().messages)
+    page.publish(trained().messages)
     moving = """() => [...document.querySelectorAll('.sw *')].filter(element => {
       const { transitionDuration, animationName, animationDuration } = getComputedStyle(element);
       return parseFloat(transitionDuration) > 0.01

@@ -18,7 +18,7 @@ MIB = 2**20
 
 def open_at(show: Show, told: Told) -> Shown:
     page = show()
-    page.tell(told.messages)
+    page.publish(told.messages)
     return page
 
 
@@ -133,7 +133,7 @@ def test_the_slider_reaches_to_the_devices_memory_and_marks_it(show: Show, machi
     session = Session(zoo.load(SMALL), machine=machine, budget="60%")
     Ear(session).planned()
     page = show(width=width)
-    page.tell(session.messages())
+    page.publish(session.messages())
     session.close()
     page.picture(f"device-{machine}-{width}")
     written, whole, _ = page.find(".sw-track-plot").evaluate(TRACK)
@@ -161,7 +161,7 @@ def test_every_amount_under_the_slider_stands_at_its_own_mark(show: Show, width:
     peak, near = told["machine"]["step_peak_bytes"], told["machine"]["near_bytes"]
     size = int(device * peak)
     page = show(width=width)
-    page.tell(told.having("machine", device_bytes=size, slider_bytes=max(near, size)).messages)
+    page.publish(told.having("machine", device_bytes=size, slider_bytes=max(near, size)).messages)
     page.picture(f"marks-{device}-{width}")
     written, whole, marks = page.find(".sw-track-plot").evaluate(TRACK)
     names = {text.rpartition(" ")[0].rpartition(" ")[0]: (left, right) for text, left, right, _ in written}
@@ -214,7 +214,7 @@ def test_a_budget_that_is_too_small_names_the_op_and_offers_the_least(show: Show
 
 def test_without_the_header_a_panel_says_itself_that_the_budget_is_too_small(show: Show) -> None:
     page = show(["memory"])
-    page.tell(planned(budget=1000).messages)
+    page.publish(planned(budget=1000).messages)
     assert says(page.text(".sw-banner-limit"), 1000)
     page.find(".sw-banner-limit button").click()
     assert page.wait_for_request("budget")["bytes"] == planned(budget=1000)["machine"]["least_bytes"]
@@ -236,17 +236,17 @@ def test_what_fits_says_how_much_is_left_of_the_budget_or_of_the_device(show: Sh
     page = open_at(show, told)
     assert says(answer(page), device - peak)
     assert "more on the device" in answer(page)
-    page.tell(planned(budget="150%").messages)
+    page.publish(planned(budget="150%").messages)
     assert says(answer(page), planned(budget="150%")["budget"]["budget_bytes"] - peak)
     assert "to spare" in answer(page)
-    page.tell(told.having("machine", device_bytes=peak // 2).messages)
+    page.publish(told.having("machine", device_bytes=peak // 2).messages)
     assert "Does not fit this GPU" in answer(page)
     mib = 2**20
     assert f"needs {peak / mib:.1f} of {peak // 2 / mib:.1f} MiB" in answer(page)
     swap = planned(budget="75%").having("machine", device_bytes=peak // 2)
-    page.tell(swap.messages)
+    page.publish(swap.messages)
     assert "Does not fit this GPU" in answer(page)
-    page.tell(swap.having("machine", device_bytes=peak // 2, name="cpu").messages)
+    page.publish(swap.having("machine", device_bytes=peak // 2, name="cpu").messages)
     assert "Does not fit this computer" in answer(page)
 
 
@@ -307,7 +307,7 @@ def test_while_the_budget_moves_every_panel_says_which_plan_it_still_shows(show:
 def test_while_another_machine_is_looked_at_no_number_of_the_one_before_stands_for_it(show: Show) -> None:
     told = planned()
     page = open_at(show, told)
-    page.tell([told.having("budget", state="planning", doing="looking at H100", machine="H100")._of("budget")])
+    page.publish([told.having("budget", state="planning", doing="looking at H100", machine="H100")._of("budget")])
     for k in (1, 2):
         assert page.text(f".sw-answer-box:nth-child({k}) .sw-answer") == "\N{EN DASH}"
         assert page.text(f".sw-answer-box:nth-child({k}) .sw-sentence") == "looking at H100"
@@ -319,7 +319,7 @@ def test_what_a_search_has_found_is_said_before_it_is_drawn(show: Show) -> None:
     told = planned()
     found = 0.9 * told["plan"]["step_seconds"]
     page = open_at(show, told)
-    page.tell([told.having("search", state="running", history=[[1.0, 10, found, "calendar"]])._of("search")])
+    page.publish([told.having("search", state="running", history=[[1.0, 10, found, "calendar"]])._of("search")])
     cost = page.text(".sw-answer-box:nth-child(2) .sw-sentence")
     assert says(cost.partition("over ideal")[2], found)
     assert cost.endswith("found, drawn soon")

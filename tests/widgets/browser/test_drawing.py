@@ -13,7 +13,7 @@ Show = Callable[..., Shown]
 
 def shown(show: Show, told: Told, *args: object, **options: object) -> Shown:
     page = show(*args, **options)
-    page.tell(told.messages)
+    page.publish(told.messages)
     return page
 
 
@@ -82,7 +82,7 @@ def test_the_graph_and_the_memory_and_the_streams_in_words(show: Show) -> None:
     assert says(words, told["budget"]["budget_bytes"])
     assert says(words.split("arena")[-1], plan["peak_bytes"])
     assert plan["peak_bytes"] > held.sum(axis=1).max()
-    page.tell(told.having("plan", peak_bytes=int(held.sum(axis=1).max())).messages)
+    page.publish(told.having("plan", peak_bytes=int(held.sum(axis=1).max())).messages)
     assert "arena" not in page.summary("memory").removeprefix(plan["memory_summary"])
     assert page.summary("streams") == plan["streams_summary"]
     assert len(times) > 100
@@ -248,7 +248,7 @@ def test_modules_hold_as_much_before_the_first_plan_as_by_one_that_swaps_nothing
     said = []
     for messages in ([one for one in told.messages if one.kind != "plan"], told.messages):
         page = show(("graph",))
-        page.tell(messages)
+        page.publish(messages)
         said.append(page.text("#" + (page.plot("graph").get_attribute("aria-describedby") or "")))
     assert "By memory at the peak:" in said[0]
     assert said[0] == said[1]

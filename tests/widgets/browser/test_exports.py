@@ -10,7 +10,7 @@ import pytest
 
 from tests.widgets.browser.page import Shown
 from tests.widgets.browser.told import Told, planned, trained
-from widgets.canvas.state_messages import export_message
+from widgets.messages.state_messages import export_message
 
 Show = Callable[..., Shown]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -28,7 +28,7 @@ VIEWS = (
 
 def open_menu(show: Show, told: Told) -> Shown:
     page = show()
-    page.tell(told.messages)
+    page.publish(told.messages)
     page.find(".sw-do-export").click()
     page.settle()
     return page
@@ -61,7 +61,7 @@ def test_what_python_sends_is_saved_under_its_name_to_the_byte(show: Show) -> No
     page = open_menu(show, planned())
     data = bytes(range(256)) * 3
     with page.page.expect_download() as waiting:
-        page.tell([export_message("step.plan.json", "application/json", data)])
+        page.publish([export_message("step.plan.json", "application/json", data)])
     assert waiting.value.suggested_filename == "step.plan.json"
     assert Path(waiting.value.path()).read_bytes() == data
 
@@ -76,7 +76,7 @@ def test_what_there_is_not_yet_says_why(show: Show) -> None:
 
 def test_the_menu_works_by_keys_and_escape_closes_nothing_but_it(show: Show) -> None:
     page = show()
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     page.plot("memory").focus()
     page.press("ArrowRight")
     page.find(".sw-do-export").focus()
@@ -90,7 +90,7 @@ def test_the_menu_works_by_keys_and_escape_closes_nothing_but_it(show: Show) -> 
 
 def test_the_menu_closes_when_the_page_scrolls_and_not_when_it_scrolls_itself(show: Show) -> None:
     page = show(height=420)
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     page.find(".sw-do-export").click()
     menu = page.find(".sw-export")
     box = menu.bounding_box()

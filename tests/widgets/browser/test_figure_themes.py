@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page
 from plotly.graph_objects import Figure
 from plotly.offline import get_plotlyjs
 
-from planner.machine import machine
+from planner.profile import machine
 from planner.swap import search_swaps
 from tests.widgets.browser import lab
 from tests.widgets.browser.page import PICTURES

@@ -141,10 +141,10 @@ def test_two_views_of_a_step_follow_each_other_and_the_theme(server: lab.Lab, br
     notebook.until(f"() => {STATE}.budget?.state === 'planned'")
     names = page.evaluate("() => [...document.querySelectorAll('.sw [id]')].map(element => element.id)")
     assert len(set(names)) == len(names) >= 2
-    ground = "() => getComputedStyle(document.querySelector('.sw-streams')).backgroundColor"
-    light = page.evaluate(ground)
+    feasibility = "() => getComputedStyle(document.querySelector('.sw-streams')).backgroundColor"
+    light = page.evaluate(feasibility)
     page.evaluate("() => { jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' }); }")
-    page.wait_for_function(f"light => ({ground})() !== light", arg=light)
+    page.wait_for_function(f"light => ({feasibility})() !== light", arg=light)
     page.locator(".sw-memory .plot").focus()
     page.keyboard.press("ArrowRight")
     page.screenshot(path=tmp_path / "dark.png")

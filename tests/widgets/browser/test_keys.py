@@ -13,7 +13,7 @@ Show = Callable[..., Shown]
 @pytest.fixture
 def page(show: Show) -> Shown:
     page = show()
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     return page
 
 
@@ -153,7 +153,7 @@ def test_slash_searches_and_escape_undoes_one_thing_at_a_time(page: Shown) -> No
 
 def test_escape_cancels_a_search_for_plans_last(show: Show) -> None:
     page = show()
-    page.tell(planned().having("search", state="running").messages)
+    page.publish(planned().having("search", state="running").messages)
     page.plot("memory").focus()
     page.press("ArrowRight", "Escape")
     assert page.requests("cancel") == []
@@ -175,7 +175,7 @@ def test_a_question_mark_tells_the_keys_and_gives_the_focus_back(page: Shown) ->
 
 def test_tab_goes_through_the_panels_in_reading_order_and_lists_are_one_stop(show: Show) -> None:
     page = show()
-    page.tell(trained().messages)
+    page.publish(trained().messages)
     page.click("memory", page.x_of("memory", 0.5), 200)
     page.page.evaluate("() => { document.body.tabIndex = -1; document.body.focus(); }")
     panels, stops = [], 0

@@ -20,7 +20,7 @@ CUT = """() => [...document.querySelectorAll('.sw button, .sw h2, .sw h3, .sw se
 @pytest.mark.parametrize("width", [700, 860, 1000, 1240, 1800])
 def test_nothing_scrolls_sideways_and_nothing_is_cut_off(show: Show, width: int) -> None:
     page = show(width=width)
-    page.tell(trained().messages)
+    page.publish(trained().messages)
     page.picture(f"width-{width}")
     for tab in ("Run", "Search"):
         page.find(f"[role=tab]:text-is('{tab}')").click()
@@ -37,7 +37,7 @@ def test_nothing_scrolls_sideways_and_nothing_is_cut_off(show: Show, width: int)
 
 def test_in_a_narrow_page_memory_and_streams_come_first_in_one_column(show: Show) -> None:
     page = show(width=700)
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     boxes = {name: page.find(f".sw-{name}").bounding_box() for name in (
         "header", "memory", "streams", "selection", "graph", "holders", "bottom",
     )}  # fmt: skip
@@ -50,7 +50,7 @@ def test_in_a_narrow_page_memory_and_streams_come_first_in_one_column(show: Show
 def test_on_a_laptop_the_tabs_are_within_reach(show: Show, width: int, height: int, taken: int) -> None:
     """The notebook's own bars take some of the window."""
     page = show(width=width, height=height)
-    page.tell(trained().messages)
+    page.publish(trained().messages)
     page.picture(f"laptop-{width}")
     top, bottom = page.find(".sw").bounding_box(), page.find("[role=tablist]").bounding_box()
     assert top is not None
@@ -61,7 +61,7 @@ def test_on_a_laptop_the_tabs_are_within_reach(show: Show, width: int, height: i
 
 def test_no_height_changes_when_one_points_selects_searches_or_moves_the_budget(show: Show) -> None:
     page = show()
-    page.tell(trained().messages)
+    page.publish(trained().messages)
     heights = """() => [...document.querySelectorAll('section')].flatMap(e => [e.offsetTop, e.offsetHeight])
       .concat(document.documentElement.scrollHeight)"""
     before = page.page.evaluate(heights)
@@ -81,7 +81,7 @@ def test_no_height_changes_when_one_points_selects_searches_or_moves_the_budget(
 
 def test_plots_follow_the_width_of_the_page(show: Show) -> None:
     page = show(width=1240)
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     page.page.set_viewport_size({"width": 900, "height": 900})
     page.page.wait_for_function(
         """() => [...document.querySelectorAll('.plot')].filter(host => host.offsetParent).every(host => Math.abs(
@@ -96,7 +96,7 @@ def test_plots_follow_the_width_of_the_page(show: Show) -> None:
 @pytest.mark.parametrize("scale", [1.5, 2.0])
 def test_canvases_have_the_pixels_of_the_screen(show: Show, scale: float) -> None:
     page = show(scale=scale)
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     box = page.plot("memory").bounding_box()
     assert box is not None
     assert page.plot("memory").locator("canvas").first.evaluate("canvas => canvas.width") == round(box["width"] * scale)
@@ -125,7 +125,7 @@ WRITTEN = """async ([host, share]) => {
 @pytest.mark.parametrize("width", [1240, 700, 420])
 def test_the_peak_its_words_and_the_budget_never_lie_on_each_other(show: Show, width: int, view: str) -> None:
     page = show(["memory"], width=width)
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     page.find(f".sw-memory button:text-is('{view}')").click()
     worded = 0
     for share in (0, 0.02, 0.15, 0.4, 0.6, 0.75, 0.85, 0.93, 0.98, 1):
@@ -156,7 +156,7 @@ EXPLAINED = """panel => [...panel.querySelectorAll('.legend span')].map(entry =>
 def test_every_colour_is_explained_at_every_width(show: Show, width: int) -> None:
     page = show(width=width)
     told = planned()
-    page.tell(told.having("budget", budget_bytes=told["budget"]["budget_bytes"] + 2**20).messages)
+    page.publish(told.having("budget", budget_bytes=told["budget"]["budget_bytes"] + 2**20).messages)
     kinds = {int(kind) for kind in told.columns("graph")["storage_kind"]}
     page.picture(f"explained-{width}")
     memory = page.find("section.sw-memory").evaluate(EXPLAINED)

@@ -15,7 +15,7 @@ PLOTS = ("graph", "memory", "streams")
 @pytest.fixture
 def page(show: Show) -> Shown:
     page = show()
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     return page
 
 
@@ -103,7 +103,7 @@ def test_a_group_of_holders_is_selected_and_let_go(page: Shown) -> None:
 
 def two(show: Show, *links: str) -> Shown:
     page = show(widgets=[["memory", "selection"], ["streams", "selection"]], links=links)
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     return page
 
 

@@ -65,10 +65,10 @@ def test_name_and_size_have_one_baseline(browser: Browser) -> None:
 def test_it_is_as_dark_as_the_page_unless_one_is_chosen(browser: Browser, theme: str, light: bool) -> None:
     drawing = figures.module_graph(real(SPECS[0])[1], theme=theme).text  # type: ignore[arg-type]
     page = shown(browser, drawing, 800, '<body data-jp-theme-light="false">')
-    ground = "() => getComputedStyle(document.querySelector('.stowage-modules')).backgroundColor"
+    feasibility = "() => getComputedStyle(document.querySelector('.stowage-modules')).backgroundColor"
     channel = int((LIGHT if light else DARK).paper[1:3], 16)
-    assert page.evaluate(ground) == f"rgb({channel}, {channel}, {channel})"
+    assert page.evaluate(feasibility) == f"rgb({channel}, {channel}, {channel})"
     if theme == "auto":
         page.evaluate("() => { document.body.dataset.jpThemeLight = 'true'; }")
-        assert min(map(int, page.evaluate(ground)[4:-1].split(","))) > 250
+        assert min(map(int, page.evaluate(feasibility)[4:-1].split(","))) > 250
     page.close()

@@ -22,7 +22,7 @@ _NOTEBOOK = """
 def in_notebook(page: Shown, classes: str) -> None:
     page.page.add_style_tag(content=_NOTEBOOK)
     page.find("main").evaluate("(element, classes) => { element.className = classes; }", classes)
-    page.tell(planned().messages)
+    page.publish(planned().messages)
 
 
 @pytest.mark.parametrize("panels", [("graph", "selection"), ("memory", "holders", "selection"), ("streams",)])

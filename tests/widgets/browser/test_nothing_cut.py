@@ -39,7 +39,7 @@ def written(page: Shown, panel: str) -> tuple[list[list[Any]], float, float]:
 
 def open_at(show: Show, told: Told, **options: Any) -> Shown:
     page = show(**options)
-    page.tell(told.messages)
+    page.publish(told.messages)
     return page
 
 
@@ -59,7 +59,7 @@ def test_no_two_numbers_of_an_axis_touch_at_any_zoom(show: Show, width: int) -> 
             assert max(one[2] for one in axis) <= whole
     for share in (0.5, 0.7, 0.93, 1.2, 1.9):
         machine = told["machine"]
-        page.tell(told.having("machine", near_bytes=int(machine["near_bytes"] * share)).messages)
+        page.publish(told.having("machine", near_bytes=int(machine["near_bytes"] * share)).messages)
         found, whole, height = written(page, FRONT)
         row = sorted((one for one in found if one[3] > height - 20), key=lambda one: one[1])
         assert all(one[2] + 4 <= other[1] for one, other in pairwise(row))

@@ -12,8 +12,8 @@ from tests.widgets.browser.told import SMALL
 #: The widget is shown before there is a graph; the next cell waits for the plan and its picture.
 CELLS = [
     f"from planner import zoo\nimport widgets\nbench = widgets.Workbench(zoo.load({SMALL!r}), budget='60%')\nbench",
-    "import time\nbench.plan\nwhile '<img' not in bench.still:\n    time.sleep(0.05)\n"
-    "bench.send_state('still')",  # before the cell ends, after which nobody listens
+    "import time\nbench.plan\nwhile '<img' not in bench.fallback:\n    time.sleep(0.05)\n"
+    "bench.send_state('fallback')",  # before the cell ends, after which nobody listens
 ]
 
 

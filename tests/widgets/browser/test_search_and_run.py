@@ -12,12 +12,12 @@ from torch import nn
 import planner
 import widgets
 from planner import zoo
-from planner.capture import TrainStep
+from planner.step import TrainStep
 from tests.widgets.browser.live import Live
 from tests.widgets.browser.page import EVERY_PANEL, Shown
 from tests.widgets.browser.told import DEEP, Told, planned, says, trained
 from tests.widgets.session.hearing import Ear
-from widgets.canvas.state_messages import compare_message
+from widgets.messages.state_messages import compare_message
 from widgets.session import Session
 
 Show = Callable[..., Shown]
@@ -38,7 +38,7 @@ def live(show: Show) -> Iterator[Callable[[Session], Live]]:
 
 def open_at(show: Show, told: Told) -> Shown:
     page = show()
-    page.tell(told.messages)
+    page.publish(told.messages)
     return page
 
 
@@ -210,7 +210,7 @@ def test_a_graph_without_its_step_is_not_offered_to_be_run_and_says_why(show: Sh
     session = Session((graph, plan))
     Ear(session).planned()
     page = show(panels)
-    page.tell(session.messages())
+    page.publish(session.messages())
     session.close()
     button = page.find(".sw-do-run")
     page.picture(f"no-step-{len(panels)}")
@@ -233,7 +233,7 @@ def test_where_no_plan_can_be_faster_to_run_is_the_thing_to_do(show: Show) -> No
     told = planned()
     page = open_at(show, told)
     assert page.find(".btn.primary").all_text_contents() == ["Search"]
-    page.tell(told.having("plan", step_seconds=told["plan"]["ideal_seconds"]).messages)
+    page.publish(told.having("plan", step_seconds=told["plan"]["ideal_seconds"]).messages)
     assert "ideal, no op waits" in page.text(".sw-answer-box:nth-child(2)")
     assert page.find(".btn.primary").all_text_contents() == ["Run on this CPU"]
     assert page.find(".sw-do-search").get_attribute("aria-disabled") is None
@@ -285,7 +285,7 @@ def test_the_first_step_warms_up_and_hides_nothing_of_the_others(show: Show) -> 
     told = trained().having("run", steps=6, step_seconds=[3.0, 0.1, 0.2, 0.15, 0.3, 0.12], predicted_step_seconds=0.1)
     page = open_at(show, told.having("run", steps=6, step_seconds=[3.0], predicted_step_seconds=0.1))
     assert "the first step warms up" in run_tab(page)
-    page.tell(told.messages)
+    page.publish(told.messages)
     words = page.text(".sw-run-tab")
     page.picture("run-warm-up")
     assert says(words, 3.0)
@@ -305,14 +305,14 @@ def test_what_begins_elsewhere_comes_to_the_front_once(show: Show) -> None:
         return page.text("[role=tab][aria-selected=true]")
 
     assert tab() == "Search"
-    page.tell(told.having("run", state="planning").messages)
+    page.publish(told.having("run", state="planning").messages)
     assert tab() == "Run"
     page.find("[role=tab]:text-is('Search')").click()
-    page.tell(told.having("run", state="running").messages)
+    page.publish(told.having("run", state="running").messages)
     assert tab() == "Search"
-    page.tell(told.messages)
+    page.publish(told.messages)
     page.find("[role=tab]:text-is('Run')").click()
-    page.tell(told.having("search", state="running").messages)
+    page.publish(told.having("search", state="running").messages)
     assert tab() == "Search"
 
 
@@ -322,7 +322,7 @@ def test_a_run_that_was_started_from_python_is_shown_also_where_it_is_heard_of_w
     assert bench.run is not None
     bench.run.wait()
     page = show(tab=bench.tab)
-    page.tell(bench.session.messages())
+    page.publish(bench.session.messages())
     bench.close()
     expect(page.find("[role=tab][aria-selected=true]")).to_have_text("Run")
 
@@ -357,7 +357,7 @@ def test_a_note_on_the_run_is_shown_whole(show: Show, width: int) -> None:
         "46.5 KiB of temporary memory here, and the plan, made for v100-16gb, has 34 KiB for it and nothing to spare."
     )
     page = show(width=width)
-    page.tell(trained().having("run", note=note).messages)
+    page.publish(trained().having("run", note=note).messages)
     run_tab(page)
     shown = page.find(".sw-stopped")
     assert shown.text_content() == note

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-from planner.capture import InferenceStep, TrainStep
 from planner.graph import Graph, GraphBuilder, Kind
+from planner.step import InferenceStep, TrainStep
 from tests.widgets.browser.page import EVERY_PANEL, Shown
 from tests.widgets.browser.told import Told, planned, says
 from tests.widgets.session.hearing import Ear
-from widgets.canvas.state_messages import loading_message, notice_message, refused_message
+from widgets.messages.state_messages import loading_message, notice_message, refused_message
 from widgets.session import Session
 
 Show = Callable[..., Shown]
@@ -42,7 +42,7 @@ def test_before_the_kernel_has_said_anything_it_says_that_it_waits(show: Show) -
 
 def test_while_the_step_is_captured_it_counts_ops_and_seconds_and_can_be_cancelled(show: Show) -> None:
     page = show()
-    page.tell([loading_message("gpt", "capturing the step", 0.4, 1234, 2.34)])
+    page.publish([loading_message("gpt", "capturing the step", 0.4, 1234, 2.34)])
     page.picture("loading")
     sentence = page.text(".sw-instead [role=status]")
     assert sentence.startswith("Capturing the step")
@@ -57,7 +57,7 @@ def test_while_the_step_is_captured_it_counts_ops_and_seconds_and_can_be_cancell
 
 def test_then_the_panels_take_its_place(show: Show) -> None:
     page = show()
-    page.tell([loading_message("gpt", "capturing the step", None, None, 0.1), *planned().messages])
+    page.publish([loading_message("gpt", "capturing the step", None, None, 0.1), *planned().messages])
     assert not page.find(".sw-instead").is_visible()
     assert page.inked("memory")
 
@@ -75,7 +75,7 @@ def test_a_step_that_cannot_be_captured_says_why_in_full(show: Show) -> None:
     session = Session(step)
     refused = Ear(session).wait("refused")
     page = show()
-    page.tell(session.messages())
+    page.publish(session.messages())
     page.picture("refused")
     assert page.text(".sw-instead h2") == refused["title"]
     assert page.text(".sw-instead [role=status]") == refused["sentence"]
@@ -88,22 +88,22 @@ def test_a_kernel_that_does_not_answer_is_said_to_be_away_and_back_when_it_does(
     page.page.wait_for_selector(".sw-banner:visible")
     page.picture("away")
     assert page.text(".sw-banner") == "The kernel is busy. If it was restarted, run this cell again."
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     assert not page.find(".sw-banner").first.is_visible()
 
 
 def test_a_page_opened_in_the_middle_of_a_search_hears_news_before_the_graph(show: Show) -> None:
     page = show()
-    page.tell(message for message in planned().messages if message.kind != "graph")
+    page.publish(message for message in planned().messages if message.kind != "graph")
     assert page.find(".sw-instead").is_visible()
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     assert not page.find(".sw-instead").is_visible()
     assert page.inked("memory")
 
 
 def test_a_kernel_that_dies_under_an_open_widget_leaves_what_is_drawn_usable(show: Show) -> None:
     page = show()
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     page.page.evaluate("() => { wire.deaf = true; }")
     page.find(".sw-do-search").click()
     page.page.wait_for_selector(".sw-banner:visible")
@@ -116,28 +116,28 @@ def test_a_kernel_that_dies_under_an_open_widget_leaves_what_is_drawn_usable(sho
 
 def test_where_no_plan_fits_the_map_says_what_it_shows_instead(show: Show) -> None:
     page = show()
-    page.tell(planned(budget=1000).messages)
+    page.publish(planned(budget=1000).messages)
     assert page.text(".sw-memory .note") == "no plan fits; shown without swapping"
 
 
 def test_a_module_whose_name_is_a_number_is_named_with_its_class(show: Show) -> None:
     model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 8))
     page = show()
-    page.tell(told_of(InferenceStep(model, torch.ones(4096, 8)), budget="100%").messages)
+    page.publish(told_of(InferenceStep(model, torch.ones(4096, 8)), budget="100%").messages)
     assert re.fullmatch(r"Why\? Activations hold \d+ % of the peak, in [012] \((Linear|ReLU)\)", page.text(
         ".sw-answer-box:nth-child(3)"))  # fmt: skip
 
 
 def test_news_are_told_in_one_line_that_is_read_aloud(show: Show) -> None:
     page = show()
-    page.tell([*planned().messages, notice_message("Saved step.plan.json.")])
+    page.publish([*planned().messages, notice_message("Saved step.plan.json.")])
     assert page.text(".sw-selection .news") == "Saved step.plan.json."
     assert page.find(".sw-selection .news").get_attribute("role") == "status"
 
 
 def test_one_op(show: Show) -> None:
     page = show()
-    page.tell(told_of(InferenceStep(nn.Linear(3, 2), torch.ones(4, 3))).messages)
+    page.publish(told_of(InferenceStep(nn.Linear(3, 2), torch.ones(4, 3))).messages)
     page.picture("one-op")
     assert "1 op" in page.text(".sw-facts")
     assert odd_words(page) == []
@@ -148,7 +148,7 @@ def test_one_op(show: Show) -> None:
 
 def test_no_op_at_all(show: Show) -> None:
     page = show()
-    page.tell(told_of(Graph("nothing", (), (), ())).messages)
+    page.publish(told_of(Graph("nothing", (), (), ())).messages)
     page.picture("no-op")
     page.plot("memory").focus()
     page.press("p", "f", "ArrowRight", "ArrowDown", "w", "0")
@@ -164,7 +164,7 @@ def test_tensors_without_bytes(show: Show) -> None:
     result = build.add_tensor("y", build.add_storage("y", 0, Kind.OUTPUT), (0,))
     build.add_op("cat", "aten.cat.default", [full, none], [result])
     page = show()
-    page.tell(told_of(build.build([result])).messages)
+    page.publish(told_of(build.build([result])).messages)
     page.picture("no-bytes")
     page.plot("memory").focus()
     page.press("ArrowRight", "ArrowDown", "ArrowDown", "ArrowDown", "f")
@@ -198,7 +198,7 @@ def test_names_in_other_scripts_and_with_markup_are_shown_as_they_are_and_nothin
     told = told.but(notice_message(BAD)).having("machine", label=BAD, machines=[[BAD, BAD, 1]])
     for theme in ("light", "dark"):
         page = show(theme=theme)
-        page.tell([loading_message(BAD, BAD, 0.1, 1, 1.0), *told.messages])
+        page.publish([loading_message(BAD, BAD, 0.1, 1, 1.0), *told.messages])
         page.picture(f"hostile-{theme}")
         assert page.text(".sw-header h2") == told["graph"]["name"]
         for panel in ("graph", "memory", "streams"):
@@ -221,7 +221,7 @@ def test_names_in_other_scripts_and_with_markup_are_shown_as_they_are_and_nothin
 
 def test_a_refusal_with_markup_in_it_is_text(show: Show) -> None:
     page = show()
-    page.tell([refused_message(BAD, BAD)])
+    page.publish([refused_message(BAD, BAD)])
     assert page.text(".sw-instead h2") == BAD
     assert page.page.evaluate("() => window.injected") is None
 
@@ -229,7 +229,7 @@ def test_a_refusal_with_markup_in_it_is_text(show: Show) -> None:
 @pytest.mark.parametrize("name", ["", "x" * 600, "several\nlines"])
 def test_any_name_leaves_the_frame_in_its_place(show: Show, name: str) -> None:
     page = show(width=1000)
-    page.tell(planned().having("graph", name=name).messages)
+    page.publish(planned().having("graph", name=name).messages)
     assert page.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     assert page.find(".sw-do-run").is_visible()
 
@@ -249,7 +249,7 @@ def long_graph(ops: int) -> Graph:
 
 def test_60_000_ops_open_and_answer(show: Show) -> None:
     page = show()
-    page.tell(told_of(long_graph(60_000)).messages)
+    page.publish(told_of(long_graph(60_000)).messages)
     page.picture("60000-ops")
     assert says(page.text(".sw-facts"), 60_000)
     assert all(page.inked(panel) for panel in ("graph", "memory", "streams"))
@@ -266,10 +266,10 @@ def test_60_000_ops_open_and_answer(show: Show) -> None:
 @pytest.mark.parametrize("panel", EVERY_PANEL)
 def test_a_panel_can_be_taken_away_at_any_time(show: Show, panel: str) -> None:
     page = show([panel])
-    page.tell(planned().messages[:3])
+    page.publish(planned().messages[:3])
     page.take_away()
     page.page.evaluate("messages => wire.tell(messages, null)", [])
-    page.tell(planned().messages)
+    page.publish(planned().messages)
     page.page.evaluate("() => { document.body.dataset.jpThemeLight = 'false'; }")
     page.settle()
     assert page.find(".sw").count() == 0

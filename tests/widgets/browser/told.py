@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from planner import zoo
 from tests.widgets.session.hearing import Ear
-from widgets.canvas.columns import Message, unpack
+from widgets.messages.message import Message, unpack
 from widgets.session import Session
 
 SMALL = "mlp:layers=3,optimizer=adam"

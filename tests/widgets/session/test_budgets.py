@@ -8,8 +8,8 @@ import pytest
 from planner import zoo
 from planner.capture import capture
 from planner.graph import Graph
-from planner.machine import machine
 from planner.plan import validate
+from planner.profile import machine
 from tests.widgets.session.hearing import Ear
 from widgets.session import Session
 
@@ -31,7 +31,7 @@ def test_where_the_step_fits_nothing_is_moved(graph: Graph) -> None:
     budget = ear.planned()
     assert (budget["verdict"], budget["state"]) == ("fits", "planned")
     plan = ear.last("plan")
-    assert (plan["moved"], plan["stall_seconds"], plan["stand_in"]) == (0, 0, False)
+    assert (plan["moved"], plan["stall_seconds"], plan["placeholder"]) == (0, 0, False)
     assert plan["step_seconds"] == pytest.approx(plan["ideal_seconds"])
     assert ear.last("search")["state"] == "nothing"
     assert "fits the budget" in ear.last("search")["sentence"]
@@ -64,7 +64,7 @@ def test_an_impossible_budget_names_the_op_and_the_least_that_is_enough(graph: G
     assert f"at least {machine['least_bytes']} bytes" in budget["sentence"]
     assert session.plan is None
     plan = ear.last("plan")
-    assert (plan["stand_in"], plan["moved"], plan["peak_bytes"]) == (True, 0, machine["step_peak_bytes"])
+    assert (plan["placeholder"], plan["moved"], plan["peak_bytes"]) == (True, 0, machine["step_peak_bytes"])
     assert at(session, ear, machine["least_bytes"])["state"] == "planned"
     assert session.plan is not None
 
@@ -75,7 +75,7 @@ def test_the_verdict_comes_before_the_request_returns(graph: Graph) -> None:
     ear.planned()
     mark = ear.mark()
     session.request({"do": "budget", "bytes": 1})
-    assert [message.content["verdict"] for message in ear.heard[mark:] if message.kind == "budget"][:1] == [
+    assert [message.content["verdict"] for message in ear.has_listeners[mark:] if message.kind == "budget"][:1] == [
         "impossible"
     ]
 
@@ -118,7 +118,7 @@ def test_until_another_machine_is_looked_at_its_name_is_said(graph: Graph) -> No
     mark = ear.mark()
     session.request({"do": "machine", "name": "h100"})
     assert ear.planned(mark)["machine"] == ""
-    first = next(message.content for message in ear.heard[mark:] if message.kind == "budget")
+    first = next(message.content for message in ear.has_listeners[mark:] if message.kind == "budget")
     assert (first["machine"], first["doing"]) == ("H100 SXM5 80 GB", "looking at H100 SXM5 80 GB")
 
 

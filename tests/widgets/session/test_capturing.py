@@ -11,9 +11,10 @@ import torch
 from torch import nn
 
 from planner import zoo
-from planner.capture import TrainStep, capture
+from planner.capture import capture
 from planner.errors import StowageError
-from planner.machine import machine
+from planner.profile import machine
+from planner.step import TrainStep
 from planner.swap import plan_swaps
 from tests.widgets.session.hearing import Ear
 from widgets.session import Session

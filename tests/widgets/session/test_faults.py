@@ -10,11 +10,12 @@ import torch
 from torch import nn
 
 from planner import zoo
-from planner.capture import TrainStep, capture
+from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.machine import machine
-from planner.machine.types import Machine
+from planner.machine.machine_types import Machine
+from planner.profile import machine
+from planner.step import TrainStep
 from tests.widgets.session.hearing import Ear
 from widgets import SearchPanel
 from widgets.session import Session

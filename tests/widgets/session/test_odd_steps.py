@@ -5,8 +5,8 @@ import json
 import torch
 from torch import nn
 
-from planner.capture import InferenceStep, TrainStep
 from planner.graph import Graph, GraphBuilder, Kind
+from planner.step import InferenceStep, TrainStep
 from tests.widgets.session.hearing import Ear
 from widgets.session import Session
 

@@ -9,12 +9,13 @@ from torch import nn
 
 import planner
 from planner import zoo
-from planner.capture import TrainStep, capture
+from planner.capture import capture
 from planner.errors import StowageError
 from planner.run import Run
-from planner.run.headroom import free_bytes
+from planner.run.prepare.headroom import free_bytes
+from planner.step import TrainStep
 from tests.widgets.session.hearing import Ear
-from widgets.canvas.columns import Message
+from widgets.messages.message import Message
 from widgets.session import Session
 
 OVER = {"done", "failed", "refused", "cancelled"}

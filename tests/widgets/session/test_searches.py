@@ -89,7 +89,7 @@ def test_cancelled_before_its_first_plan_it_says_what_to_do(graph: Graph) -> Non
     assert ear.last("search")["sentence"].startswith("The search was stopped before it had any plan: resume it")
     mark = ear.mark()
     session.request({"do": "resume"})
-    ear.wait("plan", lambda plan: not plan["stand_in"], mark)
+    ear.wait("plan", lambda plan: not plan["placeholder"], mark)
     assert ear.last("budget")["state"] == "planned"
 
 
@@ -105,8 +105,12 @@ def test_another_budget_cancels_it_and_nothing_of_it_is_told_later(session: Sess
     search.wait(20)
     assert search.progress.state != "running"
     assert session.search is None
-    assert "running" not in [message.content["state"] for message in ear.heard[mark:] if message.kind == "search"]
-    budgets = {message.content["budget_bytes"] for message in ear.heard[mark:] if message.kind in {"plan", "budget"}}
+    assert "running" not in [
+        message.content["state"] for message in ear.has_listeners[mark:] if message.kind == "search"
+    ]
+    budgets = {
+        message.content["budget_bytes"] for message in ear.has_listeners[mark:] if message.kind in {"plan", "budget"}
+    }
     assert budgets == {session.budget}
 
 

@@ -1,5 +1,5 @@
-"""Local search over everything that a plan decides."""
+"""Simulated annealing over all decisions of a plan."""
 
-from planner.swap.methods.annealing.polish import Polish
+from planner.swap.methods.annealing.annealing import Annealing
 
-__all__ = ["Polish"]
+__all__ = ["Annealing"]

@@ -1,87 +1,98 @@
-"""Small random changes to choices."""
+"""Small random changes to decisions."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.kernels import kernel
-from planner.swap.methods.annealing.choices import AWAY, FINE, OUT_RANK, RELEASE, RELOAD, Choices, Facts, Spans
-from planner.swap.methods.annealing.lay_out import Sheet
+from planner.jit import kernel
+from planner.swap.methods.annealing.decisions import (
+    AWAY,
+    FINE,
+    OUT_RANK,
+    RELEASE,
+    RELOAD,
+    AnnealingArrays,
+    Decisions,
+    Spans,
+)
+from planner.swap.methods.annealing.decode import DecodeBuffers
 from planner.swap.problem.problem import Ints
 
-#: The state of a random generator: one odd 64 bit number.
-Chance = NDArray[np.uint64]
+#: The state of a random generator: one 64-bit number, not 0.
+RngState = NDArray[np.uint64]
 
 
 @kernel
-def draw(chance: Chance, below: int) -> int:
-    """A random whole number from 0 on: xorshift64* (Vigna, ACM TOMS 2016)."""
-    x = chance[0]
+def draw(rng_state: RngState, below: int) -> int:
+    """A random integer from 0 up to but without `below`: xorshift64* (Vigna, ACM TOMS 2016)."""
+    x = rng_state[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
     x ^= x >> np.uint64(27)
-    chance[0] = x
+    rng_state[0] = x
     return int(np.int64((x * np.uint64(2685821657736338717)) >> np.uint64(33)) % below)
 
 
 @kernel
-def change(facts: Facts, choices: Choices, sheet: Sheet, count: int, focus: int, chance: Chance) -> None:
+def change(
+    facts: AnnealingArrays, decisions: Decisions, buffers: DecodeBuffers, count: int, focus: int, rng_state: RngState
+) -> None:
     """Make one random change, near slot `focus` if that is not negative.
 
     Args:
         facts: the problem.
-        choices: changed.
-        sheet, count: what the choices were laid out to, and how many gaps that are; it need not be up to date.
+        decisions: modified.
+        buffers, count: what the decisions were decoded to, and the number of absences; need not be up to date.
         focus: a slot, or -1.
-        chance: the random generator.
+        rng_state: the state of the random generator.
     """
-    order, _, donor, spans = choices
+    order, _, reused_buffer, spans = decisions
     n = order.shape[0]
-    kind = draw(chance, 16)
+    kind = draw(rng_state, 16)
     if kind < 4:
-        row = _any_row(sheet.slot, facts.uses_start, spans.shape[0], focus, chance)
-        _toggle(spans, row, n, focus, chance)
+        row = _any_row(buffers.slot, facts.uses_start, spans.shape[0], focus, rng_state)
+        _toggle(spans, row, n, focus, rng_state)
     elif kind < 9 and count > 0:
-        k = _any_gap(sheet.gaps.release, sheet.gaps.use, count, focus, chance)
-        row = sheet.row[k]
+        k = _any_gap(buffers.absences.release, buffers.absences.use, count, focus, rng_state)
+        row = buffers.row[k]
         if kind < 7:
-            _shift(spans, row, RELOAD, sheet.gaps.reload[k], n, chance)
+            _shift(spans, row, RELOAD, buffers.absences.reload[k], n, rng_state)
         else:
-            _shift(spans, row, RELEASE, max(sheet.gaps.release[k], 0), n, chance)
+            _shift(spans, row, RELEASE, max(buffers.absences.release[k], 0), n, rng_state)
     elif kind == 9 and count > 0:
-        row = sheet.row[_any_gap(sheet.gaps.release, sheet.gaps.use, count, focus, chance)]
-        far = 2 * FINE if draw(chance, 2) else min(n, 16) * FINE
-        spans[row, OUT_RANK + draw(chance, 2)] = draw(chance, 2 * far + 1) - far
+        row = buffers.row[_any_gap(buffers.absences.release, buffers.absences.use, count, focus, rng_state)]
+        far = 2 * FINE if draw(rng_state, 2) else min(n, 16) * FINE
+        spans[row, OUT_RANK + draw(rng_state, 2)] = draw(rng_state, 2 * far + 1) - far
     elif kind < 12:
-        op = draw(chance, n)
+        op = draw(rng_state, n)
         for _ in range(8):
             a, b = facts.touch_start[op], facts.touch_start[op + 1]
-            s = facts.touch_items[a + draw(chance, b - a)] if a < b else -1
-            if s >= 0 and facts.held[s]:
-                _house(facts, choices, s, n, chance)
+            s = facts.touch_items[a + draw(rng_state, b - a)] if a < b else -1
+            if s >= 0 and facts.live_in[s]:
+                _house(facts, decisions, s, n, rng_state)
                 break
-            op = draw(chance, n)
+            op = draw(rng_state, n)
     elif kind < 14:
-        op = draw(chance, n)
+        op = draw(rng_state, n)
         for _ in range(n):
             a, b = facts.giver_start[op], facts.giver_start[op + 1]
             if a < b:
-                donor[op] = facts.giver_items[a + draw(chance, b - a)] if donor[op] < 0 else -1
+                reused_buffer[op] = facts.giver_items[a + draw(rng_state, b - a)] if reused_buffer[op] < 0 else -1
                 break
             op = (op + 1) % n
     else:
-        _move(facts, choices, focus, chance)
+        _move(facts, decisions, focus, rng_state)
 
 
 @kernel
-def _toggle(spans: Spans, row: int, slots: int, focus: int, chance: Chance) -> None:
-    """Let a storage leave in an idle time or stay: as long as can be, or around a slot."""
+def _toggle(spans: Spans, row: int, slots: int, focus: int, rng_state: RngState) -> None:
+    """Toggle whether a storage leaves in an idle time: for as long as possible, or around a slot."""
     leaves = not spans[row, AWAY]
     spans[row] = 0
     if not leaves:
         return
-    how = draw(chance, 5)
+    how = draw(rng_state, 5)
     spans[row, AWAY] = 1
     spans[row, RELEASE], spans[row, RELOAD] = 0, slots
     if how == 1 and focus >= 0:
@@ -90,42 +101,42 @@ def _toggle(spans: Spans, row: int, slots: int, focus: int, chance: Chance) -> N
         spans[row, RELOAD] = focus + 1
     if how == 3 and focus >= 0:
         spans[row, RELEASE], spans[row, RELOAD] = focus, focus + 1
-    if how == 4 and focus >= 0:  # only to lie elsewhere
+    if how == 4 and focus >= 0:  # only to change its offset
         spans[row, RELEASE] = spans[row, RELOAD] = focus
 
 
 @kernel
-def _house(facts: Facts, choices: Choices, s: int, slots: int, chance: Chance) -> None:
-    """Let a storage start the step elsewhere."""
-    _, resident, _, spans = choices
+def _house(facts: AnnealingArrays, decisions: Decisions, s: int, slots: int, rng_state: RngState) -> None:
+    """Toggle whether a storage is on the device when the step starts."""
+    _, resident, _, spans = decisions
     resident[s] = not resident[s]
     first, last = facts.uses_start[s] + s, facts.uses_start[s + 1] + s
     spans[first, AWAY] = spans[last, AWAY] = 0
-    spans[first, RELOAD] = slots if draw(chance, 2) else draw(chance, slots)
-    spans[last, RELEASE] = 0 if draw(chance, 2) else slots
+    spans[first, RELOAD] = slots if draw(rng_state, 2) else draw(rng_state, slots)
+    spans[last, RELEASE] = 0 if draw(rng_state, 2) else slots
 
 
 @kernel
-def _shift(spans: Spans, row: int, column: int, now: int, slots: int, chance: Chance) -> None:
-    how = draw(chance, 6)
+def _shift(spans: Spans, row: int, column: int, now: int, slots: int, rng_state: RngState) -> None:
+    how = draw(rng_state, 6)
     if how < 2:
         spans[row, column] = max(0, now - 1)
     elif how < 4:
         spans[row, column] = min(slots, now + 1)
     elif how == 4:
-        spans[row, column] = draw(chance, slots + 1)
+        spans[row, column] = draw(rng_state, slots + 1)
     else:
-        spans[row, column] = 0 if draw(chance, 2) else slots
+        spans[row, column] = 0 if draw(rng_state, 2) else slots
 
 
 @kernel
-def _any_gap(release: Ints, use: Ints, count: int, focus: int, chance: Chance) -> int:
-    """A random gap, rather one that ends or begins near the focus."""
-    chosen, near = draw(chance, count), 2**31
+def _any_gap(release: Ints, use: Ints, count: int, focus: int, rng_state: RngState) -> int:
+    """A random absence, preferably one that ends or begins near the focus."""
+    chosen, near = draw(rng_state, count), 2**31
     if focus < 0:
         return chosen
     for _ in range(min(8, count)):
-        k = draw(chance, count)
+        k = draw(rng_state, count)
         far = min(abs(release[k] - focus), abs(use[k] - focus))
         if far < near:
             chosen, near = k, far
@@ -133,16 +144,16 @@ def _any_gap(release: Ints, use: Ints, count: int, focus: int, chance: Chance) -
 
 
 @kernel
-def _any_row(slot: Ints, uses_start: Ints, rows: int, focus: int, chance: Chance) -> int:
-    """A random idle time, rather one that ends near the focus."""
+def _any_row(slot: Ints, uses_start: Ints, rows: int, focus: int, rng_state: RngState) -> int:
+    """A random idle time, preferably one that ends near the focus."""
     m = uses_start.shape[0] - 1
-    chosen, near = draw(chance, rows), 2**31
+    chosen, near = draw(rng_state, rows), 2**31
     if focus < 0:
         return chosen
     for _ in range(8):
-        s = draw(chance, m)
+        s = draw(rng_state, m)
         a, b = uses_start[s], uses_start[s + 1]
-        c = a + draw(chance, b - a + 1)
+        c = a + draw(rng_state, b - a + 1)
         if a == b:
             continue
         far = abs(slot[min(c, b - 1)] - focus)
@@ -152,11 +163,11 @@ def _any_row(slot: Ints, uses_start: Ints, rows: int, focus: int, chance: Chance
 
 
 @kernel
-def _move(facts: Facts, choices: Choices, focus: int, chance: Chance) -> None:
+def _move(facts: AnnealingArrays, decisions: Decisions, focus: int, rng_state: RngState) -> None:
     """Move an op to another slot that keeps every dependency; slots of releases and reloads go with the ops."""
-    order, _, _, spans = choices
+    order, _, _, spans = decisions
     n = order.shape[0]
-    at = draw(chance, n) if focus < 0 else min(n - 1, max(0, focus + draw(chance, 17) - 8))
+    at = draw(rng_state, n) if focus < 0 else min(n - 1, max(0, focus + draw(rng_state, 17) - 8))
     op = order[at]
     low = at
     while low > 0:
@@ -176,7 +187,7 @@ def _move(facts: Facts, choices: Choices, focus: int, chance: Chance) -> None:
         high += 1
     if low == high:
         return
-    to = low + draw(chance, high - low)
+    to = low + draw(rng_state, high - low)
     to += to >= at
     step = 1 if to > at else -1
     i = at
@@ -194,21 +205,23 @@ def _move(facts: Facts, choices: Choices, focus: int, chance: Chance) -> None:
 
 
 @kernel
-def make_room(facts: Facts, choices: Choices, sheet: Sheet, full: int, chance: Chance) -> bool:
-    """Let something leave, or for longer, that lies idle in a slot with too many bytes; False where nothing does."""
-    _, resident, _, spans = choices
-    uses_start, slot = facts.uses_start, sheet.slot
-    m, n = uses_start.shape[0] - 1, choices.order.shape[0]
+def make_room(
+    facts: AnnealingArrays, decisions: Decisions, buffers: DecodeBuffers, full: int, rng_state: RngState
+) -> bool:
+    """Evict, or for longer, a storage that is idle in a slot with too many bytes; False if there is none."""
+    _, resident, _, spans = decisions
+    uses_start, slot = facts.uses_start, buffers.slot
+    m, n = uses_start.shape[0] - 1, decisions.order.shape[0]
     chosen, seen = 0, 0
-    start = draw(chance, m)
+    start = draw(rng_state, m)
     for t in range(m):
         s = (start + t) % m
         a, b = uses_start[s], uses_start[s + 1]
         if a == b or facts.bytes[s] == 0:
             continue
-        if full < slot[a] and not facts.held[s]:
+        if full < slot[a] and not facts.live_in[s]:
             continue
-        if full > slot[b - 1] and not facts.stateful[s] and not facts.kept[s]:
+        if full > slot[b - 1] and not facts.persistent[s] and not facts.live_out[s]:
             continue
         low, high = a, b  # the first use at or after the slot
         while low < high:
@@ -220,24 +233,24 @@ def make_room(facts: Facts, choices: Choices, sheet: Sheet, full: int, chance: C
         if low < b and slot[low] == full:
             continue
         row = low + s
-        out = spans[row, AWAY] or (facts.held[s] and not resident[s] and low == a)
-        out |= facts.stateful[s] and not resident[s] and low == b
+        out = spans[row, AWAY] or (facts.live_in[s] and not resident[s] and low == a)
+        out |= facts.persistent[s] and not resident[s] and low == b
         if out and spans[row, RELEASE] <= full < spans[row, RELOAD]:
             continue
-        if low == a and resident[s] and facts.held[s] and (not facts.stateful[s] or not facts.updated[s]):
+        if low == a and resident[s] and facts.live_in[s] and (not facts.persistent[s] or not facts.updated[s]):
             row = -1 - s  # it may start on the host
         seen += 1
-        if draw(chance, seen) == 0:
+        if draw(rng_state, seen) == 0:
             chosen = row
         if seen >= 24:
             break
     if seen == 0:
         return False
     if chosen < 0:
-        _house(facts, choices, -1 - chosen, n, chance)
+        _house(facts, decisions, -1 - chosen, n, rng_state)
         return True
     spans[chosen, AWAY] = 1
-    if draw(chance, 2):
+    if draw(rng_state, 2):
         spans[chosen, RELEASE], spans[chosen, RELOAD] = 0, n
     else:
         spans[chosen, RELEASE] = min(spans[chosen, RELEASE], full)

@@ -38,7 +38,7 @@ def cross_classes(first: Classes, then: Classes, cut: int) -> Classes:
 def repair_classes(raw: Classes) -> Classes:
     """The smallest increases after which classes rise by 0 or 1, numbered from 0 again."""
     classes = np.maximum.accumulate(raw)
-    # a size lies at most as many classes below a later one as there are sizes between them
+    # a size is at most as many classes below a later one as there are steps between them
     steps = np.arange(len(classes))
     classes = np.maximum.accumulate((classes - steps)[::-1])[::-1] + steps
     return np.asarray(classes - classes[:1], np.int64)
@@ -90,10 +90,10 @@ def repair_counts(counts: Counts, objects: Bytes, least: Counts, most: Counts, c
     """Lower counts inversely to the objects' size until the pool fits, so that each class gives up as many bytes.
 
     Args:
-        counts: `[classes]`, wished for.
+        counts: `[classes]`, the desired counts.
         objects: `[classes]`, bytes of an object.
         least, most: `[classes]`, no class is left with fewer objects or given more.
-        capacity: bytes; where not even the least counts fit, those are what is left.
+        capacity: bytes; if not even the least counts fit, those are returned.
     """
     counts = np.clip(counts, least, np.maximum(least, most))
     while (excess := int((counts * objects).sum()) - capacity) > 0:

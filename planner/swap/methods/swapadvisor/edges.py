@@ -1,54 +1,61 @@
-"""When the swaps of a pool walk run: as early as control edges allow (SwapAdvisor, ASPLOS 2020, section 4.2).
+"""When the swaps of a pool eviction pass run: as early as control edges allow (SwapAdvisor, ASPLOS 2020, section 4.2).
 
 Last use of the victim -> copy out -> copy in of the newcomer -> the op that needs it; where an op makes the newcomer,
-copy out -> op. A plan knows no edges but slots, so what ran by edges is then written down as slots.
+copy out -> op. A plan has slots instead of edges, so the times by edges are then converted to slots.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from planner.kernels import kernel
-from planner.swap.draft.absences import NEVER, Gaps
-from planner.swap.methods.swapadvisor.pool_walk import Moves
+from planner.jit import kernel
+from planner.swap.draft.absences import NEVER, Absences
+from planner.swap.methods.swapadvisor.pool_walk import PoolMoves
 from planner.swap.problem.heap import pop, push
 from planner.swap.problem.problem import Ints, Seconds
 
 
 @kernel
 def run_edges(
-    seconds: Seconds, gaps: Gaps, moves: Moves, count: int, work: Seconds, shared: float, waiting: Ints, ready: Ints
+    seconds: Seconds,
+    absences: Absences,
+    moves: PoolMoves,
+    count: int,
+    work: Seconds,
+    shared: float,
+    waiting: Ints,
+    ready: Ints,
 ) -> tuple[Ints, Ints, Seconds, Seconds]:
     """Run ops and swaps by their edges; of the swaps that may begin, the one needed first does.
 
     Args:
         seconds: `[slots]`, how long the op in each slot runs.
-        gaps, moves, count: what a walk decided, and how many gaps.
+        absences, moves, count: what a pass decided, and how many absences.
         work: `[storages]`, seconds each takes on the link alone.
         shared: work per second in each direction while both are busy.
-        waiting, ready: scratch for as many copies out and in as there are gaps.
+        waiting, ready: scratch for as many copies out and in as there are absences.
 
     Returns:
-        The gaps whose copies make up the swap-out queue, likewise the swap-in queue, `[slots + 1]` when each slot
-        begins and the end, and `[gaps]` when each copy out is done.
+        The absences whose copies make up the swap-out queue, likewise the swap-in queue, `[slots + 1]` when each slot
+        begins and the end, and `[absences]` when each copy out is done.
     """
     n = seconds.shape[0]
     out_left, in_left = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
-    # swaps by the slot whose op they wait for, moved by one: those of slot 0 wait for nothing
+    # swaps by the slot whose op they wait for, shifted by one: those at 0 wait for nothing
     out_head, in_head = np.full(n + 1, -1, np.int32), np.full(n + 1, -1, np.int32)
     out_next, in_next = np.empty(count, np.int32), np.empty(count, np.int32)
     follower, needs = np.full(count, -1, np.int32), np.zeros(count, np.int32)
     outs, ins = np.empty(count, np.int32), np.empty(count, np.int32)
     begin, done = np.zeros(n + 1), np.zeros(count)
     for k in range(count - 1, -1, -1):
-        if gaps.copy[k]:
+        if absences.copy[k]:
             out_left[moves.due[k]] += 1
-            out_next[k], out_head[gaps.ready[k] + 1] = out_head[gaps.ready[k] + 1], k
-        if gaps.use[k] != NEVER:
-            in_left[gaps.use[k]] += 1
-            slot = max(moves.since[k], gaps.ready[k] + 1)
+            out_next[k], out_head[absences.ready[k] + 1] = out_head[absences.ready[k] + 1], k
+        if absences.use[k] != NEVER:
+            in_left[absences.use[k]] += 1
+            slot = max(moves.since[k], absences.ready[k] + 1)
             in_next[k], in_head[slot] = in_head[slot], k
-            needs[k] = 1 + gaps.copy[k] + (moves.follows[k] >= 0)
+            needs[k] = 1 + absences.copy[k] + (moves.follows[k] >= 0)
             if moves.follows[k] >= 0:
                 follower[moves.follows[k]] = k
     out_count = in_count = waiting_outs = waiting_ins = 0
@@ -66,7 +73,7 @@ def run_edges(
             while k >= 0:
                 needs[k] -= 1
                 if needs[k] == 0:
-                    waiting_ins = push(ready, waiting_ins, gaps.use, k)
+                    waiting_ins = push(ready, waiting_ins, absences.use, k)
                 k = in_next[k]
         if op_end == np.inf and i < n and out_left[i] == 0 and in_left[i] == 0:
             begin[i], op_end = now, now + seconds[i]
@@ -75,12 +82,12 @@ def run_edges(
             out_now, waiting_outs = pop(waiting, waiting_outs, moves.due)
             outs[out_count] = out_now
             out_count += 1
-            out_end, began = now + work[gaps.storage[out_now]], True
+            out_end, began = now + work[absences.storage[out_now]], True
         if in_now < 0 and waiting_ins > 0:
-            in_now, waiting_ins = pop(ready, waiting_ins, gaps.use)
+            in_now, waiting_ins = pop(ready, waiting_ins, absences.use)
             ins[in_count] = in_now
             in_count += 1
-            in_end, began = now + work[gaps.storage[in_now]], True
+            in_end, began = now + work[absences.storage[in_now]], True
         if began and out_now >= 0 and in_now >= 0:
             rate = shared
             out_end, in_end = now + (out_end - now) / shared, now + (in_end - now) / shared
@@ -95,15 +102,15 @@ def run_edges(
         if out_end <= now:
             done[out_now] = now
             out_left[moves.due[out_now]] -= 1
-            for turn in range(2):  # its own way back, and the newcomer's way in
-                k = follower[out_now] if turn else out_now
-                if k >= 0 and gaps.use[k] != NEVER:
+            for search_step in range(2):  # its own reload, and the newcomer's copy in
+                k = follower[out_now] if search_step else out_now
+                if k >= 0 and absences.use[k] != NEVER:
                     needs[k] -= 1
                     if needs[k] == 0:
-                        waiting_ins = push(ready, waiting_ins, gaps.use, k)
+                        waiting_ins = push(ready, waiting_ins, absences.use, k)
             out_now, out_end = -1, np.inf
         if in_end <= now:
-            in_left[gaps.use[in_now]] -= 1
+            in_left[absences.use[in_now]] -= 1
             in_now, in_end = -1, np.inf
         if rate != 1.0 and (out_now < 0 or in_now < 0):
             if out_now >= 0:
@@ -114,31 +121,31 @@ def run_edges(
 
 
 @kernel
-def write_slots(gaps: Gaps, moves: Moves, count: int, begin: Seconds, done: Seconds) -> None:
-    """Turn times into the slots in which memory changes hands.
+def write_slots(absences: Absences, moves: PoolMoves, count: int, begin: Seconds, done: Seconds) -> None:
+    """Convert times to the slots in which memory is released and reserved.
 
     An object is released with the first op that begins after the copy out is done, so no op waits for it that did not
-    wait before; its newcomer has it from that slot on. A copy in that began amid an op now begins with the next one.
+    wait before; its newcomer has it from that slot on. A copy in that began during an op now begins with the next one.
 
     Args:
-        gaps: their `release` and `reload` are filled.
+        absences: their `release` and `reload` are filled.
         moves, count: as in `run_edges`.
         begin, done: what `run_edges` returned.
     """
     for k in range(count):
-        gaps.release[k] = gaps.ready[k] + 1 if gaps.ready[k] >= 0 else -1
-        if gaps.copy[k]:
-            low, high = gaps.ready[k] + 1, moves.due[k]
+        absences.release[k] = absences.ready[k] + 1 if absences.ready[k] >= 0 else -1
+        if absences.copy[k]:
+            low, high = absences.ready[k] + 1, moves.due[k]
             while low < high:
                 middle = (low + high) // 2
                 if begin[middle] >= done[k]:
                     high = middle
                 else:
                     low = middle + 1
-            gaps.release[k] = low
+            absences.release[k] = low
     for k in range(count):
-        if gaps.use[k] == NEVER:
-            gaps.reload[k] = NEVER
+        if absences.use[k] == NEVER:
+            absences.reload[k] = NEVER
         else:
-            before = gaps.release[moves.follows[k]] if moves.follows[k] >= 0 else 0
-            gaps.reload[k] = max(moves.since[k], gaps.release[k], before)
+            before = absences.release[moves.follows[k]] if moves.follows[k] >= 0 else 0
+            absences.reload[k] = max(moves.since[k], absences.release[k], before)

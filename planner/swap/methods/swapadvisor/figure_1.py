@@ -1,4 +1,4 @@
-"""The first figure of SwapAdvisor (ASPLOS 2020): four ways to run five ops, of which none is best for both pools."""
+"""The first figure of SwapAdvisor (ASPLOS 2020): two schedules of five ops, neither of which is best in both pools."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 
 from planner.graph import GraphBuilder, Kind
-from planner.machine.types import Device, Link, Machine
+from planner.machine import Device, Link, Machine
 from planner.swap.draft.absences import NEVER
 from planner.swap.methods.swapadvisor.allocation_gene import Allocation
 from planner.swap.methods.swapadvisor.edges import run_edges
 from planner.swap.methods.swapadvisor.planned import PoolPlanner, pool_planner
 from planner.swap.methods.swapadvisor.pool import demand_of, pool_of
-from planner.swap.problem.problem import Ints, Problem, state
+from planner.swap.problem.problem import Ints, Problem, build_problem
 
 Stream = Literal["compute", "out", "in"]
 
@@ -48,7 +48,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way: its schedule, its pool, how many units of time it takes until Concat is done, and what happens when."""
+    """One case: its schedule, its pool, how many units of time it takes until Concat is done, and its spans."""
 
     schedule: str
     pool: str
@@ -60,13 +60,13 @@ def figure_1() -> tuple[Case, ...]:
     """Both schedules in both pools, by the paper's control edges: 6 and 7 units in the coarse, 7 and 6 in the fine.
 
     An op takes a unit and so does copying a MB, both ways at once; 12 MB of tensors meet 10 MB of memory. The figure
-    does not say what follows Concat. Here it is training: activations are needed again, so leaving means being copied.
+    does not say what follows Concat. Here it is training: activations are needed again, so evicting means copying.
     """
     return tuple(_case(schedule, pool) for pool in _POOLS for schedule in _SCHEDULES)
 
 
 def _problem() -> Problem:
-    """The five ops and the one that brings the data; then ops that take no time need all activations again."""
+    """The five ops and the one that loads the data; then ops that take no time need all activations again."""
     build = GraphBuilder("figure 1")
     tensors: dict[str, int] = {}
     kinds = {"W": Kind.PARAMETER, "A": Kind.ACTIVATION}
@@ -81,7 +81,9 @@ def _problem() -> Problem:
         build.add_op(f"needs {name}", "aten.op.default", [tensors[name]], [])
     device = Device("figure 1", "cpu", 1 << 30, 1e11, {"float32": 1e12}, alignment=64)
     machine = Machine("figure 1", (device,), Link(_MB, 2 * _MB, 0.0), 1 << 40)
-    return state(build.build([tensors["A5"]]), machine, 10 * _MB, np.array([1.0] * len(_OPS) + [0.0] * len(_NEEDED)))
+    return build_problem(
+        build.build([tensors["A5"]]), machine, 10 * _MB, np.array([1.0] * len(_OPS) + [0.0] * len(_NEEDED))
+    )
 
 
 def _case(schedule: str, pool: str) -> Case:
@@ -92,32 +94,32 @@ def _case(schedule: str, pool: str) -> Case:
     order = np.array([names.index(name) for name in slots], np.int32)
     settled = planner.settle(order, pool_of(planner.demand, _POOLS[pool]))
     assert settled is not None
-    spans = tuple(_spans(planner, order, settled.gap_count))
+    spans = tuple(_spans(planner, order, settled.absence_count))
     units = next(span.stop for span in spans if span.name == "Concat")
     return Case(schedule, pool, units, tuple(span for span in spans if span.start < units))
 
 
 def _spans(planner: PoolPlanner, order: Ints, count: int) -> Iterator[Span]:
-    """When each op and copy runs: a copy in begins when the one before it and all that it waits for are done."""
-    problem, desk = planner.problem, planner.desk
-    gaps, moves = desk.gaps, desk.moves
+    """The times of each op and copy: a copy in begins when the one before it and all that it waits for are done."""
+    problem, eviction = planner.problem, planner.eviction
+    absences, moves = eviction.absences, eviction.moves
     seconds = problem.seconds[order]
     names = [storage.name for storage in problem.graph.storages]
     outs, ins, begin, done = run_edges(
-        seconds, gaps, moves, count, planner.work, problem.copies.shared, desk.waiting, desk.ready
+        seconds, absences, moves, count, planner.work, problem.copies.shared, eviction.waiting, eviction.ready
     )
     for slot in range(len(_OPS)):
         yield Span("compute", problem.graph.ops[order[slot]].name, float(begin[slot]), float(begin[slot] + 1))
     for k in outs.tolist():
-        storage = int(gaps.storage[k])
+        storage = int(absences.storage[k])
         yield Span("out", names[storage], float(done[k] - planner.work[storage]), float(done[k]))
     free = 0.0
     for k in ins.tolist():
-        assert gaps.use[k] != NEVER
-        slot = int(max(moves.since[k], gaps.ready[k] + 1)) - 1
+        assert absences.use[k] != NEVER
+        slot = int(max(moves.since[k], absences.ready[k] + 1)) - 1
         waits = [free, float(begin[slot] + seconds[slot]) if slot >= 0 else 0.0]
-        waits += [float(done[k])] if gaps.copy[k] else []
+        waits += [float(done[k])] if absences.copy[k] else []
         waits += [float(done[moves.follows[k]])] if moves.follows[k] >= 0 else []
-        storage = int(gaps.storage[k])
+        storage = int(absences.storage[k])
         start, free = max(waits), max(waits) + float(planner.work[storage])
         yield Span("in", names[storage], start, free)

@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.swap.methods import recalled
-from planner.swap.methods.method import Setting, Turn
+from planner.swap.methods import checkpoint_validation as valid
+from planner.swap.methods.method import SearchContext, SearchStep
 from planner.swap.methods.swapadvisor.allocation_gene import Allocation
 from planner.swap.methods.swapadvisor.individual import (
     Genes,
@@ -28,46 +28,47 @@ from planner.swap.schedule.list_scheduling import captured
 
 #: Each crossover of two schedules and two pools gives this many children.
 _CHILDREN = 4
-#: A turn makes as many crossovers as keep it well under a second on one core, and at most so many.
+#: A search step makes as many crossovers as keep it well under a second on one core, and at most `_MOST_CROSSOVERS`.
 _OPS_A_TURN = 20_000
 _MOST_CROSSOVERS = 9
 _MET = 1 + 1e-9
-#: Generations after which it gives up where no plan at all keeps to the host budget.
+#: Generations after which the search gives up if no plan at all keeps to the host budget.
 _IN_VAIN = 2
 _GAIN = 0.999
 
 
 class Seeded(NamedTuple):
-    """The parents of some children, none for a random individual, and the seed of all chance in making them."""
+    """The parents of some children, None for a random individual, and the seed of all random draws for them."""
 
     parents: tuple[Individual, Individual] | None
     seed: list[int]
 
 
 class Genetic:
-    """The paper's search. A turn evaluates a few individuals; a plan is written down for a new best only.
+    """The paper's search. A search step evaluates a few individuals; only a new best is turned into a plan.
 
     Args:
-        setting: what is planned; all chance comes from its seed and the number of the turn.
+        context: the search context; all random draws follow from its seed and the number of the search step.
         individuals: size of the population; 144 in the paper.
         mutation: probability that an op, a size or a class mutates; about 0.1 in the paper.
-        victim_threshold: how long ago a victim should have been used last, in times that it takes to copy it over the
-            link. The paper gives no value; at 1 its copy out could be done by now, which gives the times of figure 1.
+        victim_threshold: how long ago a victim should have been used last, in multiples of the time that its copy
+            takes on the link. The paper gives no value; at 1 its copy out could be done by now, which gives the times
+            of figure 1.
         count_width: standard deviation of the Gaussian around a count as a share of it. Not in the paper.
         count_spread: standard deviation at least, in objects, so that small counts change too. Not in the paper.
         temperature: of the softmax over (T_best - t) / T_best. Not in the paper; 1 is the plain softmax.
         patience: generations without a gain of a tenth of a percent that end the search; the paper ends it after 30
             minutes, most of the gain in the first 100 seconds.
-        replacement: who lives on when as many children are there as individuals, the `"fastest"` of both or those drawn
-            by `"softmax"` among both, the best always. The paper does not say.
-        search_schedule: without, only the captured order.
-        search_allocation: without, only the pool of `default_allocation`: sizes up to the next power of two share a
+        replacement: which survive once there are as many children as individuals, the `"fastest"` of both or those
+            drawn by `"softmax"` among both, the best always. The paper does not say.
+        search_schedule: False for only the captured order.
+        search_allocation: False for only the pool of `default_allocation`: sizes up to the next power of two share a
             class, with objects in proportion to what is in use at once in the captured order.
     """
 
     def __init__(
         self,
-        setting: Setting,
+        context: SearchContext,
         *,
         individuals: int = 144,
         mutation: float = 0.1,
@@ -80,8 +81,8 @@ class Genetic:
         search_schedule: bool = True,
         search_allocation: bool = True,
     ) -> None:
-        problem = setting.problem
-        self.setting, self.individuals = setting, individuals
+        problem = context.problem
+        self.context, self.individuals = context, individuals
         self.rates = Rates(mutation, count_width, count_spread)
         self.temperature, self.patience, self.replacement = temperature, patience, replacement
         self.search_schedule, self.search_allocation = search_schedule, search_allocation
@@ -97,23 +98,24 @@ class Genetic:
         self.best = self.goal = np.inf
         self.gained = 0  # the generation of the last gain
 
-    def turn(self) -> Turn | None:
+    def search_step(self) -> SearchStep | None:
         """Evaluate a few individuals.
 
-        None once the bound is met, all is known, nothing has got better for long, or no plan keeps to the host budget.
+        None once the bound is met, nothing is left to evaluate, nothing has improved for long, or no plan keeps to the
+        host budget.
         """
-        if self.best <= self.setting.bound * _MET or (self.population and not self._searched()):
+        if self.best <= self.context.bound * _MET or (self.population and not self._searched()):
             return None
         if self.generation - self.gained >= self.patience:
             return None
-        if self.generation >= _IN_VAIN and self.setting.best() == np.inf:
+        if self.generation >= _IN_VAIN and self.context.best() == np.inf:
             return None
         found = self._evaluated()
         fastest = min(found, key=lambda one: one.seconds)
         plan = None
         if fastest.seconds < self.best:
             plan = self.planners[0].plan(fastest.order, fastest.allocation)
-        # nothing has changed so far: what is cut short is done again by whoever goes on
+        # nothing has changed so far, so a cancelled step is repeated by the next call
         self.best = min(self.best, fastest.seconds)
         self.turns += 1
         first = len(self.population) < self._size()
@@ -124,10 +126,10 @@ class Genetic:
             self.generation += 1
         if self.best < self.goal * _GAIN:
             self.goal, self.gained = self.best, self.generation
-        return Turn(len(found), plan, self._doing(), self._share())
+        return SearchStep(len(found), plan, self._doing(), self._share())
 
-    def memory(self) -> dict[str, Any]:
-        """The population, the children so far, and the number of the turn, from which all chance follows."""
+    def state_dict(self) -> dict[str, Any]:
+        """The population, the children so far, and the step number, from which all random draws follow."""
         return {
             "turns": self.turns,
             "generation": self.generation,
@@ -138,13 +140,16 @@ class Genetic:
             "brood": to_data(self.brood),
         }
 
-    def recall(self, memory: dict[str, Any]) -> None:
-        """Go on from there."""
-        self.turns, self.generation = (recalled.whole(memory[name], 0, 1 << 40) for name in ("turns", "generation"))
-        self.best, self.goal = recalled.seconds(memory["best"]), recalled.seconds(memory["goal"])
-        self.gained = recalled.whole(memory["gained"], 0, self.generation)
+    def load_state_dict(self, memory: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned."""
+        self.turns, self.generation = (valid.whole(memory[name], 0, 1 << 40) for name in ("turns", "generation"))
+        self.best, self.goal = (
+            valid.seconds(memory["best"]),
+            valid.seconds(memory["goal"]),
+        )
+        self.gained = valid.whole(memory["gained"], 0, self.generation)
         self.population, self.brood = (
-            from_data(self.setting.problem, self.demand, memory[name]) for name in ("population", "brood")
+            from_data(self.context.problem, self.demand, memory[name]) for name in ("population", "brood")
         )
 
     def _searched(self) -> bool:
@@ -157,34 +162,34 @@ class Genetic:
         return f"generation {self.generation} of schedules and pools"
 
     def _share(self) -> float:
-        """How much of the first generation is there, then how much of the patience is used up."""
+        """The share of the first generation that is evaluated, then the share of the patience that is used up."""
         if len(self.population) < self._size():
             return len(self.population) / self._size()
         return min(1.0, (self.generation - self.gained + len(self.brood) / self.individuals) / self.patience)
 
     def _evaluated(self) -> list[Individual]:
-        """The individuals of this turn, with their times."""
-        made = self.setting.each(self._make, self._parents())
+        """The individuals of this search step, with their times."""
+        made = self.context.each(self._make, self._parents())
         genes = [one for group in made for one in group]
-        seconds = self.setting.each(self._time, list(enumerate(genes)))
+        seconds = self.context.each(self._time, list(enumerate(genes)))
         return [Individual(*pair, time) for pair, time in zip(genes, seconds, strict=True)]
 
     def _parents(self) -> list[Seeded]:
-        """Whom this turn makes, and of whom."""
+        """The parents and seeds of the individuals to make in this search step."""
         missing = self._size() - len(self.population)
-        seed = [self.setting.seed, self.turns]
+        seed = [self.context.seed, self.turns]
         if missing > 0:
             return [Seeded(None, [*seed, k]) for k in range(min(missing, len(self.planners)))]
         random = np.random.default_rng(seed)
-        chance = softmax(np.array([one.seconds for one in self.population]), self.temperature)
+        rng_state = softmax(np.array([one.seconds for one in self.population]), self.temperature)
         children = (2 if self.search_schedule else 1) * (2 if self.search_allocation else 1)
         crossovers = min(self.crossovers, ceil((self.individuals - len(self.brood)) / children))
-        pairs = random.choice(len(chance), (crossovers, 2), p=chance)
+        pairs = random.choice(len(rng_state), (crossovers, 2), p=rng_state)
         return [Seeded((self.population[a], self.population[b]), [*seed, k]) for k, (a, b) in enumerate(pairs)]
 
     def _make(self, seeded: Seeded) -> list[Genes]:
         """A random individual, or all pairs of two schedules and two pools that two parents make."""
-        problem, random = self.setting.problem, np.random.default_rng(seeded.seed)
+        problem, random = self.context.problem, np.random.default_rng(seeded.seed)
         problem.stop.check()
         schedules: tuple[Ints, ...] = (self.captured,)
         pools: tuple[Allocation, ...] = (self.default,)
@@ -202,19 +207,19 @@ class Genetic:
         return [(schedule, pool) for schedule in schedules for pool in pools]
 
     def _time(self, item: tuple[int, Genes]) -> float:
-        """Evaluate on the scratch of this item's own."""
+        """Evaluate on this item's own scratch."""
         place, (order, allocation) = item
         return self.planners[place].seconds(order, allocation)
 
     def _survivors(self, everybody: list[Individual]) -> list[Individual]:
-        """Who lives on, fastest first."""
+        """The surviving individuals, fastest first."""
         seconds = np.array([one.seconds for one in everybody])
         order = np.argsort(seconds, kind="stable")
         if self.replacement == "softmax":
-            random = np.random.default_rng([self.setting.seed, self.turns, self.generation])
-            chance = softmax(seconds, self.temperature)
-            with np.errstate(divide="ignore"):  # nobody draws the infinitely slow while there are others
-                drawn = np.log(chance) + random.gumbel(size=len(chance))
+            random = np.random.default_rng([self.context.seed, self.turns, self.generation])
+            rng_state = softmax(seconds, self.temperature)
+            with np.errstate(divide="ignore"):  # the infinitely slow are drawn only after all others
+                drawn = np.log(rng_state) + random.gumbel(size=len(rng_state))
             drawn[order[0]] = np.inf
             chosen = np.argsort(-drawn, kind="stable")[: self.individuals]
             order = chosen[np.argsort(seconds[chosen], kind="stable")]
@@ -222,10 +227,10 @@ class Genetic:
 
 
 def softmax(seconds: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
-    """The chance of each individual by its normalised time (T_best - t) / T_best; all the same where none is finite."""
+    """The probability of each individual by its normalised time (T_best - t) / T_best; uniform if none is finite."""
     best = seconds.min()
     if not np.isfinite(best):
         return np.full(len(seconds), 1 / len(seconds))
-    # a step of no time at all has nothing to be normalised by
+    # a step of zero seconds cannot be normalised
     weights = np.exp((best - seconds) / (best or 1.0) / temperature)
     return np.asarray(weights / weights.sum())

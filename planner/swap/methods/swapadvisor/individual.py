@@ -1,4 +1,4 @@
-"""Individuals of the genetic search, how two make four, and how they are kept as plain data."""
+"""Individuals of the genetic search, how two breed four, and their form as plain data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.swap.methods import recalled
+from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.methods.swapadvisor.allocation_gene import (
     Allocation,
     average_counts,
@@ -26,7 +26,7 @@ Genes = tuple[Ints, Allocation]
 
 @dataclass(frozen=True, eq=False)
 class Individual:
-    """An order, a pool, and how long the step takes with them; infinite where the pool cannot be."""
+    """An order, a pool, and the step time with them in seconds; infinite if the pool is infeasible."""
 
     order: Ints
     allocation: Allocation
@@ -46,9 +46,9 @@ class Rates:
 
 
 def random_schedule(problem: Problem, order: Ints, random: np.random.Generator) -> Ints:
-    """Any order of the ops: always a random one of those that are ready."""
-    luck = random.random((2, len(order)))
-    return mutate_schedule(order, problem.predecessors, problem.successors, 1.0, luck)
+    """A random order of the ops: each is drawn from those that are ready."""
+    uniforms = random.random((2, len(order)))
+    return mutate_schedule(order, problem.predecessors, problem.successors, 1.0, uniforms)
 
 
 def breed_schedules(
@@ -99,22 +99,22 @@ def from_data(problem: Problem, demand: Demand, data: dict[str, Any]) -> list[In
     """Individuals from what `to_data` returned, for the same problem.
 
     Raises:
-        LookupError, TypeError, ValueError: they hold what are no individuals for it.
+        LookupError, TypeError, ValueError: the data are not individuals for it.
     """
-    orders = [recalled.order(problem, np.frombuffer(b64decode(text), "<i4").tolist()) for text in data["orders"]]
+    orders = [valid.order(problem, np.frombuffer(b64decode(text), "<i4").tolist()) for text in data["orders"]]
     return [
         Individual(
-            orders[recalled.whole(place, 0, len(orders) - 1)],
+            orders[valid.whole(place, 0, len(orders) - 1)],
             _pool(demand, classes, counts),
-            recalled.seconds(seconds),
+            valid.seconds(seconds),
         )
         for place, classes, counts, seconds in data["individuals"]
     ]
 
 
 def _pool(demand: Demand, classes: Any, counts: Any) -> Allocation:
-    of_sizes = recalled.wholes(classes, len(demand.sizes), 0, len(demand.sizes) - 1)
+    of_sizes = valid.wholes(classes, len(demand.sizes), 0, len(demand.sizes) - 1)
     if len(of_sizes) and (of_sizes[0] != 0 or not np.isin(np.diff(of_sizes), (0, 1)).all()):
         raise ValueError("classes do not rise by 0 or 1 from 0 on")
     number = int(of_sizes[-1]) + 1 if len(of_sizes) else 0
-    return Allocation(of_sizes, recalled.wholes(counts, number, 1, max(1, int(demand.members.sum()))))
+    return Allocation(of_sizes, valid.wholes(counts, number, 1, max(1, int(demand.members.sum()))))

@@ -1,4 +1,4 @@
-"""What a pool of size classes must hold of a graph, and pools to begin with."""
+"""What a pool of size classes must hold for a graph, and initial pools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.graph import Csr
-from planner.kernels import kernel
+from planner.jit import kernel
 from planner.swap.methods.swapadvisor.allocation_gene import (
     Allocation,
     Classes,
@@ -19,7 +19,7 @@ from planner.swap.problem.problem import Bytes, Flags, Ints, Problem
 from planner.swap.problem.uses import uses_of
 from planner.swap.schedule.list_scheduling import captured
 
-#: How often classes are tossed until every op fits.
+#: Attempts at random classes in which every op fits.
 _TOSSES = 8
 
 
@@ -34,10 +34,10 @@ class Demand(NamedTuple):
     capacity: int
 
 
-class Pool(NamedTuple):
+class ClassPool(NamedTuple):
     """Objects side by side, class after class: class `c` has those from `first[c]` up to `first[c + 1]`.
 
-    `offset[o]` is where an object lies, `class_of[s]` the class of a storage.
+    `offset[o]` is the offset of an object, `class_of[s]` the class of a storage.
     """
 
     first: Ints
@@ -56,14 +56,14 @@ def demand_of(problem: Problem) -> Demand:
     return Demand(sizes, size_of, members, flow.touches, problem.memory)
 
 
-def pool_of(demand: Demand, allocation: Allocation) -> Pool:
-    """Lay the objects of an allocation out."""
+def pool_of(demand: Demand, allocation: Allocation) -> ClassPool:
+    """Lay out the objects of an allocation."""
     classes, counts = allocation
     objects = np.repeat(object_bytes(classes, demand.sizes), counts)
     first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    # without sizes, -1 still has something to index
+    # the extra entry is for -1, and for graphs without sizes
     class_of = np.append(classes, -1).astype(np.int32)[demand.size_of]
-    return Pool(first, np.cumsum(objects) - objects, class_of)
+    return ClassPool(first, np.cumsum(objects) - objects, class_of)
 
 
 def fit_counts(demand: Demand, classes: Classes, counts: Counts) -> Allocation:
@@ -82,9 +82,9 @@ def fits(demand: Demand, allocation: Allocation) -> bool:
 
 
 def random_allocation(demand: Demand, random: np.random.Generator) -> Allocation:
-    """Steps between classes by a coin of any bias, counts uniform up to what there is to fill, then repaired.
+    """Random steps between classes with a random probability, counts uniform up to what there is to fill, repaired.
 
-    Classes so fine or so coarse that some op does not fit are tossed again a few times.
+    Classes so fine or so coarse that some op does not fit are drawn again a few times.
     """
     for _ in range(_TOSSES):
         steps = random.random(max(0, len(demand.sizes) - 1)) < random.random()
@@ -109,7 +109,7 @@ def default_allocation(problem: Problem, demand: Demand) -> Allocation:
     class_of = np.append(classes, -1)[demand.size_of].astype(np.int32)
     uses = uses_of(captured(problem), flow)
     groups = int(classes.max(initial=-1)) + 1
-    live = _most_live(flow.held, flow.stateful | flow.kept, uses.start, uses.slot, class_of, groups)
+    live = _most_live(flow.live_in, flow.persistent | flow.live_out, uses.start, uses.slot, class_of, groups)
     wanted = int((live * object_bytes(classes, demand.sizes)).sum())
     share = min(1.0, demand.capacity / max(1, wanted))
     return fit_counts(demand, classes, np.maximum(1, np.floor(live * share)).astype(np.int64))

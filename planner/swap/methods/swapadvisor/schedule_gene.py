@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.graph import Csr
-from planner.kernels import kernel
+from planner.jit import kernel
 from planner.swap.problem.heap import pop, push
 from planner.swap.problem.problem import Ints, Seconds
 
@@ -17,31 +17,31 @@ def cross_schedules(first: Ints, then: Ints, cut: int) -> Ints:
     Respects every dependency that both parents respect: figure 4 of the paper.
     """
     n = len(first)
-    child, taken = np.empty(n, np.int32), np.zeros(n, np.bool_)
+    child, required_reuse = np.empty(n, np.int32), np.zeros(n, np.bool_)
     for i in range(cut):
         child[i] = first[i]
-        taken[first[i]] = True
+        required_reuse[first[i]] = True
     at = cut
     for op in then:
-        if not taken[op]:
+        if not required_reuse[op]:
             child[at] = op
             at += 1
     return child
 
 
 @kernel
-def mutate_schedule(parent: Ints, predecessors: Csr, successors: Csr, probability: float, luck: Seconds) -> Ints:
-    """Replay an order with a set of ready ops, now and then taking a random one.
+def mutate_schedule(parent: Ints, predecessors: Csr, successors: Csr, probability: float, uniforms: Seconds) -> Ints:
+    """Replay an order with a set of ready ops, sometimes taking a random one.
 
     Args:
-        parent: `[ops]`, an order; where `probability` is 1 any, and the result is a random order.
+        parent: `[ops]`, an order; any if `probability` is 1, when the result is a random order.
         predecessors, successors: what must come before and after each op.
         probability: of taking any ready op instead of the one that comes first in the parent.
-        luck: `[2, ops]`, uniform in [0, 1): whether to, and which.
+        uniforms: `[2, ops]`, uniform in [0, 1): whether to take any, and which.
     """
     n = len(parent)
     child, place, waits = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    ready, where = np.empty(n, np.int32), np.full(n, -1, np.int32)  # the ready ops in no order, and where each is
+    ready, where = np.empty(n, np.int32), np.full(n, -1, np.int32)  # the ready ops in no order, and each one's position
     queue = np.empty(n, np.int32)
     count = queued = 0
     for i in range(n):
@@ -54,10 +54,10 @@ def mutate_schedule(parent: Ints, predecessors: Csr, successors: Csr, probabilit
             queued = push(queue, queued, place, op)
     for i in range(n):
         op = -1
-        if luck[0, i] < probability:
-            op = ready[min(int(luck[1, i] * count), count - 1)]
+        if uniforms[0, i] < probability:
+            op = ready[min(int(uniforms[1, i] * count), count - 1)]
         else:
-            while op < 0 or where[op] < 0:  # ops that were taken at random stay behind in the queue
+            while op < 0 or where[op] < 0:  # ops that were taken at random remain in the queue
                 op, queued = pop(queue, queued, place)
         child[i] = op
         count -= 1

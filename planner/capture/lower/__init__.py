@@ -1,0 +1,1 @@
+"""Lowering of recorded calls to a graph and its program."""

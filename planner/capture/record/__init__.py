@@ -1,0 +1,1 @@
+"""Recording the kernel calls of a step that runs on fake tensors."""

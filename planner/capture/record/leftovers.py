@@ -1,0 +1,95 @@
+"""Fake tensors that a model's code keeps outside of modules, loss and batch: in function caches and globals."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable
+from functools import _lru_cache_wrapper
+from typing import Any
+from weakref import ref
+
+import torch
+
+from planner.errors import StowageError
+from planner.torch_private import FakeTensor
+
+#: A cached value may be a tuple of tuples of tensors.
+_DEPTH = 3
+
+
+class Leftovers:
+    """Tracks the fake tensors of a capture; their holders are looked for only if one of them outlives it."""
+
+    def __init__(self) -> None:
+        self._made: list[ref[torch.Tensor]] = []
+
+    def note(self, tensor: torch.Tensor) -> None:
+        """Record that a fake tensor was created."""
+        self._made.append(ref(tensor))
+
+    def clear(self) -> None:
+        """Clear every `functools.lru_cache` that keeps a fake tensor."""
+        if not self._alive():
+            return
+        for cache in gc.get_objects():
+            if type(cache) is _lru_cache_wrapper and _keeps_fakes(gc.get_referents(cache), _DEPTH):
+                cache.cache_clear()
+
+    def refuse(self) -> None:
+        """Remove the remaining fake tensors from lists and dicts.
+
+        Raises:
+            StowageError: fake tensors remained.
+        """
+        if not self._alive():
+            return
+        gc.collect()
+        kept = self._alive()
+        if kept and torch.is_autocast_enabled("cpu"):
+            del kept
+            torch.clear_autocast_cache()
+            kept = self._alive()
+            if not kept:
+                raise StowageError(
+                    "autocast is entered around the step, and keeps its casts of weights from one step to the next: "
+                    "enter it in the loss, or make the step with TrainStep(..., autocast=torch.bfloat16)"
+                )
+        if not kept:
+            return
+        shape = tuple(kept[0].shape)
+        places = sorted(filter(None, [_taken_out(holder, kept) for holder in gc.get_referrers(*kept)]))
+        raise StowageError(
+            f"the model's code keeps a tensor of shape {shape} in {places[0] if places else 'a place'} outside of the "
+            "model, where a plan would not keep it: return it, or make it an attribute of a module"
+        )
+
+    def _alive(self) -> list[torch.Tensor]:
+        return [tensor for tensor in (made() for made in self._made) if tensor is not None]
+
+
+def _taken_out(holder: Any, kept: list[torch.Tensor]) -> str:
+    """Remove the tensors from a holder, and return what the holder is, in words."""
+    own = {id(tensor) for tensor in kept}
+    if isinstance(holder, list) and holder is not kept:
+        holder[:] = [value for value in holder if id(value) not in own]
+        return "a list"
+    if not isinstance(holder, dict):
+        return ""
+    keys = [key for key, value in holder.items() if id(value) in own]
+    named = "__builtins__" in holder
+    if named or any(getattr(owner, "__dict__", None) is holder for owner in gc.get_referrers(holder)):
+        holder.update(dict.fromkeys(keys))  # globals and attributes, which other code expects to exist
+    else:
+        for key in keys:
+            del holder[key]
+    return f"the global {keys[0]} of {holder.get('__name__')}" if named and keys else "a dict"
+
+
+def _keeps_fakes(values: Iterable[Any], depth: int) -> bool:
+    for value in values:
+        if type(value) is FakeTensor:
+            return True
+        inner = value.values() if isinstance(value, dict) else value
+        if depth and isinstance(inner, tuple | list | type({}.values())) and _keeps_fakes(inner, depth - 1):
+            return True
+    return False

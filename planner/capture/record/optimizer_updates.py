@@ -1,0 +1,170 @@
+"""The kernels by which an optimizer updates parameters, in the order of `torch.optim` with `foreach=False`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from planner.capture.record.recorder import Recorder
+from planner.graph import Kind, Phase
+from planner.program import Layout, ScalarRef
+from planner.step import ModuleTensor, Step, state_names, step_dtype, untouched
+
+_ATEN = torch.ops.aten
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentTensor:
+    """A tensor that outlives the step.
+
+    Args:
+        name: name in the graph.
+        key: key in `Step.state()`.
+        kind: parameter, buffer or optimizer state.
+        module: path of the module that owns it.
+        layout: layout before the step.
+        replaced: layout of the tensor that replaces it in the module after the step; None if it is not replaced.
+    """
+
+    name: str
+    key: str
+    kind: Kind
+    module: str
+    layout: Layout
+    replaced: Layout | None = None
+
+
+class Updates:
+    """Adds the optimizer's calls to the recording; `states` and `scalars` are what they additionally need.
+
+    `alike` maps each updated parameter to the one whose step count represents its own.
+    """
+
+    def __init__(self, step: Step, recorder: Recorder, found: Sequence[ModuleTensor]) -> None:
+        self.states: list[PersistentTensor] = []
+        self.scalars: dict[ScalarRef, tuple[int, str, str]] = {}
+        self.alike: dict[str, str] = {}
+        self._recorder = recorder
+        self._tensors = {member.name: member.tensor for member in found}
+        self._optimizer = step.torch_optimizer
+        self._kept = self._optimizer.state if self._optimizer is not None else {}
+        self._first: dict[tuple[int, float, bool], str] = {}
+
+    def emit(
+        self,
+        groups: Sequence[tuple[Mapping[str, Any], Sequence[str]]],
+        held: Sequence[PersistentTensor],
+        gradients: Mapping[str, Layout],
+    ) -> None:
+        """Add the update of every parameter that has a gradient.
+
+        Args:
+            groups: hyperparameters and parameter names.
+            held: persistent tensors, including the parameters.
+            gradients: layouts by parameter name.
+        """
+        self._recorder.enter(Phase.OPTIMIZER)
+        parameters = {one.name: one for one in held}
+        for place, (group, names) in enumerate(groups):
+            for name in names:
+                if name in gradients:
+                    states = {key: self._state(parameters[name], key) for key in state_names(group)}
+                    scalar = self._scalar(place, group, name)
+                    _emit(self._recorder, group, parameters[name], gradients[name], states, scalar)
+
+    def _state(self, parameter: PersistentTensor, key: str) -> Layout:
+        live = self._kept.get(self._tensors[parameter.name], {}).get(key)
+        if key == "step":
+            like = Layout(0, (), (), 0, step_dtype() if live is None else live.dtype)
+        elif live is not None:
+            like = parameter.layout._replace(strides=live.stride(), dtype=live.dtype)
+        else:
+            like = parameter.layout
+        layout = self._recorder.fresh(like)
+        title = f"{parameter.name}/{key}"
+        self.states.append(
+            PersistentTensor(title, f"optimizer/{title}", Kind.OPTIMIZER_STATE, parameter.module, layout)
+        )
+        return layout
+
+    def _scalar(self, place: int, group: Mapping[str, Any], name: str) -> Callable[[str], ScalarRef]:
+        """Return a factory of references for a parameter; parameters of a group with equal step counts share them."""
+        state = self._kept.get(self._tensors[name], {})
+        undamped = bool(group.get("dampening")) and untouched(self._optimizer, self._tensors[name])
+        first = self._first.setdefault((place, float(state.get("step", 0.0)), undamped), name)
+        self.alike[name] = first
+
+        def reference(quantity: str) -> ScalarRef:
+            made = ScalarRef(f"{place}/{first}/{quantity}")
+            self.scalars[made] = (place, first, quantity)
+            return made
+
+        return reference
+
+
+def _emit(
+    recorder: Recorder,
+    group: Mapping[str, Any],
+    held: PersistentTensor,
+    gradient: Layout,
+    state: Mapping[str, Layout],
+    scalar: Callable[[str], ScalarRef],
+) -> None:
+    def new(target: Any, *args: Any, **kwargs: Any) -> Layout:
+        """Add a call whose result is a new tensor with the layout of its first argument."""
+        return recorder.emit(target, args, kwargs, module=held.module, like=args[0])
+
+    def update(target: Any, *args: Any, **kwargs: Any) -> None:
+        recorder.emit(target, args, kwargs, module=held.module)
+
+    parameter = held.layout
+    adam = "betas" in group
+    if group.get("maximize", False):
+        gradient = new(_ATEN.neg.default, gradient)
+    if adam:
+        update(_ATEN.add_.Tensor, state["step"], 1)
+    if group["weight_decay"] != 0:
+        if adam and group.get("decoupled_weight_decay", False):
+            update(_ATEN.mul_.Tensor, parameter, scalar("1-lr*weight_decay"))
+        else:
+            gradient = new(_ATEN.add.Tensor, gradient, parameter, alpha=scalar("weight_decay"))
+    if not adam:
+        if group["momentum"] != 0:
+            momentum = state["momentum_buffer"]
+            update(_ATEN.mul_.Tensor, momentum, scalar("momentum"))
+            update(_ATEN.add_.Tensor, momentum, gradient, alpha=scalar("1-dampening"))
+            if group["nesterov"]:
+                gradient = new(_ATEN.add.Tensor, gradient, momentum, alpha=scalar("momentum"))
+            else:
+                gradient = momentum
+        update(_ATEN.add_.Tensor, parameter, gradient, alpha=scalar("-lr"))
+        return
+    if parameter.dtype.is_complex:
+        parameter, gradient = _as_real(parameter), _as_real(gradient)
+        state = {name: layout if name == "step" else _as_real(layout) for name, layout in state.items()}
+    mean, square = state["exp_avg"], state["exp_avg_sq"]
+    update(_ATEN.lerp_.Scalar, mean, gradient, scalar("1-beta1"))
+    update(_ATEN.mul_.Tensor, square, scalar("beta2"))
+    update(_ATEN.addcmul_.default, square, gradient, gradient, value=scalar("1-beta2"))
+    if group["amsgrad"]:
+        largest = state["max_exp_avg_sq"]
+        update(_ATEN.maximum.out, largest, square, out=largest)
+        square = largest
+    root = new(_ATEN.sqrt.default, square)
+    root = new(_ATEN.div.Tensor, root, scalar("bias_correction2_sqrt"))
+    root = new(_ATEN.add.Tensor, root, scalar("eps"))
+    update(_ATEN.addcdiv_.default, parameter, mean, root, value=scalar("-step_size"))
+
+
+def _as_real(layout: Layout) -> Layout:
+    """View complex numbers as pairs of real ones, as `torch.optim` passes them to Adam's kernels."""
+    return Layout(
+        layout.storage,
+        (*layout.shape, 2),
+        (*(2 * stride for stride in layout.strides), 1),
+        2 * layout.offset,
+        layout.dtype.to_real(),
+    )

@@ -1,0 +1,324 @@
+"""Tracing of a step: runs it on fake tensors and records every kernel call, without memory for any tensor."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from planner import torch_private as private
+from planner.capture.hooks.active_modes import refuse_observers
+from planner.capture.hooks.hooks import Hooks, refuse_hooks
+from planner.capture.record.composites import as_in_eager
+from planner.capture.record.failures import explain
+from planner.capture.record.fakes import (
+    check_devices,
+    fake_batch,
+    fake_leaves,
+    fake_members,
+    fake_model,
+    fake_reached,
+)
+from planner.capture.record.leftovers import Leftovers
+from planner.capture.record.non_torch_rng import unchanged_generators
+from planner.capture.record.optimizer_updates import PersistentTensor, Updates
+from planner.capture.record.recorder import Recorder
+from planner.capture.record.rng_tracker import RngTracker
+from planner.capture.record.steering import Steering
+from planner.capture.trace.changes import Changes
+from planner.errors import StowageError
+from planner.graph import Kind
+from planner.program import Effects, Event, Layout, Readings, ScalarRef, as_default
+from planner.progress import Report
+from planner.step import (
+    CaptureGuards,
+    Form,
+    ModuleTensor,
+    Step,
+    rebuilt,
+    refuse_other_optimizers,
+    restored,
+    substitute,
+    tensors_of,
+    unwritten,
+)
+
+_RUNNING = "running the model on fake tensors"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A recorded step.
+
+    Args:
+        name: name of the step.
+        events: kernel calls in order.
+        storage_bytes: sizes in bytes by storage number.
+        held: parameters, buffers and optimizer states.
+        batch: (name, layout) per tensor leaf of the batch.
+        outputs: layouts of the outputs.
+        gradients: layouts by parameter name.
+        constants: layouts and values of tensors that are neither held nor computed.
+        literals: storages of those constants that the step creates anew each time (`torch.tensor(0.5)`).
+        modules: class name by module path.
+        guards: the capture guards of the step.
+        scalars: by reference, the parameter group, a parameter with the right step count, and the quantity.
+        alike: by updated parameter, the parameter that represents it in `scalars`.
+        effects: effects on Python variables; None if there are none.
+        returned: how many of the outputs the step returns; the others are for `effects`.
+        form: the batch apart from the numbers in its tensors.
+        given: the real batch with its current plain values, since it may be refilled; None if there is none.
+        readings: values of the batch that Python code read.
+        guessed: whether Python code asked if it was being traced while the batch had no values to read.
+    """
+
+    name: str
+    events: list[Event]
+    storage_bytes: list[int]
+    held: list[PersistentTensor]
+    batch: list[tuple[str, Layout]]
+    outputs: list[Layout]
+    gradients: dict[str, Layout]
+    constants: list[tuple[Layout, torch.Tensor]]
+    literals: set[int]
+    modules: dict[str, str]
+    guards: CaptureGuards
+    scalars: dict[ScalarRef, tuple[int, str, str]]
+    alike: dict[str, str]
+    effects: Effects | None
+    returned: int
+    form: Form
+    given: Any
+    readings: Readings
+    guessed: bool
+
+    @property
+    def kept(self) -> Iterator[Layout]:
+        """Layouts of the tensors that outlive the step."""
+        yield from self.outputs
+        for held in self.held:
+            yield held.layout
+            if held.replaced is not None:
+                yield held.replaced
+
+
+def trace(step: Step, progress: Report) -> Trace:
+    """Trace a step by running it once on fake tensors.
+
+    Args:
+        step: the step; its model is left unchanged.
+        progress: called with the fraction done, from 0 to 1, and a description of the current work; it may raise.
+
+    Raises:
+        StowageError: the model does something that no graph can represent, or it raises an exception.
+    """
+    leftovers = Leftovers()
+    try:
+        traced = _trace(step, progress, leftovers)
+    finally:
+        leftovers.clear()
+    leftovers.refuse()
+    return traced
+
+
+def _trace(step: Step, progress: Report, leftovers: Leftovers) -> Trace:
+    def check_cancelled(calls: int) -> None:
+        progress(0.1, f"{_RUNNING}: {calls:,} ops")
+
+    fake = private.FakeTensorMode(allow_non_fake_inputs=True)
+    progress(0.0, "building the model")
+    given = step.live is not None or isinstance(step.model, nn.Module)
+    if step.live is not None:
+        model, batch = step.live.model, step.live.batch
+    else:
+        generator = torch.Generator()  # the functions may draw and set seeds while the user keeps drawing
+        with as_default(generator):
+            generator.manual_seed(step.seed)
+            model = step.make_model() if given else fake_model(step.make_model, fake, generator)
+            generator.manual_seed(step.seed + 1)
+            batch = fake_batch(step.make_batch, fake, generator)
+    check_devices(model, batch, meta=not given)
+    refuse_observers()
+    reach = step.reach(model)
+    with restored(reach), unchanged_generators():
+        found = step.held(model, reach)
+        refuse_hooks(model, step.loss, found, step.torch_optimizer)
+        own = [member for member in found if not member.reached]
+        fakes = fake_members(own, fake)
+        fakes |= fake_reached([member for member in found if member.reached], fake)
+        setup = step.setup(model, found, reach)
+        form = Form(batch)
+        as_given = rebuilt(batch, tensors_of(batch)) if step.live is not None or not callable(step.batch) else None
+        real = tensors_of(batch)
+        batch = fake_leaves(batch, found, fake)
+        groups = step.groups(model)
+        steering = readings = Steering(list(real.values()), list(real))
+        substitute(reach, fakes)
+        classes = {path: type(module).__name__ for path, module in model.named_modules()}
+        draws = RngTracker()
+        recorder = Recorder(
+            fake,
+            {id(module): path for path, module in model.named_modules()},
+            draws,
+            steering,
+            leftovers,
+            check_cancelled,
+        )
+        held = [_held(member, recorder.layout(fakes[id(member.tensor)])) for member in own]
+        inputs = [(name, recorder.layout(leaf)) for name, leaf in tensors_of(batch).items()]
+        steering.hold_batch([layout for _, layout in inputs])
+        for member in found:
+            tensor = fakes.get(id(member.tensor), member.tensor)
+            if tensor is not member.tensor:
+                leftovers.note(tensor)
+                steering.hold_member(member, recorder.layout(tensor))
+        changes = Changes(step, model, reach, fakes)
+        before = [_memory(fakes.get(id(member.tensor))) for member in found]
+        progress(0.1, _RUNNING)
+        try:
+            with (
+                draws.following(), fake, recorder, recorder.watching_modules(), _without_collection(),
+                private.quiet(), Hooks(model, step.loss).watched(recorder.running), as_in_eager(),
+                private.tracing_hidden(steering.active) as question, torch.autograd.set_detect_anomaly(False),
+                private.addresses_refused(), unwritten(step.torch_optimizer),
+            ):  # fmt: skip
+                outputs = step.passes(model, batch, recorder.enter)
+                draws.finish()
+        except Exception as error:
+            raise explain(error, recorder.phase, recorder.current, recorder.paths, classes) from error
+        _refuse_other_memory(found, before, [_memory(fakes.get(id(member.tensor))) for member in found])
+        used = {layout.storage for event in recorder.events for layout in event.arguments}
+        for member in found:
+            if member.reached:
+                layout = _reached(member, fakes, recorder)
+                if layout is not None and (layout.storage in used or changes.replaces(fakes.get(id(member.tensor)))):
+                    held.append(_held(member, layout))
+        gradients = _gradients(found, fakes, recorder)
+        graded = _with_gradients(found, fakes)
+        refuse_other_optimizers(step.torch_optimizer, graded)
+        lone = next(
+            (one for one in graded if one.kind is not Kind.PARAMETER and id(one.tensor) not in reach.owned), None
+        )
+        if lone is not None:
+            raise StowageError(
+                f"{lone.name} gets a gradient, which a plan does not keep: make it a parameter of the model and of the "
+                "optimizer, or detach it in the loss"
+            )
+        returned = [recorder.layout(recorder.resolved(output)) for output in outputs]
+        held, effects, left = changes.found(held, found, recorder)
+        if changes.advances and not step.recapture:
+            steering = Steering(list(real.values()), list(real))
+            once_more = Recorder(fake, {}, RngTracker(), steering, leftovers, check_cancelled)
+            steering.hold_batch([once_more.layout(leaf) for leaf in tensors_of(batch).values()])
+            changes.refuse_advancing(lambda: _again(step, model, batch, fakes.values(), once_more))
+        progress(0.7, "adding the optimizer")
+        updates = Updates(step, recorder, found)
+        updates.emit(groups, held, gradients)
+        known = {one.layout for one in held}
+        return Trace(
+            step.given_name or (step.name if given else type(model).__name__),
+            recorder.events,
+            recorder.storage_bytes,
+            held + updates.states,
+            inputs,
+            [*returned, *left],
+            gradients,
+            [(layout, value) for layout, value in recorder.constants.items() if layout not in known],
+            recorder.literals,
+            classes,
+            setup,
+            updates.scalars,
+            updates.alike,
+            effects,
+            len(outputs),
+            form,
+            as_given,
+            readings.finish([one.layout.storage for one in held if one.replaced is not None]),
+            question.asked and not readings.active,
+        )
+
+
+def _again(
+    step: Step,
+    model: nn.Module,
+    batch: Any,
+    fakes: Iterable[torch.Tensor],
+    recorder: Recorder,
+) -> None:
+    """Run the step a second time, on the state that the first run left behind."""
+    for tensor in fakes:
+        if tensor.is_leaf:
+            tensor.grad = None
+    with recorder.draws.following(), recorder.fake, recorder, private.quiet():
+        step.passes(model, batch, recorder.enter)
+
+
+def _reached(member: ModuleTensor, fakes: Mapping[int, torch.Tensor], recorder: Recorder) -> Layout | None:
+    """Return the layout of a tensor that the step's code reaches, or None if no layout was recorded."""
+    if id(member.tensor) in fakes:
+        return recorder.layout(fakes[id(member.tensor)])
+    return next((layout for layout, value in recorder.constants.items() if value is member.tensor), None)
+
+
+def _memory(fake: torch.Tensor | None) -> tuple[int, bool] | None:
+    """Return the storage identity of a fake tensor, and whether it is a leaf that requires a gradient."""
+    if fake is None or not isinstance(fake, private.FakeTensor) or fake.layout is not torch.strided:
+        return None
+    return private.storage_identity(fake.untyped_storage()), fake.requires_grad and fake.is_leaf
+
+
+def _refuse_other_memory(
+    found: Iterable[ModuleTensor], before: Iterable[tuple[int, bool] | None], after: Iterable[tuple[int, bool] | None]
+) -> None:
+    for member, was, now in zip(found, before, after, strict=True):
+        if was is not None and now is not None and was[0] != now[0]:
+            raise StowageError(
+                f"the step gives {member.name} other memory (.data = ...), which a plan would not: write to what it "
+                "has, by .data.copy_(...)"
+            )
+        if was is not None and now is not None and was[1] and not now[1] and member.tensor.is_leaf:
+            raise StowageError(
+                f"the step leaves {member.name} without requires_grad, and a plan would not: do so between two steps "
+                "of Run.steps"
+            )
+
+
+def _held(member: ModuleTensor, layout: Layout) -> PersistentTensor:
+    return PersistentTensor(member.name, member.key, member.kind, member.path, layout)
+
+
+def _gradients(found: list[ModuleTensor], fakes: Mapping[int, torch.Tensor], recorder: Recorder) -> dict[str, Layout]:
+    gradients = {}
+    for member in found:
+        tensor = fakes.get(id(member.tensor))
+        gradient = tensor.grad if tensor is not None and member.kind is Kind.PARAMETER else None
+        if gradient is not None:
+            gradients[member.name] = recorder.layout(recorder.resolved(gradient))
+    return gradients
+
+
+def _with_gradients(found: list[ModuleTensor], fakes: Mapping[int, torch.Tensor]) -> list[ModuleTensor]:
+    """The module tensors that receive a gradient in the step."""
+    places = [(one, fakes.get(id(one.tensor)), one.tensor) for one in found if one.tensor.is_leaf]
+    return [
+        one
+        for one, fake, real in places
+        if (fake is not None and fake.grad is not None) or isinstance(real.grad, private.FakeTensor)
+    ]
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Disable garbage collection: tracing creates no garbage yet, and looking for it takes a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,52 @@
+"""Callbacks soon after an object is garbage collected, which cannot lose a Ctrl-C.
+
+Python raises a KeyboardInterrupt wherever the main thread is, and one that is raised in the callback of a weak
+reference is lost. So the callback here is a C function, in which nothing is raised, and a thread does the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Lock, Thread
+from weakref import ref
+
+_queues: list[SimpleQueue[ref[object]]] = [SimpleQueue()]  # exactly one; in a list, so that a fork can replace it
+_kept: dict[int, tuple[ref[object], Callable[[], object]]] = {}
+_lock = Lock()
+_watchers: list[Thread] = []
+
+
+def on_dropped(thing: object, ask: Callable[[], object]) -> None:
+    """Call a function in another thread soon after the last reference to an object is gone.
+
+    Args:
+        thing: the object; not kept alive, so `ask` must not refer to it.
+        ask: the function; must return immediately.
+    """
+    with _lock:
+        reference = ref(thing, _queues[0].put)
+        _kept[id(reference)] = reference, ask
+        if not any(watcher.is_alive() for watcher in _watchers):
+            watcher = Thread(target=_watch, name="dropped objects", daemon=True)
+            with suppress(RuntimeError):  # no thread can be started now: callbacks wait until one can
+                watcher.start()
+                _watchers[:] = [watcher]
+
+
+def _after_fork() -> None:
+    """Reset the state in a forked child, which has no watcher thread; that thread may have held the queue."""
+    _queues[:], _watchers[:] = [SimpleQueue()], []
+    _kept.clear()
+    _lock.release()
+
+
+def _watch() -> None:
+    while True:
+        _kept.pop(id(_queues[0].get()))[1]()  # no local variable: nothing is kept alive while waiting
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_after_fork)

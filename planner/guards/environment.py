@@ -1,0 +1,73 @@
+"""PyTorch's settings that the numbers of a step depend on, as seen by the calling thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from planner.guards.comparison_keys import SameObject, Value
+from planner.torch_private import function_modes, saved_tensors_hooks, user_modes
+
+_MKLDNN: Any = torch.backends.mkldnn
+_ATTENTION: Any = torch.backends.cuda
+_FILLING: Any = torch.utils.deterministic
+
+
+def environment() -> tuple[object, ...]:
+    """The current settings; takes microseconds."""
+    return (
+        torch.is_autocast_enabled("cpu"),
+        torch.get_autocast_dtype("cpu"),  # the default when a model enters autocast
+        torch.is_autocast_cache_enabled(),
+        torch.get_default_dtype(),
+        _default_device(),
+        torch.get_num_threads(),
+        _matmul_precision(),
+        torch.are_deterministic_algorithms_enabled(),
+        _FILLING.fill_uninitialized_memory,
+        _ATTENTION.flash_sdp_enabled(),
+        _ATTENTION.mem_efficient_sdp_enabled(),
+        _ATTENTION.math_sdp_enabled(),
+        _MKLDNN.enabled,
+        _MKLDNN.deterministic,
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.is_anomaly_enabled(),
+        _flushes_denormals(),
+        tuple(map(SameObject, (*user_modes(), *saved_tensors_hooks()))),
+    )
+
+
+_NAMES = (
+    "autocast", "autocast's dtype", "autocast's cache", "the default dtype", "the default device",
+    "the number of threads", "the precision of float32 matrix products", "torch.use_deterministic_algorithms",
+    "fill_uninitialized_memory", "flash attention", "memory-efficient attention", "math attention",
+    "oneDNN", "oneDNN's determinism", "gradient mode", "inference mode", "the detection of anomalies",
+    "the flushing of denormal numbers", "the modes entered",
+)  # fmt: skip
+
+
+def named(now: tuple[object, ...]) -> Mapping[str, Value]:
+    """The settings by the names that a user would use."""
+    return {name: Value("setting", value, str(value)) for name, value in zip(_NAMES, now, strict=True)}
+
+
+def _default_device() -> str:
+    """The device of new tensors; PyTorch's own query takes a hundred microseconds, and gives cpu without any mode."""
+    return str(torch.get_default_device()) if function_modes() else "cpu"
+
+
+def _matmul_precision() -> object:
+    """The precision of float32 matrix products; once PyTorch's newer settings for it are used, the older one raises."""
+    newer = _MKLDNN.matmul.fp32_precision, _MKLDNN.conv.fp32_precision, _MKLDNN.rnn.fp32_precision
+    try:
+        return torch.get_float32_matmul_precision(), newer
+    except RuntimeError:
+        return newer
+
+
+def _flushes_denormals() -> bool:
+    """Whether this thread flushes denormal numbers to zero, a setting that PyTorch can set but not query."""
+    return 5e-324 * 1.0 == 0.0

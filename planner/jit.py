@@ -1,0 +1,91 @@
+"""Compilation of the hot loops by numba: decorators, notification of compilation, and the cache on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+from numba.core import event
+
+_MARKS = (b"@kernel", b"@inlined_kernel")
+
+
+#: Status text while kernels are compiled; the first plan on a computer waits for most of them.
+COMPILING = "compiling the planner, once on this computer"
+
+#: Compiles a loop over arrays on its first call; it runs without the interpreter's lock.
+kernel = njit(cache=True, nogil=True)
+#: The same for a short function that another kernel calls in its innermost loop.
+inlined_kernel = njit(cache=True, nogil=True, inline="always")
+
+
+def doing(words: str) -> str:
+    """The status text to show: `words`, or `COMPILING` while a kernel is being compiled, which blocks everything."""
+    return COMPILING if _watch.depth else words
+
+
+@contextmanager
+def announcing(tell: Callable[[str], object]) -> Iterator[None]:
+    """Call `tell` with a status text for every kernel that this thread compiles during the block; it may raise."""
+    before = getattr(_watch.here, "tell", None)
+    _watch.here.tell = tell
+    try:
+        yield
+    finally:
+        _watch.here.tell = before
+
+
+class _Watch(event.Listener):
+    """Notified when a kernel is compiled, not when one is loaded from disk; one thread compiles at a time."""
+
+    def __init__(self) -> None:
+        self.depth, self.here = 0, threading.local()
+
+    def on_start(self, event: Any) -> None:
+        if _ours(event):
+            tell = getattr(self.here, "tell", None)
+            if tell is not None:
+                tell(COMPILING)
+            self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= _ours(event)
+
+
+def _ours(event: Any) -> bool:
+    return str(event.data["dispatcher"].py_func.__module__).startswith("planner.")
+
+
+_watch = _Watch()
+event.register("numba:compile", _watch)  # type: ignore[no-untyped-call]
+
+
+def forget_changed(folder: Path) -> None:
+    """Delete the compiled kernels below a folder if the source of one of them has changed.
+
+    numba recompiles a kernel when its own file has changed, but not when the file of a kernel that it calls has.
+
+    Args:
+        folder: of the sources; a file in its `__pycache__` stores their hash.
+    """
+    sources = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_bytes()
+        if any(mark in text for mark in _MARKS):
+            sources.update(b"%s\0%s\0" % (str(path.relative_to(folder)).encode(), text))
+    stamp, now = folder / "__pycache__" / "kernels.sha256", sources.hexdigest()
+    with suppress(OSError):  # a read-only folder has no compiled kernels either
+        if stamp.exists() and stamp.read_text() == now:
+            return
+        for compiled in folder.rglob("*.nb[ci]"):
+            compiled.unlink(missing_ok=True)
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.write_text(now)
+
+
+forget_changed(Path(__file__).parent)

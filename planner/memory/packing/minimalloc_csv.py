@@ -1,0 +1,137 @@
+"""Packing problems as CSV, in the format of MiniMalloc: `id,lower,upper,size`, and `offset` where it is known."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.errors import StowageError
+from planner.files import read_text, write_text
+from planner.graph import Graph
+from planner.plan import SwapPlan
+
+_COLUMNS = ("id", "lower", "upper", "size")
+_LARGEST = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Buffers:
+    """A packing problem.
+
+    Args:
+        ids: a name for each buffer.
+        lower, upper: `[buffers]`, alive at times `lower <= t < upper`.
+        sizes: `[buffers]`, bytes.
+        offsets: `[buffers]`, bytes, if the file has them.
+    """
+
+    ids: tuple[str, ...]
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    offsets: NDArray[np.int64] | None = None
+
+
+def read_buffers(path: str | Path) -> Buffers:
+    """Read a CSV file of buffers; its columns may be in any order.
+
+    Raises:
+        StowageError: the file is missing, or a line of it is not a buffer.
+    """
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    try:
+        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
+    except csv.Error as error:
+        raise StowageError(f"line {reader.line_num} of {path} is not CSV: {error}; correct it") from error
+    header = rows[0][1] if rows else []
+    if sorted(header) not in (sorted(_COLUMNS), sorted((*_COLUMNS, "offset"))):
+        raise StowageError(f"{path} begins with {','.join(header)!r}; its first line must be id,lower,upper,size")
+    seen: dict[str, int] = {}
+    columns: dict[str, list[int]] = {name: [] for name in header if name != "id"}
+    for line, cells in rows[1:]:
+        where = f"line {line} of {path}"
+        if len(cells) != len(header):
+            raise StowageError(f"{where} has {len(cells)} values and the first line names {len(header)}; correct it")
+        row = dict(zip(header, cells, strict=True))
+        if row["id"] in seen:
+            raise StowageError(f"{where} names buffer {row['id']} again after line {seen[row['id']]}; rename one")
+        seen[row["id"]] = line
+        for name, value in _numbers(row, where).items():
+            columns[name].append(value)
+    arrays = {name: np.array(values, np.int64) for name, values in columns.items()}
+    return Buffers(tuple(seen), arrays["lower"], arrays["upper"], arrays["size"], arrays.get("offset"))
+
+
+def _numbers(row: Mapping[str, str], where: str) -> dict[str, int]:
+    numbers = {}
+    for name, text in row.items():
+        if name == "id":
+            continue
+        if not (text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20) or abs(int(text)) > _LARGEST:
+            raise StowageError(f"{where} has {name} {text!r}, which is not a whole number of 64 bits; correct it")
+        numbers[name] = int(text)
+    if numbers["upper"] <= numbers["lower"]:
+        raise StowageError(f"{where} has upper {numbers['upper']}, which must be above lower {numbers['lower']}")
+    for name in ("size", "offset"):
+        if numbers.get(name, 0) < 0:
+            raise StowageError(f"{where} has {name} {numbers[name]}, which must not be negative")
+    return numbers
+
+
+def plan_buffers(graph: Graph, plan: SwapPlan) -> Buffers:
+    """A plan's residencies as a packing problem in slots, with the plan's own offsets.
+
+    A storage that leaves and comes back is one buffer per residency, `name#1`, `name#2`; those of zero bytes are left
+    out.
+
+    Args:
+        graph: the step.
+        plan: its plan.
+    """
+    storages = graph.with_workspaces(dict(plan.workspaces)).storages
+    stays = [stay for stay in plan.residencies if storages[stay.storage].bytes]
+    count: dict[str, int] = {}
+    ids = []
+    for stay in stays:
+        name = storages[stay.storage].name
+        count[name] = count.get(name, 0) + 1
+        ids.append(f"{name}#{count[name]}")
+    table = np.array([(s.start, s.stop, storages[s.storage].bytes, s.offset) for s in stays], np.int64)
+    lower, upper, sizes, offsets = table.reshape(-1, 4).T
+    return Buffers(tuple(ids), lower, upper, sizes, offsets)
+
+
+def buffers_to_csv(buffers: Buffers, offsets: NDArray[np.int64] | None = None) -> str:
+    """Buffers as CSV text.
+
+    Args:
+        buffers: the problem.
+        offsets: `[buffers]`, bytes, for an `offset` column; without it, those of `buffers`, if any.
+    """
+    offsets = buffers.offsets if offsets is None else offsets
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = [buffers.lower.tolist(), buffers.upper.tolist(), buffers.sizes.tolist()]
+    columns += [] if offsets is None else [offsets.tolist()]
+    writer.writerow((*_COLUMNS, "offset")[: 1 + len(columns)])
+    writer.writerows(zip(buffers.ids, *columns, strict=True))
+    return text.getvalue()
+
+
+def write_buffers(path: str | Path, buffers: Buffers, offsets: NDArray[np.int64] | None = None) -> None:
+    """Write buffers to a CSV file atomically.
+
+    Args:
+        path: the file to write.
+        buffers, offsets: as in `buffers_to_csv`.
+
+    Raises:
+        StowageError: the file cannot be written.
+    """
+    write_text(path, buffers_to_csv(buffers, offsets))

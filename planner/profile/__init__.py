@@ -1,0 +1,20 @@
+"""Measurements of the attached machine: its speeds, op times, and the scratch memory of ops."""
+
+from planner.profile.cache import cache_path
+from planner.profile.machine_by_name import machine, machines
+from planner.profile.measure import OpMeasurements, measure_ops
+from planner.profile.scratch_memory import scratch_bytes
+from planner.profile.signatures import signature
+from planner.profile.timed_graph import TimedGraph, timed
+
+__all__ = [
+    "OpMeasurements",
+    "TimedGraph",
+    "cache_path",
+    "machine",
+    "machines",
+    "measure_ops",
+    "scratch_bytes",
+    "signature",
+    "timed",
+]  # fmt: skip

@@ -1,0 +1,137 @@
+"""Durations and scratch memory of a graph's ops, measured on the attached CPU: once per signature."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+import torch
+from numpy.typing import NDArray
+
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.machine import Machine, op_seconds
+from planner.profile.cache import Cost, CostCache, open_cache
+from planner.profile.segment_benchmark import SegmentBenchmark
+from planner.profile.segments import Segment, segments
+from planner.profile.signatures import signature
+from planner.program import Program
+from planner.progress import Progress, Report, reporting
+
+_MOST_BYTES = 4 * 2**30
+_LEAST_BYTES = 64  # granularity of PyTorch's allocations
+
+
+@dataclass(frozen=True, eq=False)
+class OpMeasurements:
+    """Measurements of every op.
+
+    Args:
+        seconds: durations, shape (ops,).
+        workspace_bytes: scratch memory in addition to the results, shape (ops,).
+    """
+
+    seconds: NDArray[np.float64]
+    workspace_bytes: NDArray[np.int64]
+
+
+def measure_ops(
+    graph: Graph, machine: Machine, *, progress: Progress = True, cache: bool = True, remeasure: bool = False
+) -> OpMeasurements:
+    """Measure every op of a captured graph on the attached CPU, one measurement per distinct signature.
+
+    An op that fails on all synthetic values gets its time from the roofline. Scratch memory is rounded up to the
+    granularity of PyTorch's allocator, since a few bytes of it may depend on values.
+
+    Args:
+        graph: with its program, as `capture` returns it.
+        machine: the attached one.
+        progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
+            status text.
+        cache: use and extend the costs cached on disk (`planner machines` shows where).
+        remeasure: measure everything again and cache the new costs.
+
+    Raises:
+        StowageError: the graph has no program, the machine is not the attached CPU, an op does not fit in memory, or
+            the cache cannot be written.
+    """
+    program = graph.program
+    if not isinstance(program, Program):
+        raise StowageError("a graph read from a file cannot be measured; capture its model again")
+    if machine.device.kind != "cpu":
+        raise StowageError(f"op times are measured on the attached CPU, and {machine.name} is not; choose machine cpu")
+    signatures = [signature(graph, op) for op in graph.ops]
+    kept = open_cache() if cache else CostCache(Path())
+    missing = {each for each in signatures if remeasure or each not in kept}
+    if missing:
+        if cache:
+            kept.save()  # find out before measuring, not after, if it cannot be written
+        with reporting(progress) as report:
+            report(0.0, "measuring ops")
+            for each, cost in _measure(graph, program, machine, signatures, missing, report):
+                kept[each] = cost
+        if cache:
+            kept.save()
+    found = [kept[each] for each in signatures]
+    return OpMeasurements(
+        np.array([cost.seconds for cost in found], np.float64),
+        np.array([-(-cost.workspace_bytes // _LEAST_BYTES) * _LEAST_BYTES for cost in found], np.int64),
+    )
+
+
+def _measure(
+    graph: Graph, program: Program, machine: Machine, signatures: Sequence[str], missing: set[str], progress: Report
+) -> Iterator[tuple[str, Cost]]:
+    """The missing signatures and their costs; each is measured in the first segment that contains it."""
+    numbers = program.scalars(0)
+    available = int(psutil.virtual_memory().available)
+    done: set[str] = set()
+    for segment in segments(graph, min(_MOST_BYTES, available // 3)):
+        wanted = [signatures[op] in missing and signatures[op] not in done for op in segment.ops]
+        if not any(wanted):
+            continue
+        if segment.bytes > available:
+            raise StowageError(
+                f"{graph.ops[segment.ops[0]].name} needs {segment.bytes} bytes and {available} are free, so it cannot "
+                "be measured here; plan for a preset, or choose a smaller batch"
+            )
+        done.update(signatures[op] for op, ask in zip(segment.ops, wanted, strict=True) if ask)
+        reached = segment.ops[-1] + 1
+        first = segment.ops[0]
+
+        def report(part: float, first: int = first, length: int = reached - first) -> None:
+            progress((first + part * length) / len(graph.ops), f"measuring ops {first} to {first + length}")
+
+        yield from _costs(segment, graph, program, machine, numbers, signatures, wanted, report)
+
+
+def _costs(
+    segment: Segment, graph: Graph, program: Program, machine: Machine, numbers: Mapping[str, float],
+    signatures: Sequence[str], wanted: Sequence[bool], progress: Callable[[float], None],
+) -> Iterator[tuple[str, Cost]]:  # fmt: skip
+    with torch.inference_mode():
+        benchmark = SegmentBenchmark(segment, graph, program, numbers)
+        workspaces = benchmark.scratch_bytes(wanted)
+        seconds = benchmark.seconds(progress)
+    if benchmark.refused:
+        predicted = op_seconds(graph, machine)
+        for place in benchmark.refused:
+            seconds[place] = predicted[segment.ops[place]]
+            workspaces[place] = _supposed(graph, program, segment.ops[place])
+    places: dict[str, list[int]] = {}
+    for place, (op, ask) in enumerate(zip(segment.ops, wanted, strict=True)):
+        if ask:
+            places.setdefault(signatures[op], []).append(place)
+    for each, where in places.items():
+        # the mean, so that the times of the step's ops add up to the step's time
+        yield each, Cost(statistics.fmean(seconds[p] for p in where), max(workspaces[p] for p in where))
+
+
+def _supposed(graph: Graph, program: Program, op: int) -> int:
+    """Scratch memory of an op that fails on all synthetic values: estimated from twice the bytes of its operands."""
+    touched = {*graph.reads[op], *graph.writes[op]}
+    return program.temporaries.get(op, 0) + 2 * sum(graph.storages[storage].bytes for storage in touched)

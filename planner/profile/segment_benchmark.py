@@ -1,0 +1,177 @@
+"""The segment benchmark: runs a segment of a step on synthetic values in its own memory, and times every call.
+
+The ops run in their order, so that a call finds caches and branch predictors in the same state as in a step. A call
+repeated on its own would be up to twice as fast; between unrelated calls it would be slower.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from planner.graph import Graph
+from planner.machine import operator
+from planner.profile.scratch_memory import SIZED_BY_VALUES, scratch_bytes
+from planner.profile.segments import Segment
+from planner.profile.signatures import ALIGNMENT
+from planner.profile.synthetic_inputs import OTHERS, Filling, clear_integers, fill, filled, view
+from planner.program import BoundCall, Program, ScalarRef, TensorRef, bind
+
+_LEAST_ROUNDS, _MOST_ROUNDS = 7, 40
+_SECONDS = 1.5
+
+
+class SegmentBenchmark:
+    """A segment with its memory, ready to run.
+
+    Args:
+        segment, graph, program: the segment to benchmark, and its step.
+        numbers: the values of `ScalarRef` names.
+
+    Attributes:
+        refused: positions in the segment of calls that fail on all synthetic values; they are skipped, and readers of
+            their results read the memory as it is.
+    """
+
+    def __init__(self, segment: Segment, graph: Graph, program: Program, numbers: Mapping[str, float]) -> None:
+        self._slab = torch.empty(max(segment.bytes, ALIGNMENT), dtype=torch.uint8)
+        self._stretch, self._graph, self._numbers = segment, graph, numbers
+        self._program = program
+        self._generator = torch.Generator()  # measuring in a thread must not advance PyTorch's default one
+        self._calls = [self._bind(op) for op in segment.ops]
+        self.refused: set[int] = set()
+        fill(self._slab, segment, graph, program, self._generator)
+        try:
+            self._round()
+        except (IndexError, RuntimeError):
+            # an index computed in the step was out of range
+            clear_integers(self._slab, segment, graph)
+            self._leave_out()
+
+    def scratch_bytes(self, wanted: Sequence[bool]) -> list[int]:
+        """Run once; returns the scratch memory of each call, 0 where it is not requested.
+
+        Args:
+            wanted: whether to measure, per op of the segment.
+        """
+        taken = []
+        for place, ask in enumerate(wanted):
+            taken.append(self._tried(place, _temporary_bytes if ask else _run))
+            op = self._graph.ops[self._stretch.ops[place]]
+            demanding = SIZED_BY_VALUES.get(operator(op)) if ask else None
+            if demanding is not None:
+                # inputs that mix these kinds of values may also need copies to separate them
+                copies = sum(self._graph.storages[storage].bytes for storage in self._graph.reads[op.id])
+                taken[-1] = max([taken[-1], *(self._tried_with(place, values) for values in demanding)]) + copies
+        return taken
+
+    def seconds(self, progress: Callable[[float], object]) -> list[float]:
+        """Run repeatedly; returns the typical duration of each call.
+
+        Args:
+            progress: called with the share done.
+        """
+        rounds: list[list[float]] = []
+        start = time.perf_counter()
+        while len(rounds) < _LEAST_ROUNDS or (time.perf_counter() - start < _SECONDS and len(rounds) < _MOST_ROUNDS):
+            progress(min(len(rounds) / _LEAST_ROUNDS, 1.0))
+            try:
+                rounds.append(self._round())
+            except (IndexError, RuntimeError):  # values change from round to round
+                self._leave_out()
+                rounds.clear()
+        # Interference by other programs comes in bursts, which the slower half of the rounds had more of than a usual
+        # step. The mean, because it adds up: a step of a thousand ops includes the occasional delays of all of them.
+        quiet = sorted(rounds, key=sum)[: -(-len(rounds) // 2)]
+        return [statistics.fmean(each) for each in zip(*quiet, strict=True)]
+
+    def _leave_out(self) -> None:
+        """Run once, replacing the calls that fail on their values."""
+        for place in range(len(self._calls)):
+            self._tried(place, _run)
+
+    def _tried(self, place: int, way: Callable[[BoundCall], int]) -> int:
+        """The result of `way` for a call; if the call fails on the present values, it gets its own from now on."""
+        op = self._stretch.ops[place]
+        for other in OTHERS:
+            try:
+                return way(self._calls[place])
+            except (IndexError, RuntimeError):
+                self._calls[place] = self._bind(op, other)
+        try:
+            return way(self._calls[place])
+        except (IndexError, RuntimeError):
+            # other ops may use its results as indices
+            results = [self._view(tensor) for tensor in self._program.calls[op].results if tensor >= 0]
+            whole = [each for each in results if not each.is_floating_point() and not each.is_complex()]
+            self._calls[place] = BoundCall(_clear, tuple(whole), {})
+            self._calls[place].function(*whole)
+            self.refused.add(place)
+            return 0
+
+    def _tried_with(self, place: int, values: Filling) -> int:
+        """The scratch memory of a call with other values; 0 if it fails on them."""
+        try:
+            return _temporary_bytes(self._bind(self._stretch.ops[place], values))
+        except (IndexError, RuntimeError):
+            return 0
+
+    def _round(self) -> list[float]:
+        # exactly the executor's loop: between two marks there is one call and the taking of one mark
+        marks: list[float] = []
+        stamp, mark = marks.append, time.perf_counter
+        stamp(mark())
+        for function, args, kwargs in self._calls:
+            function(*args, **kwargs)
+            stamp(mark())
+        return [stop - start for start, stop in pairwise(marks)]
+
+    def _bind(self, op: int, values: Filling | None = None) -> BoundCall:
+        """An op's bound call; if `values` are given, it reads separate memory filled with them."""
+        call = self._program.calls[op]
+        written = {self._graph.tensors[tensor].storage for tensor in self._graph.ops[op].outputs}
+
+        def place(tensor: int) -> torch.Tensor:
+            there = self._view(tensor)
+            if values is None or self._graph.tensors[tensor].storage in written:
+                return there
+            return filled(there, values)
+
+        args = [self._resolve(value, place) for value in call.args]
+        kwargs = {name: self._resolve(value, place) for name, value in call.kwargs.items()}
+        if self._graph.ops[op].random:
+            kwargs["generator"] = self._generator
+        return bind(call, args, kwargs, [None if t < 0 else self._view(t) for t in call.results])
+
+    def _resolve(self, value: Any, place: Callable[[int], torch.Tensor]) -> Any:
+        if isinstance(value, TensorRef):
+            return place(value.tensor)
+        if isinstance(value, ScalarRef):
+            return self._numbers[value.name]
+        if isinstance(value, list | tuple):
+            return type(value)(self._resolve(item, place) for item in value)
+        return value
+
+    def _view(self, tensor: int) -> torch.Tensor:
+        return view(self._slab, self._stretch, self._graph, tensor)
+
+
+def _run(call: BoundCall) -> int:
+    function, args, kwargs = call
+    function(*args, **kwargs)
+    return 0
+
+
+def _temporary_bytes(call: BoundCall) -> int:
+    return scratch_bytes(lambda: _run(call))
+
+
+def _clear(*results: torch.Tensor) -> None:
+    """Replaces a skipped call."""
+    for result in results:
+        result.zero_()

@@ -1,0 +1,147 @@
+"""Measured speeds of the attached machine: copies one way and both ways at once, and matrix products."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from queue import SimpleQueue
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from planner.machine import Link
+
+_COPY_BYTES = 64 * 2**20
+_SMALL_BYTES = 4096
+_REPEATS = 9
+_HANDOVERS = 60
+_MATMUL_SIZE = 1536
+
+
+def measure_link(device: torch.device, other: torch.device | None = None) -> Link:
+    """Measure copies between a device and host memory, made by background threads as the executor's are.
+
+    Args:
+        device: the device.
+        other: a second device instead of host memory.
+
+    Returns:
+        Bandwidth of one direction alone and of both together, and the time of the smallest copy from its submission to
+        the thread until its completion is seen.
+    """
+    one_way = [_pair(device, other, _COPY_BYTES)]
+    both_ways = [*one_way, _pair(device, other, _COPY_BYTES)[::-1]]
+    bandwidth = _COPY_BYTES / _copy_seconds(one_way)
+    together = 2 * _COPY_BYTES / _copy_seconds(both_ways)
+    latency = _handover_seconds(*_pair(device, other, _SMALL_BYTES))
+    # both directions together are never slower than one alone, nor more than twice as fast; timing noise may differ
+    return Link(bandwidth, min(max(together, bandwidth), 2 * bandwidth), latency)
+
+
+def measure_matmul(device: torch.device, dtype: torch.dtype) -> float:
+    """FLOP/s that a large square matrix product reaches."""
+    a, b = (torch.ones(_MATMUL_SIZE, _MATMUL_SIZE, dtype=dtype, device=device) for _ in range(2))
+    out = torch.empty_like(a)
+    seconds = []
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        torch.mm(a, b, out=out)
+        _finish(device)
+        seconds.append(time.perf_counter() - start)
+    return 2 * _MATMUL_SIZE**3 / _typical(seconds)
+
+
+def measure_memory(device: torch.device) -> float:
+    """Bytes per second that a device reads and writes together while it copies within its own memory."""
+    source = torch.ones(_COPY_BYTES, dtype=torch.uint8, device=device)
+    destination = torch.empty_like(source)
+    seconds = []
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        destination.copy_(source)
+        _finish(device)
+        seconds.append(time.perf_counter() - start)
+    return 2 * _COPY_BYTES / _typical(seconds)
+
+
+def _typical(seconds: Sequence[float]) -> float:
+    """The median of the faster third: other programs only make calls slower, on a busy machine most of them."""
+    return statistics.median(sorted(seconds)[: -(-len(seconds) // 3)])
+
+
+def _pair(device: torch.device, other: torch.device | None, size: int) -> tuple[Tensor, Tensor]:
+    here = torch.ones(size, dtype=torch.uint8, device=device)
+    if other is not None:
+        return here, torch.ones(size, dtype=torch.uint8, device=other)
+    return here, torch.ones(size, dtype=torch.uint8, device="cpu", pin_memory=device.type == "cuda")
+
+
+def _copy_seconds(pairs: Sequence[tuple[Tensor, Tensor]]) -> float:
+    """Seconds until all (source, destination) pairs are copied, each by a separate thread."""
+    start = threading.Barrier(len(pairs))
+    spans: list[list[float]] = [[] for _ in pairs]
+
+    def work(place: int, source: Tensor, destination: Tensor) -> None:
+        with _own_stream(source, destination):
+            for _ in range(_REPEATS):
+                start.wait()
+                began = time.perf_counter()
+                _copy(destination, source)
+                spans[place].append(time.perf_counter() - began)
+
+    threads = [threading.Thread(target=work, args=(place, *pair), daemon=True) for place, pair in enumerate(pairs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return _typical([max(together) for together in zip(*spans, strict=True)])
+
+
+def _handover_seconds(source: Tensor, destination: Tensor) -> float:
+    work: SimpleQueue[threading.Event | None] = SimpleQueue()
+
+    def serve() -> None:
+        with _own_stream(source, destination):
+            while (done := work.get()) is not None:
+                _copy(destination, source)
+                done.set()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    seconds = []
+    for _ in range(_HANDOVERS):
+        done = threading.Event()
+        began = time.perf_counter()
+        work.put(done)
+        done.wait()
+        seconds.append(time.perf_counter() - began)
+    work.put(None)
+    thread.join()
+    return _typical(seconds)
+
+
+def _copy(destination: Tensor, source: Tensor) -> None:
+    if source.device.type == destination.device.type == "cpu":
+        # as in the executor: on this thread alone, and without the interpreter's lock
+        np.copyto(destination.numpy(), source.numpy())
+        return
+    destination.copy_(source, non_blocking=True)
+    _finish(source.device)
+    _finish(destination.device)
+
+
+def _own_stream(*tensors: Tensor) -> AbstractContextManager[object]:
+    for tensor in tensors:
+        if tensor.is_cuda:
+            own = torch.cuda.Stream(tensor.device)  # type: ignore[no-untyped-call]
+            return torch.cuda.stream(own)
+    return nullcontext()
+
+
+def _finish(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).synchronize()

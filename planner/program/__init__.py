@@ -1,0 +1,52 @@
+"""Executable programs: kernel calls on recorded or live tensors, and the effects of a step."""
+
+from planner.program.events import ALLOCATIONS, Event, Layout, argument_text, substituted
+from planner.program.isolated_generator import as_default, drawing_from
+from planner.program.out_variants import CALL_SOURCES, bind, may_overwrite, takes_generator, writes_directly
+from planner.program.program import Call, Program
+from planner.program.python_side_effects import (
+    Effects,
+    LiveRef,
+    NextRef,
+    OutputRef,
+    Ref,
+    clone_with_alignment,
+    find_effects,
+)
+from planner.program.readings import Leaf, Reading, Readings, Value
+from planner.program.references import ScalarRef, TensorRef
+from planner.program.replay_readings import Memory, reading_changed
+from planner.program.rewrites import BoundCall
+
+__all__ = [
+    "ALLOCATIONS",
+    "CALL_SOURCES",
+    "BoundCall",
+    "Call",
+    "Effects",
+    "Event",
+    "Layout",
+    "Leaf",
+    "LiveRef",
+    "Memory",
+    "NextRef",
+    "OutputRef",
+    "Program",
+    "Reading",
+    "Readings",
+    "Ref",
+    "ScalarRef",
+    "TensorRef",
+    "Value",
+    "argument_text",
+    "as_default",
+    "bind",
+    "clone_with_alignment",
+    "drawing_from",
+    "find_effects",
+    "may_overwrite",
+    "reading_changed",
+    "substituted",
+    "takes_generator",
+    "writes_directly",
+]  # fmt: skip

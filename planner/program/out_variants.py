@@ -1,0 +1,243 @@
+"""How an op is called so that its results are written to memory chosen in advance.
+
+Only this module decides it: capture plans scratch memory by it, the profiler measures the same calls, and the executor
+runs them. There are four forms, of which the first that applies is used:
+
+- *in place*: the call writes into its own arguments and is made unchanged;
+- *rewritten*: a call that does exactly the same arithmetic directly into the result (`clone` is a copy, `relu` is
+  `clamp_min` with 0);
+- *native*: the kernel's own `out=` variant. PyTorch also generates `out=` variants that run the op and copy;
+  those are tagged `generated` and gain nothing;
+- *functional*: run the op, then copy what it returns. The results exist twice for a moment, so this needs scratch
+  memory of their size.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from planner import torch_private as private
+from planner.errors import StowageError
+from planner.program.isolated_generator import has_generator
+from planner.program.program import Call
+from planner.program.rewrites import DRAWING, REWRITTEN, BoundCall
+from planner.torch_private import BATCH_NORMALISATIONS, plainly_laid
+
+#: The files that decide how calls are made: changing them changes what calls cost.
+CALL_SOURCES = Path(__file__), Path(__file__).with_name("rewrites.py")
+
+_ATEN = torch.ops.aten
+#: Arguments that a result already determines.
+_LAYOUT_ARGUMENTS = frozenset({"dtype", "layout", "device", "pin_memory"})
+
+
+@dataclass(frozen=True, slots=True)
+class OutVariant:
+    """The `out=` overload of an operator.
+
+    Args:
+        target: the overload.
+        names: names of its out arguments, in the order of its results.
+        defaults: (position, name, default) of each argument that is optional for the operator and required by its
+            `out=` overload.
+        left_out: arguments of the operator that its `out=` overload does not have, since a result determines them.
+    """
+
+    target: Callable[..., Any]
+    names: tuple[str, ...]
+    defaults: tuple[tuple[int, str, Any], ...]
+    left_out: frozenset[str]
+
+
+def writes_directly(call: Call) -> bool:
+    """Whether a call writes its results to their destination without a second copy of them in scratch memory.
+
+    A kernel cannot omit a result, so a result without a tensor in the graph rules out `out=`.
+    """
+    if call.in_place:
+        return True
+    return all(tensor >= 0 for tensor in call.results) and (
+        call.target in REWRITTEN or out_variant(call.target) is not None
+    )
+
+
+@cache
+def takes_generator(target: Callable[..., Any]) -> bool:
+    """Whether a random operator accepts, through an argument `generator` of `bind`, the generator to draw from."""
+    return target in DRAWING or has_generator(target)
+
+
+def bind(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], results: Sequence[Tensor | None]) -> BoundCall:
+    """Bind a call to its arguments and to the memory of its results.
+
+    Args:
+        call: the call; only its target and whether it works in place matter here.
+        args, kwargs: its arguments, with the tensors and numbers filled in.
+        results: per value it returns, its destination; None if the value is unused.
+    """
+    target = call.target
+    if call.in_place:
+        return BoundCall(target, tuple(args), dict(kwargs))
+    rewrite = REWRITTEN.get(target)
+    if rewrite is not None and isinstance(results[0], Tensor):
+        return rewrite(*results, *args, **kwargs)
+    variant = out_variant(target)
+    if variant is not None and all(isinstance(result, Tensor) for result in results) and not _scattered(target, args):
+        kept = {name: value for name, value in kwargs.items() if name not in variant.left_out}
+        missing = {name: value for place, name, value in variant.defaults if place >= len(args) and name not in kept}
+        bound = BoundCall(variant.target, tuple(args), missing | kept | dict(zip(variant.names, results, strict=True)))
+        if not _resizes(bound, variant.names):
+            return bound
+    # where gradients are enabled, oneDNN's LSTM keeps a workspace for the backward pass, and rounds accordingly
+    run = _run_with_gradients if target is _ATEN.mkldnn_rnn_layer.default and results[3] is not None else _run_and_copy
+    return BoundCall(run, (target, tuple(args), dict(kwargs), tuple(results)), {})
+
+
+@cache
+def out_variant(target: Callable[..., Any]) -> OutVariant | None:
+    """Return the `out=` overload that an operator's kernel was written for, or None if there is none."""
+    schema = private.schema(target)
+    reduces = any(argument.name == "reduction" for argument in schema.arguments)
+    if reduces and not schema.name.endswith("_backward"):
+        return None  # `mse_loss` resizes its result to hold the losses before it sums them
+    if target in _STORAGE_AWARE:
+        return None
+    wanted = [(a.name, str(a.type)) for a in schema.arguments if a.name not in _LAYOUT_ARGUMENTS]
+    packet = target.overloadpacket  # type: ignore[attr-defined]
+    for name in packet.overloads():
+        overload = getattr(packet, name)
+        out, given, demanded = [], [], set()
+        for argument in private.schema(overload).arguments:
+            if argument.kwarg_only and argument.alias_info is not None and argument.alias_info.is_write:
+                out.append(argument.name)
+                continue
+            if not argument.has_default_value():
+                demanded.add(argument.name)
+            if argument.name not in _LAYOUT_ARGUMENTS:
+                given.append((argument.name, str(argument.type)))
+        lists = any(str(value.type) != "Tensor" for value in schema.returns)
+        if not out or lists or len(out) != len(schema.returns) or demanded & _LAYOUT_ARGUMENTS:
+            continue
+        if given == wanted and torch.Tag.generated not in overload.tags:
+            defaults = tuple(
+                (place, argument.name, argument.default_value)
+                for place, argument in enumerate(schema.arguments)
+                if argument.has_default_value() and argument.name in demanded
+            )
+            taken = {argument.name for argument in private.schema(overload).arguments}
+            return OutVariant(overload, tuple(out), defaults, _LAYOUT_ARGUMENTS - taken)
+    return None
+
+
+def may_overwrite(target: Callable[..., Any], position: int) -> bool:
+    """Whether a result may reuse the exact buffer of the tensor argument at `position`, with the same bits.
+
+    This holds only for kernels known to read each element before they write it: `mm` into its own input is silently
+    wrong. The caller ensures that both have the same dtype and layout, and that no other argument overlaps them in any
+    other way.
+    """
+    return target in _POINTWISE or (position == 0 and target in _SELF_FIRST)
+
+
+def _scattered(target: Callable[..., Any], args: Sequence[Any]) -> bool:
+    """Whether an `out=` variant rounds differently: batch normalisation does if its input is transposed."""
+    return target in BATCH_NORMALISATIONS and not plainly_laid(args[0])
+
+
+def _resizes(bound: BoundCall, names: tuple[str, ...]) -> bool:
+    """Whether a kernel would resize the memory it is given, as it would for a result of another shape.
+
+    That would write outside the result's memory. The check runs the kernel on tensors without memory.
+    """
+    tensors = [*_tensors(bound.args), *_tensors(tuple(bound.kwargs.values()))]
+    key = (
+        bound.function,
+        tuple((t.shape, t.stride(), t.dtype) for t in tensors),
+        repr(_plain([bound.args, *bound.kwargs.items()])),
+    )
+    if key not in _RESIZING:
+        kwargs = {name: _bodiless(value) for name, value in bound.kwargs.items()}
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                bound.function(*_bodiless(bound.args), **kwargs)
+        except (NotImplementedError, RuntimeError):  # cannot be determined
+            _RESIZING[key] = False
+        else:
+            _RESIZING[key] = any(_layout(kwargs[name]) != _layout(bound.kwargs[name]) for name in names)
+    return _RESIZING[key]
+
+
+#: Cached results of `_resizes`, by kernel, layouts and other arguments.
+_RESIZING: dict[object, bool] = {}
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    return [tensor for item in value for tensor in _tensors(item)] if isinstance(value, list | tuple) else []
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    # no shape depends on a float, and some floats change; nor on a generator
+    return None if isinstance(value, Tensor | float | torch.Generator) else value
+
+
+def _bodiless(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+    if isinstance(value, torch.Generator):
+        return None
+    return type(value)(_bodiless(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _layout(tensor: Tensor) -> tuple[object, ...]:
+    return tensor.shape, tensor.stride()
+
+
+def _run_and_copy(
+    target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], results: tuple[Tensor | None, ...]
+) -> None:
+    values = target(*args, **kwargs)
+    if isinstance(values, Tensor):
+        values = (values,)
+    for result, value in zip(results, values, strict=True):
+        if result is not None and value is not None:
+            if value.dtype is not result.dtype:  # a copy would round
+                raise StowageError(f"{target} returns {value.dtype} and was captured as {result.dtype}; report this op")
+            result.copy_(value)
+
+
+def _run_with_gradients(*call: Any) -> None:
+    with torch.enable_grad():
+        _run_and_copy(*call)
+
+
+#: Kernels that mistake two results in one storage, as in an arena, for the same tensor.
+_STORAGE_AWARE: frozenset[Callable[..., Any]] = frozenset({_ATEN.linalg_qr.default})
+
+_POINTWISE: frozenset[Callable[..., Any]] = frozenset({
+    _ATEN.add.Tensor, _ATEN.add.Scalar, _ATEN.sub.Tensor, _ATEN.sub.Scalar, _ATEN.mul.Tensor, _ATEN.mul.Scalar,
+    _ATEN.div.Tensor, _ATEN.div.Scalar, _ATEN.neg.default, _ATEN.exp.default, _ATEN.sqrt.default,
+    _ATEN.rsqrt.default, _ATEN.reciprocal.default, _ATEN.pow.Tensor_Scalar, _ATEN.addcmul.default,
+    _ATEN.addcdiv.default, _ATEN.lerp.Scalar, _ATEN.lerp.Tensor, _ATEN.maximum.default, _ATEN.minimum.default,
+    _ATEN.relu.default, _ATEN.threshold_backward.default, _ATEN.sigmoid.default, _ATEN.sigmoid_backward.default,
+    _ATEN.tanh.default, _ATEN.tanh_backward.default, _ATEN.gelu.default, _ATEN.gelu_backward.default,
+    _ATEN.silu.default, _ATEN.silu_backward.default, _ATEN.hardtanh.default, _ATEN.hardtanh_backward.default,
+    _ATEN.where.self, _ATEN.clamp.default, _ATEN.clamp_min.default, _ATEN.sin.default, _ATEN.cos.default,
+})  # fmt: skip
+
+#: Kernels that copy their first argument and then change the copy in place.
+_SELF_FIRST: frozenset[Callable[..., Any]] = frozenset({
+    _ATEN.index_put.default, _ATEN.masked_fill.Scalar, _ATEN.masked_fill.Tensor,
+    _ATEN.slice_scatter.default, _ATEN.select_scatter.default,
+})  # fmt: skip

@@ -1,0 +1,115 @@
+"""The ownership lock: a step, its module and the memory of its parameters belong to one run at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Lock
+from time import perf_counter
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from planner.errors import StowageError
+from planner.global_state_lock import global_state_lock
+from planner.guards import undisturbed
+from planner.run.stop.stop_request import StopRequest
+from planner.shutdown import on_shutdown
+from planner.step import Step
+from planner.torch_private import storage_identity
+
+#: The longest that a caller of `planner.run` waits for the global state lock.
+_WAIT_SECONDS = 1.0
+
+
+class OwnershipLock:
+    """A run's ownership of a step.
+
+    Args:
+        step: the step to own.
+        stop: whether the run was asked to stop; another run may then queue for the step.
+
+    Attributes:
+        ended: set when the ownership ends.
+    """
+
+    def __init__(self, step: Step, stop: StopRequest) -> None:
+        self.stop, self.ended = stop, Event()
+        self._step = step
+        self._things: dict[object, object] = {}  # kept alive, so that their ids are not reused
+
+    def make(self, check_cancelled: Callable[[], object] | None = None) -> list[OwnershipLock]:
+        """Acquire the step; returns the locks of runs that were asked to stop and have not ended yet.
+
+        While another capture or run has replaced the parameters by fakes, the parameters are unknown, so the lock is
+        acquired again in the run's own thread, after the step's functions have made a module, which may be shared.
+
+        Args:
+            check_cancelled: called periodically while waiting for the global state lock; may raise. None waits for at
+                most `_WAIT_SECONDS`.
+
+        Raises:
+            StowageError: the step, or another one with the same parameters, is being run.
+        """
+        try:
+            with global_state_lock(_Deadline().check if check_cancelled is None else check_cancelled), undisturbed():
+                self._things = _things_of(self._step)
+        except _Contended:
+            self._things = {id(self._step): self._step}
+        with _lock:
+            found = {id(_claims[key]): _claims[key] for key in self._things if key in _claims}
+            others = [other for other in found.values() if other is not self]
+            if any(not other.stop.asked for other in others):
+                raise StowageError(
+                    "this step is being run, or one that shares parameters with it: finish the loop over its steps, "
+                    "wait() for that run to end, or cancel() it"
+                )
+            _claims.update(dict.fromkeys(self._things, self))
+        on_shutdown(self.stop_at_once)
+        return others
+
+    def stop_at_once(self) -> None:
+        """Make the run abandon its current step."""
+        self.stop.ask(0.0)
+
+    def end(self) -> None:
+        """Release the step to other runs."""
+        with _lock:
+            for key in self._things:
+                if _claims.get(key) is self:
+                    del _claims[key]
+            self._things.clear()
+        self.ended.set()
+
+
+class _Contended(Exception):  # noqa: N818 it is an answer, not an error
+    """The global state lock stayed held for longer than the caller should wait."""
+
+
+class _Deadline:
+    """Raises _Contended once `_WAIT_SECONDS` have passed."""
+
+    def __init__(self) -> None:
+        self._over = perf_counter() + _WAIT_SECONDS
+
+    def check(self) -> None:
+        """Raise _Contended after the deadline."""
+        if perf_counter() > self._over:
+            raise _Contended
+
+
+def _things_of(step: Step) -> dict[object, object]:
+    """The step, its module and the memory of the module's parameters, by id or storage identity."""
+    things: dict[object, object] = {id(step): step}
+    module = step.live.model if step.live is not None else step.model
+    if isinstance(module, nn.Module):
+        things[id(module)] = module
+        for parameter in module.parameters():
+            if parameter.layout is torch.strided and not is_lazy(parameter):
+                storage = parameter.untyped_storage()
+                things["memory", storage_identity(storage)] = storage
+    return things
+
+
+_claims: dict[object, OwnershipLock] = {}
+_lock = Lock()

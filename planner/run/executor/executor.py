@@ -1,0 +1,233 @@
+"""Execution of a plan: every call is bound once; a step makes the bound calls and issues the stream work between them.
+
+The executor trusts its plan; `planner.run.run` has it validated first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.plan import PlanIndex, SwapPlan, Timeline
+from planner.program import BoundCall, Program
+from planner.run.devices.device import RuntimeDevice
+from planner.run.executor.arena_views import ArenaViews
+from planner.run.executor.binder import Binder
+from planner.run.executor.failures import explain
+from planner.run.executor.occupancy import Occupancy
+from planner.run.executor.rng_states import RngStates, reordered
+from planner.run.executor.scratch_and_clock import Clock, Temporaries
+from planner.run.executor.step_io import StepIO
+from planner.run.executor.step_program import ProgramSegment, StepProgram
+from planner.run.executor.stress import POISON, Stress
+
+_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """The outputs and the measured timeline of a step.
+
+    Args:
+        outputs: copies of the step's outputs, the loss first.
+        timeline: measured.
+        left: copies of the tensors that the step writes to Python variables.
+    """
+
+    outputs: tuple[Tensor, ...]
+    timeline: Timeline
+    left: tuple[Tensor, ...] = ()
+
+
+class Executor:
+    """A plan on a device, ready to make steps; the caller closes the device.
+
+    Args:
+        graph: the plan's graph, with its program; workspaces are the plan's.
+        plan: valid for the graph.
+        device: with an arena of `plan.peak_bytes` and a host slab of `plan.host_bytes`.
+        stress: whether to add random delays and poison memory, to expose races.
+        generator: the generator that random ops draw from; None for PyTorch's default.
+        check_cancelled: called periodically, also during construction and loading; may raise to abandon these or the
+            step.
+
+    Raises:
+        StowageError: the plan reads a tensor that is not on the device, or a kernel would overwrite an input that it
+            still reads.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        plan: SwapPlan,
+        device: RuntimeDevice,
+        *,
+        stress: bool = False,
+        generator: torch.Generator | None = None,
+        check_cancelled: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.graph = graph.with_workspaces(dict(plan.workspaces))
+        self.plan, self.device = plan, device
+        program: Program = graph.program
+        self._program, self._stress, self._check_cancelled = program, stress, check_cancelled
+        self._generator = torch.default_generator if generator is None else generator
+        self._number = 0  # steps since the last load
+        self._before = 0  # steps before the last load
+        self._scalars = dict(program.scalars(0))  # may make the live model, whose tensors must be ordinary ones
+        with torch.inference_mode():
+            index = PlanIndex(self.graph, plan)
+            self._views = ArenaViews(index, device.arena, device.host)
+            self._binder = Binder(self.graph, program, plan, self._views, self._generator)
+            self._held = StepIO(self.graph, program, plan, self._views)
+            calls = [self._bound(slot) for slot in range(len(plan.order))]
+            self._rng_states = self._make_rng_states(calls) if reordered(self.graph, plan) else None
+            delays = Stress(self._views) if stress else None
+            self._segments = StepProgram(self.graph, plan, device, self._views, self._rng_states, delays).segments(
+                calls
+            )
+        self._temporaries = Temporaries(self.graph, plan, device)
+        self._clock = Clock(index, [len(segment.calls) for segment in self._segments])
+        self._changing = self._changing_calls()
+        self._occupancy = Occupancy(index, [len(segment.calls) for segment in self._segments])
+        self._present: tuple[int, list[Any]] | None = None
+
+    @property
+    def peak_bytes(self) -> int:
+        """The highest byte of the arena that a call, a copy or scratch memory has used so far."""
+        return max(self._views.top_bytes, self._temporaries.top_bytes)
+
+    def present(self) -> tuple[int, int, int] | None:
+        """The current step, its slot, and the bytes in use in the arena; None between steps.
+
+        May be called from any thread, at no cost to the thread that makes the step.
+        """
+        for _ in range(_TRIES):
+            present = self._present
+            if present is None:
+                return None
+            number, marks = present
+            _, begun = self.device.copied()
+            reached = len(marks)
+            done, again = self.device.copied()
+            if self._present is present and reached == len(marks) and begun == again:  # a consistent reading
+                return number, *self._occupancy.at(reached, done, begun)
+        return None
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Copy parameters, buffers, optimizer state and constants to where the plan has them when a step starts.
+
+        Args:
+            state: tensors by the keys of `TrainStep.state()`.
+        """
+        with torch.inference_mode():
+            if self._stress:
+                self.device.arena.fill_(POISON)
+                self.device.host.fill_(POISON)
+            self._held.load(state, self._check_cancelled)
+            self._before += self._number
+            self._number = 0
+
+    def state(self) -> dict[str, Tensor]:
+        """Views of parameters, buffers and optimizer state at their place between steps; the next step changes them."""
+        return self._held.state()
+
+    def step(self, batch: Sequence[Tensor]) -> StepRecord:
+        """Make one step.
+
+        Args:
+            batch: the leaves of the batch.
+
+        Raises:
+            StowageError: an op raised, or used more scratch memory than the plan has for it; the executor's state is
+                then invalid until it is loaded again.
+        """
+        device = self.device
+        scalars = self._program.scalars(self._number)
+        with torch.inference_mode(), torch.autocast("cpu", enabled=False):  # captured ops include autocast's casts
+            self._set_scalars(scalars)
+            self._held.load_batch(batch)
+            if self._rng_states is not None:
+                self._rng_states.begin()
+            start = device.begin()
+            marks: list[Any] = []
+            number = self._before + self._number
+            self._present = number, marks
+            try:
+                (self._run_segments if number else self._first_run)(marks)
+                device.synchronize()
+            finally:
+                self._present = None
+            marks.append(device.mark())
+            if self._rng_states is not None:
+                self._rng_states.restore(-1)
+        self._number += 1
+        seconds = device.seconds(start, marks)
+        timeline = self._clock.timeline(seconds, *device.copy_seconds(start))
+        return StepRecord(self._held.outputs(), timeline, self._held.left())
+
+    def _bound(self, slot: int) -> BoundCall:
+        self._check_cancelled()
+        return self._binder.bind(slot, self._scalars)
+
+    def _run_segments(self, marks: list[Any]) -> None:
+        stamp, mark, launch = marks.append, self.device.mark, self.device.compute.launch
+        for segment in self._segments:
+            self._check_cancelled()
+            for function, args in segment.actions:
+                function(*args)
+            stamp(mark())
+            done = len(marks)
+            try:
+                for function, args, kwargs in segment.calls:
+                    launch(function, args, kwargs)
+                    stamp(mark())
+            except Exception as error:
+                self._stop(error, segment.first + len(marks) - done)
+
+    def _first_run(self, marks: list[Any]) -> None:
+        """Like `_run_segments`, and measures the scratch memory that kernels allocate outside of the arena."""
+        for segment in self._segments:
+            self._check_cancelled()
+            for function, args in segment.actions:
+                function(*args)
+            marks.append(self.device.mark())
+            for slot, bound in enumerate(segment.calls, segment.first):
+                try:
+                    self._temporaries.run(slot, bound)
+                except Exception as error:
+                    self._stop(error, slot)
+                marks.append(self.device.mark())
+
+    def _stop(self, error: Exception, slot: int) -> NoReturn:
+        if isinstance(error, StowageError):
+            raise error
+        raise explain(error, self.graph, self.plan.order[slot], self._before + self._number) from error
+
+    def _set_scalars(self, values: Mapping[str, float]) -> None:
+        """Rebind the calls whose numbers differ in this step, such as the learning rate."""
+        changed = {name for name, value in values.items() if self._scalars.get(name) != value}
+        self._scalars = dict(values)
+        if not changed:
+            return
+        for segment, place, slot, names in self._changing:
+            if names & changed:
+                segment.calls[place] = self._binder.bind(slot, values)
+
+    def _changing_calls(self) -> list[tuple[ProgramSegment, int, int, frozenset[str]]]:
+        names = [self._binder.scalar_names(op) for op in self.plan.order]
+        return [
+            (segment, place, slot, names[slot])
+            for segment in self._segments
+            for place, slot in enumerate(range(segment.first, segment.first + len(segment.calls)))
+            if names[slot]
+        ]
+
+    def _make_rng_states(self, calls: list[BoundCall]) -> RngStates:
+        slots = {op: slot for slot, op in enumerate(self.plan.order) if self.graph.ops[op].random}
+        return RngStates(self.graph, {op: calls[slot] for op, slot in slots.items()}, self._generator)

@@ -1,0 +1,105 @@
+"""Measurements of a step: its timeline, and the scratch memory of its ops."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from planner.errors import StowageError
+from planner.graph import Graph, Op
+from planner.plan import PlanIndex, SwapPlan, Timeline, memory_over_time
+from planner.profile import signature
+from planner.program import BoundCall
+from planner.run.devices.device import RuntimeDevice
+from planner.units import format_apart
+
+Span = tuple[float, float]
+
+
+class Temporaries:
+    """Checks the scratch memory of ops, which is allocated outside of the arena, against the plan's workspaces.
+
+    It is measured in a run's first step, once per signature. The excess over an op's workspace must fit between the
+    plan's peak and its budget.
+
+    Args:
+        graph: with the plan's workspaces.
+        plan: the plan.
+        device: what runs it.
+
+    Attributes:
+        top_bytes: the most device memory that the arena and the scratch memory of an op have taken together so far; 0
+            if no op has used any.
+    """
+
+    def __init__(self, graph: Graph, plan: SwapPlan, device: RuntimeDevice) -> None:
+        self._graph, self._plan, self._device = graph, plan, device
+        self._offsets = {stay.storage: stay.offset for stay in plan.residencies}
+        slots: dict[str, list[int]] = defaultdict(list)
+        for slot, op in enumerate(plan.order):
+            slots[signature(graph, graph.ops[op])].append(slot)
+        self._alike = {alike[0]: alike for alike in slots.values()}
+        self.top_bytes = 0
+
+    def run(self, slot: int, bound: BoundCall) -> None:
+        """Run the call in a slot, measured if it is the first with its signature.
+
+        Raises:
+            StowageError: its scratch memory does not fit.
+        """
+        if slot not in self._alike:
+            self._device.compute.launch(*bound)
+            return
+        used = self._device.scratch_bytes(*bound)
+        for other in self._alike[slot]:
+            self._account(self._graph.ops[self._plan.order[other]], used)
+
+    def _account(self, op: Op, used: int) -> None:
+        reserved = self._graph.workspace_bytes(op.id)
+        if 0 < used <= reserved:
+            self.top_bytes = max(self.top_bytes, self._offsets[op.workspace] + used)
+        elif used > reserved:
+            total = self._plan.peak_bytes + used - reserved
+            if total > self._plan.budget_bytes:
+                has, takes = format_apart(reserved, used)
+                raise StowageError(
+                    f"{op.name} takes {takes} of temporary memory here, and the plan, made for {self._plan.machine}, "
+                    f"has {has} for it and nothing to spare; plan for cpu, with the op costs measured on this machine"
+                )
+            self.top_bytes = max(self.top_bytes, total)
+
+
+class Clock:
+    """Builds timelines of a plan from measured times.
+
+    Args:
+        index: of the plan.
+        sizes: number of calls in each segment of the step program.
+    """
+
+    def __init__(self, index: PlanIndex, sizes: Sequence[int]) -> None:
+        self._index = index
+        # one mark before each segment and one after each call: the stop of a call is the mark after its start
+        self._starts = np.array([m for first, size in _offsets(sizes) for m in range(first, first + size)], np.int64)
+
+    def timeline(self, marks: Sequence[float], outs: list[Span], ins: list[Span]) -> Timeline:
+        """The timeline of a step.
+
+        Args:
+            marks: seconds, per segment one before its first call and one after each, then one for the step's end.
+            outs, ins: spans of the copies.
+        """
+        stamps = np.array(marks, np.float64)
+        compute = np.stack([stamps[self._starts], stamps[self._starts + 1]], axis=1)
+        swap_out, swap_in = (np.array(spans, np.float64).reshape(-1, 2) for spans in (outs, ins))
+        times, levels = memory_over_time(self._index, compute, swap_out, swap_in)
+        return Timeline(float(stamps[-1]), compute, swap_out, swap_in, times, levels)
+
+
+def _offsets(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    first = 0
+    for size in sizes:
+        yield first, size
+        first += size + 1

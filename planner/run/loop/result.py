@@ -1,0 +1,141 @@
+"""The result of a run, which may be unfinished or stopped."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from planner.plan import SwapPlan, Timeline
+from planner.run.checks.eager_reference import Check
+from planner.run.executor.executor import StepRecord
+
+#: Number of timelines kept, of the last steps; each has an entry per op.
+_TIMELINES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """The result of a run.
+
+    Args:
+        name: of the step.
+        device: the device that it ran on.
+        losses: of every step, in order; a step that returns no single number has none.
+        step_seconds: durations of the steps.
+        eager_step_seconds: durations of the eager steps that the run was checked against.
+        predicted_step_seconds: duration of a step as planned.
+        budget_bytes, peak_bytes, predicted_peak_bytes: device memory allowed, used as measured, and planned.
+        host_bytes: size of the host slab.
+        mismatches: names, with their step, of tensors that differed from eager PyTorch in any bit.
+        compared: number of tensors compared.
+        timelines: measured, of the last steps, at most 64.
+        outputs: of the last step, the loss first.
+        plan: the plan that was run.
+        captures: number of graphs captured for the run: one, and another for each change that leads to other calls.
+        checked: which steps were compared with eager PyTorch, or why none was, in words.
+        rechecks, recheck_seconds: how often the step was captured again and compared, and the time that took.
+    """
+
+    name: str
+    device: str
+    losses: tuple[float, ...]
+    step_seconds: tuple[float, ...]
+    eager_step_seconds: tuple[float, ...]
+    predicted_step_seconds: float
+    budget_bytes: int
+    peak_bytes: int
+    predicted_peak_bytes: int
+    host_bytes: int
+    mismatches: tuple[str, ...]
+    compared: int
+    timelines: tuple[Timeline, ...]
+    outputs: tuple[Tensor, ...]
+    plan: SwapPlan
+    captures: int = 1
+    checked: str = "no step"
+    rechecks: int = 0
+    recheck_seconds: float = 0.0
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C ended a run that had made steps; the live model, its buffers and its optimizer include these steps.
+
+    Args:
+        result: of the steps that were made.
+        asked: number of steps requested.
+    """
+
+    def __init__(self, result: RunResult, asked: int) -> None:
+        super().__init__(f"stopped after {len(result.step_seconds)} of {asked} steps")
+        self.result = result
+
+
+@dataclass(eq=False)
+class RunLog:
+    """Records of the steps made so far, with the outputs of the last one; one thread adds, any thread may read."""
+
+    losses: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=_TIMELINES))
+    outputs: tuple[Tensor, ...] = ()
+    peak_bytes: int = 0
+    eager_seconds: list[float] = field(default_factory=list)
+    mismatches: list[str] = field(default_factory=list)
+    compared: int = 0
+    captures: int = 0
+    checked: str = "no step"
+    rechecks: int = 0
+    recheck_seconds: float = 0.0
+
+    def add(self, record: StepRecord, peak_bytes: int) -> None:
+        """Record a step."""
+        self.timelines.append(record.timeline)
+        self.outputs = record.outputs
+        self.peak_bytes = max(self.peak_bytes, peak_bytes)
+        if self.outputs[0].numel() == 1 and not self.outputs[0].is_complex():
+            self.losses.append(float(self.outputs[0]))
+        self.seconds.append(record.timeline.seconds)  # last, since readers count these and then read the rest
+
+    def add_check(self, check: Check) -> None:
+        """Record the comparison of a step with eager PyTorch."""
+        self.mismatches += check.mismatches
+        self.compared += check.compared
+        self.eager_seconds.append(check.seconds)
+
+    def last_timelines(self) -> tuple[Timeline, ...]:
+        """The timelines kept; retries, since a deque cannot be read while it changes."""
+        while True:
+            try:
+                return tuple(self.timelines)
+            except RuntimeError:
+                continue
+
+    def result(self, name: str, device: str, plan: SwapPlan) -> RunResult:
+        """The result of the steps so far.
+
+        Args:
+            name, device, plan: of the run.
+        """
+        return RunResult(
+            name=name,
+            device=device,
+            losses=tuple(self.losses),
+            step_seconds=tuple(self.seconds),
+            eager_step_seconds=tuple(self.eager_seconds),
+            predicted_step_seconds=plan.predicted.seconds,
+            budget_bytes=plan.budget_bytes,
+            peak_bytes=self.peak_bytes,
+            predicted_peak_bytes=plan.peak_bytes,
+            host_bytes=plan.host_bytes,
+            mismatches=tuple(self.mismatches),
+            compared=self.compared,
+            captures=self.captures,
+            checked=self.checked,
+            rechecks=self.rechecks,
+            recheck_seconds=self.recheck_seconds,
+            timelines=self.last_timelines(),
+            outputs=self.outputs,
+            plan=plan,
+        )

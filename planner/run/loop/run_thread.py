@@ -1,0 +1,370 @@
+"""The thread behind a `Run`; it holds no reference to the `Run`, so that dropping the latter can end the thread."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import ExitStack, nullcontext
+from contextvars import copy_context
+from dataclasses import replace
+from threading import Event, Thread
+from time import perf_counter
+from typing import Any, Literal
+
+import torch
+
+from planner.capture import capture, refuse_meta_default, refuse_observers, unused_leaves
+from planner.errors import StowageError
+from planner.global_state_lock import global_state_lock
+from planner.graph import Graph
+from planner.plan import SwapPlan
+from planner.program import reading_changed
+from planner.run.checks.ownership_lock import OwnershipLock
+from planner.run.checks.retrace import Recheck
+from planner.run.checks.torch_context import TorchContext
+from planner.run.loop.batch_matcher import Matcher
+from planner.run.loop.monitor import Monitor
+from planner.run.loop.result import RunLog, RunResult
+from planner.run.loop.step_loop import FIRST_STEPS, StepLoop, step_loop
+from planner.run.prepare.eager_eligibility import why_unchecked
+from planner.run.prepare.footprint import footprint, refuse_too_large
+from planner.run.prepare.prepare import RunRequest, prepare
+from planner.run.stop.stop_request import PATIENCE, RunCancelled, StopRequest
+from planner.run.stop.thread_interrupts import interruptibly
+from planner.step import TrainStep
+from planner.units import format_bytes
+
+#: Seconds after which a wait is interrupted: a signal delivered to another thread does not end a wait.
+_LOOK_SECONDS = 0.05
+#: Share of the preparation in a run's progress, without a plan and with one; the rest is its steps.
+_READY, _READY_WITH_PLAN = 0.5, 0.1
+#: Number of graphs of a step that plans are kept for.
+_MOST_PLANS = 8
+#: Number of captures of a step at which a warning is issued, as `torch.compile` does.
+_MANY_CAPTURES = 8
+
+
+class RunThread:
+    """Serves a run request in a background thread; further steps may be made in any thread.
+
+    Args:
+        asked: the request.
+        report: called with the share done and a status text.
+    """
+
+    def __init__(self, asked: RunRequest, report: Callable[[float, str], object]) -> None:
+        self.asked, self._report = asked, report
+        self._plans: list[tuple[Graph, SwapPlan]] = []
+        self._own_doing = False  # whether the step itself requires the new capture
+        self.name = asked.step.name
+        self.stop, self.done = StopRequest(), RunLog()
+        self._ended = Event()
+        self.graph: Graph | None = None
+        self.plan: SwapPlan | None = None
+        self.state: Literal["running", "cancelled", "done", "failed"] = "running"
+        self.error: BaseException | None = None  # of the run's own steps or the last loop
+        self.failure: BaseException | None = None  # of the run's own steps
+        self.ready = False
+        self.doing, self.share = "starting", 0.0
+        self._ready = (_READY if asked.plan is None else _READY_WITH_PLAN) if asked.steps else 1.0
+        self.steps: int | None = asked.steps
+        self._began = perf_counter()
+        self._over: float | None = None
+        self.monitor = Monitor(self._began)
+        self._recheck = Recheck(asked.step, asked.recheck, self.stop)
+        self._surroundings = TorchContext()
+        self._thread = Thread(target=copy_context().run, args=(self._run,), name="stowage run", daemon=True)
+        self._generator = torch.Generator()
+        self._generator.set_state(torch.get_rng_state())
+        self._claim = OwnershipLock(asked.step, self.stop)
+        self._before = self._claim.make()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the start until now or the end."""
+        over = self._over
+        return (perf_counter() if over is None else over) - self._began
+
+    def start(self) -> None:
+        """Start the thread."""
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._claim.end()
+            raise StowageError("this program may begin no more threads; end some, or wait for other runs") from error
+
+    def await_end(self, seconds: float | None) -> None:
+        """Return when the thread has ended or the timeout expires; None waits for the end."""
+        until = None if seconds is None else perf_counter() + seconds
+        while not self._ended.wait(_LOOK_SECONDS):
+            if until is not None and perf_counter() >= until:
+                return
+        self._thread.join()  # only now: Python considers a thread dead after an interrupted join
+
+    def cancel(self, patience: float = PATIENCE) -> None:
+        """Stop soon; the current step has `patience` seconds to end."""
+        self.stop.ask(patience)
+        if self.state == "running":
+            self.doing = "stopping"
+
+    def result(self) -> RunResult | None:
+        """The result of the steps so far; None before there is a plan."""
+        plan, graph = self.plan, self.graph
+        return None if plan is None or graph is None else self.done.result(graph.name, self.asked.device, plan)
+
+    def loop(self, batches: Iterable[Any]) -> Iterator[float]:
+        """Make a step with each batch, in the calling thread; yields the losses."""
+        step = self.asked.step
+        if not isinstance(step, TrainStep):
+            raise StowageError("an InferenceStep has no losses to train by: make a TrainStep of the model")
+        claim = OwnershipLock(step, self.stop)
+        for other in claim.make(lambda: None):
+            other.ended.wait()
+        try:
+            refuse_meta_default()
+            refuse_observers()
+            self._go_on(_length(batches))
+            with ExitStack() as stack:
+                running = self._begin(stack, followed=True)
+                matcher, begun = Matcher(step), len(self.done.seconds)
+                for batch in batches:
+                    refuse_meta_default()
+                    if self.stop.asked:
+                        break
+                    leaves = matcher.leaves(batch)
+                    difference = matcher.difference(batch)
+                    names = matcher.plain_differences(batch) if difference else []
+                    if names and unused_leaves(step, names, batch):
+                        matcher.pass_by(names)
+                        difference = ""
+                    if difference or running.changed or reading_changed(self._graph().program, leaves):
+                        with step.given_batch(batch):
+                            running = self._renewed(stack, running, followed=True)
+                            matcher = Matcher(step)  # another graph may use values that the last one did not
+                        leaves = matcher.leaves(batch)
+                    self._look_again(batch)
+                    with global_state_lock(self.stop.between_steps):
+                        self._generator.set_state(torch.get_rng_state())
+                    running.step(leaves, batch)
+                    self._tell_steps()
+                    yield self.done.losses[-1]
+                if not self.stop.asked and len(self.done.seconds) > begun and not running.changed:
+                    self._look_again_after(begun, batch)
+            self._end("cancelled" if self.stop.asked else "done")
+        except GeneratorExit:
+            self._end("done")
+            raise
+        except RunCancelled:
+            self._end("cancelled")
+        except BaseException as error:
+            self.error = error
+            _let_go(error)
+            self._end("failed")
+            raise
+        finally:
+            claim.end()
+
+    def _begin(self, stack: ExitStack, *, followed: bool) -> StepLoop:
+        """Prepare for steps of the model as it is configured now."""
+        if self._captured_anew():
+            self._prepare(self._tell_words)
+            self._tell_steps()
+        graph, plan = self._graph(), self.plan
+        assert plan is not None
+        self._refuse_too_large()
+        asked = self._checking(graph, plan, followed=followed)
+        return stack.enter_context(
+            step_loop(
+                asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_a_step, followed=followed
+            )
+        )
+
+    def _refuse_too_large(self) -> None:
+        refuse_too_large(self._graph(), self.plan, self.asked.step, checked=self.asked.check is True)
+
+    def _build(self) -> None:
+        """Make the model and the batch by the step's functions if necessary, and take ownership of them."""
+        if self.asked.step.live is None:
+            self._refuse_too_large()
+            self._make_live()
+        for claim in self._claim.make(self.stop.between_steps):
+            claim.ended.wait()
+
+    def _make_live(self) -> None:
+        step = self.asked.step
+        said, every = 0, max(1, footprint(self._graph(), self.plan, step, checked=False).model // 100)
+
+        def note(made: int) -> None:
+            nonlocal said
+            if made // every > said:
+                said = made // every
+                self._tell(self.share, f"building the model, {format_bytes(made)} so far")
+
+        self._tell(self.share, "building the model")
+        self._surroundings.refuse_changes()
+        with global_state_lock(self.stop.between_steps):
+            interruptibly(lambda: step.materialize(note), self.stop.between_steps)
+
+    def _renewed(self, stack: ExitStack, running: StepLoop, *, followed: bool) -> StepLoop:
+        """Prepare for the next step after a change."""
+        if not self._captured_anew():
+            running.load()
+            return running
+        self._own_doing = running.unsettled
+        stack.close()
+        return self._begin(stack, followed=followed)
+
+    def _prepare(self, report: Callable[[float, str], None]) -> None:
+        """Capture and plan."""
+        within = self._own_doing and bool(self._plans)
+        self.graph, self.plan = prepare(self.asked, self.stop, report, self._plans, within=within)
+        if all(self.graph is not graph for graph, _ in self._plans):
+            self._count_capture()
+        kept = [(graph, plan) for graph, plan in self._plans if graph is not self.graph]
+        self._plans = [(self.graph, self.plan), *kept][:_MOST_PLANS]
+
+    def _count_capture(self) -> None:
+        self.done.captures += 1
+        step = self.asked.step
+        if self.done.captures == _MANY_CAPTURES and not (isinstance(step, TrainStep) and step.recapture):
+            number, why = len(self.done.seconds) + 1, f", the last time because {step.change}" if step.change else ""
+            warnings.warn(
+                f"{step.name} has been captured {self.done.captures} times in {number} steps{why}: each capture holds "
+                "the step up; a number that is kept in a tensor may change without one",
+                stacklevel=2,
+            )
+
+    def _graph(self) -> Graph:
+        assert self.graph is not None
+        return self.graph
+
+    def _captured_anew(self) -> bool:
+        """Capture the step; returns whether its graph is not the one that the plan is for."""
+        with global_state_lock(self.stop.between_steps):
+            return capture(self.asked.step, progress=False) is not self.graph
+
+    def _look_again(self, batch: Any = None) -> None:
+        """Recheck the next step against the capture, if due."""
+        with nullcontext() if batch is None else self.asked.step.given_batch(batch):
+            self._recheck.before(len(self.done.seconds) + 1)
+        self._note_looks()
+
+    def _look_again_after(self, begun: int, batch: Any) -> None:
+        """Recheck a hypothetical further step against the capture at the end of a loop, if due.
+
+        Args:
+            begun: number of steps before the loop.
+            batch: the last one.
+        """
+        with self.asked.step.given_batch(batch):
+            self._recheck.after(len(self.done.seconds), len(self.done.seconds) - begun)
+        self._note_looks()
+
+    def _note_looks(self) -> None:
+        self.done.rechecks, self.done.recheck_seconds = self._recheck.looks, self._recheck.seconds
+
+    def _checking(self, graph: Graph, plan: SwapPlan, *, followed: bool) -> RunRequest:
+        """The request, with `check` off if its first steps cannot be compared with eager PyTorch."""
+        asked = self.asked
+        if asked.check == "first":
+            if len(self.done.seconds) >= FIRST_STEPS:
+                return asked
+            why = why_unchecked(graph, plan, asked.step, followed=followed)
+            self.done.checked = f"no step, because {why}" if why else f"the first {FIRST_STEPS} steps"
+            return replace(asked, check=False) if why else asked
+        self.done.checked = "every step" if asked.check else "no step"
+        return asked
+
+    def _go_on(self, more: int | None) -> None:
+        self.state, self.error, self._over = "running", None, None
+        self.steps = None if more is None else len(self.done.seconds) + more
+        self._tell_steps()
+
+    def _end(self, state: Literal["cancelled", "done", "failed"]) -> None:
+        self._over = perf_counter()
+        self.doing = {"cancelled": "stopped", "done": "done", "failed": "failed"}[state]
+        self.share = 1.0 if state == "done" else self.share
+        self.state = state
+
+    def _tell(self, share: float, doing: str) -> None:
+        self.share = share
+        if not self.stop.asked:
+            self.doing = doing
+        self._report(share, doing)
+
+    def _tell_preparing(self, share: float, doing: str) -> None:
+        self._tell(self._ready * share, doing)
+
+    def _tell_words(self, _: float, doing: str) -> None:
+        self._tell(self.share, doing)
+
+    def _tell_steps(self) -> None:
+        made, steps = len(self.done.seconds), self.steps
+        self.share = made / steps if steps else 0.0
+        if not self.stop.asked:
+            self.doing = f"step {made + 1}" if steps is None else f"step {min(made + 1, steps)} of {steps}"
+
+    def _run(self) -> None:
+        try:
+            for claim in self._before:
+                claim.ended.wait()
+                with global_state_lock(self.stop.between_steps):
+                    self._generator.set_state(torch.get_rng_state())
+            with self._surroundings.entered():
+                self._prepare(self._tell_preparing)
+                self._build()
+                if self.asked.steps:
+                    self._make_steps()
+                self._tell(1.0, "done")
+            self.ready = True
+            state: Literal["cancelled", "done", "failed"] = "done"
+        except RunCancelled:
+            state = "cancelled"
+        except BaseException as error:
+            self.error = self.failure = error
+            _let_go(error)
+            state = "failed"
+        self._before = []
+        self._end(state)
+        self._claim.end()
+        self._ended.set()
+
+    def _make_steps(self) -> None:
+        begun = self._generator.get_state()
+        try:
+            with ExitStack() as stack:
+                running = self._begin(stack, followed=False)
+                leaves, steps = self.asked.step.batch_leaves(), self.asked.steps
+                for number in range(steps):
+                    self._tell(self._ready + (1 - self._ready) * number / steps, f"step {number + 1} of {steps}")
+                    self.stop.between_steps()
+                    if running.changed:
+                        running = self._renewed(stack, running, followed=False)
+                    self._look_again()
+                    running.step(leaves)
+        finally:
+            with global_state_lock():
+                if torch.equal(
+                    torch.get_rng_state(), begun
+                ):  # otherwise other code has drawn from it or seeded it, and its state is left alone
+                    torch.set_rng_state(self._generator.get_state())
+
+
+def _length(batches: Iterable[Any]) -> int | None:
+    """The number of batches, None if unknown; a loader of an iterable data set has `__len__` but may not know it."""
+    if not isinstance(batches, Sized):
+        return None
+    try:
+        return len(batches)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Clear the frames of an error and its causes, so that it does not keep their locals in memory."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

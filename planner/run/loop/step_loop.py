@@ -1,0 +1,188 @@
+"""The step loop: makes steps by a plan on a device, and updates the live model after each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+
+from planner.errors import StowageError
+from planner.global_state_lock import global_state_lock
+from planner.graph import Graph
+from planner.guards import Reach, undisturbed
+from planner.plan import SwapPlan
+from planner.program import Effects
+from planner.run.checks.eager_reference import EagerReference
+from planner.run.checks.mutation_guard import MutationGuard
+from planner.run.checks.state_writeback import StateWriteback
+from planner.run.devices.cpu import CpuDevice
+from planner.run.executor.executor import Executor, StepRecord
+from planner.run.loop.monitor import Monitor
+from planner.run.loop.result import RunLog
+from planner.run.prepare.prepare import RunRequest
+from planner.run.stop.thread_interrupts import uninterrupted
+
+#: Number of steps that are checked with `check="first"`.
+FIRST_STEPS = 2
+
+
+class StepLoop:
+    """Makes steps, one after the other; created by `step_loop`.
+
+    Args:
+        asked: the run request.
+        executor, kept: make a step, and write it back.
+        generator: the generator that the steps draw from.
+        done: records the steps.
+        effects: what a step writes to Python variables; None for nothing.
+        check_cancelled: called periodically, also from another thread; may raise RunCancelled to abandon a step.
+        followed: whether the caller may change the model and the optimizer between two steps.
+
+    Attributes:
+        unsettled: whether the last step's effects may make the next step a different one.
+    """
+
+    def __init__(
+        self,
+        asked: RunRequest,
+        executor: Executor,
+        kept: StateWriteback,
+        generator: torch.Generator,
+        done: RunLog,
+        effects: Effects | None,
+        check_cancelled: Callable[[], object],
+        *,
+        followed: bool,
+    ) -> None:
+        self._asked, self._executor, self._kept = asked, executor, kept
+        self.generator, self._done, self._followed = generator, done, followed
+        self._effects = effects
+        self._watch: MutationGuard | None = None
+        self._reference = EagerReference(asked.step, check_cancelled, shared=followed) if asked.check else None
+        self.unsettled = False
+        self.load()
+
+    @undisturbed()
+    def load(self) -> None:
+        """Load the present state of the live model and optimizer."""
+        self._executor.load(self._kept.live())
+        self.unsettled = False
+        self._look(self._kept.reach)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the next step may differ, because of the last step's effects or of changes from outside."""
+        return self.unsettled or (self._watch is not None and self._watch.changed())
+
+    @undisturbed()
+    def step(self, leaves: list[torch.Tensor], batch: Any = None) -> None:
+        """Make a step.
+
+        Args:
+            leaves: of the batch.
+            batch: for the eager step that it is checked against; the step's own if None.
+
+        Raises:
+            StowageError: one of the first steps differs from eager PyTorch's; the live model then has eager PyTorch's
+                numbers.
+        """
+        number, before = len(self._done.seconds), self.generator.get_state()
+        record = self._executor.step(leaves)
+        self.unsettled = self._effects is not None and not self._effects.settles
+        if self._reference is not None and (self._asked.check != "first" or number < FIRST_STEPS):
+            self._check(self._reference, number, before, record, batch)
+            return
+        with uninterrupted():
+            self._kept.keep(self._executor, record)
+            if self._effects is not None:
+                self._look()
+            elif self._watch is not None:
+                self._watch.noted()
+            self._done.add(record, self._executor.peak_bytes)
+
+    def _check(
+        self, reference: EagerReference, number: int, before: torch.Tensor, record: StepRecord, batch: Any
+    ) -> None:
+        lost = frozenset() if self._effects is None else self._effects.lost
+        state = {key: value for key, value in self._executor.state().items() if key not in lost}
+        self._kept.note_variables()
+        try:
+            check, drawn = reference.step(number, before, self.generator.get_state(), record.outputs, state, batch)
+        except BaseException:
+            self._keep_unchecked(reference, record)
+            raise
+        with uninterrupted():
+            drawn = drawn if self._asked.check == "first" else self.generator.get_state()
+            self._kept.adopt(self._executor, record, drawn)
+            self._look(self._kept.reach)
+            self._done.add(record, self._executor.peak_bytes)
+            self._done.add_check(check)
+        if self._asked.check == "first" and check.mismatches:
+            _, _, first = check.mismatches[0].partition(": ")
+            raise StowageError(
+                f"step {number + 1} differs from eager PyTorch's in {len(check.mismatches)} of {check.compared} "
+                f"tensors, the first of them {first}; the model has eager PyTorch's numbers. It depends on something "
+                "that cannot be watched (a clock, a file, a loader that the loss asks): let that come in with the "
+                "batch; or it is a fault of the planner: then please report the model, and train it without a plan"
+            )
+
+    @uninterrupted()
+    def _keep_unchecked(self, reference: EagerReference, record: StepRecord) -> None:
+        """Keep a step after its check was interrupted, during the eager step or during the comparison."""
+        if reference.drawn is None:
+            self._kept.take_back_variables()
+            self._kept.keep(self._executor, record)
+        else:
+            self._kept.adopt(self._executor, record, reference.drawn)
+        self._done.add(record, self._executor.peak_bytes)
+
+    def _look(self, reach: Reach | None = None) -> None:
+        self._watch = MutationGuard(self._asked.step, self._executor.state(), reach) if self._followed else None
+
+
+@contextmanager
+def step_loop(
+    asked: RunRequest,
+    graph: Graph,
+    plan: SwapPlan,
+    generator: torch.Generator,
+    done: RunLog,
+    monitor: Monitor | None,
+    check_cancelled: Callable[[], object],
+    *,
+    followed: bool = False,
+) -> Iterator[StepLoop]:
+    """Prepare to make steps; on exit the generator has its state after the last finished step.
+
+    Args:
+        asked: the run request.
+        graph, plan: of the step.
+        generator: the generator that the steps draw from.
+        done: records the steps.
+        monitor: samples the steps; None for no sampling.
+        check_cancelled: called periodically during a step; may raise to abandon the step.
+        followed: whether the caller may, between two steps, draw from PyTorch's default generator, which is kept at the
+            steps' state, and change the model and the optimizer.
+
+    Raises:
+        StowageError: the plan does not fit on the device.
+    """
+    effects = graph.program.effects
+    with global_state_lock(check_cancelled):
+        kept = StateWriteback(asked.step, generator, effects, shared=followed)  # makes the live model
+    try:
+        with ExitStack() as stack:
+            device = CpuDevice(plan.peak_bytes, plan.host_bytes, asked.link, check_cancelled)
+            stack.callback(device.close)
+            executor = Executor(
+                graph, plan, device, stress=asked.stress, generator=generator, check_cancelled=check_cancelled
+            )
+            running = StepLoop(asked, executor, kept, generator, done, effects, check_cancelled, followed=followed)
+            if monitor is not None:
+                stack.enter_context(monitor.watching(executor.present, len(done.seconds)))
+            yield running
+    finally:
+        generator.set_state(kept.drawn)
+        kept.settle()

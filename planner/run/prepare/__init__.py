@@ -1,0 +1,1 @@
+"""Preparation of a run: checks that memory suffices, and makes a plan for this computer."""

@@ -1,0 +1,150 @@
+"""Preparation of a step for a run: capture, planning with op times measured here, and validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from time import sleep
+from typing import Literal
+
+from planner.capture import capture
+from planner.errors import StowageError
+from planner.global_state_lock import global_state_lock
+from planner.graph import Graph, fingerprint, structure
+from planner.machine import Link
+from planner.plan import SwapPlan, validate
+from planner.run.prepare.footprint import refuse_too_large
+from planner.run.stop.stop_request import StopRequest
+from planner.run.stop.thread_interrupts import interruptibly
+from planner.step import Step
+
+#: Time limit of the search for a plan.
+_PLANNING_SECONDS = 10.0
+_LOOK_SECONDS = 0.02
+
+Progress = Callable[[float, str], object]
+
+
+@dataclass(frozen=True, eq=False)
+class RunRequest:
+    """The arguments of a run.
+
+    Args:
+        step: the step to run.
+        plan: made for the step's graph; None to plan here.
+        budget: device bytes or text; None for the step's own peak.
+        link: the link to imitate; None for none.
+        steps, device, check, stress, remeasure, recheck: as in `run`; `recheck` is None for the default schedule and 0
+            for never.
+    """
+
+    step: Step
+    plan: SwapPlan | None
+    budget: str | int | None
+    link: Link | None
+    steps: int
+    device: str
+    check: bool | Literal["first"]
+    stress: bool
+    remeasure: bool
+    recheck: int | None
+
+
+def prepare(
+    asked: RunRequest,
+    stop: StopRequest,
+    report: Progress,
+    known: Sequence[tuple[Graph, SwapPlan]] = (),
+    *,
+    within: bool = False,
+) -> tuple[Graph, SwapPlan]:
+    """The graph of the requested step, and a valid plan for it.
+
+    Args:
+        asked: the run request.
+        stop: polled periodically.
+        report: called with the share done, from 0 to 1 and never decreasing, and a status text.
+        known: earlier graphs of the step, with their plans.
+        within: whether to plan again, within the budget of the given plan, if that plan is for another graph.
+
+    Raises:
+        StowageError: the step cannot be captured, there is no plan within the budget, or the given plan is not valid.
+        RunCancelled: the run was asked to stop.
+    """
+
+    reached = 0.0
+
+    def part(begin: float, end: float) -> Progress:
+        def check_cancelled(share: float, doing: str) -> None:
+            nonlocal reached  # shares start again with each round of measuring and budget of planning
+            stop.between_steps()
+            reached = max(reached, begin + share * (end - begin))
+            report(reached, doing)
+
+        return check_cancelled
+
+    capturing = part(0.0, 1.0 if asked.plan is not None else 0.2)
+    capturing(0.0, "capturing the step")
+    with global_state_lock(stop.between_steps):
+        graph = capture(asked.step, progress=capturing)
+    plan = _transferred(graph, known)
+    if plan is None and within and asked.plan is not None:
+        asked = replace(asked, plan=None, budget=asked.plan.budget_bytes)
+    if plan is None:
+        refuse_too_large(graph, asked.plan, asked.step, checked=False)  # planning would find out a minute later
+        plan = _planned(graph, asked, stop, part(0.2, 0.6), part(0.6, 1.0)) if asked.plan is None else asked.plan
+    stop.between_steps()
+    _refuse_invalid(plan, graph, asked.step.change)
+    return graph, plan
+
+
+def _transferred(graph: Graph, known: Sequence[tuple[Graph, SwapPlan]]) -> SwapPlan | None:
+    """A known plan, adapted to this graph if its own graph differs from this one in numbers alone; None without one."""
+    wanted = structure(graph) if known else ""
+    for other, plan in known:
+        if other is graph:
+            return plan
+        if structure(other) == wanted:
+            return replace(plan, graph=fingerprint(graph))
+    return None
+
+
+def _planned(graph: Graph, asked: RunRequest, stop: StopRequest, measuring: Progress, planning: Progress) -> SwapPlan:
+    """A plan for this CPU, with op times and scratch memory as measured here."""
+    from planner.profile import machine, timed
+    from planner.swap import search_swaps
+
+    measuring(0.0, "measuring this CPU")
+    here = interruptibly(lambda: machine("cpu", progress=False), stop.between_steps)
+    if asked.link is not None:
+        here = replace(here, host_link=asked.link)
+    measuring(0.0, "measuring ops")
+    with global_state_lock(stop.between_steps):  # held for many rounds, each as long as a step
+        ready = interruptibly(
+            lambda: timed(graph, here, progress=measuring, remeasure=asked.remeasure), stop.between_steps
+        )
+    planning(0.0, "planning")
+    budget = "100%" if asked.budget is None else asked.budget
+    search = search_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS)
+    try:
+        while (progress := search.progress).state == "running":
+            planning(progress.share, progress.doing)
+            sleep(_LOOK_SECONDS)
+    except BaseException:
+        search.cancel()
+        with suppress(StowageError):
+            search.wait()
+        raise
+    return search.wait()
+
+
+def _refuse_invalid(plan: SwapPlan, graph: Graph, change: str) -> None:
+    if plan.graph != fingerprint(graph):
+        since = f" since {change}" if change else ""
+        raise StowageError(
+            f"this plan is not for {graph.name}: its graph is another one{since}; plan again for this step"
+        )
+    problems = validate(plan, graph.with_workspaces(dict(plan.workspaces)))
+    if problems:
+        raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")

@@ -1,0 +1,1 @@
+"""Stopping a run from another thread."""

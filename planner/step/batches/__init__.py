@@ -1,0 +1,34 @@
+"""Batches: objects of any type, whose tensors can be listed, named, and replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from planner.step.batches.form import Form, TensorFacts, batch_key, tensors_of
+from planner.step.batches.micro_batches import cut
+from planner.step.batches.rebuilding import rebuilt
+from planner.step.batches.tree import Tree
+
+__all__ = [
+    "Form",
+    "TensorFacts",
+    "Tree",
+    "batch_key",
+    "cut",
+    "leaf_names",
+    "rebuilt",
+    "tensor_leaves",
+    "tensors_of",
+]  # fmt: skip
+
+
+def tensor_leaves(batch: Any) -> list[torch.Tensor]:
+    """The tensors of a batch, in order."""
+    return list(tensors_of(batch).values())
+
+
+def leaf_names(batch: Any) -> list[str]:
+    """A name for each tensor of a batch, from its path: `batch/input_ids`."""
+    return list(tensors_of(batch))

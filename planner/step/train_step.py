@@ -1,0 +1,334 @@
+"""A training step."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any, Self
+
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from planner.errors import StowageError
+from planner.graph import Kind, Phase
+from planner.guards import Reach, undisturbed
+from planner.step import optimizer_state, optimizers
+from planner.step.batches import cut, tensor_leaves
+from planner.step.capture_guards import CaptureGuards, optimizer_guards
+from planner.step.hyperparameter_schedules import advance
+from planner.step.module_tensors import ModuleTensor, module_tensors
+from planner.step.step import Live, Step
+
+Loss = Callable[[nn.Module, Any], torch.Tensor]
+
+
+class TrainStep(Step):
+    """A training step: forward, loss, backward and optimizer.
+
+    Args:
+        model: a module, or a function that makes one, so that a model larger than memory can be captured.
+        batch: a pytree of tensors, or a function that makes one.
+        loss: function from module and batch to a scalar; without it, `model(**batch).loss` is used.
+        optimizer: `SGD`, `Adam` or `AdamW` of this package, or a live optimizer of `torch.optim` over the module's
+            parameters, whose groups, state and learning rates are followed; without it `SGD(lr=1e-2)`. It updates
+            parameters one by one, as with `foreach=False`, whatever its `foreach` is; `fused=True` is refused, since
+            its kernels round differently.
+        scheduler: a learning-rate scheduler of that live optimizer, which is stepped after each step.
+        clip_norm: gradients are scaled down to this norm, as `torch.nn.utils.clip_grad_norm_` does.
+        micro_batches: number of parts that the batch is cut into along dimension 0; their gradients are averaged.
+        autocast: a dtype, `torch.bfloat16`: forward and loss run under `torch.autocast`.
+        recapture: whether to capture every step again if the step itself changes a number, such as a counter that
+            a weight depends on; without it such a step is refused.
+        name: for titles; the name of the module's class or function if None.
+        seed: random seed for functions that make the model or the batch.
+
+    Raises:
+        StowageError: an optimizer that cannot be captured, or arguments that contradict each other.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module | Callable[[], nn.Module],
+        batch: Any,
+        *,
+        loss: Loss | None = None,
+        optimizer: optimizers.Spec | torch.optim.Optimizer | None = None,
+        scheduler: LRScheduler | None = None,
+        clip_norm: float | None = None,
+        micro_batches: int = 1,
+        autocast: torch.dtype | None = None,
+        recapture: bool = False,
+        name: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(model, batch, name, seed)
+        self.optimizer = optimizers.SGD() if optimizer is None else optimizer
+        optimizers.check_supported(self.optimizer)
+        if isinstance(self.optimizer, torch.optim.Optimizer) and not isinstance(model, nn.Module):
+            raise StowageError(
+                "a torch.optim optimizer belongs to one module: pass that module instead of a function, "
+                "or planner.SGD, Adam or AdamW instead of the optimizer"
+            )
+        if scheduler is not None and scheduler.optimizer is not self.optimizer:
+            raise StowageError("the scheduler belongs to another optimizer: pass its optimizer as optimizer= too")
+        if not isinstance(micro_batches, int) or micro_batches < 1:
+            raise StowageError(f"micro_batches is {micro_batches!r}: it must be at least 1, and whole")
+        if autocast not in (None, torch.bfloat16, torch.float16):
+            raise StowageError(
+                f"autocast is {autocast!r}: pass a dtype such as torch.bfloat16 or torch.float16, or None"
+            )
+        if clip_norm is not None and not clip_norm > 0:
+            raise StowageError(f"clip_norm is {clip_norm}: it must be above 0, or None for no clipping")
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise StowageError("ReduceLROnPlateau follows what was measured: step it between two steps of Run.steps")
+        self.scheduler = scheduler
+        self.loss = loss
+        self.clip_norm = clip_norm
+        self.micro_batches = micro_batches
+        self.autocast = autocast
+        self.recapture = recapture
+
+    def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> tuple[torch.Tensor, ...]:
+        """Forward, loss and backward over all micro-batches, then clipping; returns the mean loss."""
+        parts = cut(batch, self.micro_batches)
+        shares = []
+        for part in parts:
+            enter(Phase.FORWARD)
+            with self._precision(part):
+                loss = self._loss_of(model, part)
+            share = loss / len(parts) if len(parts) > 1 else loss
+            shares.append(share.detach())
+            enter(Phase.BACKWARD)
+            share.backward()  # type: ignore[no-untyped-call]
+        total = shares[0]
+        for share in shares[1:]:
+            total = total + share
+        if self.clip_norm is not None:
+            enter(Phase.OPTIMIZER)
+            nn.utils.clip_grad_norm_(model.parameters(), self.clip_norm, foreach=False)
+        return (total,)
+
+    def compute(self, batch: Any = None) -> torch.Tensor:
+        """Make one ordinary step with autograd and `torch.optim` (`foreach=False`) on the live module, in place.
+
+        Args:
+            batch: replaces the step's own.
+
+        Returns:
+            The loss.
+        """
+        live = self.materialize()
+        assert live.optimizer is not None
+        self.complete()
+        live.model.zero_grad(set_to_none=True)
+        (loss,) = self.passes(live.model, live.batch if batch is None else batch, lambda _: None)
+        if isinstance(self.optimizer, optimizers.Spec):
+            for group in live.optimizer.param_groups:
+                group["lr"] = optimizers.settings(self.optimizer, live.steps)["lr"]
+        with _first_momentum_undamped(live.optimizer), _single_tensor_kernels(live.optimizer):
+            live.optimizer.step()
+        return loss
+
+    def computed(self) -> None:
+        """Account for a step that `compute` has made."""
+        self.advance(1)
+        self.settle()
+
+    def advance(self, count: int) -> None:
+        """Account for steps that were made elsewhere; the learning-rate schedule continues from there."""
+        super().advance(count)
+        live = self.materialize()
+        if live.scheduler is not None:
+            advance(live.scheduler, count)
+
+    def state(self, reach: Reach | None = None) -> dict[str, torch.Tensor]:
+        """The live tensors of the state by key: `model/<name>`, `code/<name>`, `optimizer/<parameter>/<state>`."""
+        found = super().state(reach)
+        live = self.materialize()
+        assert live.optimizer is not None
+        for group, names in self.groups(live.model):
+            for name, parameter in zip(names, group["params"], strict=True):
+                kept = live.optimizer.state.get(parameter, {})
+                states = (key for key in optimizers.state_names(group) if kept.get(key) is not None)
+                found.update({f"optimizer/{name}/{key}": kept[key] for key in states})
+        return found
+
+    def clone(self) -> Self:
+        """An independent copy of the step in its present state, sharing nothing that a step changes."""
+        other = super().clone()
+        assert other.live is not None
+        assert self.live is not None
+        assert self.live.optimizer is not None
+        assert other.live.optimizer is not None
+        optimizer_state.copy_untouched(self.live.optimizer, other.live.optimizer)
+        if isinstance(other.optimizer, torch.optim.Optimizer):
+            other.optimizer, other.scheduler = other.live.optimizer, other.live.scheduler
+        return other
+
+    def setup(self, model: nn.Module, held: Iterable[ModuleTensor], reach: Reach) -> CaptureGuards:
+        """The capture guards of the model, a live optimizer and this step's own settings.
+
+        Args:
+            model: real or fake.
+            held, reach: of the model.
+        """
+        found = dict(super().setup(model, held, reach))
+        own = ("loss", "clip_norm", "micro_batches", "autocast")
+        found.update({f"step.{name}": getattr(self, name) for name in own})
+        if isinstance(self.optimizer, torch.optim.Optimizer):
+            optimizers.check_supported(self.optimizer)
+            found.update(optimizer_guards(self.groups(model)))
+        return found
+
+    def complete(self) -> None:
+        """Create the optimizer state for parameters and hyperparameters that are new since its last step.
+
+        Raises:
+            StowageError: amsgrad was switched on in between.
+        """
+        live = self.materialize()
+        assert live.optimizer is not None
+        self._adopt(live)
+        optimizer_state.complete(live.optimizer)
+
+    def settle(self) -> None:
+        """Remove the optimizer state of parameters that get no gradient, for which PyTorch keeps none."""
+        live = self.materialize()
+        assert live.optimizer is not None
+        if self.graph is None:
+            return
+        program: Any = self.graph.program
+        used = {key for _, key in program.state}
+        for group, names in self.groups(live.model):
+            for name, parameter in zip(names, group["params"], strict=True):
+                state = live.optimizer.state.get(parameter, {})
+                if any(f"optimizer/{name}/{key}" in used for key in state):
+                    continue
+                if float(state.get("step", 0.0)) == 0 and optimizer_state.untouched(live.optimizer, parameter):
+                    live.optimizer.state.pop(parameter, None)
+
+    @undisturbed()
+    def groups(self, model: nn.Module) -> list[tuple[dict[str, Any], list[str]]]:
+        """Per parameter group, the hyperparameters (with the present learning rate) and the names of the parameters."""
+        names = {id(member.tensor): member.name for member in module_tensors(model) if member.kind is Kind.PARAMETER}
+        updated = self.torch_optimizer
+        if updated is not None and any(
+            id(one) not in names for group in updated.param_groups for one in group["params"]
+        ):
+            found = self.held(model, self.reach(model))
+            names = {id(member.tensor): member.name for member in found if member.kind is Kind.PARAMETER}
+        if self.live is not None and self.live.optimizer is not None:
+            self._adopt(self.live)
+            groups = self.live.optimizer.param_groups
+        elif isinstance(self.optimizer, torch.optim.Optimizer):
+            groups = self.optimizer.param_groups
+        else:
+            groups = [{"params": _trainable(model.parameters()), **optimizers.group_of(self.optimizer)}]
+        for group in groups:
+            for parameter in group["params"]:
+                if id(parameter) not in names:
+                    raise StowageError(
+                        f"the optimizer updates a parameter of shape {tuple(parameter.shape)} that is not the model's: "
+                        "make the optimizer, or the TrainStep, anew for the parameters that the model has now"
+                    )
+        return [(group, [names[id(parameter)] for parameter in group["params"]]) for group in groups]
+
+    def _adopt(self, live: Live) -> None:
+        """Add parameters unfrozen since to an optimizer that was made here, in the order of the model's parameters."""
+        assert live.optimizer is not None
+        if isinstance(self.optimizer, torch.optim.Optimizer):
+            return
+        (group,) = live.optimizer.param_groups
+        known = {id(parameter) for parameter in group["params"]}
+        if all(id(one) in known or not one.requires_grad for one in live.model.parameters()):
+            return
+        wanted = [one for one in live.model.parameters() if one.requires_grad or id(one) in known]
+        there = {id(one) for one in wanted}
+        group["params"] = wanted + [one for one in group["params"] if id(one) not in there]
+
+    @undisturbed()
+    def _enliven(self, model: nn.Module, batch: Any) -> Live:
+        optimizer = self.optimizer
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            optimizer = optimizer.build(_trainable(model.parameters()))
+        optimizer_state.complete(optimizer)
+        return Live(model, batch, optimizer, self.scheduler)
+
+    def _loss_of(self, model: nn.Module, batch: Any) -> torch.Tensor:
+        loss: object = _own_loss(model, batch) if self.loss is None else self.loss(model, batch)
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            what = f"tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
+            raise StowageError(f"the loss is a {what}: it must be one number, for example a mean")
+        return loss
+
+    def _precision(self, batch: Any) -> Any:
+        if self.autocast is None:
+            return nullcontext()
+        leaves = tensor_leaves(batch)
+        return torch.autocast(leaves[0].device.type if leaves else "cpu", dtype=self.autocast)
+
+
+def _own_loss(model: nn.Module, batch: Any) -> object:
+    """The loss that a model itself returns, as the models of transformers do."""
+    example = "pass loss=, for example loss=lambda model, batch: model(batch[0]).square().mean()"
+    if not isinstance(batch, Mapping):
+        raise StowageError(f"there is no loss: {example}; or a batch that is a mapping, for a model with its own loss")
+    try:
+        inspect.signature(model.forward).bind(**batch)
+    except TypeError as error:
+        raise StowageError(
+            f"without a loss the model is called as model(**batch), and it takes other arguments ({error}): {example}"
+        ) from error
+    output = model(**batch)
+    loss = getattr(output, "loss", None)
+    if loss is None:
+        kind = "tensor" if isinstance(output, torch.Tensor) else type(output).__name__
+        raise StowageError(f"there is no loss: the model returns a {kind} without one; {example}")
+    return loss
+
+
+@contextmanager
+def _single_tensor_kernels(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Make an optimizer update parameters one by one, whatever its settings."""
+    asked: list[dict[str, Any]] = [
+        {name: group[name] for name in ("foreach", "fused") if name in group} for group in optimizer.param_groups
+    ]
+    for group, names in zip(optimizer.param_groups, asked, strict=True):
+        group.update(dict.fromkeys(names, False))
+    try:
+        yield
+    finally:
+        for group, names in zip(optimizer.param_groups, asked, strict=True):
+            group.update(names)
+
+
+@contextmanager
+def _first_momentum_undamped(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Let PyTorch make momentum buffers itself, so that the first gradient is not dampened.
+
+    If the block raises, the previous buffers are restored.
+    """
+    untouched = {
+        parameter: optimizer.state[parameter].get("momentum_buffer")
+        for group in optimizer.param_groups
+        if group.get("dampening")
+        for parameter in group["params"]
+        if optimizer_state.untouched(optimizer, parameter)
+    }
+    try:
+        for parameter in untouched:
+            optimizer.state[parameter]["momentum_buffer"] = None
+        yield
+    except BaseException:
+        for parameter, buffer in untouched.items():
+            optimizer.state[parameter]["momentum_buffer"] = buffer
+        raise
+
+
+def _trainable(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
+    trainable = [parameter for parameter in parameters if parameter.requires_grad]
+    if not trainable:
+        raise StowageError("no parameter of the model requires a gradient: unfreeze one, or use an InferenceStep")
+    return trainable

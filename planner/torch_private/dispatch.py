@@ -1,0 +1,81 @@
+"""Dispatch of calls to kernels: modes, autocast, and temporary overrides of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from threading import get_ident
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from torch.utils._python_dispatch import _disable_current_modes as no_modes
+
+__all__ = ["TorchDispatchMode", "autocasting", "function_modes", "no_modes", "overriding", "plainly", "user_modes"]
+
+
+@contextmanager
+def overriding(kernels: Mapping[OpOverload, Callable[..., Any]]) -> Iterator[None]:
+    """Override operators by other functions for this thread's calls that would reach a dispatch mode.
+
+    Calls from within PyTorch's own kernels are overridden too. Other threads, and calls outside of any dispatch mode,
+    are unaffected.
+
+    Args:
+        kernels: by operator of `aten`, a function that receives a function to continue without it, then the call's
+            arguments.
+    """
+    thread = get_ident()
+    # the key at which a call under a dispatch mode enters, above autocast and autograd
+    beyond = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.PythonTLSSnapshot)
+
+    def answered(target: OpOverload, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        def answer(keys: Any, *args: Any, **kwargs: Any) -> Any:
+            def go_on(*args: Any, **kwargs: Any) -> Any:
+                return target.redispatch(keys & beyond, *args, **kwargs)
+
+            return (kernel if get_ident() == thread else _plainly)(go_on, *args, **kwargs)
+
+        return answer
+
+    library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+    try:
+        for target, kernel in kernels.items():
+            library.impl(target, answered(target, kernel), "PythonTLSSnapshot", with_keyset=True)
+        yield
+    finally:
+        library._destroy()
+
+
+def _plainly(go_on: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return go_on(*args, **kwargs)
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Run kernels without modes, derivatives and autocast."""
+    modes = no_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
+    autocast = torch.autocast("cpu", enabled=False) if torch.is_autocast_enabled("cpu") else nullcontext()
+    with modes, autocast, torch._C.DisableTorchFunction(), torch.no_grad():
+        yield
+
+
+def autocasting() -> bool:
+    """Whether autocast was enabled at the call of the op that a dispatch mode is handling."""
+    with torch._C._RestorePythonTLSSnapshot():  # type: ignore[attr-defined]
+        return torch.is_autocast_enabled("cpu")
+
+
+def function_modes() -> int:
+    """Number of function modes that this thread has entered; a default device is one of them."""
+    return torch._C._len_torch_function_stack()
+
+
+def user_modes() -> tuple[object, ...]:
+    """The modes that this thread has entered, which intercept every call of a function or an operator."""
+    functions = function_modes()
+    if not functions and not torch._C._len_torch_dispatch_stack():
+        return ()
+    modes = [torch._C._get_function_stack_at(place) for place in range(functions)]
+    return (*modes, *_get_current_dispatch_mode_stack())

@@ -1,0 +1,23 @@
+# What type checkers and editors see of `widgets`, whose names are imported when they are first used.
+from widgets import figures as figures
+from widgets import info as info
+from widgets.figures import address_map as address_map
+from widgets.figures import compare_peaks as compare_peaks
+from widgets.figures import dataflow as dataflow
+from widgets.figures import live_memory as live_memory
+from widgets.figures import memory_by_kind as memory_by_kind
+from widgets.figures import module_graph as module_graph
+from widgets.figures import pareto as pareto
+from widgets.figures import predicted_and_measured as predicted_and_measured
+from widgets.figures import schedule_and_pool as schedule_and_pool
+from widgets.figures import search_history as search_history
+from widgets.figures import streams as streams
+from widgets.figures.live.watch import watch as watch
+from widgets.figures.live.watch import watch_run as watch_run
+from widgets.panels.panel import GraphView as GraphView
+from widgets.panels.panel import MemoryMap as MemoryMap
+from widgets.panels.panel import RunPanel as RunPanel
+from widgets.panels.panel import SearchPanel as SearchPanel
+from widgets.panels.panel import StreamView as StreamView
+from widgets.panels.saving import save_html as save_html
+from widgets.panels.workbench import Workbench as Workbench

@@ -1,0 +1,1 @@
+"""Plots that follow a search or run in the background."""

@@ -1,0 +1,160 @@
+"""Residencies as spans on the time axis of a picture, in slots or in seconds.
+
+A plan counts in slots. On an axis in seconds a residency begins when its op or its copy in begins, and ends when its
+last op and its copy out have ended, so that residencies at one address never overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.memory import lifetimes
+from planner.plan import PlanIndex, SwapPlan, Timeline
+
+Axis = Literal["seconds", "slots"]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_NO_COPY = (np.nan, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidencySpans:
+    """Residencies on the device, as parallel arrays.
+
+    Args:
+        axis: whether `start`, `stop`, `end` and `op_start` are seconds or slots.
+        end: end of the step, on that axis.
+        order: the op in each slot.
+        op_start: `[ops]`, start of the op in each slot, on that axis.
+        storage: `[residencies]`.
+        start, stop: `[residencies]`, span on that axis.
+        slots: `[residencies, 2]`, the same in slots.
+        offset: `[residencies]`, address in bytes; -1 without a plan.
+        bytes: `[residencies]`.
+        copy_in, copy_out: `[residencies, 2]`, seconds of its copy on the link; NaN where there is none, and in slots.
+    """
+
+    axis: Axis
+    end: float
+    order: tuple[int, ...]
+    op_start: Floats
+    storage: Ints
+    start: Floats
+    stop: Floats
+    slots: Ints
+    offset: Ints
+    bytes: Ints
+    copy_in: Floats
+    copy_out: Floats
+
+    def op_at(self, moment: float) -> int:
+        """The op that runs at a moment, or ran last before it; -1 in a step without ops."""
+        slot = int(np.searchsorted(self.op_start, moment, side="right")) - 1
+        return self.order[max(slot, 0)] if self.order else -1
+
+    def present(self, moment: float) -> Ints:
+        """The residencies that include a moment."""
+        return np.flatnonzero((self.start <= moment) & (moment < self.stop))
+
+    @property
+    def fullest(self) -> float:
+        """The first moment with the most bytes; 0 in a step without residencies."""
+        moments, at = np.unique(np.concatenate([self.start, self.stop]), return_inverse=True)
+        change = np.zeros(len(moments), np.int64)
+        np.add.at(change, at, np.concatenate([self.bytes, -self.bytes]))
+        return float(moments[change.cumsum().argmax()]) if len(moments) else 0.0
+
+
+def captured_stays(graph: Graph) -> ResidencySpans:
+    """The step in captured order with nothing swapped, in slots."""
+    life = lifetimes(graph)
+    alive = np.flatnonzero(life.end > life.birth)
+    slots = np.stack([life.birth[alive], life.end[alive]], axis=1).astype(np.int64)
+    order = tuple(range(len(graph.ops)))
+    return _stays(
+        graph, "slots", len(order), order, np.arange(len(order), dtype=np.float64), alive, slots,
+        slots.astype(np.float64), np.full(len(alive), -1),
+    )  # fmt: skip
+
+
+def plan_stays(
+    graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, axis: Axis = "seconds"
+) -> ResidencySpans:
+    """A plan's residencies, in slots or in the seconds of a timeline (the predicted one if none is given).
+
+    Raises:
+        StowageError: the plan or the timeline belongs to another graph.
+    """
+    timeline = plan.predicted if timeline is None else timeline
+    require_same_step(graph, plan, timeline)
+    index = PlanIndex(graph, plan)
+    storage, slots, offset, n = index.storage, np.stack([index.start, index.stop], axis=1), index.offset, index.slots
+    if axis == "slots":
+        spans, op_start = slots.astype(np.float64), np.arange(n, dtype=np.float64)
+        return _stays(graph, axis, n, plan.order, op_start, storage, slots, spans, offset)
+    # the last row is that of residencies without a copy
+    came, went = (
+        np.vstack([timeline.swap_in, _NO_COPY])[index.copy_in],
+        np.vstack([timeline.swap_out, _NO_COPY])[index.copy_out],
+    )
+    op_start, op_stop = timeline.compute[:, 0], timeline.compute[:, 1]
+    reads = [graph.reads[op] for op in plan.order]
+    writes = [(*graph.writes[op], graph.ops[op].workspace) for op in plan.order]
+    made = _among(storage, slots[:, 0], writes)
+    start = np.where(made, np.append(op_start, 0.0)[slots[:, 0]], 0.0)
+    # an op's output reuses the buffer of its input, unless the input is swapped out and back for that op elsewhere
+    taken = _among(storage, slots[:, 1], reads) & ~_begins(storage, slots)
+    stop = np.where(taken, np.append(op_start, 0.0)[slots[:, 1]], np.append(op_stop, 0.0)[slots[:, 1] - 1])
+    stop = np.where(slots[:, 1] >= n, timeline.seconds, stop)
+    spans = np.stack([np.fmax(start, came[:, 0]), np.fmax(stop, went[:, 1])], axis=1)
+    return _stays(
+        graph, axis, timeline.seconds, plan.order, op_start.copy(), storage, slots, spans, offset, (came, went)
+    )
+
+
+def _among(storage: Ints, slot: Ints, touched: Sequence[tuple[int, ...]]) -> Flags:
+    """`[residencies]`, whether the op in the given slot touches the storage, for `touched` storages per slot."""
+    pairs = zip(storage.tolist(), slot.tolist(), strict=True)
+    return np.array([at < len(touched) and which in touched[at] for which, at in pairs], np.bool_)
+
+
+def _begins(storage: Ints, slots: Ints) -> Flags:
+    """`[residencies]`, whether another residency of the storage begins in the slot in which this one stops."""
+    begun = set(zip(storage.tolist(), slots[:, 0].tolist(), strict=True))
+    return np.array([stop in begun for stop in zip(storage.tolist(), slots[:, 1].tolist(), strict=True)], np.bool_)
+
+
+def require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
+    """Refuse to draw a plan or a timeline over another graph.
+
+    Raises:
+        StowageError: the plan's order or storages are not the graph's, or the timeline has other spans than the plan.
+    """
+    ours = range(len(graph.storages))
+    if sorted(plan.order) != list(range(len(graph.ops))) or any(stay.storage not in ours for stay in plan.residencies):
+        raise StowageError(f"this plan is not for {graph.name}; plan that graph again or draw the plan's own graph")
+    spans = (len(timeline.compute), len(timeline.swap_out), len(timeline.swap_in))
+    if spans != (len(plan.order), len(plan.swap_outs), len(plan.swap_ins)):
+        raise StowageError("this timeline is not one of this plan; pass the timeline of a run of the same plan")
+
+
+def _stays(
+    graph: Graph, axis: Axis, end: float, order: tuple[int, ...], op_start: Floats, storage: Ints, slots: Ints,
+    spans: Floats, offset: Ints, copies: tuple[Floats, Floats] | None = None,
+) -> ResidencySpans:  # fmt: skip
+    size = np.array([storage.bytes for storage in graph.storages], np.int64)[storage]
+    shown = size > 0
+    came, went = (np.full((len(storage), 2), np.nan),) * 2 if copies is None else copies
+    return ResidencySpans(
+        axis, float(end), order, op_start, storage[shown].astype(np.int64), spans[shown, 0], spans[shown, 1],
+        slots[shown], offset[shown], size[shown], came[shown], went[shown],
+    )  # fmt: skip

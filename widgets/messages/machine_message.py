@@ -1,0 +1,47 @@
+"""A machine for the page, and what the step needs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from planner.machine import Machine
+from widgets.messages.message import Message, message
+
+if TYPE_CHECKING:
+    from widgets.info import Feasibility
+
+#: Budgets up to this factor of the step's peak count as near it.
+_BEYOND = 1.08
+
+
+def machine_message(feasibility: Feasibility, choice: Sequence[tuple[str, str, int]], budget_bytes: int) -> Message:
+    """Pack a machine.
+
+    Args:
+        ground: the feasibility of the step on the machine.
+        choice: name, label and device bytes of every machine that can be selected.
+        budget_bytes: the budget; the slider reaches at least this and the device's memory.
+    """
+    machine = feasibility.machine
+    near = max(int(_BEYOND * feasibility.peak_bytes), feasibility.least_bytes)
+    return message("machine", {
+        "name": machine.name,
+        "label": label_of(machine),
+        "device_bytes": machine.device.memory_bytes,
+        "host_bytes": machine.host_memory_bytes,
+        "machines": choice,
+        "least_bytes": feasibility.least_bytes,
+        "least_op": feasibility.least_op,
+        "step_peak_bytes": feasibility.peak_bytes,
+        "ideal_seconds": feasibility.ideal_seconds,
+        "near_bytes": near,
+        "slider_bytes": max(near, machine.device.memory_bytes, budget_bytes),
+    }, {"op_seconds": ("f4", feasibility.seconds)})  # fmt: skip
+
+
+def label_of(machine: Machine) -> str:
+    """A readable name of a machine: `V100 SXM2 16 GB`, `this computer's CPU`."""
+    if machine.device.kind == "cpu":
+        return "this computer's CPU"
+    return machine.device.name.removeprefix("NVIDIA ")

@@ -1,0 +1,118 @@
+"""A plan for the page: residencies, copies and stalls as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.graph import Graph
+from planner.memory import lifetimes
+from planner.plan import SwapPlan
+from widgets.info import (
+    STACK,
+    bytes_text,
+    get_address_map,
+    get_holder_parts,
+    get_streams,
+    percent_text,
+    plan_stays,
+    seconds_text,
+)
+from widgets.messages.message import Message, message
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStatus:
+    """Facts about a plan that the plan does not contain.
+
+    Args:
+        number: number of the plan; a later plan has a higher number.
+        ideal_seconds: length of the step with infinite memory.
+        bound_seconds: lower bound on the step time within the budget; None if unknown.
+        valid: whether the validator accepts it.
+        placeholder: whether it is the captured step with nothing swapped instead of a plan for the budget.
+    """
+
+    number: int
+    ideal_seconds: float
+    bound_seconds: float | None
+    valid: bool
+    placeholder: bool = False
+
+
+def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
+    """Pack a plan.
+
+    Args:
+        graph: the step.
+        plan: its plan.
+        standing: further facts about the plan.
+
+    Raises:
+        StowageError: the plan is for another graph.
+    """
+    stays, streams, timeline = plan_stays(graph, plan), get_streams(graph, plan), plan.predicted
+    outs, ins = [copy.storage for copy in plan.swap_outs], [copy.storage for copy in plan.swap_ins]
+    sizes = np.array([storage.bytes for storage in graph.storages], np.int64)
+    parts = get_holder_parts(graph, stays.storage[stays.present(stays.fullest)].tolist())
+    storage_part = np.zeros(len(graph.storages), np.int32)
+    for number, part in enumerate(parts):
+        storage_part[list(part.storages)] = number
+    content = {
+        "plan": status.number,
+        "method": plan.method,
+        "budget_bytes": plan.budget_bytes,
+        "peak_bytes": plan.peak_bytes,
+        "step_seconds": timeline.seconds,
+        "ideal_seconds": status.ideal_seconds,
+        "bound_seconds": status.bound_seconds,
+        "stall_seconds": streams.stall_seconds,
+        "bytes_in": int(sizes[ins].sum()),
+        "bytes_out": int(sizes[outs].sum()),
+        "moved": len({*outs, *ins}),
+        "host_bytes": plan.host_bytes,
+        "valid": status.valid,
+        "placeholder": status.placeholder,
+        "summary": _summary(plan, status),
+        "memory_summary": get_address_map(graph, plan).summary,
+        "streams_summary": streams.summary,
+        "part_names": [part.name for part in parts],
+    }
+    return message("plan", content, {
+        "order": ("i4", plan.order),
+        "op_start": ("f4", timeline.compute[:, 0]),
+        "op_stop": ("f4", timeline.compute[:, 1]),
+        "stay_storage": ("i4", stays.storage),
+        "stay_start": ("f4", stays.start),
+        "stay_stop": ("f4", stays.stop),
+        "stay_slot": ("i4", stays.slots[:, 0]),
+        "stay_slot_stop": ("i4", stays.slots[:, 1]),
+        "stay_offset": ("f8", stays.offset),
+        "stay_arrive": ("f4", stays.copy_in[:, 1]),
+        "stay_leave": ("f4", stays.copy_out[:, 0]),
+        "out_storage": ("i4", outs),
+        "out_start": ("f4", timeline.swap_out[:, 0]),
+        "out_stop": ("f4", timeline.swap_out[:, 1]),
+        "in_storage": ("i4", ins),
+        "in_start": ("f4", timeline.swap_in[:, 0]),
+        "in_stop": ("f4", timeline.swap_in[:, 1]),
+        "stall_start": ("f4", [stall.start for stall in streams.stalls]),
+        "stall_stop": ("f4", [stall.stop for stall in streams.stalls]),
+        "stall_op": ("i4", [stall.op for stall in streams.stalls]),
+        "stall_storage": ("i4", [stall.storage for stall in streams.stalls]),
+        "part_kind": ("i4", [STACK.index(part.group) for part in parts]),
+        "storage_part": ("i4", storage_part),
+        "unswapped": ("f8", lifetimes(graph, plan.order).live_bytes),
+    })  # fmt: skip
+
+
+def _summary(plan: SwapPlan, status: PlanStatus) -> str:
+    if status.placeholder:
+        return f"No plan: the step as captured, nothing swapped, which takes {bytes_text(plan.peak_bytes)}."
+    seconds, ideal = plan.predicted.seconds, status.ideal_seconds
+    speed = f", {percent_text(ideal / seconds)} of ideal speed" if seconds > 0 else ""
+    return (
+        f"Within {bytes_text(plan.budget_bytes)} a step takes {seconds_text(seconds)}{speed}, "
+        f"found by {plan.method}{'' if status.valid else '; the validator refuses it'}."
+    )

@@ -1,0 +1,45 @@
+"""A search for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from planner.swap import Point
+from widgets.messages.message import Message, message
+
+
+def search_message(
+    state: str,
+    doing: str = "",
+    share: float | None = None,
+    seconds: float = 0.0,
+    limit_seconds: float | None = None,
+    evaluations: int = 0,
+    rate: float = 0.0,
+    seed: int = 0,
+    history: Sequence[Point] = (),
+    baselines: Mapping[str, float | None] | None = None,
+    bound_seconds: float | None = None,
+    ideal_seconds: float | None = None,
+    sentence: str = "",
+) -> Message:
+    """Pack the progress of a search.
+
+    Args:
+        state: `"idle"`, `"running"`, `"cancelled"`, `"paused"`, `"done"`, `"failed"` or `"nothing"` (to search for).
+        doing, share: the current activity, and the share of it that is done.
+        seconds, limit_seconds: time spent searching, and the time after which it pauses; None for no limit.
+        evaluations, rate: plans timed, and plans timed per second at present.
+        seed: seed of the random choices.
+        history: every new best plan.
+        baselines: seconds by baseline, None where it has no plan.
+        bound_seconds, ideal_seconds: lower bound on the step time; step time with infinite memory.
+        sentence: comment on the state.
+    """
+    found = [[point.seconds, point.evaluations, point.step_seconds, point.method] for point in history]
+    return message("search", {
+        "state": state, "doing": doing, "share": share, "seconds": seconds, "limit_seconds": limit_seconds,
+        "evaluations": evaluations, "rate": rate, "seed": seed, "history": found,
+        "baselines": list((baselines or {}).items()), "bound_seconds": bound_seconds, "ideal_seconds": ideal_seconds,
+        "sentence": sentence,
+    })  # fmt: skip

@@ -1,0 +1,93 @@
+"""Bundle the script and the style sheet of all views, each from many small files into one minified text.
+
+A notebook loads one script per widget, and that script cannot import anything. So each ES module becomes a function
+that returns its exports and is called once, in import order. Modules use a small part of the language:
+`import { a, b } from '../core/x.js';` at the top and `export` before a declaration; `export default` only in the entry
+module. A notebook saves a copy with every widget, so comments, spaces and long local names are removed.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from functools import cache
+from pathlib import Path
+
+import minify
+
+from planner.errors import StowageError
+
+_HERE = Path(__file__).parent
+_IMPORT = re.compile(r"^import\s*\{([^}]*)\}\s*from\s*'(\.\.?/[a-z_/]+)\.js';\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export\s+((?:async\s+)?function\*?|class|const)\s+(\w+)", re.MULTILINE)
+_OTHER = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
+
+
+@cache
+def script(entry: str = "index") -> str:
+    """Bundle `entry` and everything it imports into one ES module.
+
+    Args:
+        entry: module name; its exports become the script's exports.
+
+    Raises:
+        StowageError: an import is circular, names a module that does not exist, or has a form other than the one above.
+    """
+    order: list[str] = []
+    _visit(entry, order, ())
+    text = "\n".join([*(_wrapped(module) for module in order[:-1]), _without_imports(entry)])
+    return str(minify.string("application/javascript", text))
+
+
+@cache
+def style() -> str:
+    """The style sheets, concatenated in order of file name."""
+    text = "\n".join(path.read_text() for path in sorted((_HERE / "css").glob("*.css")))
+    return str(minify.string("text/css", text))
+
+
+def _visit(module: str, order: list[str], above: tuple[str, ...]) -> None:
+    """Append a module, named by its path such as `core/units`, after the modules it imports."""
+    if module in above:
+        raise StowageError(f"the browser modules {' -> '.join((*above, module))} import each other; cut the circle")
+    if module not in order:
+        for _, needed in _IMPORT.findall(_source(module)):
+            _visit(_path(needed, module), order, (*above, module))
+        order.append(module)
+
+
+def _path(needed: str, module: str) -> str:
+    """Resolve an import path relative to the module that contains it."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(module), needed))
+
+
+def _constant(module: str) -> str:
+    """The constant that holds a module's exports; file names are unique across folders."""
+    return f"module_{posixpath.basename(module)}"
+
+
+def _wrapped(module: str) -> str:
+    """The module as a constant that holds its exports."""
+    text = _without_imports(module)
+    names = [found[1] for found in _EXPORT.findall(text)]
+    body = _EXPORT.sub(r"\1 \2", text)
+    if strange := _OTHER.search(body):
+        raise StowageError(f"the browser module {module}.js has a line that cannot be joined: {strange[0]}")
+    return f"const {_constant(module)} = (() => {{\n{body}return {{ {', '.join(names)} }};\n}})();"
+
+
+def _without_imports(module: str) -> str:
+    """A module's text with each import replaced by names destructured from the imported module's constant."""
+
+    def taken(found: re.Match[str]) -> str:
+        names = ", ".join(each.strip().replace(" as ", ": ") for each in found[1].split(",") if each.strip())
+        return f"const {{ {names} }} = {_constant(found[2])};\n"
+
+    return _IMPORT.sub(taken, _source(module))
+
+
+def _source(module: str) -> str:
+    path = _HERE / "js" / f"{module}.js"
+    if not path.is_file():
+        raise StowageError(f"there is no browser module {module}.js")
+    return path.read_text()

@@ -1,0 +1,67 @@
+// Actions shared by several panels and keys.
+
+// Zoom to the peak of the plan, with some of the step on both sides, and select the op that runs then.
+export function goToPeak({ store, axis }) {
+  const { plan } = store;
+  if (!plan?.slots) return;
+  const span = Math.min(plan.step_seconds, (axis.seconds(axis.to) - axis.seconds(axis.from)) / 3 || plan.step_seconds);
+  axis.fit(plan.peak.seconds - span / 2, plan.peak.seconds + span / 2);
+  store.set({ selection: { type: 'op', id: plan.peak.op } });
+}
+
+// Zoom to the longest stall and select what it waits for.
+export function goToStall({ store, axis }) {
+  const { plan } = store;
+  if (!plan?.stall_start.length) return;
+  let worst = 0;
+  const length = k => plan.stall_stop[k] - plan.stall_start[k];
+  for (let k = 1; k < plan.stall_start.length; k++) if (length(k) > length(worst)) worst = k;
+  axis.fit(plan.stall_start[worst] - 2 * length(worst), plan.stall_stop[worst] + 2 * length(worst));
+  const storage = plan.stall_storage[worst];
+  const op = plan.stall_op[worst];
+  if (storage >= 0) store.set({ selection: { type: 'storage', id: storage } });
+  else if (op >= 0) store.set({ selection: { type: 'op', id: op } });
+}
+
+// Zoom to the whole selection.
+export function goToSelection({ store, axis }) {
+  const { focus, plan } = store;
+  if (!focus || !plan) return;
+  let from = Infinity;
+  let to = 0;
+  const cover = (a, b) => {
+    from = Math.min(from, a);
+    to = Math.max(to, b);
+  };
+  if (focus.type !== 'op') {
+    for (const storage of focus.storages) {
+      for (const stay of plan.stays(storage)) cover(plan.stay_start[stay], plan.stay_stop[stay]);
+    }
+  }
+  if (from >= to) for (const op of focus.ops) cover(plan.startOf(op), plan.stopOf(op));
+  if (from >= to) return;
+  axis.fit(from, to, focus.type === 'op' ? 6 : 0.04);
+}
+
+// Select the op before or after the selected one, in the order of the plan.
+export function stepOp({ store, axis }, by) {
+  const { focus, plan } = store;
+  if (!plan?.slots) return;
+  let slot = plan.slotAt(axis.seconds(axis.from));
+  if (focus) {
+    const first = focus.type === 'op' ? focus.id : [...focus.ops].sort((a, b) => plan.slotOf(a) - plan.slotOf(b))[0];
+    if (first !== undefined) slot = plan.slotOf(first) + (focus.type === 'op' ? by : 0);
+  }
+  store.set({ selection: { type: 'op', id: plan.order[Math.max(0, Math.min(plan.slots - 1, slot))] } });
+}
+
+// Select the next larger (-1) or smaller (1) tensor of the selected op, or of the first op of the selection.
+export function stepTensor({ store }, by) {
+  const { focus, graph, plan } = store;
+  if (!focus || !plan || !focus.ops.size) return;
+  const op = focus.type === 'op' ? focus.id : [...focus.ops][0];
+  const tensors = [...graph.touches(op)].sort((a, b) => graph.bytesOf(b) - graph.bytesOf(a));
+  if (!tensors.length) return;
+  const now = focus.type === 'storage' ? tensors.indexOf(focus.id) : -1;
+  store.set({ selection: { type: 'storage', id: tensors[Math.max(0, Math.min(tensors.length - 1, now + by))] } });
+}

@@ -1,0 +1,110 @@
+// A plan as it is drawn: times of the ops, the residencies, and the resulting bytes over time.
+import { ascending, countUpTo } from '../core/ascending.js';
+import { KINDS } from '../core/kinds.js';
+import { grouped } from './graph_data.js';
+
+export class Plan {
+  // `message`: of kind `plan`, columns unpacked; `graphData`: the step it is for.
+  constructor(message, graphData) {
+    Object.assign(this, message);
+    this.graphData = graphData;
+    this.slots = this.order.length;
+    this.slot_ = new Int32Array(graphData.ops);
+    this.order.forEach((op, slot) => {
+      this.slot_[op] = slot;
+    });
+    this.stays_ = grouped(graphData.storages, this.stay_storage.length, stay => [this.stay_storage[stay]]);
+    this.curve = byteCurve(this, graphData);
+    this.peak = this.findPeak();
+  }
+
+  slotOf(op) {
+    return this.slot_[op];
+  }
+  startOf(op) {
+    return this.op_start[this.slot_[op]];
+  }
+  stopOf(op) {
+    return this.op_stop[this.slot_[op]];
+  }
+  secondsOf(op) {
+    const slot = this.slot_[op];
+    return this.op_stop[slot] - this.op_start[slot];
+  }
+  // Positions in the residency columns, ascending in time.
+  stays(storage) {
+    return this.stays_.of(storage);
+  }
+
+  // The slot that runs at a time, or ran last before it.
+  slotAt(seconds) {
+    return Math.max(0, countUpTo(this.op_start, seconds) - 1);
+  }
+  opAt(seconds) {
+    return this.order[this.slotAt(seconds)];
+  }
+
+  // Time that a storage spends off the device between its residencies.
+  awaySeconds(storage) {
+    const stays = this.stays(storage);
+    let away = 0;
+    for (let k = 1; k < stays.length; k++) {
+      away += Math.max(0, this.stay_start[stays[k]] - this.stay_stop[stays[k - 1]]);
+    }
+    return away;
+  }
+
+  findPeak() {
+    const { times, total } = this.curve;
+    let at = 0;
+    for (let i = 1; i < total.length; i++) if (total[i] > total[at]) at = i;
+    const seconds = times.length ? times[at] : 0;
+    return { at, bytes: times.length ? total[at] : 0, seconds, op: this.slots ? this.opAt(seconds) : -1 };
+  }
+
+  // Residencies at a time, as positions in the residency columns.
+  present(seconds) {
+    const found = [];
+    for (let k = 0; k < this.stay_start.length; k++) {
+      if (this.stay_start[k] <= seconds && this.stay_stop[k] > seconds) found.push(k);
+    }
+    return found;
+  }
+
+  // Bytes of each kind at a time.
+  bytesAt(seconds) {
+    const { times, byKind } = this.curve;
+    const at = Math.max(0, countUpTo(times, seconds) - 1);
+    return byKind.map((sums, kind) => (times.length ? sums[at] - (kind ? byKind[kind - 1][at] : 0) : 0));
+  }
+}
+
+// Bytes on the device over time: `times` ascending, `byKind[k]` the sum of kinds 0 to k from then on, `total` of all.
+function byteCurve(plan, graphData) {
+  const count = plan.stay_start.length;
+  const marks = new Float32Array(2 * count);
+  for (let k = 0; k < count; k++) {
+    marks[2 * k] = plan.stay_start[k];
+    marks[2 * k + 1] = plan.stay_stop[k];
+  }
+  const order = ascending(marks);
+  const times = new Float64Array(2 * count);
+  const sums = KINDS.map(() => new Float64Array(2 * count));
+  const held = new Float64Array(KINDS.length);
+  let at = 0;
+  for (let i = 0; i < order.length; at++) {
+    const time = marks[order[i]];
+    for (; i < order.length && marks[order[i]] === time; i++) {
+      const storage = plan.stay_storage[order[i] >> 1];
+      held[graphData.storage_kind[storage]] += (order[i] & 1 ? -1 : 1) * graphData.storage_bytes[storage];
+    }
+    times[at] = time;
+    let sum = 0;
+    for (let kind = 0; kind < KINDS.length; kind++) {
+      sum += held[kind];
+      sums[kind][at] = sum;
+    }
+  }
+  const byKind = sums.map(list => list.subarray(0, at));
+  return { times: times.subarray(0, at), byKind, total: byKind[KINDS.length - 1] };
+}

@@ -1,0 +1,80 @@
+// Keys that work wherever the focus is in a widget; keys handled by a panel do not reach this code.
+// A notebook's own single-letter shortcuts must not run meanwhile; those with Ctrl or Cmd may.
+import { goToPeak, goToSelection, stepOp, stepTensor } from '../core/actions.js';
+import { showHelp } from '../controls/help.js';
+import { hideTip } from '../plots/tooltip.js';
+
+const QUIET = 'data-lm-suppress-shortcuts'; // JupyterLab and Notebook look for shortcuts no higher than this
+const FAR = 0.12; // share of the view that one step pans
+
+export function attachKeys(bench) {
+  const { root } = bench;
+  root.tabIndex = -1; // keys also work after a click on something that cannot be focused
+  root.setAttribute(QUIET, 'true');
+  const first = event => {
+    if (root.contains(event.target)) root.toggleAttribute(QUIET, !modified(event));
+  };
+  const last = event => {
+    if (modified(event)) return;
+    event.stopPropagation();
+    if (!act(event, bench)) return;
+    event.preventDefault();
+    // the pointer is over something else now; hovering resumes when it moves
+    hideTip(root);
+    bench.store.set({ hover: null, cursor: null });
+  };
+  window.addEventListener('keydown', first, true);
+  root.addEventListener('keydown', last);
+  return () => {
+    window.removeEventListener('keydown', first, true);
+    root.removeEventListener('keydown', last);
+  };
+}
+
+const modified = event => event.ctrlKey || event.metaKey || event.altKey;
+const takesLetters = element => element.matches('input, select, textarea, [contenteditable="true"]');
+
+// Carry out the action of a key; returns false if it has none.
+function act(event, bench) {
+  const { root, store, axis } = bench;
+  if (event.target.closest('dialog')) return false;
+  if (event.key === 'Escape') return clear(store);
+  if (takesLetters(event.target)) return false;
+  const pan = axis.inner * (event.shiftKey ? 0.5 : FAR);
+  const onAxis =
+    axis.plan &&
+    {
+      w: () => axis.zoom(0.75),
+      s: () => axis.zoom(4 / 3),
+      a: () => axis.pan(-pan),
+      d: () => axis.pan(pan),
+      0: () => axis.fit(),
+      f: () => goToSelection(bench),
+      p: () => goToPeak(bench),
+      arrowleft: () => stepOp(bench, -1),
+      arrowright: () => stepOp(bench, 1),
+      arrowup: () => stepTensor(bench, -1),
+      arrowdown: () => stepTensor(bench, 1),
+    }[event.key.toLowerCase()];
+  if (onAxis) onAxis();
+  else if (event.key === '?') showHelp(bench);
+  else if (event.key === '/') return focusSearch(root);
+  else return false;
+  return true;
+}
+
+// Esc ends one thing at a time: the query in the graph, the selection, then the search for plans.
+function clear(store) {
+  if (store.query) store.set({ query: '' });
+  else if (store.selection) store.set({ selection: null });
+  else if (store.search?.state === 'running') store.ask({ do: 'cancel' });
+  else return false;
+  return true;
+}
+
+function focusSearch(root) {
+  const field = root.querySelector('.sw-graph input[type="search"]');
+  field?.focus();
+  field?.select();
+  return Boolean(field);
+}

@@ -1,0 +1,62 @@
+// A small loader given to anywidget; it loads the widget's own script when the widget is first drawn.
+//
+// anywidget waits two seconds for a script; if it takes longer, on a busy page or because it has 5 MB as plotly's,
+// anywidget never forwards a message to the widget. This loader is available at once. It also adds what plotly's widget
+// lacks: page text above the plot, and a plot that is resized to the width of its cell.
+
+const LOOK = 400; // milliseconds between two checks of the width of a plot that is being resized
+const LOOKS = 50; // at most, after each change of the cell
+
+export default () => {
+  let widget;
+
+  const load = async model => {
+    const address = URL.createObjectURL(new Blob([model.get('_script')], { type: 'text/javascript' }));
+    try {
+      const loaded = await import(address);
+      const made = typeof loaded.default === 'function' ? await loaded.default() : loaded.default;
+      await made.initialize?.({ model });
+      return { made, View: loaded.FigureView };
+    } finally {
+      URL.revokeObjectURL(address);
+    }
+  };
+
+  return {
+    async render({ model, el }) {
+      widget ??= load(model);
+      const { made, View } = await widget;
+      if (!View) return made.render({ model, el }); // not a plotly widget
+      const heading = el.appendChild(document.createElement('div'));
+      const plot = el.appendChild(document.createElement('div'));
+      const write = () => {
+        heading.innerHTML = model.get('_heading');
+      };
+      write();
+      model.on('change:_heading', write);
+      const end = await made.render({ model, el: plot });
+      // as plotly's widget does on a resize event of the classic widgets; the kernel does not need the width
+      const view = { model, el: plot, _sendLayoutDelta() {} };
+      let [timer, left] = [0, 0];
+      // a plot ignores a resize while it is being drawn, so this is repeated until the width is right
+      const fit = () => {
+        clearTimeout(timer);
+        const drawn = plot.querySelector('.main-svg')?.getBoundingClientRect().width ?? 0;
+        if (!plot.clientWidth || Math.abs(drawn - plot.clientWidth) < 1 || !left--) return;
+        View.prototype.autosizeFigure.call(view);
+        timer = setTimeout(fit, LOOK);
+      };
+      const cell = new ResizeObserver(() => {
+        left = LOOKS;
+        fit();
+      });
+      cell.observe(plot);
+      return () => {
+        cell.disconnect();
+        clearTimeout(timer);
+        model.off('change:_heading', write);
+        end?.();
+      };
+    },
+  };
+};

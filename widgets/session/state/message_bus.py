@@ -1,0 +1,94 @@
+"""An ordered message bus: it keeps the latest message of every kind and sends each new one to all listeners."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from threading import RLock
+
+from widgets.messages import Message
+
+Listener = Callable[[Message], None]
+
+_log = logging.getLogger(__name__)
+
+#: Order of a replay: the page needs the graph to interpret the other messages.
+_ORDER = (
+    "refused", "loading", "graph", "machine", "samples", "budget", "plan", "search", "front", "compare", "run",
+)  # fmt: skip
+#: Transient kinds, which are not replayed.
+_PASSING = frozenset({"notice", "busy", "exported"})
+#: Kinds that make earlier messages of other kinds obsolete.
+_ENDS = {"graph": ("loading", "refused"), "refused": ("loading",)}
+
+
+class MessageBus:
+    """The bus on which threads report; a thread that holds `lock` sends several messages without interleaving.
+
+    An exception in a listener is logged, so that it affects neither the sender nor other listeners.
+    """
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self._latest: dict[str, Message] = {}
+        self._listeners: dict[int, Listener] = {}
+        self._count = 0
+
+    def publish(self, *messages: Message) -> None:
+        """Send messages to all listeners and keep the latest of each kind."""
+        with self.lock:
+            for message in messages:
+                if message.kind not in _PASSING:
+                    self._latest[message.kind] = message
+                for other in _ENDS.get(message.kind, ()):
+                    self._latest.pop(other, None)
+                for listener in tuple(self._listeners.values()):
+                    try:
+                        listener(message)
+                    except Exception:
+                        _log.exception("a listener raised when it was told of: %s", message.kind)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call a function with every new message, in the thread that sends it.
+
+        Returns:
+            A function that removes the listener.
+        """
+        with self.lock:
+            self._count += 1
+            number = self._count
+            self._listeners[number] = listener
+
+        def stop() -> None:
+            with self.lock:
+                self._listeners.pop(number, None)
+
+        return stop
+
+    @property
+    def has_listeners(self) -> bool:
+        """Whether there are any listeners."""
+        with self.lock:
+            return bool(self._listeners)
+
+    def replay(self, listener: Listener) -> None:
+        """Send the latest message of every kind to one listener, before any new message."""
+        with self.lock:
+            for message in self.all():
+                listener(message)
+
+    def all(self) -> list[Message]:
+        """The latest message of every kind, the graph before the messages that refer to it."""
+        with self.lock:
+            return [self._latest[kind] for kind in _ORDER if kind in self._latest]
+
+    def latest(self, kind: str) -> Message | None:
+        """The latest message of a kind."""
+        with self.lock:
+            return self._latest.get(kind)
+
+    def forget(self, kinds: Iterable[str]) -> None:
+        """Discard the messages of some kinds because they are out of date."""
+        with self.lock:
+            for kind in kinds:
+                self._latest.pop(kind, None)

@@ -1,0 +1,128 @@
+"""The plans found so far for a step on a machine, by budget."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from planner.plan import SwapPlan
+from planner.swap import SwapSearch
+from widgets.info import Feasibility
+
+#: Limit on stored searches, because each keeps its plans in memory.
+_MOST_SEARCHES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """The key figures of a plan, for comparison with others.
+
+    Args:
+        budget_bytes: the budget of the plan.
+        step_seconds, stall_seconds: length of the step, and the part of it that compute spends waiting.
+        bytes_out, moved: bytes copied to the host, and number of swapped storages.
+        percent_of_ideal: speed as a percentage of the speed with infinite memory.
+    """
+
+    budget_bytes: int
+    step_seconds: float
+    stall_seconds: float
+    bytes_out: int
+    moved: int
+    percent_of_ideal: float
+
+    def said(self) -> dict[str, Any]:
+        """The fields of the page's comparison message."""
+        return {**asdict(self), "valid": True}
+
+    def row(self, on_front: bool) -> list[Any]:
+        """The columns of one point of the page's front."""
+        return [
+            self.budget_bytes, self.step_seconds, self.bytes_out, self.moved, self.stall_seconds,
+            self.percent_of_ideal, int(on_front),
+        ]  # fmt: skip
+
+
+class PlanCache:
+    """The fastest plan for each budget, and the key figures of every plan that was added.
+
+    Args:
+        ground: the feasibility of the step on its machine.
+    """
+
+    def __init__(self, feasibility: Feasibility) -> None:
+        self.feasibility = feasibility
+        self._best: dict[int, SwapPlan] = {feasibility.peak_bytes: feasibility.captured}
+        self._numbers = [key_figures(feasibility, feasibility.captured)]
+        self._seen: set[int] = set()
+        self._searches: dict[int, SwapSearch] = {}
+
+    def add(self, plan: SwapPlan) -> bool:
+        """Add a plan to the cache; returns whether it is the fastest for its budget."""
+        known = self._best.get(plan.budget_bytes)
+        if known is not None and known.predicted.seconds <= plan.predicted.seconds:
+            return False
+        self._best[plan.budget_bytes] = plan
+        self._numbers.append(key_figures(self.feasibility, plan))
+        return True
+
+    def keep(self, budget: int, search: SwapSearch) -> None:
+        """Store a search that may be resumed, and add its plan to the cache."""
+        if search.best is not None:
+            self.add(search.best)
+        self._searches[budget] = search
+        while len(self._searches) > _MOST_SEARCHES:
+            del self._searches[next(iter(self._searches))]
+
+    def search(self, budget: int) -> SwapSearch | None:
+        """Remove and return the stored search of a budget, or None."""
+        return self._searches.pop(budget, None)
+
+    def note(self, budget: int) -> None:
+        """Record that this budget was tried, whatever the result."""
+        self._seen.add(budget)
+
+    def seen(self, budget: int) -> bool:
+        """Whether this budget was tried."""
+        return budget in self._seen
+
+    def fitting(self, budget: int) -> SwapPlan | None:
+        """The fastest known plan that fits a budget, as a plan with that budget; None if there is none."""
+        found = [plan for plan in self._best.values() if plan.peak_bytes <= budget]
+        best = min(found, key=lambda plan: plan.predicted.seconds, default=None)
+        return None if best is None else replace(best, budget_bytes=budget)
+
+    def at(self, budget: int) -> SwapPlan | None:
+        """The plan that was made for exactly this budget."""
+        return self._best.get(budget)
+
+    def least_known(self, above: int) -> int | None:
+        """The smallest budget above `above` for which a plan is known."""
+        return min((plan.peak_bytes for plan in self._best.values() if plan.peak_bytes > above), default=None)
+
+    def samples(self) -> list[tuple[int, float]]:
+        """Pairs of budget and seconds per step of the best plan that fits it, by budget."""
+        points, least = [], float("inf")
+        for budget in sorted(self._best):
+            least = min(least, self._best[budget].predicted.seconds)
+            points.append((budget, least))
+        return points
+
+    def rows(self) -> list[list[Any]]:
+        """All plans as points, by budget, each with whether no other plan is as fast with less memory."""
+        rows, least = [], float("inf")
+        for numbers in sorted(self._numbers, key=lambda one: (one.budget_bytes, one.step_seconds)):
+            rows.append(numbers.row(numbers.step_seconds < least))
+            least = min(least, numbers.step_seconds)
+        return rows
+
+
+def key_figures(feasibility: Feasibility, plan: SwapPlan) -> Numbers:
+    """The key figures of a plan."""
+    storages, seconds = feasibility.graph.storages, plan.predicted.seconds
+    return Numbers(
+        plan.budget_bytes, seconds, plan.predicted.stall_seconds,
+        sum(storages[copy.storage].bytes for copy in plan.swap_outs),
+        len({copy.storage for copy in plan.swap_outs} | {copy.storage for copy in plan.swap_ins}),
+        100 * feasibility.ideal_seconds / seconds if seconds else 100.0,
+    )  # fmt: skip

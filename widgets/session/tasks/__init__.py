@@ -1,0 +1,1 @@
+"""The background jobs of a session, one kind per module."""

@@ -1,0 +1,35 @@
+"""Adopt the plan that a run made for this computer, because the plan shown cannot be run here."""
+
+from __future__ import annotations
+
+from planner.plan import SwapPlan
+from widgets.info import assess_feasibility
+from widgets.session.state import machines
+from widgets.session.state.jobs import Job
+from widgets.session.state.plan_cache import PlanCache
+from widgets.session.state.session_state import SessionState
+from widgets.session.tasks import planning
+from widgets.session.tasks.capturing import seconds_of, settle
+
+
+def adopt(core: SessionState, job: Job, plan: SwapPlan) -> None:
+    """Show the plan that is being run, on this computer, with the times and the scratch memory measured here.
+
+    Earlier plans stay in the cache of their own machine.
+
+    Args:
+        core: the session state of the planned step.
+        job: the job of the run.
+        plan: a valid plan.
+    """
+    assert core.graph is not None
+    graph = core.graph.with_workspaces(dict(plan.workspaces))
+    plan_cache = PlanCache(assess_feasibility(graph, machines.find(plan.machine), seconds_of(plan)))
+    with core.message_bus.lock:
+        if not job.current:
+            return
+        core.jobs.drop("plan", "search", "sweep", "machine")
+        planning.drop_search(core)
+        core.budget = plan.budget_bytes
+        settle(core, plan_cache)
+        planning.begin(core, plan)

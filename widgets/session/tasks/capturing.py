@@ -1,0 +1,255 @@
+"""Capture a step, and work out what its graph needs on a machine."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+import numpy as np
+
+from planner.capture import capture
+from planner.errors import StowageError
+from planner.graph import Graph, fingerprint
+from planner.jit import doing
+from planner.machine import Machine
+from planner.memory import parse_budget
+from planner.plan import SwapPlan
+from planner.swap import Seconds
+from widgets.info import Feasibility, assess_feasibility
+from widgets.messages import (  # fmt: skip
+    RunState,
+    compare_message,
+    front_message,
+    graph_message,
+    loading_message,
+    machine_message,
+    notice_message,
+    refused_message,
+    run_message,
+    samples_message,
+)
+from widgets.session.state import machines
+from widgets.session.state.jobs import Job
+from widgets.session.state.plan_cache import PlanCache
+from widgets.session.state.session_state import SessionState, problems_of, sentence_of
+from widgets.session.tasks import planning
+
+_EVERY_SECONDS = 0.25
+
+
+class _GivenUp(BaseException):
+    """The capture was cancelled; a BaseException, so that no handler in the model catches it as an error."""
+
+
+class _Loading:
+    """The progress of the capture, reported several times a second by a separate thread while the job is busy."""
+
+    def __init__(self, core: SessionState, job: Job) -> None:
+        self._core, self._job, self._over = core, job, Event()
+        self.doing, self.share, self.ops = (
+            "starting",
+            0.0,
+            None if core.source.graph is None else len(core.source.graph.ops),
+        )
+        Thread(target=self._tell, name="stowage loading", daemon=True).start()
+
+    def note(self, share: float, doing: str) -> None:
+        """Record the progress; abandons the capture if it was cancelled.
+
+        Raises:
+            _GivenUp: the capture was cancelled.
+        """
+        if self._job.stopped():
+            raise _GivenUp
+        self.share, self.doing = share, doing
+
+    def _tell(self) -> None:
+        while True:
+            with self._core.message_bus.lock:  # no loading message may follow the graph
+                if not self._over.is_set() and not self._job.stopped():
+                    said = self._core.source.name, doing(self.doing), self.share, self.ops, self._job.seconds
+                    self._core.report(self._job, loading_message(*said))
+            if self._over.wait(_EVERY_SECONDS) or self._job.stopped():
+                return
+
+    def end(self) -> None:
+        """Report nothing more."""
+        self._over.set()
+
+
+def begin(core: SessionState) -> None:
+    """Capture the step and set up planning, in a thread."""
+    core.jobs.start("capture", lambda job: _begin(core, job))
+
+
+def cancel(core: SessionState) -> None:
+    """Cancel the capture."""
+    with core.message_bus.lock:
+        if core.jobs.cancel("capture"):
+            _refuse(
+                core, "Capture cancelled", StowageError("there is no graph; run the cell again to capture the step")
+            )
+
+
+def change_machine(core: SessionState, name: str | Machine) -> None:
+    """Plan for another machine, within the requested budget or, without one, within that machine's memory.
+
+    The plans found for a machine are kept for when it is selected again.
+
+    Raises:
+        StowageError: there is no such machine, or the session is closed.
+    """
+    machines.check(name)
+    with core.message_bus.lock:
+        core.check_open()
+        if core.feasibility is None:
+            core.machine = name
+            return
+        core.jobs.drop("plan", "search", "sweep", "machine")
+        planning.drop_search(core)
+        core.planned.clear()
+        label = machines.name_of(name)
+        core.message_bus.publish(core.budget_words("planning", f"looking at {label}", machine=label))
+        if core.jobs.start("machine", lambda job: _change(core, job, name)) is None:
+            core.planned.set()  # the session is closed
+
+
+def _begin(core: SessionState, job: Job) -> None:
+    loading, title = _Loading(core, job), "This step cannot be captured"
+    try:
+        graph = core.source.graph
+        if graph is None:
+            assert core.source.step is not None
+            with core.torch_context.entered():
+                graph = capture(core.source.step, progress=loading.note)
+        loading.ops = len(graph.ops)
+        title = "This step cannot be planned"
+        loading.note(0.9, "working out what the step needs")
+        plan = core.source.plan
+        if plan is not None:
+            graph = _of_plan(graph, plan)
+        while not _lay_out(core, job, loading, graph, plan):
+            pass
+    except _GivenUp:
+        pass
+    except StowageError as error:
+        _fail(core, job, title, error)
+    except BaseException as error:  # a model may also call sys.exit()
+        _fail(core, job, "The capture failed", StowageError(sentence_of(error)))
+    finally:
+        loading.end()
+
+
+def _lay_out(core: SessionState, job: Job, loading: _Loading, graph: Graph, plan: SwapPlan | None) -> bool:
+    """Publish what was captured, and start planning; returns False if another machine was requested meanwhile."""
+    asked = core.machine
+    machine = machines.find(asked or (plan.machine if plan is not None else None))
+    feasibility = assess_feasibility(graph, machine, None if plan is None else seconds_of(plan))
+    message = graph_message(graph, feasibility.peak_bytes, core.source.phrases, core.source.step is not None)
+    _first_budget(core, feasibility, plan)  # raises before any message is sent
+    loading.note(1.0, "done")
+    with core.message_bus.lock:
+        if not job.current or job.stopped():
+            return True
+        if core.machine is not asked:
+            return False
+        loading.end()
+        core.graph = graph
+        core.budget = _first_budget(core, feasibility, plan)
+        core.message_bus.publish(message)
+        settle(core, PlanCache(feasibility))
+        core.message_bus.publish(run_message(RunState()))
+        core.settled.set()
+        planning.begin(core, plan)
+    return True
+
+
+def _change(core: SessionState, job: Job, name: str | Machine) -> None:
+    try:
+        plan_cache = _plan_cache(core, machines.find(name))
+    except Exception as error:
+        core.report(job, notice_message(sentence_of(error)))
+        with core.message_bus.lock:
+            if job.current and not core.jobs.running("plan", "search"):
+                planning.begin(core)
+        return
+    with core.message_bus.lock:
+        if job.current:
+            core.jobs.drop("plan", "search", "sweep")  # started meanwhile, for the previous machine
+            planning.drop_search(core)
+            if core.follows_device:
+                core.budget = _of_device(plan_cache.feasibility)
+            settle(core, plan_cache)
+            planning.begin(core)
+
+
+def _plan_cache(core: SessionState, machine: Machine) -> PlanCache:
+    """The plan cache of the step on a machine, new if the machine was not used before."""
+    assert core.graph is not None
+    known = core.plan_caches.get(machine.name)
+    if known is not None and known.feasibility.machine == machine:
+        return known
+    return PlanCache(assess_feasibility(core.graph, machine))
+
+
+def settle(core: SessionState, plan_cache: PlanCache) -> None:
+    """Make a plan cache, and with it its graph and machine, the current one."""
+    feasibility = plan_cache.feasibility
+    core.feasibility, core.plan_cache, core.machine = feasibility, plan_cache, feasibility.machine
+    core.plan_caches[feasibility.machine.name] = plan_cache
+    core.message_bus.publish(
+        machine_message(feasibility, machines.choice(feasibility.machine), core.budget_bytes),
+        samples_message(core.plan_cache.samples()), front_message(core.plan_cache.rows(), "", None),
+        compare_message("", None),
+    )  # fmt: skip
+
+
+def _first_budget(core: SessionState, feasibility: Feasibility, plan: SwapPlan | None) -> int:
+    """The budget in bytes.
+
+    Raises:
+        StowageError: it is a share of the step that rounds to zero bytes.
+    """
+    if core.budget is not None:
+        return parse_budget(core.budget, feasibility.peak_bytes)
+    if plan is not None:
+        return plan.budget_bytes
+    return _of_device(feasibility)
+
+
+def _of_device(feasibility: Feasibility) -> int:
+    """The device memory that the step can use."""
+    return min(feasibility.machine.device.memory_bytes, feasibility.peak_bytes)
+
+
+def _of_plan(graph: Graph, plan: SwapPlan) -> Graph:
+    """The graph with the scratch memory that the plan provides for.
+
+    Raises:
+        StowageError: the plan is for another graph or is not valid.
+    """
+    if plan.graph != fingerprint(graph):
+        raise StowageError(f"this plan is not for {graph.name}: give the graph that it was made for, or plan again")
+    problems = problems_of(plan, graph)
+    if problems:
+        raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")
+    return graph.with_workspaces(dict(plan.workspaces))
+
+
+def seconds_of(plan: SwapPlan) -> Seconds:
+    """`[ops]`, the seconds each op runs as the plan predicts."""
+    seconds = np.zeros(len(plan.order))
+    seconds[list(plan.order)] = plan.predicted.compute[:, 1] - plan.predicted.compute[:, 0]
+    return np.maximum(seconds, 0.0)
+
+
+def _fail(core: SessionState, job: Job, title: str, error: StowageError) -> None:
+    with core.message_bus.lock:
+        if job.current and not job.stopped():
+            _refuse(core, title, error)
+
+
+def _refuse(core: SessionState, title: str, error: StowageError) -> None:
+    core.refusal = error
+    core.message_bus.publish(refused_message(title, str(error)))
+    core.settled.set()
+    core.planned.set()

@@ -1,0 +1,109 @@
+"""Exports of a session: files for the browser to save."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.errors import StowageError
+from planner.files import encoded
+from planner.graph import Graph
+from planner.memory import buffers_to_csv, plan_buffers
+from planner.plan import SwapPlan, plan_to_json, trace_json
+from widgets.fallback import page_text
+from widgets.messages import export_message, notice_message
+from widgets.session.state.jobs import Job
+from widgets.session.state.session_state import SessionState, sentence_of
+
+#: A trace has at most this many steps of a run, the last ones.
+_STEPS = 10
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format.
+
+    Args:
+        ending: suffix of the file name, after the model's name.
+        mime: MIME type.
+        make: returns the text; may raise a StowageError that says what is missing.
+    """
+
+    ending: str
+    mime: str
+    make: Callable[[SessionState], str]
+
+
+def begin(core: SessionState, name: str, view: Any = None) -> None:
+    """Make a file in a thread, and send it.
+
+    Args:
+        core: the session state.
+        name: key of the format in `FORMATS`.
+        view: id of the view that requested it.
+
+    Raises:
+        StowageError: there is no such format, no graph yet, or the session is closed.
+    """
+    core.check_open()
+    if name not in FORMATS:
+        raise StowageError(f"there is no export to {name}; choose one of {', '.join(FORMATS)}")
+    if core.feasibility is None:
+        raise StowageError("there is nothing to export yet: wait until the step is captured")
+    kind = f"export {name} {view!r}"  # several exports may run at a time
+    core.jobs.start(kind, lambda job: _export(core, job, FORMATS[name], view))
+
+
+def _export(core: SessionState, job: Job, wanted: Format, view: Any) -> None:
+    graph = core.graph
+    assert graph is not None
+    try:
+        data = encoded(wanted.make(core))
+    except Exception as error:
+        core.report(job, notice_message(sentence_of(error)))
+        return
+    filename = re.sub(r"[^A-Za-z0-9_-]+", "-", graph.name).strip("-")[:60] or "step"
+    core.report(
+        job, export_message(filename + wanted.ending, wanted.mime, data, view),
+        notice_message(f"Saved {filename}{wanted.ending}."),
+    )  # fmt: skip
+
+
+def _drawn(core: SessionState) -> tuple[Graph, SwapPlan]:
+    if core.graph is None or core.plan is None:
+        raise StowageError("there is no plan to export yet: search for one, or raise the budget")
+    return core.graph, core.plan
+
+
+def _plan(core: SessionState) -> str:
+    return plan_to_json(_drawn(core)[1])
+
+
+def _buffers(core: SessionState) -> str:
+    return buffers_to_csv(plan_buffers(*_drawn(core)))
+
+
+def _trace(core: SessionState) -> str:
+    return trace_json(*_drawn(core))
+
+
+def _run_trace(core: SessionState) -> str:
+    run = core.run
+    if core.graph is None or run is None or run.plan is None or not run.timelines:
+        raise StowageError("there is no run to export yet: run a step first")
+    return trace_json(core.graph, run.plan, run.timelines[-_STEPS:])
+
+
+def _page(core: SessionState) -> str:
+    return page_text(core.message_bus.all())
+
+
+FORMATS: Mapping[str, Format] = {
+    "html": Format(".html", "text/html", _page),
+    "plan": Format(".plan.json", "application/json", _plan),
+    "csv": Format(".buffers.csv", "text/csv", _buffers),
+    "trace": Format(".trace.json", "application/json", _trace),
+    "run_trace": Format(".run-trace.json", "application/json", _run_trace),
+}

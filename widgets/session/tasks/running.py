@@ -1,0 +1,204 @@
+"""Run a plan and report its progress: measured and predicted memory, step times, losses, and the bitwise comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter, sleep
+from typing import Literal
+
+from planner.errors import StowageError
+from planner.graph import fingerprint
+from planner.plan import SwapPlan
+from planner.run import Run, TooLargeError, run
+from planner.step import Step
+from widgets.info import count_text, measured_memory
+from widgets.messages import Message, RunState, label_of, run_message
+from widgets.session.state.jobs import Job
+from widgets.session.state.session_state import SessionState, sentence_of
+from widgets.session.tasks.adopting import adopt
+
+STEPS = 3
+_EVERY_SECONDS = 0.19
+_LOOK_SECONDS = 0.1
+#: Most steps whose times are sent.
+_MOST = 1000
+_HERE = "cpu"
+
+
+def begin(core: SessionState, steps: int = STEPS, check: bool | Literal["first"] = True) -> None:
+    """Run the plan that is shown on this computer; cancels any earlier run first.
+
+    Args:
+        core: the session state.
+        steps: number of steps.
+        check: whether to run eager PyTorch beside every step, or the first two, and to compare all bits.
+
+    Raises:
+        StowageError: there is nothing to run, or the session is closed.
+    """
+    with core.message_bus.lock:
+        core.check_open()
+        step, plan = core.source.step, core.plan
+        if step is None:
+            raise StowageError("a graph alone cannot be run: open the workbench with the step it was captured from")
+        if plan is None:
+            raise StowageError("there is no plan to run yet: search for one, or raise the budget")
+        if steps < 1:
+            raise StowageError(f"{steps} steps cannot be run; ask for at least 1")
+        core.jobs.drop("run")
+        if core.run is not None:
+            core.run.cancel()
+        with core.torch_context.entered():  # the modes under which the step was captured
+            handle = core.run = run(step, plan, steps=steps, check=check)
+        note = _times_note(core, plan)
+        core.message_bus.publish(_words(handle, plan, steps, note))
+        core.jobs.start("run", lambda job: _run(core, job, handle, plan, check, note))
+
+
+def cancel(core: SessionState) -> None:
+    """Stop the run after the current step."""
+    with core.message_bus.lock:
+        if core.run is not None and core.jobs.cancel("run"):
+            core.run.cancel()
+            sent = core.message_bus.latest("run")
+            if sent is not None:
+                core.message_bus.publish(Message({**sent.content, "doing": "stopping"}, sent.buffers))
+
+
+def _times_note(core: SessionState, plan: SwapPlan) -> str:
+    if plan.machine == _HERE:
+        return ""
+    return f"This plan is for {_machine_of(core, plan)}: its times are not this computer's."
+
+
+def _machine_of(core: SessionState, plan: SwapPlan) -> str:
+    feasibility = core.feasibility
+    return (
+        label_of(feasibility.machine)
+        if feasibility is not None and feasibility.machine.name == plan.machine
+        else plan.machine
+    )
+
+
+def _run(core: SessionState, job: Job, handle: Run, plan: SwapPlan, check: bool | Literal["first"], note: str) -> None:
+    steps = handle.progress.steps or 0
+    _watch(core, job, handle, plan, steps, note)
+    error = handle.error
+    refused = isinstance(error, StowageError) and error.__cause__ is None and not handle.step_seconds
+    refused = refused and not isinstance(error, TooLargeError)  # no other plan would fit either
+    sentence = ""
+    if refused and _is_of(plan, core.source.step):
+        machine = _machine_of(core, plan)
+        try:
+            again = _again(core, job, plan, steps, check)
+        except Exception as found:  # another run of the step has started
+            sentence = (
+                f"The step cannot be planned anew here: {sentence_of(found)}. Why it has to be: {_reason(error)}."
+            )
+        else:
+            if again is not None:
+                why = f"within the same budget: {_reason(error)}."
+                back = "" if plan.machine == _HERE else f" Choose {machine} again to go back to its plans."
+                note = f"Planned anew for this CPU, and drawn, {why}{back}"
+                _watch(core, job, again, plan, steps, f"Planning anew for this CPU {why}", note)
+                handle = again
+    said = _words(handle, plan, steps, note)
+    core.report(job, Message({**said.content, "sentence": sentence or said.content["sentence"]}, said.buffers))
+    core.on_idle(core)
+
+
+def _reason(error: BaseException | None) -> str:
+    """Why a plan cannot be run here, without the advice, which is already being followed."""
+    assert error is not None
+    return sentence_of(error).partition(";")[0]
+
+
+def _again(core: SessionState, job: Job, plan: SwapPlan, steps: int, check: bool | Literal["first"]) -> Run | None:
+    """Start a run that makes its own plan; None if the job was stopped or replaced."""
+    with core.message_bus.lock:
+        if job.stopped() or not job.current:
+            return None
+        assert core.source.step is not None
+        with core.torch_context.entered():
+            core.run = run(core.source.step, budget=plan.budget_bytes, steps=steps, check=check)
+        return core.run
+
+
+def _is_of(plan: SwapPlan, step: Step | None) -> bool:
+    """Whether a plan is for the current graph of the step; if not, no other plan may be run in its place."""
+    return step is not None and step.graph is not None and fingerprint(step.graph) == plan.graph
+
+
+def _watch(core: SessionState, job: Job, handle: Run, plan: SwapPlan, steps: int, note: str, adopted: str = "") -> None:
+    """Report the progress of a run until it ends.
+
+    Args:
+        core, job: the session state, and the job that reports.
+        handle: the run.
+        plan: the requested plan.
+        steps, note: number of steps, and the note shown with the run.
+        adopted: the note shown once the run's own plan is adopted; `""` if the run uses the requested plan.
+    """
+    told = 0.0
+    while True:
+        running = handle.progress.state == "running"
+        if adopted and handle.plan is not None:
+            adopt(core, job, handle.plan)
+            note, adopted = adopted, ""
+        if not running:
+            return
+        if job.stopped():
+            handle.cancel()
+        if perf_counter() - told >= _EVERY_SECONDS:
+            told = perf_counter()
+            core.report(job, _words(handle, plan, steps, note))
+        sleep(_LOOK_SECONDS)
+
+
+def _words(handle: Run, asked: SwapPlan, steps: int, note: str) -> Message:
+    progress, result = handle.progress, handle.result
+    plan = handle.plan or asked
+    made = result.step_seconds if result is not None else ()
+    state: str = progress.state
+    if state == "running" and handle.plan is None:
+        state = "planning"
+    if state == "failed" and isinstance(handle.error, TooLargeError):
+        state = "refused"
+    compared, mismatches = (0, ()) if result is None else (result.compared, result.mismatches)
+    peak = result.peak_bytes if result is not None and made else None
+    return run_message(
+        RunState(
+            state, progress.doing, progress.share, len(made), steps, handle.losses[-_MOST:], made[-_MOST:],
+            plan.predicted.seconds, () if result is None else result.eager_step_seconds[-_MOST:], plan.budget_bytes,
+            peak, plan.peak_bytes, compared, len(mismatches), "" if result is None else result.checked,
+            _sentence(handle, state, len(made), compared, mismatches), _differences(plan.peak_bytes, peak), note,
+            plan.machine != _HERE,
+        ),
+        plan.predicted,
+        measured_memory(handle.timelines, handle.snapshots, made),
+    )  # fmt: skip
+
+
+def _sentence(handle: Run, state: str, made: int, compared: int, mismatches: Sequence[str]) -> str:
+    kept = f"The model holds the {count_text(made, 'finished step')}." if made else "The model is as it was."
+    if state == "refused" and handle.error is not None:
+        words = sentence_of(handle.error).rstrip(".")
+        return f"{words[:1].upper()}{words[1:]}. {kept}"
+    if state == "failed" and handle.error is not None:
+        return f"{sentence_of(handle.error).rstrip('.')}. {kept}"
+    if state == "cancelled":
+        return f"Cancelled after {count_text(made, 'step')}. {kept}"
+    if state == "done" and mismatches:
+        return (
+            f"{len(mismatches)} of {count_text(compared, 'tensor')} differ from eager PyTorch, first {mismatches[0]}."
+        )
+    if state == "done" and compared:
+        return f"{count_text(compared, 'tensor')} compared with eager PyTorch, 0 bits differ."
+    return ""
+
+
+def _differences(planned: int, measured: int | None) -> list[tuple[str, int]]:
+    if measured is None or measured == planned:
+        return []
+    more = measured - planned
+    return [("temporary memory beyond the plan", more)] if more > 0 else [("planned and not used", more)]

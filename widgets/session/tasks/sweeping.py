@@ -1,0 +1,149 @@
+"""Sweep a few other budgets for plans while no other job is running."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import sleep
+
+import numpy as np
+
+from planner.errors import StowageError
+from planner.plan import SwapPlan
+from planner.swap import SwapSearch, search_swaps
+from planner.units import format_bytes
+from widgets.messages import front_message, machine_message, samples_message
+from widgets.session.state import machines
+from widgets.session.state.jobs import Job
+from widgets.session.state.session_state import SessionState
+from widgets.session.tasks import planning
+
+_POINTS = 9
+_SECONDS_EACH = 3.0
+_LOOK_SECONDS = 0.05
+_CLOSE = 1.0001
+#: Jobs with priority over the sweep.
+_AHEAD = ("capture", "machine", "plan", "search", "run")
+
+
+def begin(core: SessionState) -> None:
+    """Start the sweep over budgets if a view is open, no sweep is running, and budgets are left."""
+    with core.message_bus.lock:
+        if core.has_viewers and core.feasibility is not None and not core.jobs.running("sweep") and _open(core):
+            core.jobs.start("sweep", lambda job: _sweep(core, job))
+
+
+def publish(core: SessionState, doing: str = "", share: float | None = None) -> None:
+    """Send the cost curve and the front as far as they are known."""
+    with core.message_bus.lock:
+        if core.plan_cache is not None:
+            core.message_bus.publish(
+                samples_message(core.plan_cache.samples()), front_message(core.plan_cache.rows(), doing, share)
+            )
+
+
+def _budgets(core: SessionState) -> list[int]:
+    """Budgets from the least to the peak in geometric progression, coarse steps first."""
+    feasibility = core.feasibility
+    assert feasibility is not None
+    if feasibility.least_bytes >= feasibility.peak_bytes:
+        return []
+    steps = np.geomspace(feasibility.least_bytes, feasibility.peak_bytes, _POINTS)[:-1]
+    coarse = sorted(range(len(steps)), key=lambda at: -(at & -at) if at else -_POINTS)
+    return list(dict.fromkeys(int(np.ceil(steps[at])) for at in coarse))
+
+
+def _open(core: SessionState) -> list[int]:
+    """The budgets that were not tried yet."""
+    plan_cache = core.plan_cache
+    return [] if plan_cache is None else [budget for budget in _budgets(core) if not plan_cache.seen(budget)]
+
+
+def _sweep(core: SessionState, job: Job) -> None:
+    plan_cache = core.plan_cache
+    assert plan_cache is not None
+    _find_least(core, job)
+    every = _budgets(core)
+    while (left := _open(core)) and not job.stopped():
+        if core.jobs.running(*_AHEAD):
+            sleep(_LOOK_SECONDS)
+            continue
+        budget = left[0]
+        with core.message_bus.lock:
+            if not job.current:
+                return
+            publish(core, f"planning for {format_bytes(budget)}", 1 - len(left) / len(every))
+        _look_at(core, job, budget)
+    with core.message_bus.lock:
+        if job.current:
+            publish(core)
+
+
+def _find_least(core: SessionState, job: Job) -> None:
+    """Find the exact least budget, and plan again if that changes the verdict on the current budget."""
+    feasibility = core.feasibility
+    assert feasibility is not None
+    if feasibility.exact:
+        return
+    exact = feasibility.with_exact_least()
+    with core.message_bus.lock:
+        if not job.current or core.feasibility is not feasibility:
+            return
+        core.feasibility = exact
+        if exact.least_bytes < feasibility.least_bytes:
+            core.message_bus.publish(machine_message(exact, machines.choice(exact.machine), core.budget_bytes))
+        if feasibility.verdict(core.budget_bytes) != exact.verdict(core.budget_bytes):
+            planning.begin(core)
+
+
+def _look_at(core: SessionState, job: Job, budget: int) -> None:
+    """Find a plan for one budget, unless another job starts meanwhile; then the budget is tried again later."""
+    feasibility, plan_cache = core.feasibility, core.plan_cache
+    assert feasibility is not None
+    assert plan_cache is not None
+    known = plan_cache.fitting(budget)
+    if known is None or known.predicted.seconds > feasibility.ideal_seconds * _CLOSE:
+        try:
+            search = search_swaps(
+                feasibility.graph, feasibility.machine, budget, seconds=feasibility.seconds, method="calendar",
+                seed=core.seed, time_limit=_SECONDS_EACH, threads=1,
+            )  # fmt: skip
+        except StowageError:
+            plan_cache.note(budget)
+            return
+        if not _ended(core, job, search):
+            return
+        known = min((plan for plan in (search.best, known) if plan is not None),
+                    key=lambda plan: plan.predicted.seconds, default=None)  # fmt: skip
+    with core.message_bus.lock:
+        plan_cache.note(budget)
+        if known is None or not job.current:
+            return
+        plan_cache.add(replace(known, budget_bytes=budget))
+    _draw_better(core, job)
+
+
+def _draw_better(core: SessionState, sweep: Job) -> None:
+    """Show the fastest plan known to fit the budget: one for less memory may be faster than the plan shown."""
+    with core.message_bus.lock:
+        plan_cache, drawn = core.plan_cache, core.plan
+        if plan_cache is None or not sweep.current or core.run is not None or core.jobs.running(*_AHEAD):
+            return
+        best = plan_cache.fitting(core.budget_bytes)
+        if best is not None and (drawn is None or best.predicted.seconds * _CLOSE < drawn.predicted.seconds):
+            core.jobs.start("plan", lambda job: _draw(core, job, best))  # setting another budget replaces this job
+
+
+def _draw(core: SessionState, job: Job, plan: SwapPlan) -> None:
+    core.draw(job, plan)
+
+
+def _ended(core: SessionState, job: Job, search: SwapSearch) -> bool:
+    """Wait for a search; returns False if it was cancelled because another job started."""
+    while search.progress.state == "running":
+        if job.stopped() or core.jobs.running(*_AHEAD):
+            search.cancel()
+            return False
+        if search.progress.seconds > 2 * _SECONDS_EACH:
+            search.cancel()
+        sleep(_LOOK_SECONDS)
+    return True
