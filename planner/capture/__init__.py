@@ -6,7 +6,7 @@ from planner.capture.compare_kernels import compare_with_eager
 from planner.capture.hooks.active_modes import refuse_observers
 from planner.capture.record.failures import unplannable
 from planner.capture.record.fakes import refuse_meta_default
-from planner.capture.trace.batch_independence import unused_leaves
+from planner.capture.trace.same_calls_with_another_batch import unused_leaves
 from planner.capture.trace.trace import trace
 from planner.capture.trace.trace_difference import trace_difference
 

@@ -10,10 +10,10 @@ import torch
 from torch._ops import OpOverload
 
 from planner.errors import StowageError
-from planner.torch_private import onednn_lstm
 from planner.torch_private.dispatch import no_modes
 from planner.torch_private.fake_tensors import device_of
 from planner.torch_private.layouts import WRONG_STRIDES, right_strides
+from planner.torch_private.onednn_lstm_workspace import measured_workspace_bytes, workspace_bytes
 from planner.torch_private.tensors import tensors
 
 _NORMALISATIONS = frozenset({
@@ -83,7 +83,7 @@ def _kept_by_lstm(args: Sequence[Any]) -> torch.Tensor:
     source, hidden = args[0], args[10]
     _check_lstm(source.dtype)
     slots, rows, inputs = source.shape
-    size = onednn_lstm.workspace_bytes(slots, rows, inputs, hidden, source.dtype)
+    size = workspace_bytes(slots, rows, inputs, hidden, source.dtype)
     return torch.empty(size, dtype=torch.uint8, device=source.device)
 
 
@@ -100,7 +100,7 @@ def _check_lstm(dtype: torch.dtype) -> None:
     """Check the layout on this processor, where oneDNN might choose another kernel than the one assumed here."""
     shape = 2, 3, 20, 10
     with no_modes(), torch.enable_grad():
-        if onednn_lstm.measured_workspace_bytes(*shape, dtype) != onednn_lstm.workspace_bytes(*shape, dtype):
+        if measured_workspace_bytes(*shape, dtype) != workspace_bytes(*shape, dtype):
             raise StowageError(
                 "nn.LSTM keeps another amount of memory here than Stowage knows of: switch oneDNN off by "
                 "torch.backends.mkldnn.enabled = False"

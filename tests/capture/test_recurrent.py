@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from planner.capture import capture, compare_with_eager
 from planner.run import run
 from planner.step import Adam, InferenceStep, TrainStep
-from planner.torch_private.onednn_lstm import measured_workspace_bytes, workspace_bytes
+from planner.torch_private.onednn_lstm_workspace import measured_workspace_bytes, workspace_bytes
 from tests.capture.interpreter import bits, differences
 
 

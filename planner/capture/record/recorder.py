@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from planner import torch_private as private
-from planner.capture.record import mode_dependent_derivatives as derivatives
+from planner.capture.record import dispatch_mode_derivatives as derivatives
 from planner.capture.record.advice import instead_of_layout
 from planner.capture.record.data_dependent import result_by_values
 from planner.capture.record.failures import unplannable

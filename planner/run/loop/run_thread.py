@@ -27,7 +27,7 @@ from planner.run.loop.batch_matcher import Matcher
 from planner.run.loop.monitor import Monitor
 from planner.run.loop.result import RunLog, RunResult
 from planner.run.loop.step_loop import FIRST_STEPS, StepLoop, step_loop
-from planner.run.prepare.eager_eligibility import why_unchecked
+from planner.run.prepare.eager_check_eligibility import why_unchecked
 from planner.run.prepare.footprint import footprint, refuse_too_large
 from planner.run.prepare.prepare import RunRequest, prepare
 from planner.run.stop.stop_request import PATIENCE, RunCancelled, StopRequest

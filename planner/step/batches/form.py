@@ -12,7 +12,7 @@ import torch
 
 from planner import torch_private as private
 from planner.step.batches.differences import differences
-from planner.step.batches.leaf_keys import opaque, value_key, words
+from planner.step.batches.plain_value_keys import opaque, value_key, words
 from planner.step.batches.tree import Tree
 
 

@@ -13,8 +13,8 @@ from torch.nn.utils.rnn import PackedSequence
 
 from planner.errors import StowageError
 from planner.step.batches.hidden import holds_tensor
-from planner.step.batches.leaf_keys import ATOMS, known, run_of_atoms, value_key
 from planner.step.batches.opening import ObjectPart, can_open, mutable, parts, transparent
+from planner.step.batches.plain_value_keys import ATOMS, known, run_of_atoms, value_key
 from planner.step.batches.poison import Poison
 
 #: Limits of the number of containers and values, and of their depth; an entry of a list or tuple counts as a hundredth.

@@ -13,8 +13,8 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.swap.problem.problem import Bytes, Ints, Problem, turned
-from planner.swap.schedule.in_place_order import fits, reorder_for_reuse
 from planner.swap.schedule.list_scheduling import base_orders
+from planner.swap.schedule.reorder_for_reuse import fits, reorder_for_reuse
 from planner.units import format_apart
 
 #: How many budgets are tried with ops moved, from the smallest that is not ruled out.

@@ -18,14 +18,14 @@ class Ear:
 
     def __init__(self, session: Session) -> None:
         self.session = session  # which ends when nobody holds it
-        self.has_listeners: list[Message] = []
+        self.heard: list[Message] = []
         self._new = Condition()
         session.replay(self._hear)
         self._stop = session.listen(self._hear)
 
     def _hear(self, message: Message) -> None:
         with self._new:
-            self.has_listeners.append(message)
+            self.heard.append(message)
             self._new.notify_all()
 
     def leave(self) -> None:
@@ -34,20 +34,20 @@ class Ear:
         del self.session
 
     def kinds(self) -> list[str]:
-        return [message.kind for message in self.has_listeners]
+        return [message.kind for message in self.heard]
 
     def all(self, kind: str) -> list[dict[str, Any]]:
-        return [message.content for message in self.has_listeners if message.kind == kind]
+        return [message.content for message in self.heard if message.kind == kind]
 
     def last(self, kind: str) -> dict[str, Any]:
         return self.all(kind)[-1]
 
     def columns(self, kind: str) -> dict[str, Any]:
-        return unpack([message for message in self.has_listeners if message.kind == kind][-1])
+        return unpack([message for message in self.heard if message.kind == kind][-1])
 
     def mark(self) -> int:
         """Now, for `wait`."""
-        return len(self.has_listeners)
+        return len(self.heard)
 
     def wait(
         self, kind: str, when: Callable[[dict[str, Any]], bool] = lambda _: True, since: int = 0
@@ -55,14 +55,14 @@ class Ear:
         """The first message of a kind since a mark for which something holds."""
 
         def found() -> Message | None:
-            return next((one for one in self.has_listeners[since:] if one.kind == kind and when(one.content)), None)
+            return next((one for one in self.heard[since:] if one.kind == kind and when(one.content)), None)
 
         with self._new:
-            has_listeners = self._new.wait_for(found, PATIENCE)
-        assert has_listeners is not None, (
-            f"no such {kind}; heard {[m.content for m in self.has_listeners[since:] if m.kind == kind][-3:]}"
+            heard = self._new.wait_for(found, PATIENCE)
+        assert heard is not None, (
+            f"no such {kind}; heard {[m.content for m in self.heard[since:] if m.kind == kind][-3:]}"
         )
-        return has_listeners.content
+        return heard.content
 
     def planned(self, since: int = 0) -> dict[str, Any]:
         return self.wait("budget", lambda budget: budget["state"] != "planning", since)

@@ -75,7 +75,7 @@ def test_the_verdict_comes_before_the_request_returns(graph: Graph) -> None:
     ear.planned()
     mark = ear.mark()
     session.request({"do": "budget", "bytes": 1})
-    assert [message.content["verdict"] for message in ear.has_listeners[mark:] if message.kind == "budget"][:1] == [
+    assert [message.content["verdict"] for message in ear.heard[mark:] if message.kind == "budget"][:1] == [
         "impossible"
     ]
 
@@ -118,7 +118,7 @@ def test_until_another_machine_is_looked_at_its_name_is_said(graph: Graph) -> No
     mark = ear.mark()
     session.request({"do": "machine", "name": "h100"})
     assert ear.planned(mark)["machine"] == ""
-    first = next(message.content for message in ear.has_listeners[mark:] if message.kind == "budget")
+    first = next(message.content for message in ear.heard[mark:] if message.kind == "budget")
     assert (first["machine"], first["doing"]) == ("H100 SXM5 80 GB", "looking at H100 SXM5 80 GB")
 
 

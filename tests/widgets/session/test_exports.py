@@ -21,7 +21,7 @@ def export(session: Session, wanted: str) -> tuple[str, bytes]:
     mark = ear.mark()
     session.request({"do": "export", "format": wanted})
     said = ear.wait("exported", since=mark)
-    data = next(message for message in ear.has_listeners[mark:] if message.kind == "exported").buffers[0]
+    data = next(message for message in ear.heard[mark:] if message.kind == "exported").buffers[0]
     assert said["columns"] == [["bytes", "u1", len(data)]]
     ear.wait("notice", lambda notice: said["filename"] in notice["sentence"], mark)
     return said["filename"], data

@@ -105,12 +105,8 @@ def test_another_budget_cancels_it_and_nothing_of_it_is_told_later(session: Sess
     search.wait(20)
     assert search.progress.state != "running"
     assert session.search is None
-    assert "running" not in [
-        message.content["state"] for message in ear.has_listeners[mark:] if message.kind == "search"
-    ]
-    budgets = {
-        message.content["budget_bytes"] for message in ear.has_listeners[mark:] if message.kind in {"plan", "budget"}
-    }
+    assert "running" not in [message.content["state"] for message in ear.heard[mark:] if message.kind == "search"]
+    budgets = {message.content["budget_bytes"] for message in ear.heard[mark:] if message.kind in {"plan", "budget"}}
     assert budgets == {session.budget}
 
 

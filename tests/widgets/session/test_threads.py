@@ -105,7 +105,7 @@ def test_a_view_of_a_closed_bench_says_so_and_waits_for_nothing(do: str) -> None
     for wanted in asked:
         mark = ear.mark()
         session.request(wanted)
-        assert [said.content["kind"] for said in ear.has_listeners[mark:]] == ["notice"]
+        assert [said.content["kind"] for said in ear.heard[mark:]] == ["notice"]
         assert "closed" in ear.last("notice")["sentence"]
     session.request({"do": "ready"})
     shown = {message.kind: message.content for message in session.messages()}
