@@ -131,7 +131,7 @@ class Panel(anywidget.AnyWidget):
         known = fallback_view(self.session.messages())
         self.fallback = known["text/html"]
         if self._stop_drawing is None and all(each.kind != "plan" for each in self.session.messages()):
-            self._stop_drawing = self.session.listen(_drawing(self))
+            self._stop_drawing = self.session.listen(_drawing(self), replay=True)
         return {**data, **known}, metadata
 
 
@@ -162,14 +162,13 @@ def _drawing(panel: Panel) -> Callable[[Message], None]:
         if panel is not None:
             panel.fallback = fallback_view(panel.session.messages())["text/html"]
 
-    def heed(message: Message) -> None:
-        panel = known()
-        if message.kind == "plan" and panel is not None and panel._stop_drawing is not None:
-            panel._stop_drawing()
-            panel._stop_drawing = None
-            Thread(target=draw, name="stowage picture", daemon=True).start()
+    undrawn = [draw]
 
-    return heed
+    def draw_once(message: Message) -> None:
+        if message.kind == "plan" and undrawn:
+            Thread(target=undrawn.pop(), name="stowage picture", daemon=True).start()
+
+    return draw_once
 
 
 def _retiring(panel: Panel) -> Callable[[], None]:

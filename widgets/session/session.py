@@ -141,9 +141,14 @@ class Session:
         """The latest message of every kind, the graph before the messages that refer to it."""
         return self._core.message_bus.all()
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call a function with every new message, from any thread; returns a function that ends this."""
-        return self._core.message_bus.listen(listener)
+    def listen(self, listener: Listener, *, replay: bool = False) -> Callable[[], None]:
+        """Call a function with every new message, from any thread; returns a function that ends this.
+
+        Args:
+            listener: takes a message.
+            replay: call it with the latest message of every kind first; no message is missed between the two.
+        """
+        return self._core.message_bus.listen(listener, replay=replay)
 
     def replay(self, listener: Listener) -> None:
         """Call a function with the latest message of every kind, before any new message is sent."""

@@ -28,8 +28,7 @@ class Live:
         self._said: deque[Message] = deque()
         self._news = Event()
         shown.page.expose_function("ask", session.request)
-        session.replay(self._hear)
-        session.listen(self._hear)
+        session.listen(self._hear, replay=True)
         session.request({"do": "ready"})
 
     def _hear(self, message: Message) -> None:

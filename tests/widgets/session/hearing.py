@@ -20,8 +20,7 @@ class Ear:
         self.session = session  # which ends when nobody holds it
         self.heard: list[Message] = []
         self._new = Condition()
-        session.replay(self._hear)
-        self._stop = session.listen(self._hear)
+        self._stop = session.listen(self._hear, replay=True)
 
     def _hear(self, message: Message) -> None:
         with self._new:

@@ -11,6 +11,7 @@ from planner import zoo
 from planner.capture import capture
 from planner.errors import StowageError
 from tests.widgets.session.hearing import Ear
+from widgets.messages import Message
 from widgets.session import Session
 
 MODEL = "gpt:layers=2,hidden=64,sequence=32,optimizer=adam"
@@ -144,3 +145,22 @@ def test_an_interrupted_wait_for_a_search_leaves_the_session_usable() -> None:
     mark = ear.mark()
     session.request({"do": "resume"})
     ear.wait("search", lambda said: said["state"] == "running", mark)
+
+
+def test_a_message_sent_while_the_earlier_ones_are_repeated_is_heard_after_them() -> None:
+    session = Session(capture(zoo.load(MODEL)), budget="200%")
+    assert session.plan is not None
+    heard: list[str] = []
+    other = threading.Thread(target=session.request, args=({"do": "compare", "bytes": None},))
+
+    def listen(message: Message) -> None:
+        heard.append(message.kind)
+        if not other.ident:
+            other.start()
+
+    stop = session.listen(listen, replay=True)
+    other.join()
+    stop()
+    assert "graph" in heard
+    assert heard[-1] == "compare"
+    session.close()

@@ -48,13 +48,19 @@ class MessageBus:
                     except Exception:
                         _log.exception("a listener raised when it was told of: %s", message.kind)
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
+    def listen(self, listener: Listener, *, replay: bool = False) -> Callable[[], None]:
         """Call a function with every new message, in the thread that sends it.
+
+        Args:
+            listener: takes a message.
+            replay: call it with the latest message of every kind first; no message is missed between the two.
 
         Returns:
             A function that removes the listener.
         """
         with self.lock:
+            if replay:
+                self.replay(listener)
             self._count += 1
             number = self._count
             self._listeners[number] = listener
