@@ -110,7 +110,7 @@ def searched(problem: Problem, methods: list[Callable[[SearchContext], Method]],
     over = perf_counter() + seconds
     with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
         context = SearchContext(
-            replace(problem, stop=CancelToken(lambda: perf_counter() >= over)), bound_of(problem), 0,
+            replace(problem, stop=CancelToken.after(seconds)), bound_of(problem), 0,
             lambda function, items: list(pool.map(function, items)),
             lambda: best[-1].predicted.seconds if best else inf,
         )  # fmt: skip

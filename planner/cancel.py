@@ -1,45 +1,80 @@
-"""Cancellation: a flag that kernels poll while they run, and an exception raised between pieces of work."""
+"""Cancellation: a token that says whether running work is to stop, and interrupts of the code in between its checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from math import inf
+from threading import Event, Lock, Thread, current_thread, get_ident, main_thread
+from time import perf_counter
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.shutdown import raise_in
+
+T = TypeVar("T")
 Flag = NDArray[np.int64]
 
+#: Seconds between two looks at a token while other code runs.
+_LOOK_SECONDS = 0.05
+#: Iterations of a loop after which Python has raised a pending asynchronous exception.
+_MOMENTS = 1000
 
-class Cancelled(Exception):  # noqa: N818 - nothing went wrong
-    """The work was cancelled; its caller's state is unchanged and it may be started again."""
+
+class Cancelled(BaseException):
+    """The work was cancelled; its caller's state is unchanged and it may be started again.
+
+    A BaseException, so that nothing between the check and whoever began the work handles it as an error: not a model,
+    whose code runs in between, nor a handler that turns errors into sentences.
+    """
 
 
 def _never() -> bool:
     return False
 
 
-@dataclass(frozen=True, eq=False)
 class CancelToken:
-    """Tells running work whether to stop.
+    """Tells running work whether to stop; cancelled in any thread.
 
     Args:
-        asked: called between pieces of work; the work stops once it returns True.
+        asked: called by `check`; the work stops once it returns True.
 
     Attributes:
         flag: `[1]`, 0 until the work is to stop. Long-running kernels poll it and return early; their outputs are then
             incomplete, so `check` follows every call of such a kernel.
     """
 
-    asked: Callable[[], bool] = _never
-    flag: Flag = field(default_factory=lambda: np.zeros(1, np.int64))
+    def __init__(self, asked: Callable[[], bool] = _never) -> None:
+        self.flag: Flag = np.zeros(1, np.int64)
+        self._asked, self._set, self._overdue = asked, Event(), inf
 
-    def set(self) -> None:
-        """Request cancellation."""
-        self.flag[0] = 1
+    @classmethod
+    def after(cls, seconds: float) -> CancelToken:
+        """A token that is cancelled that many seconds from now."""
+        over = perf_counter() + seconds
+        return cls(lambda: perf_counter() > over)
+
+    def within_step(self) -> CancelToken:
+        """A token for work inside a step: cancelled when this one is and its patience has run out."""
+        return CancelToken(lambda: perf_counter() > self._overdue)
+
+    @property
+    def requested(self) -> bool:
+        """Whether to stop."""
+        return self._set.is_set() or self._asked()
+
+    def cancel(self, patience: float = 0.0) -> None:
+        """Stop before the next step, or within one that takes longer than `patience` seconds from now."""
+        self._overdue = min(self._overdue, perf_counter() + patience)
+        self._stop()
 
     def clear(self) -> None:
         """Withdraw the request."""
+        self._overdue = inf
+        self._set.clear()
         self.flag[0] = 0
 
     def check(self) -> None:
@@ -48,6 +83,87 @@ class CancelToken:
         Raises:
             Cancelled: it was requested.
         """
-        if self.flag[0] or self.asked():
-            self.set()  # kernels in other threads stop too
+        if self.requested:
+            self._stop()  # kernels in other threads stop too
             raise Cancelled
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for `cancel`, at most that many seconds; returns whether it was called."""
+        return self._set.wait(seconds)
+
+    def _stop(self) -> None:
+        self._set.set()
+        self.flag[0] = 1
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Defer Ctrl-C until the end of the block."""
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is None:
+        yield  # other threads are never interrupted, and a handler not set from Python cannot be restored
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
+
+
+def interruptibly(work: Callable[[], T], stop: CancelToken) -> T:
+    """Call a function and return its result, unless it is cancelled meanwhile, which interrupts its Python code.
+
+    A running kernel ends first. As after Ctrl-C, what the function was changing is left half done.
+
+    Args:
+        work: may be user code, which checks no token.
+        stop: checked periodically in another thread.
+
+    Raises:
+        Cancelled: cancellation was requested.
+    """
+    stop.check()
+    thread, lock, ended = get_ident(), Lock(), Event()
+    raised = False
+
+    class Left(Cancelled):
+        """Raised from outside, and never by the work itself."""
+
+    def watch() -> None:
+        nonlocal raised
+        while not ended.wait(_LOOK_SECONDS):
+            if stop.requested:
+                with lock:
+                    if not ended.is_set():
+                        raised = raise_in(thread, Left)
+                        if not raised:
+                            continue  # the thread is compiling
+                return  # raised once, so that the cleanup below is interrupted at most once
+
+    def end() -> None:
+        """Stop raising, and consume a pending exception, because Python cannot withdraw it safely.
+
+        (It would forget the error, but not that there is one, and a debugger in the same process would hang forever.)
+        """
+        with lock:
+            ended.set()
+        if raised:
+            raise_in(thread, Left)  # replaces the one that is still pending, or was caught by the work
+            for _ in range(_MOMENTS):
+                pass
+
+    Thread(target=watch, name="stowage stop", daemon=True).start()
+    try:
+        result = work()
+    except Left:
+        ended.set()
+        raise Cancelled from None
+    except BaseException:
+        with suppress(Left):
+            end()
+        raise
+    with suppress(Left):
+        end()
+    return result

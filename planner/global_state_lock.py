@@ -14,14 +14,14 @@ _lock = RLock()
 
 
 @contextmanager
-def global_state_lock(check_cancelled: Callable[[], object] = lambda: None) -> Iterator[None]:
+def global_state_lock(while_waiting: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Hold the global state lock during the block.
 
     Args:
-        check_cancelled: called periodically while waiting for the lock; may raise to stop waiting.
+        while_waiting: called periodically until the lock is free, such as the `check` of a cancel token; may raise to give up.
     """
     while not _lock.acquire(timeout=_LOOK_SECONDS):
-        check_cancelled()
+        while_waiting()
     try:
         yield
     finally:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cancel import CancelToken
 from planner.graph import Graph, GraphArrays, arrays
 from planner.memory.liveness import lifetimes, reuse_chains
 from planner.memory.packing.pack import Packing, pack
@@ -18,7 +19,7 @@ def pack_step(
     *,
     alignment: int = 64,
     capacity: int | None = None,
-    between: Callable[[], None] | None = None,
+    stop: CancelToken | None = None,
 ) -> Packing:
     """Give every storage of a step one offset for its whole lifetime; nothing is swapped.
 
@@ -27,24 +28,24 @@ def pack_step(
         order: the op in each slot; without it, the captured order.
         alignment: every offset is a multiple of this many bytes.
         capacity: stop as soon as the height is no more than this, in bytes.
-        between: as in `pack`.
+        stop: as in `pack`.
 
     Returns:
         One offset per storage; a storage that reuses a buffer has its offset, and one that is never alive has 0.
     """
     flat = graph if isinstance(graph, GraphArrays) else arrays(graph)
     chains = reuse_chains(lifetimes(flat, order))
-    packing = pack(chains.lower, chains.upper, flat.bytes, capacity=capacity, alignment=alignment, between=between)
+    packing = pack(chains.lower, chains.upper, flat.bytes, capacity=capacity, alignment=alignment, stop=stop)
     offsets = packing.offsets[chains.head]
     return Packing(offsets, packing.peak, packing.max_live, packing.optimal, packing.seconds)
 
 
-def step_peak(graph: Graph | GraphArrays, alignment: int = 64, *, between: Callable[[], None] | None = None) -> int:
+def step_peak(graph: Graph | GraphArrays, alignment: int = 64, *, stop: CancelToken | None = None) -> int:
     """Bytes of device memory that the captured order takes when nothing is swapped: 100 % in a budget.
 
     Args:
         graph: the graph, or its arrays.
         alignment: every offset is a multiple of this many bytes.
-        between: as in `pack`.
+        stop: as in `pack`.
     """
-    return pack_step(graph, alignment=alignment, between=between).peak
+    return pack_step(graph, alignment=alignment, stop=stop).peak

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from planner.errors import StowageError
@@ -13,7 +14,7 @@ from planner.plan import SwapPlan, Timeline
 from planner.progress import Progress, get_ready, shown, silent
 from planner.run.loop.monitor import Snapshot
 from planner.run.loop.result import RunResult, Stopped
-from planner.run.loop.run_thread import RunThread
+from planner.run.loop.run_thread import PATIENCE, RunThread
 from planner.run.prepare.prepare import RunRequest
 
 State = Literal["running", "cancelled", "done", "failed"]
@@ -49,7 +50,7 @@ class Run:
         if self._shown:
             get_ready()  # before the run's thread captures
         self._runner.start()
-        on_dropped(self, self._runner.stop.ask)
+        on_dropped(self, partial(self._runner.stop.cancel, PATIENCE))
 
     def __repr__(self) -> str:
         progress = self.progress
@@ -138,7 +139,7 @@ class Run:
         result = runner.result()
         if result is not None and (result.step_seconds or runner.ready):
             return result
-        if runner.stop.asked:
+        if runner.stop.requested:
             raise StowageError("the run was cancelled before it had made a step; run again")
         raise StowageError(f"no step is finished after {seconds} seconds; wait longer, or look at progress")
 
@@ -167,6 +168,6 @@ class Run:
                 cancelled before.
         """
         self.wait()
-        if self._runner.stop.asked:
+        if self._runner.stop.requested:
             raise StowageError("this run was cancelled; begin another one with planner.run")
         yield from self._runner.loop(batches)

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout
 
+from planner.cancel import uninterrupted
 from planner.errors import StowageError
 from planner.run import run, same_bits
-from planner.run.stop.stop_request import PATIENCE
-from planner.run.stop.thread_interrupts import uninterrupted
+from planner.run.loop.run_thread import PATIENCE
 from planner.step import AdamW, InferenceStep, TrainStep
 
 WORDS = 12
@@ -180,22 +180,17 @@ def test_a_program_can_be_traced_after_a_run() -> None:
 import faulthandler, sys, time
 faulthandler.dump_traceback_later(100, exit=True)
 import planner, torch
-from planner.run.stop.thread_interrupts import interruptibly
-from planner.run.stop.stop_request import RunCancelled as Cancelled
-calls = []
-
-def heed():
-    if calls: raise Cancelled
+from planner.cancel import CancelToken, interruptibly
+stop = CancelToken()
 
 def late():  # as it ends, it is to be stopped
-    calls.append(1)
+    stop.cancel()
     try:
         while True: time.sleep(0.001)
     except BaseException:
         return 1
 
-interruptibly(late, heed)
-calls.clear()
+interruptibly(late, stop)
 planner.run(planner.InferenceStep(torch.nn.Linear(2, 2), torch.ones(1, 2)), budget="100%").wait()
 sys.settrace(lambda frame, event, arg: None)
 (lambda: 1)()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.graph import Graph, GraphBuilder
 from planner.machine import Link
@@ -86,11 +87,11 @@ def test_a_sweep_that_is_cancelled_returns_what_it_has() -> None:
     said: list[str] = []
     points = sweep(
         graph, SLOW, seconds=slow(graph), time_limit_each=0.1, progress=lambda _, doing: said.append(doing),
-        cancelled=lambda: len({doing for doing in said if doing.startswith("planning for")}) > 2,
+        stop=CancelToken(lambda: len({doing for doing in said if doing.startswith("planning for")}) > 2),
     )  # fmt: skip
     assert 2 <= len(points) <= 3
     assert said[0].startswith("looking what the step takes")
-    assert sweep(graph, SLOW, seconds=slow(graph), cancelled=lambda: True) == ()
+    assert sweep(graph, SLOW, seconds=slow(graph), stop=CancelToken(lambda: True)) == ()
 
 
 @pytest.mark.parametrize("after", range(4))
@@ -100,7 +101,7 @@ def test_a_sweep_can_be_cancelled_before_it_knows_its_budgets(after: int) -> Non
     said: list[str] = []
     points = sweep(
         graph, SLOW, seconds=slow(graph), progress=lambda _, doing: said.append(doing),
-        cancelled=lambda: len(said) > after,
+        stop=CancelToken(lambda: len(said) > after),
     )  # fmt: skip
     assert points == ()
     assert said[-1] == "done"

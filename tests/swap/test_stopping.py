@@ -44,7 +44,7 @@ class Counted:
 def test_the_walk_with_addresses_returns_at_its_first_slot_once_the_flag_is_set():
     task = problem()
     one = bytes_pass(task, captured(task))
-    task.stop.set()
+    task.stop.cancel()
     with pytest.raises(Cancelled):
         address_pass(one).draft(clock_of(task, one.order))
     used = np.flatnonzero(np.diff(one.uses.start))
@@ -55,7 +55,7 @@ def test_the_walk_with_addresses_returns_at_its_first_slot_once_the_flag_is_set(
 def test_every_baseline_stops_and_comes_out_the_same_when_it_is_begun_again(name):
     expected = BASELINES[name](problem(budget="90%"))
     task = problem(budget="90%")
-    task.stop.set()
+    task.stop.cancel()
     with pytest.raises(Cancelled):
         BASELINES[name](task)
     task.stop.clear()
@@ -66,28 +66,18 @@ def test_every_baseline_stops_and_comes_out_the_same_when_it_is_begun_again(name
 
 def test_packing_ends_before_its_next_placement():
     calls = Counted(3)
-
-    def between():
-        if calls():
-            raise Cancelled
-
     random = np.random.default_rng(0)
     lower = random.integers(0, 50, 60)
     with pytest.raises(Cancelled):
-        pack(lower, lower + random.integers(1, 20, 60), random.integers(1, 99, 60), between=between)
+        pack(lower, lower + random.integers(1, 20, 60), random.integers(1, 99, 60), stop=CancelToken(calls))
     assert calls.asked == 3
 
 
 def test_a_proof_ends_between_its_facts():
     plan = plan_swaps(layered(4), WHERE, "60%", seconds=np.full(len(layered(4).ops), 3e-5), time_limit=0)
     calls = Counted(2)
-
-    def between():
-        if calls():
-            raise Cancelled
-
     with pytest.raises(Cancelled):
-        validate(plan, layered(4), between=between)
+        validate(plan, layered(4), stop=CancelToken(calls))
     assert calls.asked == 2
 
 
@@ -210,7 +200,7 @@ def test_polishing_that_is_cut_short_stays_where_it_was():
     polish, twin = Annealing(search_state.context()), Annealing(search_state.context())
     polish.search_step(), twin.search_step()
     before = polish.state_dict()
-    task.stop.set()
+    task.stop.cancel()
     with pytest.raises(Cancelled):
         polish.search_step()
     task.stop.clear()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.memory.packing.search import PackingProblem, lowest
 
@@ -46,7 +46,7 @@ def pack(
     fixed: ArrayLike | None = None,
     repeats: bool = False,
     rounds: int | None = None,
-    between: Callable[[], None] | None = None,
+    stop: CancelToken | None = None,
 ) -> Packing:
     """Find low offsets, such that boxes that are alive at the same time share no byte.
 
@@ -63,22 +63,19 @@ def pack(
         repeats: whether time is cyclic, so that a box with `upper < lower` is alive from `lower` on and until `upper`,
             at one offset.
         rounds: number of reorderings after the greedy orders; by default, more for fewer boxes.
-        between: called before each placement of all boxes; may raise to abandon the search.
+        stop: checked before each placement of all boxes; None to never cancel.
 
     Raises:
         StowageError: the lists differ in length, a span or size is negative, or fixed boxes overlap.
+        Cancelled: cancellation was requested.
     """
     begin = perf_counter()
     boxes = _checked(lower, upper, sizes, alignment, fixed, repeats)
     goal = max(boxes.bound, capacity or 0, boxes.fixed_peak)
     if rounds is None:
         rounds = min(max(300_000 // max(len(boxes.sizes), 1), 12), 600)
-    offsets, peak = lowest(boxes, goal, rounds, between or _nothing)
+    offsets, peak = lowest(boxes, goal, rounds, stop or CancelToken())
     return Packing(offsets, peak, boxes.bound, peak == boxes.bound, perf_counter() - begin)
-
-
-def _nothing() -> None:
-    """The default `between`: never raises."""
 
 
 def _checked(

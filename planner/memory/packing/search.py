@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.cancel import CancelToken
 from planner.errors import StowageError
 
 Ints = NDArray[np.int64]
@@ -60,10 +60,10 @@ class PackingProblem:
         return offsets
 
 
-def lowest(boxes: PackingProblem, goal: int, rounds: int, between: Callable[[], None]) -> tuple[Ints, int]:
+def lowest(boxes: PackingProblem, goal: int, rounds: int, stop: CancelToken) -> tuple[Ints, int]:
     """Offsets and height of the lowest placement found; the search ends when the height is no more than `goal`.
 
-    `between` is called before each placement, and may raise.
+    `stop` is checked before each placement.
     """
     size = boxes.rounded.astype(np.float64)
     early = 1.0 + boxes.segments - np.where(boxes.upper < boxes.lower, 0, boxes.lower)
@@ -71,7 +71,7 @@ def lowest(boxes: PackingProblem, goal: int, rounds: int, between: Callable[[], 
     tried: list[tuple[int, Floats, bool, Ints]] = []
     for urgency in (size * np.sqrt(length), size, size * length, early, length, np.sqrt(size) * length):
         for best_fit in (False, True):
-            between()
+            stop.check()
             offsets = boxes.place(urgency, best_fit)
             peak = _height(boxes, offsets)
             if peak <= goal:
@@ -85,7 +85,7 @@ def lowest(boxes: PackingProblem, goal: int, rounds: int, between: Callable[[], 
             return offsets, peak
     random = np.random.default_rng(0)
     for start in tried[:_STARTS]:
-        better = _squeaky_wheel(boxes, start, goal, rounds // _STARTS, random, between)
+        better = _squeaky_wheel(boxes, start, goal, rounds // _STARTS, random, stop)
         if better[1] < peak:
             offsets, peak = better
         if peak <= goal:
@@ -119,14 +119,14 @@ def _squeaky_wheel(
     goal: int,
     rounds: int,
     random: np.random.Generator,
-    between: Callable[[], None],
+    stop: CancelToken,
 ) -> tuple[Ints, int]:
     """Make boxes at high offsets more urgent and place all again, repeatedly."""
     least, urgency, best_fit, best = start
     offsets = best
     urgency = urgency.copy()
     for _ in range(rounds):
-        between()
+        stop.check()
         loud = offsets + boxes.sizes > (goal + least) // 2
         urgency[loud] *= random.uniform(1.17, 1.95, int(loud.sum()))
         offsets = boxes.place(urgency, best_fit)

@@ -6,8 +6,7 @@ of two streams to the same bytes must be ordered by the waiting rules alone (`st
 timing.
 """
 
-from collections.abc import Callable
-
+from planner.cancel import CancelToken
 from planner.graph import Graph
 from planner.plan.swap_plan import SwapPlan
 from planner.plan.validator.addresses import check_device, check_host
@@ -21,39 +20,38 @@ from planner.plan.validator.streams import Entry, HappensBefore, Lane, happens_b
 __all__ = ["Entry", "HappensBefore", "Lane", "happens_before", "validate"]
 
 
-def validate(plan: SwapPlan, graph: Graph, *, between: Callable[[], None] | None = None) -> list[str]:
+def validate(plan: SwapPlan, graph: Graph, *, stop: CancelToken | None = None) -> list[str]:
     """List the reasons why a plan is not safe for its graph, one sentence each; empty when it is proven safe.
 
     Args:
         plan: any plan, even an untrusted or damaged one.
         graph: the graph it is to run; the plan must provide for its workspaces.
-        between: called between the checks; may raise to abandon the validation.
+        stop: checked between the checks; None to never cancel.
+
+    Raises:
+        Cancelled: cancellation was requested.
     """
-    between = between or _nothing
+    stop = stop or CancelToken()
     problems = check_fields(plan, graph)
     if problems:
         return problems
     graph = graph.with_workspaces(dict(plan.workspaces))
-    between()
+    stop.check()
     problems = check_order(plan, graph)
     if problems:
         return problems
-    between()
+    stop.check()
     ordered = happens_before(plan)
-    between()
+    stop.check()
     if ordered.stuck:
         return [_deadlock(plan, graph, ordered.stuck)]
     stays, problems = find_stays(plan, graph)
-    between()
+    stop.check()
     places, more = check_copies(plan, graph, stays, ordered)
-    between()
+    stop.check()
     problems += [*more, *check_device(plan, graph, stays, ordered)]
-    between()
+    stop.check()
     return [*problems, *check_host(plan, graph, places, ordered), *check_predicted(plan)]
-
-
-def _nothing() -> None:
-    """The default `between`: never raises."""
 
 
 def _deadlock(plan: SwapPlan, graph: Graph, stuck: tuple[Entry, ...]) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from planner.cancel import CancelToken, interruptibly, uninterrupted
 from planner.global_state_lock import global_state_lock
 from planner.guards import undisturbed
-from planner.run.stop.thread_interrupts import interruptibly, uninterrupted
 from planner.step import Step
 
 _WORD = 8
@@ -54,7 +54,7 @@ class EagerReference:
 
     Args:
         step: its live model is used.
-        check_cancelled: called periodically, also in another thread; may raise RunCancelled to abandon the step.
+        stop: checked periodically, also in another thread, to abandon the step.
         shared: whether the eager steps may leave PyTorch's default generator advanced; otherwise its state is restored
             after each.
 
@@ -62,8 +62,8 @@ class EagerReference:
         drawn: the state of the generator after the last step; None until that step is finished.
     """
 
-    def __init__(self, step: Step, check_cancelled: Callable[[], object], *, shared: bool) -> None:
-        self._step, self._check_cancelled, self._shared = step, check_cancelled, shared
+    def __init__(self, step: Step, stop: CancelToken, *, shared: bool) -> None:
+        self._step, self._stop, self._shared = step, stop, shared
         self.drawn: Tensor | None = None
 
     def step(
@@ -88,7 +88,7 @@ class EagerReference:
             The comparison, and the state of the generator after the eager step.
         """
         self.drawn = None
-        with global_state_lock(self._check_cancelled):
+        with global_state_lock(self._stop.check):
             lent = torch.get_rng_state()
             torch.set_rng_state(before)
             try:
@@ -107,7 +107,7 @@ class EagerReference:
         pairs += [(key, ours, theirs[key]) for key, ours in state.items() if key in theirs]
         different = []
         for name, ours, other in pairs:
-            self._check_cancelled()  # comparing takes as long as reading all of the state
+            self._stop.check()  # comparing takes as long as reading all of the state
             if not same_bits(ours, other):
                 different.append(f"step {number}: {name}")
         return Check(seconds, len(pairs) + len(lost), (*different, *lost)), drawn
@@ -122,10 +122,10 @@ class EagerReference:
             with uninterrupted():
                 for parameter in parameters:
                     hook = parameter.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
-                        lambda _: self._check_cancelled()
+                        lambda _: self._stop.check()
                     )
                     hooks.append(hook)
-            return interruptibly(lambda: self._step.compute(batch), self._check_cancelled)
+            return interruptibly(lambda: self._step.compute(batch), self._stop)
         finally:
             with uninterrupted():
                 for hook in hooks:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from threading import Event, Lock
-from time import perf_counter
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from planner.cancel import Cancelled, CancelToken
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.guards import undisturbed
-from planner.run.stop.stop_request import StopRequest
 from planner.shutdown import on_shutdown
 from planner.step import Step
 from planner.torch_private import storage_identity
@@ -33,33 +31,36 @@ class OwnershipLock:
         ended: set when the ownership ends.
     """
 
-    def __init__(self, step: Step, stop: StopRequest) -> None:
+    def __init__(self, step: Step, stop: CancelToken) -> None:
         self.stop, self.ended = stop, Event()
         self._step = step
         self._things: dict[object, object] = {}  # kept alive, so that their ids are not reused
 
-    def make(self, check_cancelled: Callable[[], object] | None = None) -> list[OwnershipLock]:
+    def make(self, stop: CancelToken | None = None) -> list[OwnershipLock]:
         """Acquire the step; returns the locks of runs that were asked to stop and have not ended yet.
 
         While another capture or run has replaced the parameters by fakes, the parameters are unknown, so the lock is
         acquired again in the run's own thread, after the step's functions have made a module, which may be shared.
 
         Args:
-            check_cancelled: called periodically while waiting for the global state lock; may raise. None waits for at
-                most `_WAIT_SECONDS`.
+            stop: checked while waiting for the global state lock; None waits for at most `_WAIT_SECONDS`.
 
         Raises:
             StowageError: the step, or another one with the same parameters, is being run.
+            Cancelled: `stop` was cancelled.
         """
+        waiting = CancelToken.after(_WAIT_SECONDS) if stop is None else stop
         try:
-            with global_state_lock(_Deadline().check if check_cancelled is None else check_cancelled), undisturbed():
+            with global_state_lock(waiting.check), undisturbed():
                 self._things = _things_of(self._step)
-        except _Contended:
+        except Cancelled:
+            if waiting is stop:
+                raise
             self._things = {id(self._step): self._step}
         with _lock:
             found = {id(_claims[key]): _claims[key] for key in self._things if key in _claims}
             others = [other for other in found.values() if other is not self]
-            if any(not other.stop.asked for other in others):
+            if any(not other.stop.requested for other in others):
                 raise StowageError(
                     "this step is being run, or one that shares parameters with it: finish the loop over its steps, "
                     "wait() for that run to end, or cancel() it"
@@ -70,7 +71,7 @@ class OwnershipLock:
 
     def stop_at_once(self) -> None:
         """Make the run abandon its current step."""
-        self.stop.ask(0.0)
+        self.stop.cancel()
 
     def end(self) -> None:
         """Release the step to other runs."""
@@ -80,22 +81,6 @@ class OwnershipLock:
                     del _claims[key]
             self._things.clear()
         self.ended.set()
-
-
-class _Contended(Exception):  # noqa: N818 it is an answer, not an error
-    """The global state lock stayed held for longer than the caller should wait."""
-
-
-class _Deadline:
-    """Raises _Contended once `_WAIT_SECONDS` have passed."""
-
-    def __init__(self) -> None:
-        self._over = perf_counter() + _WAIT_SECONDS
-
-    def check(self) -> None:
-        """Raise _Contended after the deadline."""
-        if perf_counter() > self._over:
-            raise _Contended
 
 
 def _things_of(step: Step) -> dict[object, object]:

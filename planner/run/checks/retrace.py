@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from time import perf_counter
 
+from planner.cancel import CancelToken
 from planner.capture import trace, trace_difference
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.guards import undisturbed
-from planner.run.stop.stop_request import StopRequest
 from planner.step import Step
 
 
@@ -18,14 +18,14 @@ class Recheck:
     Args:
         step: live.
         every: interval in steps; None for the powers of two, 0 for never.
-        stop: polled while tracing.
+        stop: checked while tracing.
 
     Attributes:
         seconds: total time spent so far.
         looks: number of rechecks.
     """
 
-    def __init__(self, step: Step, every: int | None, stop: StopRequest) -> None:
+    def __init__(self, step: Step, every: int | None, stop: CancelToken) -> None:
         self._step, self._every, self._stop = step, every, stop
         self.seconds, self.looks = 0.0, 0
         self._agreed, self._loops = 1, 0
@@ -64,9 +64,9 @@ class Recheck:
     def _look(self, number: int) -> None:
         begun = perf_counter()
         known = self._step.captures[0].trace
-        with global_state_lock(self._stop.between_steps):
+        with global_state_lock(self._stop.check):
             try:
-                now = trace(self._step, lambda *_: self._stop.between_steps())
+                now = trace(self._step, lambda *_: self._stop.check())
             except StowageError as error:
                 raise StowageError(
                     f"step {number} can no longer be captured, although nothing that is watched has changed; the "

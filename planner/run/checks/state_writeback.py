@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
+from planner.cancel import uninterrupted
 from planner.global_state_lock import global_state_lock
 from planner.guards import Container, Reach, undisturbed
 from planner.program import Effects
 from planner.run.executor.executor import Executor, StepRecord
-from planner.run.stop.thread_interrupts import uninterrupted
 from planner.step import Step, TrainStep
 
 

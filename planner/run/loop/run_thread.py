@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import torch
 
+from planner.cancel import Cancelled, CancelToken, interruptibly
 from planner.capture import capture, refuse_meta_default, refuse_observers, unused_leaves
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
@@ -30,11 +31,11 @@ from planner.run.loop.step_loop import FIRST_STEPS, StepLoop, step_loop
 from planner.run.prepare.eager_check_eligibility import why_unchecked
 from planner.run.prepare.footprint import footprint, refuse_too_large
 from planner.run.prepare.prepare import RunRequest, prepare
-from planner.run.stop.stop_request import PATIENCE, RunCancelled, StopRequest
-from planner.run.stop.thread_interrupts import interruptibly
 from planner.step import TrainStep
 from planner.units import format_bytes
 
+#: Seconds that the current step has to end once the run is cancelled.
+PATIENCE = 0.4
 #: Seconds after which a wait is interrupted: a signal delivered to another thread does not end a wait.
 _LOOK_SECONDS = 0.05
 #: Share of the preparation in a run's progress, without a plan and with one; the rest is its steps.
@@ -58,7 +59,7 @@ class RunThread:
         self._plans: list[tuple[Graph, SwapPlan]] = []
         self._own_doing = False  # whether the step itself requires the new capture
         self.name = asked.step.name
-        self.stop, self.done = StopRequest(), RunLog()
+        self.stop, self.done = CancelToken(), RunLog()
         self._ended = Event()
         self.graph: Graph | None = None
         self.plan: SwapPlan | None = None
@@ -104,7 +105,7 @@ class RunThread:
 
     def cancel(self, patience: float = PATIENCE) -> None:
         """Stop soon; the current step has `patience` seconds to end."""
-        self.stop.ask(patience)
+        self.stop.cancel(patience)
         if self.state == "running":
             self.doing = "stopping"
 
@@ -119,7 +120,7 @@ class RunThread:
         if not isinstance(step, TrainStep):
             raise StowageError("an InferenceStep has no losses to train by: make a TrainStep of the model")
         claim = OwnershipLock(step, self.stop)
-        for other in claim.make(lambda: None):
+        for other in claim.make(CancelToken()):
             other.ended.wait()
         try:
             refuse_meta_default()
@@ -130,7 +131,7 @@ class RunThread:
                 matcher, begun = Matcher(step), len(self.done.seconds)
                 for batch in batches:
                     refuse_meta_default()
-                    if self.stop.asked:
+                    if self.stop.requested:
                         break
                     leaves = matcher.leaves(batch)
                     difference = matcher.difference(batch)
@@ -144,18 +145,18 @@ class RunThread:
                             matcher = Matcher(step)  # another graph may use values that the last one did not
                         leaves = matcher.leaves(batch)
                     self._look_again(batch)
-                    with global_state_lock(self.stop.between_steps):
+                    with global_state_lock(self.stop.check):
                         self._generator.set_state(torch.get_rng_state())
                     running.step(leaves, batch)
                     self._tell_steps()
                     yield self.done.losses[-1]
-                if not self.stop.asked and len(self.done.seconds) > begun and not running.changed:
+                if not self.stop.requested and len(self.done.seconds) > begun and not running.changed:
                     self._look_again_after(begun, batch)
-            self._end("cancelled" if self.stop.asked else "done")
+            self._end("cancelled" if self.stop.requested else "done")
         except GeneratorExit:
             self._end("done")
             raise
-        except RunCancelled:
+        except Cancelled:
             self._end("cancelled")
         except BaseException as error:
             self.error = error
@@ -176,7 +177,7 @@ class RunThread:
         asked = self._checking(graph, plan, followed=followed)
         return stack.enter_context(
             step_loop(
-                asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_a_step, followed=followed
+                asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_step(), followed=followed
             )
         )
 
@@ -188,7 +189,7 @@ class RunThread:
         if self.asked.step.live is None:
             self._refuse_too_large()
             self._make_live()
-        for claim in self._claim.make(self.stop.between_steps):
+        for claim in self._claim.make(self.stop):
             claim.ended.wait()
 
     def _make_live(self) -> None:
@@ -203,8 +204,8 @@ class RunThread:
 
         self._tell(self.share, "building the model")
         self._surroundings.refuse_changes()
-        with global_state_lock(self.stop.between_steps):
-            interruptibly(lambda: step.materialize(note), self.stop.between_steps)
+        with global_state_lock(self.stop.check):
+            interruptibly(lambda: step.materialize(note), self.stop)
 
     def _renewed(self, stack: ExitStack, running: StepLoop, *, followed: bool) -> StepLoop:
         """Prepare for the next step after a change."""
@@ -241,7 +242,7 @@ class RunThread:
 
     def _captured_anew(self) -> bool:
         """Capture the step; returns whether its graph is not the one that the plan is for."""
-        with global_state_lock(self.stop.between_steps):
+        with global_state_lock(self.stop.check):
             return capture(self.asked.step, progress=False) is not self.graph
 
     def _look_again(self, batch: Any = None) -> None:
@@ -289,7 +290,7 @@ class RunThread:
 
     def _tell(self, share: float, doing: str) -> None:
         self.share = share
-        if not self.stop.asked:
+        if not self.stop.requested:
             self.doing = doing
         self._report(share, doing)
 
@@ -302,14 +303,14 @@ class RunThread:
     def _tell_steps(self) -> None:
         made, steps = len(self.done.seconds), self.steps
         self.share = made / steps if steps else 0.0
-        if not self.stop.asked:
+        if not self.stop.requested:
             self.doing = f"step {made + 1}" if steps is None else f"step {min(made + 1, steps)} of {steps}"
 
     def _run(self) -> None:
         try:
             for claim in self._before:
                 claim.ended.wait()
-                with global_state_lock(self.stop.between_steps):
+                with global_state_lock(self.stop.check):
                     self._generator.set_state(torch.get_rng_state())
             with self._surroundings.entered():
                 self._prepare(self._tell_preparing)
@@ -319,7 +320,7 @@ class RunThread:
                 self._tell(1.0, "done")
             self.ready = True
             state: Literal["cancelled", "done", "failed"] = "done"
-        except RunCancelled:
+        except Cancelled:
             state = "cancelled"
         except BaseException as error:
             self.error = self.failure = error
@@ -338,7 +339,7 @@ class RunThread:
                 leaves, steps = self.asked.step.batch_leaves(), self.asked.steps
                 for number in range(steps):
                     self._tell(self._ready + (1 - self._ready) * number / steps, f"step {number + 1} of {steps}")
-                    self.stop.between_steps()
+                    self.stop.check()
                     if running.changed:
                         running = self._renewed(stack, running, followed=False)
                     self._look_again()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 
+from planner.cancel import CancelToken, uninterrupted
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
@@ -22,7 +23,6 @@ from planner.run.executor.executor import Executor, StepRecord
 from planner.run.loop.monitor import Monitor
 from planner.run.loop.result import RunLog
 from planner.run.prepare.prepare import RunRequest
-from planner.run.stop.thread_interrupts import uninterrupted
 
 #: Number of steps that are checked with `check="first"`.
 FIRST_STEPS = 2
@@ -37,7 +37,7 @@ class StepLoop:
         generator: the generator that the steps draw from.
         done: records the steps.
         effects: what a step writes to Python variables; None for nothing.
-        check_cancelled: called periodically, also from another thread; may raise RunCancelled to abandon a step.
+        stop: checked periodically, also in another thread, to abandon a step.
         followed: whether the caller may change the model and the optimizer between two steps.
 
     Attributes:
@@ -52,7 +52,7 @@ class StepLoop:
         generator: torch.Generator,
         done: RunLog,
         effects: Effects | None,
-        check_cancelled: Callable[[], object],
+        stop: CancelToken,
         *,
         followed: bool,
     ) -> None:
@@ -60,7 +60,7 @@ class StepLoop:
         self.generator, self._done, self._followed = generator, done, followed
         self._effects = effects
         self._watch: MutationGuard | None = None
-        self._reference = EagerReference(asked.step, check_cancelled, shared=followed) if asked.check else None
+        self._reference = EagerReference(asked.step, stop, shared=followed) if asked.check else None
         self.unsettled = False
         self.load()
 
@@ -150,7 +150,7 @@ def step_loop(
     generator: torch.Generator,
     done: RunLog,
     monitor: Monitor | None,
-    check_cancelled: Callable[[], object],
+    stop: CancelToken,
     *,
     followed: bool = False,
 ) -> Iterator[StepLoop]:
@@ -162,7 +162,7 @@ def step_loop(
         generator: the generator that the steps draw from.
         done: records the steps.
         monitor: samples the steps; None for no sampling.
-        check_cancelled: called periodically during a step; may raise to abandon the step.
+        stop: checked periodically during a step, to abandon it.
         followed: whether the caller may, between two steps, draw from PyTorch's default generator, which is kept at the
             steps' state, and change the model and the optimizer.
 
@@ -170,16 +170,16 @@ def step_loop(
         StowageError: the plan does not fit on the device.
     """
     effects = graph.program.effects
-    with global_state_lock(check_cancelled):
+    with global_state_lock(stop.check):
         kept = StateWriteback(asked.step, generator, effects, shared=followed)  # makes the live model
     try:
         with ExitStack() as stack:
-            device = CpuDevice(plan.peak_bytes, plan.host_bytes, asked.link, check_cancelled)
+            device = CpuDevice(plan.peak_bytes, plan.host_bytes, asked.link, stop.check)
             stack.callback(device.close)
             executor = Executor(
-                graph, plan, device, stress=asked.stress, generator=generator, check_cancelled=check_cancelled
+                graph, plan, device, stress=asked.stress, generator=generator, check_cancelled=stop.check
             )
-            running = StepLoop(asked, executor, kept, generator, done, effects, check_cancelled, followed=followed)
+            running = StepLoop(asked, executor, kept, generator, done, effects, stop, followed=followed)
             if monitor is not None:
                 stack.enter_context(monitor.watching(executor.present, len(done.seconds)))
             yield running

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from time import sleep
 from typing import Literal
 
+from planner.cancel import CancelToken, interruptibly
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
@@ -15,8 +16,6 @@ from planner.graph import Graph, fingerprint, structure
 from planner.machine import Link
 from planner.plan import SwapPlan, validate
 from planner.run.prepare.footprint import refuse_too_large
-from planner.run.stop.stop_request import StopRequest
-from planner.run.stop.thread_interrupts import interruptibly
 from planner.step import Step
 
 #: Time limit of the search for a plan.
@@ -53,7 +52,7 @@ class RunRequest:
 
 def prepare(
     asked: RunRequest,
-    stop: StopRequest,
+    stop: CancelToken,
     report: Progress,
     known: Sequence[tuple[Graph, SwapPlan]] = (),
     *,
@@ -63,14 +62,14 @@ def prepare(
 
     Args:
         asked: the run request.
-        stop: polled periodically.
+        stop: checked periodically.
         report: called with the share done, from 0 to 1 and never decreasing, and a status text.
         known: earlier graphs of the step, with their plans.
         within: whether to plan again, within the budget of the given plan, if that plan is for another graph.
 
     Raises:
         StowageError: the step cannot be captured, there is no plan within the budget, or the given plan is not valid.
-        RunCancelled: the run was asked to stop.
+        Cancelled: the run was cancelled.
     """
 
     reached = 0.0
@@ -78,7 +77,7 @@ def prepare(
     def part(begin: float, end: float) -> Progress:
         def check_cancelled(share: float, doing: str) -> None:
             nonlocal reached  # shares start again with each round of measuring and budget of planning
-            stop.between_steps()
+            stop.check()
             reached = max(reached, begin + share * (end - begin))
             report(reached, doing)
 
@@ -86,7 +85,7 @@ def prepare(
 
     capturing = part(0.0, 1.0 if asked.plan is not None else 0.2)
     capturing(0.0, "capturing the step")
-    with global_state_lock(stop.between_steps):
+    with global_state_lock(stop.check):
         graph = capture(asked.step, progress=capturing)
     plan = _transferred(graph, known)
     if plan is None and within and asked.plan is not None:
@@ -94,7 +93,7 @@ def prepare(
     if plan is None:
         refuse_too_large(graph, asked.plan, asked.step, checked=False)  # planning would find out a minute later
         plan = _planned(graph, asked, stop, part(0.2, 0.6), part(0.6, 1.0)) if asked.plan is None else asked.plan
-    stop.between_steps()
+    stop.check()
     _refuse_invalid(plan, graph, asked.step.change)
     return graph, plan
 
@@ -110,20 +109,18 @@ def _transferred(graph: Graph, known: Sequence[tuple[Graph, SwapPlan]]) -> SwapP
     return None
 
 
-def _planned(graph: Graph, asked: RunRequest, stop: StopRequest, measuring: Progress, planning: Progress) -> SwapPlan:
+def _planned(graph: Graph, asked: RunRequest, stop: CancelToken, measuring: Progress, planning: Progress) -> SwapPlan:
     """A plan for this CPU, with op times and scratch memory as measured here."""
     from planner.profile import machine, timed
     from planner.swap import search_swaps
 
     measuring(0.0, "measuring this CPU")
-    here = interruptibly(lambda: machine("cpu", progress=False), stop.between_steps)
+    here = interruptibly(lambda: machine("cpu", progress=False), stop)
     if asked.link is not None:
         here = replace(here, host_link=asked.link)
     measuring(0.0, "measuring ops")
-    with global_state_lock(stop.between_steps):  # held for many rounds, each as long as a step
-        ready = interruptibly(
-            lambda: timed(graph, here, progress=measuring, remeasure=asked.remeasure), stop.between_steps
-        )
+    with global_state_lock(stop.check):  # held for many rounds, each as long as a step
+        ready = interruptibly(lambda: timed(graph, here, progress=measuring, remeasure=asked.remeasure), stop)
     planning(0.0, "planning")
     budget = "100%" if asked.budget is None else asked.budget
     search = search_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS)

@@ -25,10 +25,10 @@ def resident_plan(problem: Problem) -> SwapPlan | None:
     life = lifetimes(graph)
     if life.peak_bytes > problem.budget:
         return None
-    packing = pack_step(graph, alignment=problem.alignment, capacity=problem.budget, between=problem.stop.check)
+    packing = pack_step(graph, alignment=problem.alignment, capacity=problem.budget, stop=problem.stop)
     if packing.max_live <= problem.budget < packing.peak:
         # a search for any packing that fits takes another path than one for the lowest, which is what 100 % means
-        packing = pack_step(graph, alignment=problem.alignment, between=problem.stop.check)
+        packing = pack_step(graph, alignment=problem.alignment, stop=problem.stop)
     if packing.peak > problem.budget:
         return None
     reuses_buffer_of = np.full(problem.ops, -1, np.int32)

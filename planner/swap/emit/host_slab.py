@@ -30,5 +30,5 @@ def host_residencies(problem: Problem, draft: UnplacedPlan) -> list[HostResidenc
     lower = np.array([spans[s][0] for s in who], np.int32)
     upper = np.array([spans[s][1] for s in who], np.int32)
     sizes = flow.bytes[np.array(who, np.int64)]
-    offsets = pack(lower, upper, sizes, rounds=0, between=problem.stop.check).offsets.tolist()
+    offsets = pack(lower, upper, sizes, rounds=0, stop=problem.stop).offsets.tolist()
     return [HostResidency(s, *spans[s], offset) for s, offset in zip(who, offsets, strict=True)]

@@ -44,9 +44,9 @@ def packed(problem: Problem, draft: UnplacedPlan, timing: Timing) -> PackedPlan:
     draft, stays = _tightened(problem, draft, timing)
     boxes = packing_buffers(problem, draft, stays)
     columns = (boxes.lower, boxes.upper, boxes.bytes)
-    packing = pack(*columns, capacity=problem.memory, repeats=True, rounds=0, between=problem.stop.check)
+    packing = pack(*columns, capacity=problem.memory, repeats=True, rounds=0, stop=problem.stop)
     if problem.memory < packing.peak <= _NEARLY * problem.memory:
-        packing = pack(*columns, capacity=problem.memory, repeats=True, rounds=_ROUNDS, between=problem.stop.check)
+        packing = pack(*columns, capacity=problem.memory, repeats=True, rounds=_ROUNDS, stop=problem.stop)
     return PackedPlan(draft, timing, stays, packing.offsets[boxes.of], packing.peak)
 
 

@@ -73,7 +73,7 @@ def sweep(
     time_limit_each: float = SECONDS_EACH,
     seed: int = 0,
     progress: Progress = True,
-    cancelled: Callable[[], bool] | None = None,
+    stop: CancelToken | None = None,
 ) -> tuple[BudgetPoint, ...]:
     """Plan for several budgets; more memory never gives a slower step, because a plan fits every larger budget too.
 
@@ -86,7 +86,7 @@ def sweep(
         seed: for random choices.
         progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and what
             is being done.
-        cancelled: called several times a second; once it returns True, the points so far are returned.
+        stop: checked several times a second; once it is cancelled, the points so far are returned.
 
     Returns:
         Points by ascending budget, each budget once.
@@ -94,16 +94,16 @@ def sweep(
     Raises:
         StowageError: a budget is not an amount, or below the least that there is a plan for.
     """
-    cancelled = cancelled or never
+    stop = stop or CancelToken()
     points: list[BudgetPoint] = []
     with reporting(progress) as report:
         with suppress(Cancelled):  # the points so far are returned
-            problems = _problems(graph, machine, budgets, seconds, CancelToken(_now_and_then(cancelled)), report)
+            problems = _problems(graph, machine, budgets, seconds, stop, report)
             for done, problem in enumerate(problems):
-                if cancelled():
+                if stop.requested:
                     break
                 each = part(report, done, len(problems), f"planning for {format_bytes(problem.budget)}")
-                best = best_at(problem, points[-1].plan if points else None, time_limit_each, seed, cancelled, each)
+                best = best_at(problem, points[-1].plan if points else None, time_limit_each, seed, stop, each)
                 if best is not None:
                     points.append(best)
         report(1.0, "done")
@@ -150,7 +150,7 @@ def best_at(
     known: SwapPlan | None,
     time_limit: float,
     seed: int,
-    cancelled: Callable[[], bool],
+    stop: CancelToken,
     report: Callable[[float], object],
 ) -> BudgetPoint | None:
     """The faster of a plan that is known to fit and what a search finds; None if cancelled before there is any.
@@ -162,7 +162,7 @@ def best_at(
         known: a plan whose peak is within the budget, or None.
         time_limit: seconds.
         seed: for random choices.
-        cancelled: called several times a second.
+        stop: checked several times a second.
         report: called with the share of the time limit that has passed, from 0 to 1.
 
     Raises:
@@ -177,14 +177,14 @@ def best_at(
         )
         try:
             while (now := search.progress).state == "running":
-                if cancelled():
+                if stop.requested:
                     search.cancel()
                 report(now.seconds / time_limit if time_limit else 1.0)
                 time.sleep(_LOOK_AGAIN)
         except BaseException:  # an interrupt, or `report` raised
             search.cancel()
             raise
-        found = search.best if cancelled() else search.wait(progress=False)  # `wait` raises if there is none
+        found = search.best if stop.requested else search.wait(progress=False)  # `wait` raises if there is none
         if known is None or (found is not None and _better(found, known, sizes)):
             known = found
     if known is None:
@@ -221,22 +221,3 @@ def _with_bounds(points: list[BudgetPoint]) -> tuple[BudgetPoint, ...]:
         bound = min(bound, own, point.step_seconds)  # bounds are rounded too, and may be a rounding above a step
         raised.append(replace(point, bound_seconds=bound))
     return tuple(raised)
-
-
-def _now_and_then(cancelled: Callable[[], bool]) -> Callable[[], bool]:
-    """The same function, called at most once every `_LOOK_AGAIN` seconds."""
-    answered = [0.0]
-
-    def asked() -> bool:
-        now = time.monotonic()
-        if now - answered[0] < _LOOK_AGAIN:
-            return False
-        answered[0] = now
-        return cancelled()
-
-    return asked
-
-
-def never() -> bool:
-    """Never cancelled."""
-    return False

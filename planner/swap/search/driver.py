@@ -204,7 +204,7 @@ class SearchState:
         """Keep a plan if it is the best; returns its time if it is within the host budget."""
         if plan is not None and self._better(plan):
             plan = replace(plan, host_budget_bytes=self.host_budget)
-            problems = validate(plan, self.problem.graph, between=self.problem.stop.check)
+            problems = validate(plan, self.problem.graph, stop=self.problem.stop)
             if problems:
                 raise AssertionError(f"the {plan.method} plan for {self.problem.graph.name} is wrong: {problems[0]}")
             self.best = plan

@@ -84,7 +84,7 @@ def peak_of(graph: Graph, alignment: int, stop: CancelToken | None = None) -> in
     """`step_peak`, cached for the lifetime of the graph."""
     known = _peaks.setdefault(graph, {})
     if alignment not in known:
-        known[alignment] = step_peak(graph, alignment, between=(stop or CancelToken()).check)
+        known[alignment] = step_peak(graph, alignment, stop=stop)
     return known[alignment]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf
 
+from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine import Machine
@@ -14,7 +15,7 @@ from planner.progress import Progress, reporting
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.methods.portfolio import CLOSE
 from planner.swap.problem.problem import Problem, Seconds
-from planner.swap.search.budget_sweep import SECONDS_EACH, best_at, never, part
+from planner.swap.search.budget_sweep import SECONDS_EACH, best_at, part
 from planner.swap.search.inputs import make_problem
 from planner.swap.simulate.streams import simulate
 from planner.units import format_bytes, format_seconds
@@ -103,7 +104,7 @@ def sensitivity(
         for done, (problem, what) in enumerate(wanted):
             known = _fastest(problem, plans)
             each = part(report, done, len(wanted), f"planning {what}")
-            best = best_at(problem, known, time_limit_each, seed, never, each)
+            best = best_at(problem, known, time_limit_each, seed, CancelToken(), each)
             assert best is not None, "a search that is not cancelled has a plan or an error"
             plans.append(best.plan)
     base, more_memory, more_bandwidth = (_fastest(problem, plans) for problem in (here, roomy, quick))

@@ -28,14 +28,14 @@ class SearchThread:
     Args:
         make: creates the search state; called by `lay_out`.
         ideal: seconds of the step with infinite memory.
-        stop: the cancel token of the problem.
+        stop: the cancel token of the problem, which also interrupts a search step that is then repeated.
         threads: number of search threads.
     """
 
     def __init__(self, make: Callable[[], SearchState], ideal: float, stop: CancelToken, threads: int) -> None:
-        self.make, self.ideal, self.flag, self.threads = make, ideal, stop, threads
+        self.make, self.ideal, self.stop, self.threads = make, ideal, stop, threads
         self.search_state: SearchState | None = None
-        self.cancelled, self.ended, self.search_step = threading.Event(), threading.Event(), threading.Lock()
+        self.cancelled, self.ended, self.search_step = CancelToken(), threading.Event(), threading.Lock()
         self.door = threading.Lock()  # its holder has the next search step
         self.beginning, self.process = threading.Lock(), os.getpid()
         self.state: State = "paused"
@@ -62,14 +62,14 @@ class SearchThread:
 
     def cancel(self) -> None:
         """End soon; the search step in progress is rolled back."""
-        self.cancelled.set()
-        self.flag.set()
+        self.cancelled.cancel()
+        self.stop.cancel()
 
     def start(self, time_limit: float | None, evaluations: int | None) -> None:
         """Continue in a thread, unless one is running."""
         with self.beginning:
             if self.thread is not None:
-                if self.state == "running" and not self.cancelled.is_set():
+                if self.state == "running" and not self.cancelled.requested:
                     return
                 self.thread.join()  # cancelled or ended a moment ago
             self.cancelled.clear()
@@ -90,12 +90,12 @@ class SearchThread:
         """
         with self.door:
             if not self.search_step.acquire(timeout=_PATIENCE):
-                self.flag.set()
+                self.stop.cancel()
                 self.search_step.acquire()
             try:
                 if self.search_state is None:
                     raise StowageError("the search is still laying out the graph; save it a moment later")
-                self.flag.clear()
+                self.stop.clear()
                 self.search_state.settle()
                 yield self.search_state
             finally:
@@ -109,10 +109,10 @@ class SearchThread:
             self.spent = self.search_state.seconds
 
     def _let_go_on(self) -> None:
-        """Clear the flag, unless the search was cancelled; `cancel` sets the flag last."""
-        self.flag.clear()
-        if self.cancelled.is_set():
-            self.flag.set()
+        """Let search steps go on, unless the search was cancelled; `cancel` sets it last."""
+        self.stop.clear()
+        if self.cancelled.requested:
+            self.stop.cancel()
 
     def _run(self, time_limit: float | None, evaluations: int | None) -> None:
         state: State = "failed"
@@ -139,7 +139,7 @@ class SearchThread:
                 search_state = self.search_state
                 if search_state is not None and search_state.done:
                     return "done"
-                if self.cancelled.is_set():
+                if self.cancelled.requested:
                     return "cancelled"
                 over = search_state is not None and (perf_counter() >= until or search_state.evaluations >= most)
                 if over and search_state is not None and search_state.best is not None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from threading import Event, RLock, Thread
 from time import perf_counter
 
+from planner.cancel import CancelToken
+
 
 class Job:
     """One background job.
@@ -14,14 +16,14 @@ class Job:
         kind: what the job does, such as `"search"`.
 
     Attributes:
-        stop: set when the job must stop, whether or not it may still report how it ended.
+        stop: cancelled when the job must stop, whether or not it may still report how it ended.
         current: whether the job may still report; False once another job replaced it.
         under_way: set once the object the job works on can be read, and at the job's end.
     """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self.stop = Event()
+        self.stop = CancelToken()
         self.current = True
         self.under_way = Event()
         self.began = perf_counter()
@@ -30,10 +32,6 @@ class Job:
     def seconds(self) -> float:
         """Seconds since the job began."""
         return perf_counter() - self.began
-
-    def stopped(self) -> bool:
-        """Whether the job must stop."""
-        return self.stop.is_set()
 
 
 class Jobs:
@@ -81,15 +79,15 @@ class Jobs:
     def running(self, *kinds: str) -> bool:
         """Whether a job of one of these kinds is running and was not asked to stop."""
         with self._turn:
-            return any(kind in self._jobs and not self._jobs[kind].stopped() for kind in kinds)
+            return any(kind in self._jobs and not self._jobs[kind].stop.requested for kind in kinds)
 
     def cancel(self, kind: str) -> bool:
         """Ask a job to stop and to report how it ended; returns whether there was one to stop."""
         with self._turn:
             job = self._jobs.get(kind)
-            if job is None or job.stopped():
+            if job is None or job.stop.requested:
                 return False
-            job.stop.set()
+            job.stop.cancel()
             return True
 
     def drop(self, *kinds: str) -> None:
@@ -99,7 +97,7 @@ class Jobs:
                 job = self._jobs.pop(kind, None)
                 if job is not None:
                     job.current = False
-                    job.stop.set()
+                    job.stop.cancel()
 
     def close(self) -> None:
         """Drop all jobs and refuse to start more."""

@@ -6,6 +6,7 @@ from threading import Event, Thread
 
 import numpy as np
 
+from planner.cancel import Cancelled
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
@@ -36,10 +37,6 @@ from widgets.session.tasks import planning
 _EVERY_SECONDS = 0.25
 
 
-class _GivenUp(BaseException):
-    """The capture was cancelled; a BaseException, so that no handler in the model catches it as an error."""
-
-
 class _Loading:
     """The progress of the capture, reported several times a second by a separate thread while the job is busy."""
 
@@ -56,19 +53,18 @@ class _Loading:
         """Record the progress; abandons the capture if it was cancelled.
 
         Raises:
-            _GivenUp: the capture was cancelled.
+            Cancelled: the capture was cancelled.
         """
-        if self._job.stopped():
-            raise _GivenUp
+        self._job.stop.check()
         self.share, self.doing = share, doing
 
     def _tell(self) -> None:
         while True:
             with self._core.message_bus.lock:  # no loading message may follow the graph
-                if not self._over.is_set() and not self._job.stopped():
+                if not self._over.is_set() and not self._job.stop.requested:
                     said = self._core.source.name, doing(self.doing), self.share, self.ops, self._job.seconds
                     self._core.report(self._job, loading_message(*said))
-            if self._over.wait(_EVERY_SECONDS) or self._job.stopped():
+            if self._over.wait(_EVERY_SECONDS) or self._job.stop.requested:
                 return
 
     def end(self) -> None:
@@ -129,7 +125,7 @@ def _begin(core: SessionState, job: Job) -> None:
             graph = _of_plan(graph, plan)
         while not _lay_out(core, job, loading, graph, plan):
             pass
-    except _GivenUp:
+    except Cancelled:
         pass
     except StowageError as error:
         _fail(core, job, title, error)
@@ -148,7 +144,7 @@ def _lay_out(core: SessionState, job: Job, loading: _Loading, graph: Graph, plan
     _first_budget(core, feasibility, plan)  # raises before any message is sent
     loading.note(1.0, "done")
     with core.message_bus.lock:
-        if not job.current or job.stopped():
+        if not job.current or job.stop.requested:
             return True
         if core.machine is not asked:
             return False
@@ -244,7 +240,7 @@ def seconds_of(plan: SwapPlan) -> Seconds:
 
 def _fail(core: SessionState, job: Job, title: str, error: StowageError) -> None:
     with core.message_bus.lock:
-        if job.current and not job.stopped():
+        if job.current and not job.stop.requested:
             _refuse(core, title, error)
 
 

@@ -178,7 +178,7 @@ def follow(
     while search.progress.state == "running":
         if not told and search.progress.doing == COMPILING:
             told = core.report(job, core.budget_words("planning", COMPILING))
-        if job.stopped() or (time_limit is not None and search.progress.seconds > 2 * time_limit):
+        if job.stop.requested or (time_limit is not None and search.progress.seconds > 2 * time_limit):
             search.cancel()
         sleep(_LOOK_SECONDS)
     if search.progress.state == "failed":

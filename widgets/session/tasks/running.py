@@ -116,7 +116,7 @@ def _reason(error: BaseException | None) -> str:
 def _again(core: SessionState, job: Job, plan: SwapPlan, steps: int, check: bool | Literal["first"]) -> Run | None:
     """Start a run that makes its own plan; None if the job was stopped or replaced."""
     with core.message_bus.lock:
-        if job.stopped() or not job.current:
+        if job.stop.requested or not job.current:
             return None
         assert core.source.step is not None
         with core.torch_context.entered():
@@ -147,7 +147,7 @@ def _watch(core: SessionState, job: Job, handle: Run, plan: SwapPlan, steps: int
             note, adopted = adopted, ""
         if not running:
             return
-        if job.stopped():
+        if job.stop.requested:
             handle.cancel()
         if perf_counter() - told >= _EVERY_SECONDS:
             told = perf_counter()

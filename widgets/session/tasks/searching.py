@@ -100,13 +100,13 @@ def _search(core: SessionState, job: Job, seconds: float | None) -> None:
             with core.message_bus.lock:  # a concurrent `resume` must wait until the search is cancelled
                 if job.current:
                     core.search = search
-                if job.stopped():
+                if job.stop.requested:
                     search.cancel()
             job.under_way.set()
         else:
             search.resume(time_limit=seconds)
             with core.message_bus.lock:
-                if job.stopped() and job.current:
+                if job.stop.requested and job.current:
                     search.cancel()
         _follow(core, job, search)
     except Exception as error:
@@ -127,7 +127,7 @@ def _follow(core: SessionState, job: Job, search: SwapSearch) -> None:
             _take(core, job, search, best)
             not_before = perf_counter() + core.packing_seconds / _PACKING_SHARE
         with core.message_bus.lock:
-            state = "cancelled" if job.stopped() else "running" if running else search.progress.state
+            state = "cancelled" if job.stop.requested else "running" if running else search.progress.state
             core.report(job, words(core, state, _rate(recent)))
         if not running or not job.current:
             break
@@ -141,7 +141,7 @@ def _rest(job: Job, search: SwapSearch) -> None:
     """Wait until the next report is due or the search is over."""
     until = perf_counter() + _EVERY_SECONDS
     while perf_counter() < until and search.progress.state == "running":
-        if job.stopped():
+        if job.stop.requested:
             sleep(_LOOK_SECONDS)
         elif job.stop.wait(_EVERY_SECONDS / 4):
             return

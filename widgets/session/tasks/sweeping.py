@@ -63,7 +63,7 @@ def _sweep(core: SessionState, job: Job) -> None:
     assert plan_cache is not None
     _find_least(core, job)
     every = _budgets(core)
-    while (left := _open(core)) and not job.stopped():
+    while (left := _open(core)) and not job.stop.requested:
         if core.jobs.running(*_AHEAD):
             sleep(_LOOK_SECONDS)
             continue
@@ -140,7 +140,7 @@ def _draw(core: SessionState, job: Job, plan: SwapPlan) -> None:
 def _ended(core: SessionState, job: Job, search: SwapSearch) -> bool:
     """Wait for a search; returns False if it was cancelled because another job started."""
     while search.progress.state == "running":
-        if job.stopped() or core.jobs.running(*_AHEAD):
+        if job.stop.requested or core.jobs.running(*_AHEAD):
             search.cancel()
             return False
         if search.progress.seconds > 2 * _SECONDS_EACH:

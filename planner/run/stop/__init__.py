@@ -1,1 +1,0 @@
-"""Stopping a run from another thread."""
