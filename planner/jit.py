@@ -12,16 +12,35 @@ from typing import Any
 from numba import njit
 from numba.core import event
 
+from planner.cancel import uninterrupted
+
 _MARKS = (b"@kernel", b"@inlined_kernel")
 
 
 #: Status text while kernels are compiled; the first plan on a computer waits for most of them.
 COMPILING = "compiling the planner, once on this computer"
 
-#: Compiles a loop over arrays on its first call; it runs without the interpreter's lock.
-kernel = njit(cache=True, nogil=True)
-#: The same for a short function that another kernel calls in its innermost loop.
-inlined_kernel = njit(cache=True, nogil=True, inline="always")
+
+def kernel(function: Any) -> Any:
+    """Compile a loop over arrays on its first call; it runs without the interpreter's lock."""
+    return _dispatcher(function)
+
+
+def inlined_kernel(function: Any) -> Any:
+    """The same for a short function that another kernel calls in its innermost loop."""
+    return _dispatcher(function, inline="always")
+
+
+def _dispatcher(function: Any, **options: Any) -> Any:
+    """Compile and load without losing a Ctrl-C.
+
+    Both drop objects of LLVM's, whose finalizers are written in Python: a KeyboardInterrupt raised in one of them would
+    be printed and forgotten. It is raised when the kernel is compiled or loaded.
+    """
+    with uninterrupted():
+        dispatcher: Any = njit(cache=True, nogil=True, **options)(function)
+    dispatcher.compile = uninterrupted()(dispatcher.compile)
+    return dispatcher
 
 
 def doing(words: str) -> str:

@@ -87,11 +87,11 @@ def test_dropping_a_run_or_a_search_stops_it_without_python_in_this_thread() -> 
     running = [run(step, steps=1_000_000)]
     search = [search_swaps(capture(mlp()), machine("v100-16gb"), "90%")]
     stop, cancelled = running[0]._runner.stop, search[0]._runner.cancelled
-    for held, asked in ((running, lambda: stop.asked), (search, cancelled.is_set)):
+    for held, token in ((running, stop), (search, cancelled)):
         gc.collect()
         assert python_called(held.clear) == []
         wait = threading.Event()
-        while not asked():
+        while not token.requested:
             wait.wait(0.001)
 
 

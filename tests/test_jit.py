@@ -91,3 +91,39 @@ session.plan
 def test_whoever_waits_for_the_first_plan_on_a_computer_is_told_what_for(code: str, tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 7
+
+
+INTERRUPTED = """
+import signal
+from numba.core import event
+from calling import calling
+
+class Dropped:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+class Dropping(event.Listener):
+    def on_start(self, _):
+        Dropped()
+
+    def on_end(self, _):
+        pass
+
+with event.install_listener("numba:compiler_lock", Dropping()):
+    try:
+        calling()
+    except KeyboardInterrupt:
+        print("interrupted")
+print(calling(), sum(calling.stats.cache_hits.values()))
+"""
+
+
+def test_control_c_in_a_finalizer_while_a_kernel_is_compiled_or_loaded_is_not_lost(tmp_path: Path) -> None:
+    """LLVM's objects have finalizers in Python, where a KeyboardInterrupt is printed and forgotten."""
+    (tmp_path / "calling.py").write_text(CALLING)
+    (tmp_path / "called.py").write_text(CALLED.format(number=1))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-c", INTERRUPTED]
+    for loaded in (0, 1):
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert (done.stdout, done.stderr) == (f"interrupted\n10 {loaded}\n", "")
