@@ -18,7 +18,7 @@ def global_state_lock(while_waiting: Callable[[], object] = lambda: None) -> Ite
     """Hold the global state lock during the block.
 
     Args:
-        while_waiting: called periodically until the lock is free, such as the `check` of a cancel token; may raise to give up.
+        while_waiting: called periodically, such as the `check` of a cancel token; may raise to stop waiting.
     """
     while not _lock.acquire(timeout=_LOOK_SECONDS):
         while_waiting()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.core import event
 
 from planner.cancel import uninterrupted
+from planner.progress import announce
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 _MARKS = (b"@kernel", b"@inlined_kernel")
 
@@ -21,17 +23,17 @@ _MARKS = (b"@kernel", b"@inlined_kernel")
 COMPILING = "compiling the planner, once on this computer"
 
 
-def kernel(function: Any) -> Any:
+def kernel(function: Kernel) -> Kernel:
     """Compile a loop over arrays on its first call; it runs without the interpreter's lock."""
     return _dispatcher(function)
 
 
-def inlined_kernel(function: Any) -> Any:
+def inlined_kernel(function: Kernel) -> Kernel:
     """The same for a short function that another kernel calls in its innermost loop."""
     return _dispatcher(function, inline="always")
 
 
-def _dispatcher(function: Any, **options: Any) -> Any:
+def _dispatcher(function: Kernel, **options: Any) -> Kernel:
     """Compile and load without losing a Ctrl-C.
 
     Both drop objects of LLVM's, whose finalizers are written in Python: a KeyboardInterrupt raised in one of them would
@@ -40,7 +42,7 @@ def _dispatcher(function: Any, **options: Any) -> Any:
     with uninterrupted():
         dispatcher: Any = njit(cache=True, nogil=True, **options)(function)
     dispatcher.compile = uninterrupted()(dispatcher.compile)
-    return dispatcher
+    return cast(Kernel, dispatcher)
 
 
 def doing(words: str) -> str:
@@ -48,28 +50,15 @@ def doing(words: str) -> str:
     return COMPILING if _watch.depth else words
 
 
-@contextmanager
-def announcing(tell: Callable[[str], object]) -> Iterator[None]:
-    """Call `tell` with a status text for every kernel that this thread compiles during the block; it may raise."""
-    before = getattr(_watch.here, "tell", None)
-    _watch.here.tell = tell
-    try:
-        yield
-    finally:
-        _watch.here.tell = before
-
-
 class _Watch(event.Listener):
     """Notified when a kernel is compiled, not when one is loaded from disk; one thread compiles at a time."""
 
     def __init__(self) -> None:
-        self.depth, self.here = 0, threading.local()
+        self.depth = 0
 
     def on_start(self, event: Any) -> None:
         if _ours(event):
-            tell = getattr(self.here, "tell", None)
-            if tell is not None:
-                tell(COMPILING)
+            announce(COMPILING)
             self.depth += 1
 
     def on_end(self, event: Any) -> None:

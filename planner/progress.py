@@ -10,21 +10,20 @@ import importlib
 import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from html import escape
 from secrets import token_hex
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, local
 from typing import Any
 
+from planner.cancel import CancelToken
 from planner.errors import StowageError
 
 #: Takes the share done, from 0 to 1, and a status text; it may raise to end the call.
-Report = Callable[[float, str], object]
+Listener = Callable[[float, str], object]
 #: `True` shows progress, `False` shows nothing, and a function is called instead.
-Progress = bool | Report
-
-Look = Callable[[], tuple[float, str]]
+ShowProgress = bool | Listener
 
 #: Seconds until anything is shown, and between two updates.
 _FIRST, _EVERY = 0.5, 0.2
@@ -35,11 +34,72 @@ _FULL = 0.999
 
 #: One call is shown at a time: a nested call is part of the outer one.
 _drawing = Lock()
+#: The progress of the innermost call that reports, by thread.
+_reporting = local()
+
+
+class Progress:
+    """How far a call is: set by the call, from any thread, and read by what shows it.
+
+    Args:
+        listener: called with every report; None for nothing.
+        stop: checked with every report; None to never cancel.
+
+    Attributes:
+        share: how much is done, from 0 to 1.
+        doing: a status text.
+    """
+
+    def __init__(self, listener: Listener | None = None, stop: CancelToken | None = None) -> None:
+        self.share, self.doing = 0.0, "starting"
+        self._listener, self._stop = listener, stop
+
+    def __call__(self, share: float, doing: str = "") -> None:
+        """Report.
+
+        Args:
+            share: how much is done, from 0 to 1.
+            doing: a status text; without one, the last one.
+
+        Raises:
+            Cancelled: `stop` was cancelled.
+        """
+        if self._stop is not None:
+            self._stop.check()
+        self.share, self.doing = share, doing or self.doing
+        if self._listener is not None:
+            self._listener(self.share, self.doing)
+
+    def part(self, begin: float, end: float, doing: str = "") -> Progress:
+        """The progress of a part of the call, whose share never falls.
+
+        Args:
+            begin, end: the shares of the whole call at which the part begins and ends.
+            doing: a status text, which is reported at once.
+        """
+        reached = begin
+
+        def listener(share: float, doing: str) -> None:
+            nonlocal reached
+            reached = max(reached, begin + min(share, 1.0) * (end - begin))
+            self(reached, doing)
+
+        part = Progress(listener)
+        if doing:
+            part(0.0, doing)
+        return part
+
+
+def announce(doing: str) -> None:
+    """Report a status text for whatever call of this thread reports progress, if any; may raise to end it."""
+    progress: Progress | None = getattr(_reporting, "progress", None)
+    if progress is not None:
+        progress(progress.share, doing)
 
 
 @contextmanager
-def reporting(progress: Progress) -> Iterator[Report]:
-    """Show the progress of a block; the yielded function takes the share done and a status text, from any thread.
+def reporting(progress: ShowProgress) -> Iterator[Progress]:
+    """Show the progress of a block, which is reported to the yielded object.
 
     Args:
         progress: whether to show it, or a function to call instead.
@@ -48,18 +108,17 @@ def reporting(progress: Progress) -> Iterator[Report]:
         StowageError: progress is none of these.
     """
     check_progress(progress)
-    if callable(progress):
-        yield progress
-    elif progress:
-        now = [(0.0, "starting")]
-
-        def report(share: float, doing: str) -> None:
-            now[0] = share, doing
-
-        with shown(lambda: now[0]):
+    report = Progress(progress if callable(progress) else None)
+    if progress is False:
+        yield report
+        return
+    before = getattr(_reporting, "progress", None)
+    _reporting.progress = report
+    try:
+        with shown(report) if progress is True else nullcontext():
             yield report
-    else:
-        yield silent
+    finally:
+        _reporting.progress = before
 
 
 def check_progress(progress: object) -> None:
@@ -72,23 +131,19 @@ def check_progress(progress: object) -> None:
         raise StowageError(f"progress must be True, False or a function of (share, doing), got {progress!r}")
 
 
-def silent(share: float, doing: str) -> None:
-    """Show nothing."""
-
-
 @contextmanager
-def shown(look: Look) -> Iterator[None]:
+def shown(progress: Progress) -> Iterator[None]:
     """Show the progress of a block once it has taken half a second; the display is removed when the block ends.
 
     A separate thread draws, so that neither an interrupt nor an exception in the block leaves half a bar, and the
     display also updates during long work that reports nothing.
 
     Args:
-        look: returns the share done, from 0 to 1, and a status text; cheap, and called from another thread.
+        progress: read from another thread.
     """
     get_ready()
     over = Event()
-    drawer = Thread(target=copy_context().run, args=(_draw, look, over), name="stowage progress", daemon=True)
+    drawer = Thread(target=copy_context().run, args=(_draw, progress, over), name="stowage progress", daemon=True)
     try:
         drawer.start()
     except RuntimeError:  # no thread can be started now
@@ -101,24 +156,24 @@ def shown(look: Look) -> Iterator[None]:
             drawer.join()
 
 
-def _draw(look: Look, over: Event) -> None:
+def _draw(progress: Progress, over: Event) -> None:
     if over.wait(_FIRST) or not _drawing.acquire(blocking=False):
         return
     try:
         with suppress(Exception):  # a failure to draw must not end the block
-            _draw_somewhere(look, over)
+            _draw_somewhere(progress, over)
     finally:
         _drawing.release()
 
 
-def _draw_somewhere(look: Look, over: Event) -> None:
+def _draw_somewhere(progress: Progress, over: Event) -> None:
     publisher = _notebook()
     if publisher is not None:
-        _draw_line(publisher, look, over)
+        _draw_line(publisher, progress, over)
     elif _at_terminal():
-        _draw_bar(look, over)
+        _draw_bar(progress, over)
     elif sys.stderr is not None:
-        _write_lines(look, over)
+        _write_lines(progress, over)
 
 
 def _at_terminal() -> bool:
@@ -143,11 +198,11 @@ def _notebook() -> Any:
     return None if hasattr(publisher, "outputs") else publisher  # `%%capture` would keep every line
 
 
-def _draw_line(publisher: Any, look: Look, over: Event) -> None:
+def _draw_line(publisher: Any, progress: Progress, over: Event) -> None:
     place, drawn = {"display_id": token_hex(16)}, None
     try:
         while True:
-            now = look()
+            now = progress.share, progress.doing
             if now != drawn:
                 publisher.publish(_line(*now), transient=place, update=drawn is not None)
             drawn = now
@@ -166,28 +221,27 @@ def _line(share: float, doing: str) -> dict[str, str]:
     return {"text/plain": text, "text/html": f'<div style="{look}">{bar} {share:.0%} {escape(doing)}</div>'}
 
 
-def _draw_bar(look: Look, over: Event) -> None:
+def _draw_bar(progress: Progress, over: Event) -> None:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
 
     columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
     to_terminal = sys.stdout is not None and sys.stdout.isatty()
     # output printed meanwhile appears above the bar, unless stdout is a file, which must keep it
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=to_terminal) as bar:
+    with Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=to_terminal) as bar:
         task = bar.add_task("", total=1.0)
         while True:
-            share, doing = look()
-            bar.update(task, completed=min(share, _FULL), description=doing)
+            bar.update(task, completed=min(progress.share, _FULL), description=progress.doing)
             if over.wait(_EVERY):
                 return
 
 
-def _write_lines(look: Look, over: Event) -> None:
+def _write_lines(progress: Progress, over: Event) -> None:
     written, wait, after = "", _LOG_FIRST - _FIRST, _LOG_EVERY
     while not over.wait(wait):
         wait, after = after, min(2 * after, _LOG_MOST)
-        doing = look()[1]
-        doing = f"running {doing}" if doing.startswith("step ") else doing
+        doing = f"running {progress.doing}" if progress.doing.startswith("step ") else progress.doing
         if doing != written:
             written = doing
             print(f"planner: {written}", file=sys.stderr, flush=True)

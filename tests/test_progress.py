@@ -189,7 +189,7 @@ def test_nothing_is_shown_where_nothing_is_asked_for(script: Callable[[str], Pat
     """The bar of one call beside a call that is silent: what is shown is only of the other."""
     terminal = Terminal(
         script(
-            "from planner.progress import shown\nwith shown(lambda: (0.5, 'another')):\n"
+            "from planner.progress import Progress, shown\nnow = Progress()\nnow(0.5, 'another')\nwith shown(now):\n"
             "    planner.capture(step, progress=False)"
         )
     )

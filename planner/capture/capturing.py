@@ -17,7 +17,7 @@ from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.guards import undisturbed
 from planner.program import reading_changed
-from planner.progress import Progress, reporting
+from planner.progress import ShowProgress, reporting
 from planner.step import CaptureGuards, Form, Scalars, Step, check_optimizer, guard_change, tensor_leaves
 
 #: Captures cached per step, one for each of its setups.
@@ -25,7 +25,7 @@ _MOST_CAPTURES = 8
 
 
 @undisturbed()
-def capture(step: Step, *, progress: Progress = True) -> Graph:
+def capture(step: Step, *, progress: ShowProgress = True) -> Graph:
     """Capture the dataflow graph of a whole step, with its program, without allocating memory for the model.
 
     The result is cached on the step, so calling again is free until something that the step depends on changes:

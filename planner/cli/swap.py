@@ -12,7 +12,7 @@ import click
 from planner.cli.output import OutputFile, json_option, show
 from planner.errors import StowageError
 from planner.plan import save_plan, save_trace
-from planner.progress import Report, reporting
+from planner.progress import Progress, reporting
 from planner.units import format_bytes
 
 if TYPE_CHECKING:
@@ -114,7 +114,6 @@ def command(
     """
     from planner import zoo
     from planner.capture import capture
-    from planner.jit import announcing
     from planner.profile import machine, timed
     from planner.swap import search_swaps
 
@@ -130,11 +129,10 @@ def command(
     with reporting(True) as report:
         ready = timed(capture(step, progress=report), device, progress=report, remeasure=remeasure)
         report(0.0, "laying out the graph")
-        with announcing(lambda words: report(0.0, words)):
-            search = search_swaps(
-                ready.graph, device, device.device.memory_bytes if budget is None else budget, host_budget=host_budget,
-                seconds=ready.seconds, method=method, seed=seed, time_limit=seconds,
-            )  # fmt: skip
+        search = search_swaps(
+            ready.graph, device, device.device.memory_bytes if budget is None else budget, host_budget=host_budget,
+            seconds=ready.seconds, method=method, seed=seed, time_limit=seconds,
+        )  # fmt: skip
         plan, stopped = _wait(search, report)
         if out is not None:
             save_plan(plan, out)
@@ -167,7 +165,7 @@ def command(
             )
 
 
-def _wait(search: SwapSearch, report: Report) -> tuple[SwapPlan, bool]:
+def _wait(search: SwapSearch, report: Progress) -> tuple[SwapPlan, bool]:
     """Wait for a search; returns its plan, and whether it was stopped by Ctrl-C."""
     try:
         return search.wait(progress=report), False

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from planner.errors import StowageError, did_you_mean
 from planner.machine import PRESETS, Machine
-from planner.progress import Progress, reporting
+from planner.progress import ShowProgress, reporting
 
 _MEASURED = ("auto", "cpu")
 
 
-def machine(name: str, *, progress: Progress = True) -> Machine:
+def machine(name: str, *, progress: ShowProgress = True) -> Machine:
     """The machine with the given name.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from planner.profile.segment_benchmark import SegmentBenchmark
 from planner.profile.segments import Segment, segments
 from planner.profile.signatures import signature
 from planner.program import Program
-from planner.progress import Progress, Report, reporting
+from planner.progress import Progress, ShowProgress, reporting
 
 _MOST_BYTES = 4 * 2**30
 _LEAST_BYTES = 64  # granularity of PyTorch's allocations
@@ -40,7 +40,7 @@ class OpMeasurements:
 
 
 def measure_ops(
-    graph: Graph, machine: Machine, *, progress: Progress = True, cache: bool = True, remeasure: bool = False
+    graph: Graph, machine: Machine, *, progress: ShowProgress = True, cache: bool = True, remeasure: bool = False
 ) -> OpMeasurements:
     """Measure every op of a captured graph on the attached CPU, one measurement per distinct signature.
 
@@ -84,7 +84,7 @@ def measure_ops(
 
 
 def _measure(
-    graph: Graph, program: Program, machine: Machine, signatures: Sequence[str], missing: set[str], progress: Report
+    graph: Graph, program: Program, machine: Machine, signatures: Sequence[str], missing: set[str], progress: Progress
 ) -> Iterator[tuple[str, Cost]]:
     """The missing signatures and their costs; each is measured in the first segment that contains it."""
     numbers = program.scalars(0)
@@ -101,17 +101,14 @@ def _measure(
             )
         done.update(signatures[op] for op, ask in zip(segment.ops, wanted, strict=True) if ask)
         reached = segment.ops[-1] + 1
-        first = segment.ops[0]
-
-        def report(part: float, first: int = first, length: int = reached - first) -> None:
-            progress((first + part * length) / len(graph.ops), f"measuring ops {first} to {first + length}")
-
-        yield from _costs(segment, graph, program, machine, numbers, signatures, wanted, report)
+        first, total = segment.ops[0], len(graph.ops)
+        part = progress.part(first / total, reached / total, f"measuring ops {first} to {reached}")
+        yield from _costs(segment, graph, program, machine, numbers, signatures, wanted, part)
 
 
 def _costs(
     segment: Segment, graph: Graph, program: Program, machine: Machine, numbers: Mapping[str, float],
-    signatures: Sequence[str], wanted: Sequence[bool], progress: Callable[[float], None],
+    signatures: Sequence[str], wanted: Sequence[bool], progress: Progress,
 ) -> Iterator[tuple[str, Cost]]:  # fmt: skip
     with torch.inference_mode():
         benchmark = SegmentBenchmark(segment, graph, program, numbers)

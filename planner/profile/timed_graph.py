@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from planner.graph import Graph
 from planner.machine import Machine, op_seconds
 from planner.profile.measure import measure_ops
-from planner.progress import Progress
+from planner.progress import ShowProgress
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class TimedGraph:
     seconds: NDArray[np.float64]
 
 
-def timed(graph: Graph, machine: Machine, *, progress: Progress = True, remeasure: bool = False) -> TimedGraph:
+def timed(graph: Graph, machine: Machine, *, progress: ShowProgress = True, remeasure: bool = False) -> TimedGraph:
     """Time a graph: measured on the attached CPU, predicted by the roofline model on any other machine.
 
     Args:

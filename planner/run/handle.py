@@ -11,7 +11,7 @@ from typing import Any, Literal
 from planner.errors import StowageError
 from planner.finalizers import on_dropped
 from planner.plan import SwapPlan, Timeline
-from planner.progress import Progress, get_ready, shown, silent
+from planner.progress import ShowProgress, get_ready, shown
 from planner.run.loop.monitor import Snapshot
 from planner.run.loop.result import RunResult, Stopped
 from planner.run.loop.run_thread import PATIENCE, RunThread
@@ -44,8 +44,8 @@ class RunProgress:
 class Run:
     """A run of steps by a plan, created by `planner.run`; dropping the last reference ends it between two steps."""
 
-    def __init__(self, asked: RunRequest, progress: Progress) -> None:
-        self._runner = RunThread(asked, progress if callable(progress) else silent)
+    def __init__(self, asked: RunRequest, progress: ShowProgress) -> None:
+        self._runner = RunThread(asked, progress if callable(progress) else None)
         self._shown = progress is True
         if self._shown:
             get_ready()  # before the run's thread captures
@@ -66,9 +66,8 @@ class Run:
     def progress(self) -> RunProgress:
         """The progress of the run; cheap to read."""
         runner = self._runner
-        return RunProgress(
-            runner.state, runner.doing, runner.share, len(runner.done.seconds), runner.steps, runner.seconds
-        )
+        doing, share, made = runner.progress.doing, runner.progress.share, len(runner.done.seconds)
+        return RunProgress(runner.state, doing, share, made, runner.steps, runner.seconds)
 
     @property
     def plan(self) -> SwapPlan | None:
@@ -125,7 +124,7 @@ class Run:
         """
         runner = self._runner
         try:
-            with shown(lambda: (runner.share, runner.doing)) if self._shown else nullcontext():
+            with shown(runner.progress) if self._shown else nullcontext():
                 runner.await_end(seconds)
         except KeyboardInterrupt as stop:
             runner.cancel(0.0)

@@ -8,7 +8,7 @@ from typing import Literal
 from planner.errors import StowageError
 from planner.machine import Link
 from planner.plan import SwapPlan
-from planner.progress import Progress, check_progress
+from planner.progress import ShowProgress, check_progress
 from planner.run.handle import Run
 from planner.run.prepare.prepare import RunRequest
 from planner.step import Step
@@ -26,7 +26,7 @@ def run(
     stress: bool = False,
     link_bandwidth: float | Link | None = None,
     remeasure: bool = False,
-    progress: Progress = True,
+    progress: ShowProgress = True,
 ) -> Run:
     """Start making steps by a plan; returns immediately, and `wait()` returns the result.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from planner.graph import Graph
     from planner.plan import SwapPlan, Timeline
-    from planner.progress import Progress
+    from planner.progress import ShowProgress
     from planner.run import Run, RunResult
     from planner.step import Step
     from planner.swap import BudgetPoint, SwapSearch
@@ -99,7 +99,9 @@ def memory_by_kind(
     return _memory_by_kind.draw(get_memory_by_kind(graph, plan, budget, timeline, axis), get_theme(theme))
 
 
-def compare_peaks(steps: Mapping[str, Graph | Step], *, theme: ThemeName = "auto", progress: Progress = True) -> Figure:
+def compare_peaks(
+    steps: Mapping[str, Graph | Step], *, theme: ThemeName = "auto", progress: ShowProgress = True
+) -> Figure:
     """The peaks of several steps as bars, stacked by kind and labelled; nothing is swapped.
 
     Args:
@@ -212,7 +214,7 @@ def live_memory(run: Run, *, theme: ThemeName = "auto") -> Figure:
     return _live_memory.draw(get_live_memory(run), get_theme(theme))
 
 
-def schedule_and_pool(*, theme: ThemeName = "auto", progress: Progress = True) -> Figure:
+def schedule_and_pool(*, theme: ThemeName = "auto", progress: ShowProgress = True) -> Figure:
     """The first figure of SwapAdvisor (ASPLOS 2020), planned anew: the best schedule depends on the pool.
 
     Args:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.progress import Progress, reporting
+from planner.progress import Progress, ShowProgress, reporting
 from planner.step import Step
 from widgets.info.groups import STACK, Group
 from widgets.info.memory_by_kind import get_memory_by_kind
@@ -61,7 +61,7 @@ class ComparePeaks:
         )
 
 
-def get_compare_peaks(steps: Mapping[str, Graph | Step], progress: Progress = True) -> ComparePeaks:
+def get_compare_peaks(steps: Mapping[str, Graph | Step], progress: ShowProgress = True) -> ComparePeaks:
     """Find what each step holds at its peak, with nothing swapped.
 
     Args:
@@ -80,11 +80,13 @@ def get_compare_peaks(steps: Mapping[str, Graph | Step], progress: Progress = Tr
             if not isinstance(step, Graph | Step):
                 raise StowageError(f"{name!r} is a {type(step).__name__}: give a step, or the graph of one")
 
-            def part(share: float, doing: str, number: int = number, name: str = name) -> object:
-                return report((number + share) / len(steps), f"{name}: {doing}")
-
-            part(0.0, "capturing the step")
-            graph = step if isinstance(step, Graph) else capture(step, progress=part)
+            part = report.part(number / len(steps), (number + 1) / len(steps), f"{name}: capturing the step")
+            graph = step if isinstance(step, Graph) else capture(step, progress=_named(part, name))
             at_peak = get_memory_by_kind(graph).at_peak
             peaks.append(Peak(str(name), {group: at_peak[group] for group in STACK if at_peak.get(group)}))
     return ComparePeaks(tuple(peaks))
+
+
+def _named(part: Progress, name: str) -> Progress:
+    """The progress of a part whose status texts begin with a name."""
+    return Progress(lambda share, doing: part(share, f"{name}: {doing}"))

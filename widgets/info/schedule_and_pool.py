@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.jit import announcing
-from planner.progress import Progress, reporting
+from planner.progress import ShowProgress, reporting
 from planner.swap import Case, figure_1
 
 
@@ -34,13 +33,13 @@ class ScheduleAndPool:
         return f"Faster is {'; but '.join(texts)}."
 
 
-def get_schedule_and_pool(progress: Progress = True) -> ScheduleAndPool:
+def get_schedule_and_pool(progress: ShowProgress = True) -> ScheduleAndPool:
     """Plan the four cases with the paper's swap planner.
 
     Args:
         progress: True shows the progress, False shows nothing; a function is called with the share done, 0 to 1, and
             the current activity.
     """
-    with reporting(progress) as report, announcing(lambda words: report(0.0, words)):
+    with reporting(progress) as report:
         report(0.0, "planning five ops in two schedules and two pools")
         return ScheduleAndPool(figure_1())

@@ -41,7 +41,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         draws: notified of every draw.
         steering: notified of every call, and provides the values that Python code reads.
         leftovers: notified of every tensor.
-        check_cancelled: called several times a second with the number of calls so far; may raise to end the recording.
+        report_calls: called several times a second with the number of calls so far; may raise to end the recording.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         draws: RngTracker,
         steering: Steering,
         leftovers: Leftovers,
-        check_cancelled: Callable[[int], object],
+        report_calls: Callable[[int], object],
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.events: list[Event] = []
@@ -60,7 +60,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.literals: set[int] = set()
         self.phase = Phase.FORWARD
         self.current: private.OpOverload | None = None
-        self.draws, self._steering, self._leftovers, self._check_cancelled = draws, steering, leftovers, check_cancelled
+        self.draws, self._steering, self._leftovers, self._report_calls = draws, steering, leftovers, report_calls
         self._checked_at = perf_counter()
         self.fake = fake
         self.paths = paths
@@ -79,7 +79,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         # PyTorch aborts if an exception is raised while it queries a device or layout
         if perf_counter() > self._checked_at + _CHECK_SECONDS and func.namespace != "prim":
             with private.no_modes():
-                self._check_cancelled(len(self.events))
+                self._report_calls(len(self.events))
             self._checked_at = perf_counter()
         if func is torch.ops.aten.lift_fresh.default and not isinstance(args[0], private.FakeTensor):
             result = func(*args)

@@ -11,7 +11,7 @@ from planner.capture.trace.trace import Trace, trace
 from planner.capture.trace.trace_difference import trace_difference
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
-from planner.progress import silent
+from planner.progress import Progress
 from planner.step import Form, Step, Tree, Used, poisoned, rebuilt
 
 
@@ -51,4 +51,4 @@ def _as_captured(step: Step) -> Any:
 def _traced(step: Step, batch: Any) -> Trace:
     other = copy.copy(step)
     other.live = replace(step.materialize(), batch=batch)
-    return trace(other, silent)
+    return trace(other, Progress())

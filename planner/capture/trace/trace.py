@@ -34,7 +34,7 @@ from planner.capture.trace.changes import Changes
 from planner.errors import StowageError
 from planner.graph import Kind
 from planner.program import Effects, Event, Layout, Readings, ScalarRef, as_default
-from planner.progress import Report
+from planner.progress import Progress
 from planner.step import (
     CaptureGuards,
     Form,
@@ -107,7 +107,7 @@ class Trace:
                 yield held.replaced
 
 
-def trace(step: Step, progress: Report) -> Trace:
+def trace(step: Step, progress: Progress) -> Trace:
     """Trace a step by running it once on fake tensors.
 
     Args:
@@ -126,8 +126,8 @@ def trace(step: Step, progress: Report) -> Trace:
     return traced
 
 
-def _trace(step: Step, progress: Report, leftovers: Leftovers) -> Trace:
-    def check_cancelled(calls: int) -> None:
+def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
+    def report_calls(calls: int) -> None:
         progress(0.1, f"{_RUNNING}: {calls:,} ops")
 
     fake = private.FakeTensorMode(allow_non_fake_inputs=True)
@@ -167,7 +167,7 @@ def _trace(step: Step, progress: Report, leftovers: Leftovers) -> Trace:
             draws,
             steering,
             leftovers,
-            check_cancelled,
+            report_calls,
         )
         held = [_held(member, recorder.layout(fakes[id(member.tensor)])) for member in own]
         inputs = [(name, recorder.layout(leaf)) for name, leaf in tensors_of(batch).items()]
@@ -213,7 +213,7 @@ def _trace(step: Step, progress: Report, leftovers: Leftovers) -> Trace:
         held, effects, left = changes.found(held, found, recorder)
         if changes.advances and not step.recapture:
             steering = Steering(list(real.values()), list(real))
-            once_more = Recorder(fake, {}, RngTracker(), steering, leftovers, check_cancelled)
+            once_more = Recorder(fake, {}, RngTracker(), steering, leftovers, report_calls)
             steering.hold_batch([once_more.layout(leaf) for leaf in tensors_of(batch).values()])
             changes.refuse_advancing(lambda: _again(step, model, batch, fakes.values(), once_more))
         progress(0.7, "adding the optimizer")

@@ -9,6 +9,7 @@ from planner.capture import trace, trace_difference
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.guards import undisturbed
+from planner.progress import Progress
 from planner.step import Step
 
 
@@ -66,7 +67,7 @@ class Recheck:
         known = self._step.captures[0].trace
         with global_state_lock(self._stop.check):
             try:
-                now = trace(self._step, lambda *_: self._stop.check())
+                now = trace(self._step, Progress(stop=self._stop))
             except StowageError as error:
                 raise StowageError(
                     f"step {number} can no longer be captured, although nothing that is watched has changed; the "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sized
 from contextlib import ExitStack, nullcontext
 from contextvars import copy_context
 from dataclasses import replace
@@ -21,6 +21,7 @@ from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.plan import SwapPlan
 from planner.program import reading_changed
+from planner.progress import Listener, Progress
 from planner.run.checks.ownership_lock import OwnershipLock
 from planner.run.checks.retrace import Recheck
 from planner.run.checks.torch_context import TorchContext
@@ -51,11 +52,11 @@ class RunThread:
 
     Args:
         asked: the request.
-        report: called with the share done and a status text.
+        listener: called with the share done and a status text; None for nothing.
     """
 
-    def __init__(self, asked: RunRequest, report: Callable[[float, str], object]) -> None:
-        self.asked, self._report = asked, report
+    def __init__(self, asked: RunRequest, listener: Listener | None) -> None:
+        self.asked, self._listener = asked, listener
         self._plans: list[tuple[Graph, SwapPlan]] = []
         self._own_doing = False  # whether the step itself requires the new capture
         self.name = asked.step.name
@@ -67,7 +68,7 @@ class RunThread:
         self.error: BaseException | None = None  # of the run's own steps or the last loop
         self.failure: BaseException | None = None  # of the run's own steps
         self.ready = False
-        self.doing, self.share = "starting", 0.0
+        self.progress = Progress()
         self._ready = (_READY if asked.plan is None else _READY_WITH_PLAN) if asked.steps else 1.0
         self.steps: int | None = asked.steps
         self._began = perf_counter()
@@ -107,7 +108,7 @@ class RunThread:
         """Stop soon; the current step has `patience` seconds to end."""
         self.stop.cancel(patience)
         if self.state == "running":
-            self.doing = "stopping"
+            self.progress.doing = "stopping"
 
     def result(self) -> RunResult | None:
         """The result of the steps so far; None before there is a plan."""
@@ -200,9 +201,9 @@ class RunThread:
             nonlocal said
             if made // every > said:
                 said = made // every
-                self._tell(self.share, f"building the model, {format_bytes(made)} so far")
+                self._tell(self.progress.share, f"building the model, {format_bytes(made)} so far")
 
-        self._tell(self.share, "building the model")
+        self._tell(self.progress.share, "building the model")
         self._surroundings.refuse_changes()
         with global_state_lock(self.stop.check):
             interruptibly(lambda: step.materialize(note), self.stop)
@@ -216,10 +217,10 @@ class RunThread:
         stack.close()
         return self._begin(stack, followed=followed)
 
-    def _prepare(self, report: Callable[[float, str], None]) -> None:
+    def _prepare(self, listener: Listener) -> None:
         """Capture and plan."""
         within = self._own_doing and bool(self._plans)
-        self.graph, self.plan = prepare(self.asked, self.stop, report, self._plans, within=within)
+        self.graph, self.plan = prepare(self.asked, self.stop, listener, self._plans, within=within)
         if all(self.graph is not graph for graph, _ in self._plans):
             self._count_capture()
         kept = [(graph, plan) for graph, plan in self._plans if graph is not self.graph]
@@ -284,27 +285,25 @@ class RunThread:
 
     def _end(self, state: Literal["cancelled", "done", "failed"]) -> None:
         self._over = perf_counter()
-        self.doing = {"cancelled": "stopped", "done": "done", "failed": "failed"}[state]
-        self.share = 1.0 if state == "done" else self.share
+        doing = {"cancelled": "stopped", "done": "done", "failed": "failed"}[state]
+        self.progress(1.0 if state == "done" else self.progress.share, doing)
         self.state = state
 
     def _tell(self, share: float, doing: str) -> None:
-        self.share = share
-        if not self.stop.requested:
-            self.doing = doing
-        self._report(share, doing)
+        self.progress(share, "" if self.stop.requested else doing)
+        if self._listener is not None:
+            self._listener(share, doing)
 
     def _tell_preparing(self, share: float, doing: str) -> None:
         self._tell(self._ready * share, doing)
 
     def _tell_words(self, _: float, doing: str) -> None:
-        self._tell(self.share, doing)
+        self._tell(self.progress.share, doing)
 
     def _tell_steps(self) -> None:
         made, steps = len(self.done.seconds), self.steps
-        self.share = made / steps if steps else 0.0
-        if not self.stop.requested:
-            self.doing = f"step {made + 1}" if steps is None else f"step {min(made + 1, steps)} of {steps}"
+        doing = f"step {made + 1}" if steps is None else f"step {min(made + 1, steps)} of {steps}"
+        self.progress(made / steps if steps else 0.0, "" if self.stop.requested else doing)
 
     def _run(self) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import sleep
@@ -15,14 +15,13 @@ from planner.global_state_lock import global_state_lock
 from planner.graph import Graph, fingerprint, structure
 from planner.machine import Link
 from planner.plan import SwapPlan, validate
+from planner.progress import Listener, Progress
 from planner.run.prepare.footprint import refuse_too_large
 from planner.step import Step
 
 #: Time limit of the search for a plan.
 _PLANNING_SECONDS = 10.0
 _LOOK_SECONDS = 0.02
-
-Progress = Callable[[float, str], object]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +52,7 @@ class RunRequest:
 def prepare(
     asked: RunRequest,
     stop: CancelToken,
-    report: Progress,
+    listener: Listener,
     known: Sequence[tuple[Graph, SwapPlan]] = (),
     *,
     within: bool = False,
@@ -63,7 +62,7 @@ def prepare(
     Args:
         asked: the run request.
         stop: checked periodically.
-        report: called with the share done, from 0 to 1 and never decreasing, and a status text.
+        listener: called with the share done, from 0 to 1 and never falling, and a status text.
         known: earlier graphs of the step, with their plans.
         within: whether to plan again, within the budget of the given plan, if that plan is for another graph.
 
@@ -71,20 +70,8 @@ def prepare(
         StowageError: the step cannot be captured, there is no plan within the budget, or the given plan is not valid.
         Cancelled: the run was cancelled.
     """
-
-    reached = 0.0
-
-    def part(begin: float, end: float) -> Progress:
-        def check_cancelled(share: float, doing: str) -> None:
-            nonlocal reached  # shares start again with each round of measuring and budget of planning
-            stop.check()
-            reached = max(reached, begin + share * (end - begin))
-            report(reached, doing)
-
-        return check_cancelled
-
-    capturing = part(0.0, 1.0 if asked.plan is not None else 0.2)
-    capturing(0.0, "capturing the step")
+    whole = Progress(listener, stop)
+    capturing = whole.part(0.0, 1.0 if asked.plan is not None else 0.2, "capturing the step")
     with global_state_lock(stop.check):
         graph = capture(asked.step, progress=capturing)
     plan = _transferred(graph, known)
@@ -92,7 +79,11 @@ def prepare(
         asked = replace(asked, plan=None, budget=asked.plan.budget_bytes)
     if plan is None:
         refuse_too_large(graph, asked.plan, asked.step, checked=False)  # planning would find out a minute later
-        plan = _planned(graph, asked, stop, part(0.2, 0.6), part(0.6, 1.0)) if asked.plan is None else asked.plan
+        plan = (
+            _planned(graph, asked, stop, whole.part(0.2, 0.6), whole.part(0.6, 1.0))
+            if asked.plan is None
+            else asked.plan
+        )
     stop.check()
     _refuse_invalid(plan, graph, asked.step.change)
     return graph, plan

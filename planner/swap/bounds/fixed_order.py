@@ -44,9 +44,8 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.jit import announcing
 from planner.machine import Machine
-from planner.progress import Progress, Report, reporting, silent
+from planner.progress import Progress, ShowProgress, reporting
 from planner.swap.bounds.any_order import both_ways, bound_of
 from planner.swap.problem.problem import Bytes, Ints, Problem, Seconds, build_problem
 from planner.swap.problem.uses import Uses, uses_of
@@ -65,7 +64,7 @@ def order_bound(
     order: Sequence[int],
     *,
     time_limit: float = 3.0,
-    progress: Progress = True,
+    progress: ShowProgress = True,
 ) -> float:
     """Lower bound in seconds on any plan with this order, however it swaps; at least `lower_bound`.
 
@@ -86,7 +85,7 @@ def order_bound(
             f"the ops of {graph.name} cannot run in this order; list each op once, after all it depends on, or give "
             "the order of a plan"
         )
-    with reporting(progress) as report, announcing(lambda words: report(0.0, words)):
+    with reporting(progress) as report:
         report(0.0, "laying out the graph")
         problem = build_problem(graph, machine, budget, seconds)
         return bound_of_order(problem, np.asarray(order, np.int32), time_limit, report)
@@ -100,8 +99,9 @@ def _legal(graph: Graph, order: Sequence[int]) -> bool:
     return all(slots[earlier] < slots[op] for op, before in enumerate(graph.dependencies) for earlier in before)
 
 
-def bound_of_order(problem: Problem, order: Ints, time_limit: float, report: Report = silent) -> float:
+def bound_of_order(problem: Problem, order: Ints, time_limit: float, report: Progress | None = None) -> float:
     """`order_bound` of a problem: programmes of more and more checkpoints, as long as there is time."""
+    report = report or Progress()
     best, begin, took = bound_of(problem), perf_counter(), 0.0
     uses = uses_of(order, problem.flow)
     live = _live(problem, uses)

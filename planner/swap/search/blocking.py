@@ -10,10 +10,10 @@ from math import inf
 from time import perf_counter
 
 from planner.graph import Graph
-from planner.jit import COMPILING, announcing, doing
+from planner.jit import COMPILING, doing
 from planner.machine import Machine
 from planner.plan import SwapPlan
-from planner.progress import Progress, reporting
+from planner.progress import ShowProgress, reporting
 from planner.swap.methods.method import Item, Result
 from planner.swap.problem.problem import Seconds
 from planner.swap.search.driver import DEFAULT, SearchState
@@ -65,7 +65,7 @@ def plan_swaps(
     method: str | None = None,
     seed: int = 0,
     time_limit: float | None = None,
-    progress: Progress = True,
+    progress: ShowProgress = True,
 ) -> SwapPlan:
     """Decide the order in which ops run and where every storage is at every moment, within a budget.
 
@@ -101,7 +101,7 @@ def compare_plans(
     method: str | None = None,
     seed: int = 0,
     time_limit: float | None = None,
-    progress: Progress = True,
+    progress: ShowProgress = True,
 ) -> SwapComparison:
     """Like `plan_swaps`, and also return what the plan was compared with.
 
@@ -112,29 +112,22 @@ def compare_plans(
         StowageError: as in `plan_swaps`.
     """
     check_limits(time_limit)
-    begin, share = perf_counter(), 0.0
-
-    def compiling(words: str) -> None:
-        report(share, words)
+    begin = perf_counter()
 
     def each(work: Callable[[Item], Result], items: Iterable[Item], /) -> list[Result]:
         futures = [pool.submit(work, item) for item in items]
         while wait(futures, _LOOK_SECONDS).not_done:
             if doing("") == COMPILING:
-                compiling(COMPILING)
+                report(report.share, COMPILING)
         return [future.result() for future in futures]
 
-    with (
-        reporting(progress) as report, announcing(compiling),
-        ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool,
-    ):  # fmt: skip
-        report(share, "laying out the graph")
+    with reporting(progress) as report, ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+        report(0.0, "laying out the graph")
         problem, host = make_problem(graph, machine, budget, host_budget, seconds)
         deadline = inf if time_limit is None else begin + time_limit
         search_state = SearchState(problem, host, method or DEFAULT, seed, each)
         while not search_state.done and (search_state.best is None or perf_counter() < deadline):
-            share = max(share, search_state.share_done(time_limit))
-            report(share, search_state.doing)
+            report(max(report.share, search_state.share_done(time_limit)), search_state.doing)
             search_state.step()
             search_state.seconds = perf_counter() - begin
         plan = search_state.plan()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
@@ -14,7 +14,7 @@ from planner.cancel import Cancelled, CancelToken
 from planner.graph import Graph
 from planner.machine import Machine
 from planner.plan import SwapPlan
-from planner.progress import Progress, Report, reporting
+from planner.progress import Progress, ShowProgress, reporting
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.problem.problem import Problem, Seconds
 from planner.swap.schedule.feasibility import least_budget
@@ -72,7 +72,7 @@ def sweep(
     seconds: Seconds | None = None,
     time_limit_each: float = SECONDS_EACH,
     seed: int = 0,
-    progress: Progress = True,
+    progress: ShowProgress = True,
     stop: CancelToken | None = None,
 ) -> tuple[BudgetPoint, ...]:
     """Plan for several budgets; more memory never gives a slower step, because a plan fits every larger budget too.
@@ -102,7 +102,8 @@ def sweep(
             for done, problem in enumerate(problems):
                 if stop.requested:
                     break
-                each = part(report, done, len(problems), f"planning for {format_bytes(problem.budget)}")
+                words = f"planning for {format_bytes(problem.budget)}"
+                each = report.part(done / len(problems), (done + 1) / len(problems), words)
                 best = best_at(problem, points[-1].plan if points else None, time_limit_each, seed, stop, each)
                 if best is not None:
                     points.append(best)
@@ -116,7 +117,7 @@ def _problems(
     budgets: Iterable[str | int] | None,
     seconds: Seconds | None,
     stop: CancelToken,
-    report: Report,
+    report: Progress,
 ) -> list[Problem]:
     """One problem for each budget, ascending."""
     if budgets is None:
@@ -135,23 +136,13 @@ def _problems(
     return [found[budget] for budget in sorted(found)]
 
 
-def part(report: Report, done: int, of: int, doing: str) -> Callable[[float], object]:
-    """A function that takes the share done of one of several pieces of work, and reports the share done of all."""
-
-    def each(share: float) -> object:
-        return report((done + min(share, 1.0)) / of, doing)
-
-    each(0.0)
-    return each
-
-
 def best_at(
     problem: Problem,
     known: SwapPlan | None,
     time_limit: float,
     seed: int,
     stop: CancelToken,
-    report: Callable[[float], object],
+    report: Progress,
 ) -> BudgetPoint | None:
     """The faster of a plan that is known to fit and what a search finds; None if cancelled before there is any.
 

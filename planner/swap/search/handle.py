@@ -15,7 +15,7 @@ from planner.graph import Graph
 from planner.jit import doing
 from planner.machine import Machine
 from planner.plan import SwapPlan
-from planner.progress import Progress, reporting
+from planner.progress import ShowProgress, reporting
 from planner.swap.problem.problem import Seconds
 from planner.swap.search.checkpoint import read_search, save_search
 from planner.swap.search.driver import DEFAULT, STOPPED, Point, SearchState, check_choice
@@ -99,7 +99,7 @@ class SwapSearch:
             None if best is None else best.predicted.seconds, search_state.bound, search_state.problem.ideal_seconds,
         )  # fmt: skip
 
-    def wait(self, seconds: float | None = None, *, progress: Progress = True) -> SwapPlan:
+    def wait(self, seconds: float | None = None, *, progress: ShowProgress = True) -> SwapPlan:
         """Wait until the search ends or that many seconds have passed; returns the best plan so far.
 
         Interrupting the wait cancels the search.

@@ -11,11 +11,11 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine import Machine
 from planner.plan import SwapPlan
-from planner.progress import Progress, reporting
+from planner.progress import ShowProgress, reporting
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.methods.portfolio import CLOSE
 from planner.swap.problem.problem import Problem, Seconds
-from planner.swap.search.budget_sweep import SECONDS_EACH, best_at, part
+from planner.swap.search.budget_sweep import SECONDS_EACH, best_at
 from planner.swap.search.inputs import make_problem
 from planner.swap.simulate.streams import simulate
 from planner.units import format_bytes, format_seconds
@@ -68,7 +68,7 @@ def sensitivity(
     seconds: Seconds | None = None,
     time_limit_each: float = SECONDS_EACH,
     seed: int = 0,
-    progress: Progress = True,
+    progress: ShowProgress = True,
 ) -> Sensitivity:
     """Measure the gain from a little more memory, and from a little more bandwidth, by planning again with each.
 
@@ -103,7 +103,7 @@ def sensitivity(
         plans: list[SwapPlan] = []
         for done, (problem, what) in enumerate(wanted):
             known = _fastest(problem, plans)
-            each = part(report, done, len(wanted), f"planning {what}")
+            each = report.part(done / len(wanted), (done + 1) / len(wanted), f"planning {what}")
             best = best_at(problem, known, time_limit_each, seed, CancelToken(), each)
             assert best is not None, "a search that is not cancelled has a plan or an error"
             plans.append(best.plan)

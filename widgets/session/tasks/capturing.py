@@ -14,6 +14,7 @@ from planner.jit import doing
 from planner.machine import Machine
 from planner.memory import parse_budget
 from planner.plan import SwapPlan
+from planner.progress import Progress
 from planner.swap import Seconds
 from widgets.info import Feasibility, assess_feasibility
 from widgets.messages import (  # fmt: skip
@@ -38,31 +39,20 @@ _EVERY_SECONDS = 0.25
 
 
 class _Loading:
-    """The progress of the capture, reported several times a second by a separate thread while the job is busy."""
+    """Reports the progress of the capture, several times a second in a separate thread; cancels it with the job."""
 
     def __init__(self, core: SessionState, job: Job) -> None:
         self._core, self._job, self._over = core, job, Event()
-        self.doing, self.share, self.ops = (
-            "starting",
-            0.0,
-            None if core.source.graph is None else len(core.source.graph.ops),
-        )
+        self.progress = Progress(stop=job.stop)
+        self.ops = None if core.source.graph is None else len(core.source.graph.ops)
         Thread(target=self._tell, name="stowage loading", daemon=True).start()
-
-    def note(self, share: float, doing: str) -> None:
-        """Record the progress; abandons the capture if it was cancelled.
-
-        Raises:
-            Cancelled: the capture was cancelled.
-        """
-        self._job.stop.check()
-        self.share, self.doing = share, doing
 
     def _tell(self) -> None:
         while True:
             with self._core.message_bus.lock:  # no loading message may follow the graph
                 if not self._over.is_set() and not self._job.stop.requested:
-                    said = self._core.source.name, doing(self.doing), self.share, self.ops, self._job.seconds
+                    share, words = self.progress.share, doing(self.progress.doing)
+                    said = self._core.source.name, words, share, self.ops, self._job.seconds
                     self._core.report(self._job, loading_message(*said))
             if self._over.wait(_EVERY_SECONDS) or self._job.stop.requested:
                 return
@@ -116,10 +106,10 @@ def _begin(core: SessionState, job: Job) -> None:
         if graph is None:
             assert core.source.step is not None
             with core.torch_context.entered():
-                graph = capture(core.source.step, progress=loading.note)
+                graph = capture(core.source.step, progress=loading.progress)
         loading.ops = len(graph.ops)
         title = "This step cannot be planned"
-        loading.note(0.9, "working out what the step needs")
+        loading.progress(0.9, "working out what the step needs")
         plan = core.source.plan
         if plan is not None:
             graph = _of_plan(graph, plan)
@@ -142,7 +132,7 @@ def _lay_out(core: SessionState, job: Job, loading: _Loading, graph: Graph, plan
     feasibility = assess_feasibility(graph, machine, None if plan is None else seconds_of(plan))
     message = graph_message(graph, feasibility.peak_bytes, core.source.phrases, core.source.step is not None)
     _first_budget(core, feasibility, plan)  # raises before any message is sent
-    loading.note(1.0, "done")
+    loading.progress(1.0, "done")
     with core.message_bus.lock:
         if not job.current or job.stop.requested:
             return True
