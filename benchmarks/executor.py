@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from planner.capture import capture
-from planner.profile import machine, timed
+from planner.profile import prepare
 from planner.run import CpuDevice, Executor
 from planner.swap import plan_swaps
 from planner.zoo import load
@@ -43,8 +43,8 @@ class Row:
 def measure(text: str, rounds: int) -> Row:
     step = load(text)
     graph = capture(step)
-    ready = timed(graph, machine("cpu"))
-    plan = plan_swaps(ready.graph, machine("cpu"), "100%", seconds=ready.seconds)
+    ready = prepare(graph, "cpu")
+    plan = plan_swaps(ready.graph, ready.machine, "100%", seconds=ready.seconds)
     eager, planned = [], []
     with closing(CpuDevice(plan.peak_bytes, plan.host_bytes)) as device:
         executor = Executor(graph, plan, device)

@@ -24,13 +24,13 @@ from rich.console import Console
 from rich.table import Table
 
 from planner.capture import capture
-from planner.profile import machine, timed
+from planner.profile import prepare
 from planner.run import CpuDevice, Executor
 from planner.run.checks.state_writeback import StateWriteback
 from planner.run.loop.monitor import Monitor
 from planner.run.loop.result import RunLog
 from planner.run.loop.step_loop import StepLoop
-from planner.run.prepare.prepare import RunRequest
+from planner.run.prepare.plan_run import RunRequest
 from planner.swap import plan_swaps
 from planner.zoo import load
 
@@ -41,8 +41,8 @@ GOAL = 1.01
 def measure(text: str, budget: str, rounds: int) -> dict[str, object]:
     step = load(text)
     graph = capture(step)
-    ready = timed(graph, machine("cpu"))
-    plan = plan_swaps(ready.graph, machine("cpu"), budget, seconds=ready.seconds, time_limit=5)
+    ready = prepare(graph, "cpu")
+    plan = plan_swaps(ready.graph, ready.machine, budget, seconds=ready.seconds, time_limit=5)
     generator, monitor, done = torch.Generator(), Monitor(time.perf_counter()), RunLog()
     turns: dict[str, list[float]] = {"without": [], "watched": [], "noted": []}
     with closing(CpuDevice(plan.peak_bytes, plan.host_bytes)) as device:

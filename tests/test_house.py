@@ -23,7 +23,7 @@ PLANNER = {
     "program": {"graph", "guards", "torch_private"},
     "step": {"graph", "guards", "program", "torch_private"},
     "capture": {"graph", "guards", "program", "step", "torch_private"},
-    "profile": {"graph", "guards", "machine", "program", "torch_private"},
+    "profile": {"capture", "graph", "guards", "machine", "program", "step", "torch_private"},
     "plan": {"graph"},
     "memory": {"graph", "plan"},
     "swap": {"graph", "machine", "memory", "plan"},

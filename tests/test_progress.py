@@ -210,7 +210,7 @@ def calls(graph: Graph) -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ..
     seconds = planner.machine.op_seconds(graph, gpu)
     yield "capture", planner.capture.capture, (planner.zoo.load("mlp"),), {}
     yield "measure_ops", profile.measure_ops, (graph, cpu), {"cache": False}
-    yield "timed", profile.timed, (graph, cpu), {"remeasure": True}
+    yield "prepare", profile.prepare, (graph, cpu), {"remeasure": True}
     yield "plan_swaps", planner.plan_swaps, (graph, gpu, half), {"time_limit": 0.2}
     yield "compare_plans", swap.compare_plans, (graph, gpu, half), {"time_limit": 0.2}
     yield "sweep", swap.sweep, (graph, gpu, [half, "80%"]), {"time_limit_each": 0.2}

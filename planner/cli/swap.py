@@ -18,7 +18,7 @@ from planner.units import format_bytes
 if TYPE_CHECKING:
     from planner.machine import Machine
     from planner.plan import SwapPlan
-    from planner.profile import TimedGraph
+    from planner.profile import PreparedStep
     from planner.swap import SwapSearch
 
 _EPILOG = """\b
@@ -113,8 +113,7 @@ def command(
       valid       whether a validator that shares no code with the search agrees
     """
     from planner import zoo
-    from planner.capture import capture
-    from planner.profile import machine, timed
+    from planner.profile import machine, prepare
     from planner.swap import search_swaps
 
     if isnan(seconds):
@@ -127,7 +126,7 @@ def command(
         )
     step = zoo.load(model)
     with reporting(True) as report:
-        ready = timed(capture(step, progress=report), device, progress=report, remeasure=remeasure)
+        ready = prepare(step, device, progress=report, remeasure=remeasure)
         report(0.0, "laying out the graph")
         search = search_swaps(
             ready.graph, device, device.device.memory_bytes if budget is None else budget, host_budget=host_budget,
@@ -177,7 +176,7 @@ def _wait(search: SwapSearch, report: Progress) -> tuple[SwapPlan, bool]:
         return search.wait(progress=False), True
 
 
-def _facts(search: SwapSearch, plan: SwapPlan, ready: TimedGraph, device: Machine, stopped: bool) -> dict[str, Any]:
+def _facts(search: SwapSearch, plan: SwapPlan, ready: PreparedStep, device: Machine, stopped: bool) -> dict[str, Any]:
     """The facts about a plan, by their names in JSON."""
     from planner.swap import CLOSE, order_bound, peak_of
 

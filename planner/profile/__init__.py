@@ -3,18 +3,18 @@
 from planner.profile.cache import cache_path
 from planner.profile.machine_by_name import machine, machines
 from planner.profile.measure import OpMeasurements, measure_ops
+from planner.profile.prepare import PreparedStep, prepare
 from planner.profile.scratch_memory import scratch_bytes
 from planner.profile.signatures import signature
-from planner.profile.timed_graph import TimedGraph, timed
 
 __all__ = [
     "OpMeasurements",
-    "TimedGraph",
+    "PreparedStep",
     "cache_path",
     "machine",
     "machines",
     "measure_ops",
+    "prepare",
     "scratch_bytes",
     "signature",
-    "timed",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from planner.progress import ShowProgress, get_ready, shown
 from planner.run.loop.monitor import Snapshot
 from planner.run.loop.result import RunResult, Stopped
 from planner.run.loop.run_thread import PATIENCE, RunThread
-from planner.run.prepare.prepare import RunRequest
+from planner.run.prepare.plan_run import RunRequest
 
 State = Literal["running", "cancelled", "done", "failed"]
 

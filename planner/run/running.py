@@ -10,7 +10,7 @@ from planner.machine import Link
 from planner.plan import SwapPlan
 from planner.progress import ShowProgress, check_progress
 from planner.run.handle import Run
-from planner.run.prepare.prepare import RunRequest
+from planner.run.prepare.plan_run import RunRequest
 from planner.step import Step
 
 

@@ -7,9 +7,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout, mse_loss, relu
 
 from planner import zoo
-from planner.capture import capture
 from planner.plan import SwapPlan
-from planner.profile import machine, timed
+from planner.profile import prepare
 from planner.step import SGD, AdamW, Step, TrainStep
 from planner.swap import plan_swaps
 
@@ -62,8 +61,8 @@ class Normalisations(nn.Module):
 
 def planned(step: Step, budget: str) -> SwapPlan:
     """The first plan there is within a budget: what is tested is how plans are run, and a better one swaps no more."""
-    ready = timed(capture(step), machine("cpu"))
-    return plan_swaps(ready.graph, machine("cpu"), budget, seconds=ready.seconds, time_limit=0)
+    ready = prepare(step, "cpu")
+    return plan_swaps(ready.graph, ready.machine, budget, seconds=ready.seconds, time_limit=0)
 
 
 def mlp() -> TrainStep:

@@ -11,7 +11,7 @@ import pytest
 
 from planner.capture import capture
 from planner.plan import SwapPlan, Timeline
-from planner.profile import machine, timed
+from planner.profile import prepare
 from planner.run import run
 from planner.run.loop import monitor as monitor_module
 from planner.run.loop.monitor import Monitor
@@ -21,8 +21,8 @@ from tests.run.steps import ALL
 
 def slow(model: str, budget: str) -> tuple[SwapPlan, float]:
     """A plan and a link that makes its step take a second or so."""
-    ready = timed(capture(ALL[model]()), machine("cpu"))
-    plan = plan_swaps(ready.graph, machine("cpu"), budget, seconds=ready.seconds, time_limit=1)
+    ready = prepare(ALL[model](), "cpu")
+    plan = plan_swaps(ready.graph, ready.machine, budget, seconds=ready.seconds, time_limit=1)
     sizes = {storage.id: storage.bytes for storage in capture(ALL[model]()).storages}
     moved = sum(sizes[copy.storage] for copy in (*plan.swap_outs, *plan.swap_ins))
     return plan, moved / 1.5

@@ -10,7 +10,7 @@ from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.plan import validate
-from planner.profile import machine, timed
+from planner.profile import prepare
 from planner.run import run
 from planner.run.executor.rng_states import reordered
 from planner.step import TrainStep
@@ -34,7 +34,7 @@ def backwards_order(graph: Graph) -> list[int]:
 @pytest.mark.parametrize("stress", [False, True])
 def test_branches_that_change_places_keep_their_dropout(stress: bool) -> None:
     step = branches()
-    graph = timed(capture(step), machine("cpu")).graph
+    graph = prepare(step, "cpu").graph
     plan = resident_plan(graph, backwards_order(graph))
     assert validate(plan, graph) == []
     assert reordered(graph, plan)
@@ -63,7 +63,7 @@ class Weighted(nn.Module):
 def test_draws_that_depend_on_values_are_not_moved() -> None:
     step = TrainStep(Weighted, lambda: torch.randn(4, 8), loss=lambda model, batch: model(batch))
     assert run(step, steps=2, check=True).wait().mismatches == ()
-    graph = timed(capture(step), machine("cpu")).graph
+    graph = prepare(step, "cpu").graph
     plan = resident_plan(graph, backwards_order(graph))
     assert reordered(graph, plan)
     with pytest.raises(StowageError, match="captured order"):

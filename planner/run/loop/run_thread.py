@@ -31,7 +31,7 @@ from planner.run.loop.result import RunLog, RunResult
 from planner.run.loop.step_loop import FIRST_STEPS, StepLoop, step_loop
 from planner.run.prepare.eager_check_eligibility import why_unchecked
 from planner.run.prepare.footprint import footprint, refuse_too_large
-from planner.run.prepare.prepare import RunRequest, prepare
+from planner.run.prepare.plan_run import RunRequest, plan_run
 from planner.step import TrainStep
 from planner.units import format_bytes
 
@@ -220,7 +220,7 @@ class RunThread:
     def _prepare(self, listener: Listener) -> None:
         """Capture and plan."""
         within = self._own_doing and bool(self._plans)
-        self.graph, self.plan = prepare(self.asked, self.stop, listener, self._plans, within=within)
+        self.graph, self.plan = plan_run(self.asked, self.stop, listener, self._plans, within=within)
         if all(self.graph is not graph for graph, _ in self._plans):
             self._count_capture()
         kept = [(graph, plan) for graph, plan in self._plans if graph is not self.graph]

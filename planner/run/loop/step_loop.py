@@ -22,7 +22,7 @@ from planner.run.devices.cpu import CpuDevice
 from planner.run.executor.executor import Executor, StepRecord
 from planner.run.loop.monitor import Monitor
 from planner.run.loop.result import RunLog
-from planner.run.prepare.prepare import RunRequest
+from planner.run.prepare.plan_run import RunRequest
 
 #: Number of steps that are checked with `check="first"`.
 FIRST_STEPS = 2

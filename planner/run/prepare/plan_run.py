@@ -1,4 +1,4 @@
-"""Preparation of a step for a run: capture, planning with op times measured here, and validation."""
+"""The plan of a run: capture, planning with op times measured here, and validation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from time import sleep
 from typing import Literal
 
-from planner.cancel import CancelToken, interruptibly
+from planner.cancel import CancelToken
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
@@ -49,7 +49,7 @@ class RunRequest:
     recheck: int | None
 
 
-def prepare(
+def plan_run(
     asked: RunRequest,
     stop: CancelToken,
     listener: Listener,
@@ -79,11 +79,8 @@ def prepare(
         asked = replace(asked, plan=None, budget=asked.plan.budget_bytes)
     if plan is None:
         refuse_too_large(graph, asked.plan, asked.step, checked=False)  # planning would find out a minute later
-        plan = (
-            _planned(graph, asked, stop, whole.part(0.2, 0.6), whole.part(0.6, 1.0))
-            if asked.plan is None
-            else asked.plan
-        )
+        measuring, planning = whole.part(0.2, 0.6), whole.part(0.6, 1.0)
+        plan = _planned(graph, asked, stop, measuring, planning) if asked.plan is None else asked.plan
     stop.check()
     _refuse_invalid(plan, graph, asked.step.change)
     return graph, plan
@@ -102,16 +99,11 @@ def _transferred(graph: Graph, known: Sequence[tuple[Graph, SwapPlan]]) -> SwapP
 
 def _planned(graph: Graph, asked: RunRequest, stop: CancelToken, measuring: Progress, planning: Progress) -> SwapPlan:
     """A plan for this CPU, with op times and scratch memory as measured here."""
-    from planner.profile import machine, timed
+    from planner.profile import prepare
     from planner.swap import search_swaps
 
-    measuring(0.0, "measuring this CPU")
-    here = interruptibly(lambda: machine("cpu", progress=False), stop)
-    if asked.link is not None:
-        here = replace(here, host_link=asked.link)
-    measuring(0.0, "measuring ops")
-    with global_state_lock(stop.check):  # held for many rounds, each as long as a step
-        ready = interruptibly(lambda: timed(graph, here, progress=measuring, remeasure=asked.remeasure), stop)
+    ready = prepare(graph, "cpu", progress=measuring, remeasure=asked.remeasure, stop=stop)
+    here = ready.machine if asked.link is None else replace(ready.machine, host_link=asked.link)
     planning(0.0, "planning")
     budget = "100%" if asked.budget is None else asked.budget
     search = search_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS)
