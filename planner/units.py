@@ -1,30 +1,68 @@
-"""Human-readable amounts of memory and time, and counts."""
+"""Amounts of memory and time, shares and counts, as people read them."""
 
 from __future__ import annotations
 
-_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+
+_BYTES = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
+_SECONDS = (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
+#: From here on, two decimals are always shown where amounts stand in a column: hundredths are megabytes.
+_LARGE = 2.0**30
+#: Seconds that are shown as none: less than an operation of any machine takes.
+_NOTHING = 5e-10
 
 
-def format_bytes(amount: int, more_digits: int = 0) -> str:
-    """An amount of memory in B, KiB, MiB, GiB or TiB, with three or four significant digits.
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit, and its size in bytes or seconds."""
+
+    name: str
+    size: float
+
+
+def byte_unit(largest: float) -> Unit:
+    """The unit for an axis that ends at `largest` bytes."""
+    return Unit(*next((unit for unit in reversed(_BYTES[:-1]) if largest >= unit[1]), _BYTES[0]))
+
+
+def second_unit(largest: float) -> Unit:
+    """The unit for an axis that ends at `largest` seconds."""
+    return Unit(*next((unit for unit in reversed(_SECONDS) if largest >= unit[1]), _SECONDS[0]))
+
+
+def format_bytes(amount: float, more_digits: int = 0) -> str:
+    """An amount of memory in a sentence: `36 MiB`, `1.5 GiB`; three significant digits, no zeros at the end.
 
     Args:
         amount: in bytes.
         more_digits: extra digits after the decimal point.
     """
-    size = abs(amount)
-    for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        # 1000 of a smaller unit is written as 0.98 of the next larger one; bytes are counted up to 1023
-        if size >= (999.5 * 2 ** (power - 10) if power > 10 else 2**power):
-            value = amount / 2**power
-            digits = (0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2) + more_digits
-            text = f"{value:.{digits}f}"
-            return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
-    return f"{amount} B"
+    unit = unit_of_bytes(amount)
+    if unit.size == 1:
+        return f"{amount:.0f} B"
+    value = amount / unit.size
+    return f"{_without_zeros(_rounded(value, _decimals(value) + more_digits))} {unit.name}"
+
+
+def bytes_label(amount: float) -> str:
+    """An amount of memory as a label beside others: `628 MiB`, `36.0 MiB`, `1.50 GiB`; two decimals from one GiB on.
+
+    The page shows the same (`core/units.js`).
+    """
+    unit = unit_of_bytes(amount)
+    value = amount / unit.size
+    return f"{_rounded(value, 0 if unit.size == 1 else 2 if unit.size >= _LARGE else _decimals(value))} {unit.name}"
+
+
+def exact_bytes_label(amount: float) -> str:
+    """A label with enough digits to distinguish nearby ones: `36.25 MiB`, `10.4209 GiB`."""
+    unit = unit_of_bytes(amount)
+    return f"{_without_zeros(_rounded(amount / unit.size, 4 if unit.size >= _LARGE else 2))} {unit.name}"
 
 
 def format_apart(*amounts: int) -> list[str]:
-    """Amounts shown next to each other, with as many digits as it takes to tell them apart."""
+    """Amounts of memory in one sentence, with as many digits as it takes to tell them apart."""
     for more_digits in range(16):
         texts = [format_bytes(amount, more_digits) for amount in amounts]
         if len(set(texts)) == len(set(amounts)):
@@ -32,17 +70,45 @@ def format_apart(*amounts: int) -> list[str]:
     return [f"{amount} B" for amount in amounts]
 
 
-def format_seconds(seconds: float) -> str:
-    """An amount of time with three significant digits."""
-    size = abs(seconds)
-    for unit, name in _SECONDS:
-        if size >= 0.9995 * unit:
-            value = seconds / unit
-            digits = 0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2
-            return f"{value:.{digits}f} {name}"
-    return "0 s" if size < 5e-10 else f"{seconds:.2g} s"
+def format_seconds(seconds: float, digits: int = 3) -> str:
+    """An amount of time with that many significant digits: `1.84 s`, `848 ms`."""
+    if abs(seconds) < _NOTHING:
+        return "0 s"
+    # 999.6 ms are 1.00 s
+    name, size = next(
+        (unit for unit in reversed(_SECONDS) if abs(seconds) >= unit[1] * (1 - 0.5 * 10**-digits)), _SECONDS[0]
+    )
+    value = seconds / size
+    return f"{_rounded(value, _decimals(value, digits))} {name}"
+
+
+def format_percent(share: float) -> str:
+    """A share in percent: `66 %`, one decimal below ten."""
+    return f"{100 * share:.0f} %" if abs(share) >= 0.0995 or not share else f"{100 * share:.1f} %"
 
 
 def several(number: int, noun: str) -> str:
-    """`1 op`, `2 ops`."""
+    """`1 op`, `2 ops`, `1,500 ops`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def unit_of_bytes(amount: float) -> Unit:
+    """The unit of an amount: 1000 of a unit is written as 0.98 of the next larger one; bytes are counted up to 1023."""
+    size = abs(amount)
+    units = (unit for unit in reversed(_BYTES) if size >= (unit[1] if unit[1] <= 2**10 else unit[1] * 999.5 / 1024))
+    return Unit(*next(units, _BYTES[0]))
+
+
+def _decimals(value: float, digits: int = 3) -> int:
+    """Decimals that leave `digits` significant digits once rounded."""
+    whole = sum(abs(value) >= 10.0**power - 0.5 * 10.0 ** (power - digits) for power in range(1, digits))
+    return digits - 1 - int(whole)
+
+
+def _rounded(value: float, decimals: int) -> str:
+    """Rounded half up, as the page does: 220.5 becomes 221, where Python gives 220."""
+    return str(Decimal(float(value)).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP))
+
+
+def _without_zeros(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -15,7 +15,7 @@ def machine(name: str, *, progress: ShowProgress = True) -> Machine:
     Args:
         name: a preset (`"v100-16gb"`, in any case), `"cpu"`, or `"auto"` for the attached machine; these two are
             measured once: op times are kept in the file that `planner.profile.cache_path()` names until `planner.run`
-            or `planner.profile.timed` is called with `remeasure=True`, or the file is removed.
+            or `planner.profile.prepare` is called with `remeasure=True`, or the file is removed.
         progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
             status text.
 

@@ -19,9 +19,9 @@ from planner.plan import SwapPlan
 from planner.profile import machine
 from planner.run import RunResult
 from planner.swap import plan_swaps
+from planner.units import format_seconds, several
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
 from widgets import figures
-from widgets.info.units import count_text, seconds_text
 
 SPEC = "mlp:optimizer=adam"
 THEMES = ["light", "dark"]
@@ -175,7 +175,7 @@ def test_figures_use_the_words_and_separators_of_the_rest() -> None:
     figure = figures.memory_by_kind(by_hand())
     assert figure.layout.xaxis.title.text == "op number"
     assert "at op 1" in figure.layout.meta["summary"]
-    assert count_text(11625, "op") == "11,625 ops"
+    assert several(11625, "op") == "11,625 ops"
     said = " ".join(text for plot in plots(real(SPEC)[1], real_plan(SPEC, "60%")).values() for text in texts(
         json.loads(plot.to_json())
     ))  # fmt: skip
@@ -237,5 +237,5 @@ def test_a_name_in_a_narrow_box_keeps_the_module_that_tells_it_from_others() -> 
 
 
 def test_no_time_is_less_than_nothing() -> None:
-    assert seconds_text(-1e-17) == seconds_text(0.0) == "0 s"
-    assert (seconds_text(1.5e-9), seconds_text(-2e-3)) == ("1.50 ns", "-2.00 ms")
+    assert format_seconds(-1e-17) == format_seconds(0.0) == "0 s"
+    assert (format_seconds(1.5e-9), format_seconds(-2e-3)) == ("1.50 ns", "-2.00 ms")

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.graph import Phase
+from planner.units import byte_unit, bytes_label, second_unit
 from widgets.fallback.raster import blended, coverage, png
 from widgets.figures import FONT, LIGHT, Theme
-from widgets.info import STACK, Floats, byte_unit, bytes_text, second_unit
+from widgets.info import STACK, Floats
 from widgets.messages import Message, unpack
 
 WIDTH = 860
@@ -151,7 +152,7 @@ def _names(canvas: _Canvas, boxes: Floats, kinds: NDArray[np.int32], names: list
 
 
 def _limit(canvas: _Canvas, budget: int, shown: bool) -> None:
-    theme, text = canvas.theme, f"budget {bytes_text(budget)}"
+    theme, text = canvas.theme, f"budget {bytes_label(budget)}"
     if not shown:
         canvas.text(WIDTH - _RIGHT, _TOP + 12, f"{text}, far above", theme.limit, "end")
         return

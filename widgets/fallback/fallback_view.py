@@ -9,10 +9,10 @@ import base64
 from collections.abc import Sequence
 from html import escape
 
+from planner.units import bytes_label, several
 from widgets.fallback.fallback_svg import WIDTH, draw
 from widgets.fallback.header_summary import get_answers
 from widgets.figures import FONT, LIGHT
-from widgets.info import bytes_text, count_text
 from widgets.messages import Message
 
 _CARD = (
@@ -72,11 +72,11 @@ def _head(known: dict[str, Message]) -> tuple[str, list[str]]:
         return "Stowage", ["no step yet"]
     graph = known["graph"].content
     ops = {name: length for name, _, length in graph["columns"]}["op_target"]
-    phrases = [*graph["facts"], count_text(ops, "op"), f"step peak {bytes_text(graph['step_peak_bytes'])}"]
+    phrases = [*graph["facts"], several(ops, "op"), f"step peak {bytes_label(graph['step_peak_bytes'])}"]
     if "machine" in known:
         phrases.append(str(known["machine"].content["label"]))
     if "budget" in known:
-        phrases.append(f"budget {bytes_text(known['budget'].content['budget_bytes'])}")
+        phrases.append(f"budget {bytes_label(known['budget'].content['budget_bytes'])}")
     return str(graph["name"]), phrases
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from widgets.info import STACK, Group, byte_unit, bytes_text, percent_text, seconds_text
+from planner.units import bytes_label, format_percent, format_seconds, unit_of_bytes
+from widgets.info import STACK, Group
 from widgets.messages import Message, unpack
 
 _NONE = "\N{EN DASH}"
@@ -45,13 +46,13 @@ def get_answers(messages: Mapping[str, Message]) -> tuple[Answer, ...]:
 def _fit(verdict: str, budget: int, machine: Mapping[str, Any], plan: Mapping[str, Any] | None) -> tuple[str, str]:
     peak = machine["step_peak_bytes"]
     if verdict == "impossible":
-        return "Cannot fit", f"needs at least {bytes_text(machine['least_bytes'])}"
+        return "Cannot fit", f"needs at least {bytes_label(machine['least_bytes'])}"
     if budget > machine["device_bytes"] and peak > machine["device_bytes"]:
         return _too_large(machine)
     if verdict == "fits":
         return _room(peak, budget, machine["device_bytes"])
-    swapped = f", {bytes_text(plan['bytes_out'])} swapped" if plan else ""
-    return "Needs swap", f"{bytes_text(peak - budget)} over{swapped}"
+    swapped = f", {bytes_label(plan['bytes_out'])} swapped" if plan else ""
+    return "Needs swap", f"{bytes_label(peak - budget)} over{swapped}"
 
 
 def _too_large(machine: Mapping[str, Any]) -> tuple[str, str]:
@@ -62,7 +63,7 @@ def _too_large(machine: Mapping[str, Any]) -> tuple[str, str]:
 
 def _of_text(size: int, whole: int) -> str:
     """Two amounts in the unit of the larger: `28.7 of 14.9 GiB`."""
-    unit = byte_unit(max(size, whole))
+    unit = unit_of_bytes(max(size, whole))
     amounts = (f"{each / unit.size:.{1 if each >= 0.0995 * unit.size else 3}f}" for each in (size, whole))
     return f"{' of '.join(amounts)} {unit.name}"
 
@@ -71,9 +72,9 @@ def _room(peak: int, budget: int, device: int) -> tuple[str, str]:
     """Nothing is swapped: what is left of the budget, or of the device where the budget leaves nothing."""
     limit = min(budget, device)
     if limit > peak:
-        return "Fits", f"{bytes_text(limit - peak)} to spare, nothing moves"
+        return "Fits", f"{bytes_label(limit - peak)} to spare, nothing moves"
     if device > peak:
-        return "Fits", f"{bytes_text(device - peak)} more on the device, nothing moves"
+        return "Fits", f"{bytes_label(device - peak)} more on the device, nothing moves"
     return "Fits", "to the last byte, nothing moves"
 
 
@@ -85,9 +86,9 @@ def _cost(
     if plan is None:
         return _NONE, budget["sentence"] or budget["doing"] or "no valid plan found yet"
     seconds, ideal = plan["step_seconds"], plan["ideal_seconds"]
-    over = f"+{percent_text(seconds / ideal - 1)} over ideal" if seconds > ideal * 1.00005 else "ideal, no op waits"
+    over = f"+{format_percent(seconds / ideal - 1)} over ideal" if seconds > ideal * 1.00005 else "ideal, no op waits"
     rate = f", {_rate_text(samples / seconds)} samples/s" if samples and seconds else ""
-    return f"{seconds_text(seconds)} per step", over + rate
+    return f"{format_seconds(seconds)} per step", over + rate
 
 
 def _rate_text(rate: float) -> str:
@@ -102,7 +103,7 @@ def _why(verdict: str, graph: Message, machine: Mapping[str, Any]) -> tuple[str,
         if op < 0:
             return "The step is too large", ""
         least = min(float(columns["op_working_set"][op]), machine["least_bytes"])  # less where it overwrites an input
-        phase, needs = _PHASES[columns["op_phase"][op]], bytes_text(least)
+        phase, needs = _PHASES[columns["op_phase"][op]], bytes_label(least)
         return "One op is too large", f"{_op_name(graph, columns, op)} {phase} needs {needs} at once"
     op, held = _unswapped_peak(columns)
     total = float(held.sum())
@@ -112,7 +113,7 @@ def _why(verdict: str, graph: Message, machine: Mapping[str, Any]) -> tuple[str,
     where = "unswapped peak" if verdict == "swap" else "peak"
     label = STACK[most].value
     verb = "holds" if STACK[most] in (Group.INPUT, Group.WORKSPACE) else "hold"
-    return f"{label.capitalize()} {verb} {percent_text(held[most] / total)}", (
+    return f"{label.capitalize()} {verb} {format_percent(held[most] / total)}", (
         f"of the {where}, in {_op_name(graph, columns, op)}"
     )
 

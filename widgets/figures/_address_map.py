@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.units import byte_unit, exact_bytes_label, format_seconds, several
 from widgets.figures._rectangles import Rectangles, merged
 from widgets.figures.frame import (
     HATCHED,
@@ -19,7 +20,7 @@ from widgets.figures.frame import (
     value_axis,
 )
 from widgets.figures.theme import Theme, escape
-from widgets.info import STACK, AddressMap, Floats, Group, byte_unit, count_text, exact_bytes_text, seconds_text
+from widgets.info import STACK, AddressMap, Floats, Group
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -129,8 +130,8 @@ def _hover(info: AddressMap, box: int) -> str:
     size, offset = int(info.bytes[box]), int(info.offset[box])
     lines = [
         f"<b>{escape(info.names[box])}</b>",
-        f"{info.kinds[box].replace('_', ' ')}, {exact_bytes_text(size)} ({count_text(size, 'byte')})",
-        f"address {exact_bytes_text(offset)} to {exact_bytes_text(offset + size)}",
+        f"{info.kinds[box].replace('_', ' ')}, {exact_bytes_label(size)} ({several(size, 'byte')})",
+        f"address {exact_bytes_label(offset)} to {exact_bytes_label(offset + size)}",
         f"{amount(info.start[box])} to {amount(info.stop[box])}",
     ]
     for verb, (start, stop) in (("copied in", info.copy_in[box]), ("copied out", info.copy_out[box])):
@@ -140,7 +141,7 @@ def _hover(info: AddressMap, box: int) -> str:
 
 
 def _moment(seconds: float) -> str:
-    return seconds_text(seconds, 5)
+    return format_seconds(seconds, 5)
 
 
 def _draw_copies(

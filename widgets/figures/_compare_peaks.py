@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.units import Unit, byte_unit, bytes_label
 from widgets.figures.frame import SQUARE, add_key, framed, plotly, tag, value_axis
 from widgets.figures.theme import Theme, escape, shorten
-from widgets.info import ComparePeaks, Group, Peak, Unit, byte_unit, bytes_text
+from widgets.info import ComparePeaks, Group, Peak
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -44,7 +45,7 @@ def draw(info: ComparePeaks, theme: Theme) -> Figure:
     for group in info.groups:
         _draw_group(figure, info, group, unit, theme)
     for row, peak in enumerate(info.peaks):
-        text = f"<b>{bytes_text(peak.total)}</b>{_change(peak, info.peaks[0], theme)}"
+        text = f"<b>{bytes_label(peak.total)}</b>{_change(peak, info.peaks[0], theme)}"
         figure.add_annotation(
             tag(text, theme.ink, x=peak.total / unit.size, y=row, xanchor="left", xshift=4, yanchor="middle")
         )
@@ -56,7 +57,7 @@ def draw(info: ComparePeaks, theme: Theme) -> Figure:
 def _draw_group(figure: Figure, info: ComparePeaks, group: Group, unit: Unit, theme: Theme) -> None:
     sizes = [peak.bytes.get(group, 0) for peak in info.peaks]
     hovers = [
-        f"<b>{escape(peak.name)}</b><br>{group.value}: {bytes_text(size)} of {bytes_text(peak.total)}"
+        f"<b>{escape(peak.name)}</b><br>{group.value}: {bytes_label(size)} of {bytes_label(peak.total)}"
         for peak, size in zip(info.peaks, sizes, strict=True)
     ]
     figure.add_trace(

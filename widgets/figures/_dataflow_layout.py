@@ -7,8 +7,9 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from planner.errors import StowageError
+from planner.units import bytes_label
 from widgets.figures.theme import shorten
-from widgets.info import Dataflow, End, OpBox, bytes_text
+from widgets.info import Dataflow, End, OpBox
 
 SVG = "{http://www.w3.org/2000/svg}"
 #: Most letters of a line in the box of an op, and in an end or beside an edge.
@@ -94,7 +95,7 @@ def _pipe(info: Dataflow, direction: str, in_row: int) -> str:
 
 def _amount(size: int) -> str:
     """Bytes in short form: `512 KiB`, `1.50 MiB`."""
-    return bytes_text(size).replace(".00 ", " ")
+    return bytes_label(size).replace(".00 ", " ")
 
 
 def _node_lines(node: OpBox | End) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.units import byte_unit
 from widgets.figures.frame import (
     DASHES,
     LINE,
@@ -18,7 +19,7 @@ from widgets.figures.frame import (
     value_axis,
 )
 from widgets.figures.theme import Theme
-from widgets.info import Floats, LiveMemory, byte_unit
+from widgets.info import Floats, LiveMemory
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from planner.units import Unit, byte_unit, bytes_label
 from widgets.figures._columns import columns
 from widgets.figures._holders import holders_table
 from widgets.figures._rows import draw_rows, rows_height
 from widgets.figures.frame import SQUARE, add_budget, add_key, framed, plotly, tag, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme
-from widgets.info import Floats, MemoryByKind, Unit, byte_unit, bytes_text
+from widgets.info import Floats, MemoryByKind
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -117,7 +118,7 @@ def _draw_need(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, u
     )  # fmt: skip
     peak = int(amounts.argmax())
     side = _side(when[peak] / (info.end * scale), 0.7)
-    text = f"this order unswapped: {bytes_text(info.unswapped_peak_bytes)}"
+    text = f"this order unswapped: {bytes_label(info.unswapped_peak_bytes)}"
     figure.add_annotation(tag(text, theme.second, x=when[peak], y=amounts[peak], yanchor="bottom", **side))
 
 
@@ -128,7 +129,7 @@ def _draw_peak_and_limit(
     limit = (info.budget_bytes or 0) / unit.size if on_axis else 0.0
     # just under the limit there is no room for a label, so the label of the peak goes above the line
     crowded = 0 <= limit - peak < 0.08 * figure.layout.yaxis.range[1]
-    text = f"\N{BLACK DOWN-POINTING SMALL TRIANGLE} peak {bytes_text(info.peak_bytes)}"
+    text = f"\N{BLACK DOWN-POINTING SMALL TRIANGLE} peak {bytes_label(info.peak_bytes)}"
     mark = {
         "x": info.peak_at * scale,
         "y": limit if crowded else peak,

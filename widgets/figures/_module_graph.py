@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as Xml
 
+from planner.units import bytes_label
 from widgets.figures._module_layout import INSET, RIGHT, ModuleLayout, find_places
 from widgets.figures._module_style import colours, module_style
 from widgets.figures._moves import DOWN, UP, move_text, moved
 from widgets.figures.drawing import Drawing
 from widgets.figures.frame import TIMES
 from widgets.figures.theme import AUTO, Theme, unbroken
-from widgets.info import STACK, Box, Edge, ModuleGraph, bytes_text
+from widgets.info import STACK, Box, Edge, ModuleGraph
 
 #: Pixels from the right edge of an outermost row to the end of an amount; amounts are aligned at every depth.
 _MARGIN = 30
@@ -76,7 +77,7 @@ def _draw_box(
     bar = _add(row, "div", "bar")
     if not box.opened:
         _draw_bar(bar, box, info.largest_bytes)
-    _add(row, "div", "size", bytes_text(box.total_bytes))
+    _add(row, "div", "size", bytes_label(box.total_bytes))
 
 
 def _draw_bar(bar: Xml.Element, box: Box, largest: int) -> None:
@@ -92,7 +93,7 @@ def _lanes_width(places: ModuleLayout) -> float:
 
 def _draw_edge(rows: Xml.Element, lanes: Xml.Element, info: ModuleGraph, edge: Edge, places: ModuleLayout) -> None:
     source, target = places.boxes[edge.source], places.boxes[edge.target]
-    told = f"{bytes_text(edge.bytes)} from {info.boxes[edge.source].label}"
+    told = f"{bytes_label(edge.bytes)} from {info.boxes[edge.source].label}"
     lane = places.lanes.get((edge.source, edge.target))
     if lane is None:
         arrow = _add(rows, "div", "edge down", title=told)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from widgets.info import ModuleGraph, bytes_text
+from planner.units import bytes_label
+from widgets.info import ModuleGraph
 
 UP, DOWN = "\N{UPWARDS ARROW}", "\N{DOWNWARDS ARROW}"
 
@@ -23,5 +24,5 @@ def moved(info: ModuleGraph) -> dict[int, tuple[int, int]]:
 
 def move_text(out: int, into: int) -> str:
     """`↑ 1.20 GiB  ↓ 0.40 GiB`, without amounts of zero."""
-    parts = [f"{sign}\N{NO-BREAK SPACE}{bytes_text(size)}" for sign, size in ((UP, out), (DOWN, into)) if size]
+    parts = [f"{sign}\N{NO-BREAK SPACE}{bytes_label(size)}" for sign, size in ((UP, out), (DOWN, into)) if size]
     return "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}".join(parts)

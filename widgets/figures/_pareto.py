@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from planner.units import byte_unit, bytes_label, format_percent, format_seconds, second_unit
 from widgets.figures.frame import DASHES, LINE, add_key, framed, plotly, tag, unit_label, value_axis
 from widgets.figures.theme import Theme, escape
-from widgets.info import Floats, Group, Pareto, byte_unit, bytes_text, percent_text, second_unit, seconds_text
+from widgets.info import Floats, Group, Pareto
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -66,7 +67,7 @@ def _budget_axis(info: Pareto, theme: Theme) -> dict[str, Any]:
     return value_axis(
         theme, type="log", range=[places[0] - _MARGIN * span, places[-1] + _MARGIN * span], anchor="y2",
         tickvals=[int(info.budget_bytes[place]) for place in shown],
-        ticktext=[bytes_text(int(info.budget_bytes[place])) for place in shown], fixedrange=True, tickangle=0,
+        ticktext=[bytes_label(int(info.budget_bytes[place])) for place in shown], fixedrange=True, tickangle=0,
         title={"text": "budget, logarithmic", "font": {"size": 11, "color": theme.third}, "standoff": 6},
     )  # fmt: skip
 
@@ -123,9 +124,10 @@ def _stairs(x: Any, y: Floats, ahead: bool) -> tuple[Any, Floats]:
 
 def _about(info: Pareto) -> list[str]:
     return [
-        f"budget {bytes_text(int(budget))}<br><b>{seconds_text(step)}</b> per step, "
-        f"{percent_text(info.ideal_seconds / step if step else 1.0)} of ideal<br>no plan below {seconds_text(bound)}"
-        f"<br>{bytes_text(int(into))} in, {bytes_text(int(out))} out<br>{escape(method)}"
+        f"budget {bytes_label(int(budget))}<br><b>{format_seconds(step)}</b> per step, "
+        f"{format_percent(info.ideal_seconds / step if step else 1.0)} of ideal<br>"
+        f"no plan below {format_seconds(bound)}<br>"
+        f"{bytes_label(int(into))} in, {bytes_label(int(out))} out<br>{escape(method)}"
         for budget, step, bound, into, out, method in zip(
             info.budget_bytes, info.step_seconds, info.bound_seconds, info.bytes_in, info.bytes_out, info.methods,
             strict=True,

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from planner.units import Unit, byte_unit, format_seconds
 from widgets.figures._columns import columns
 from widgets.figures._rows import Row, Table, draw_rows, rows_height
 from widgets.figures.frame import DASHES, LINE, add_budget, add_key, framed, plotly, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme
-from widgets.info import Curve, PredictedAndMeasured, Unit, byte_unit, seconds_text
+from widgets.info import Curve, PredictedAndMeasured
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -97,4 +98,6 @@ def _streams(info: PredictedAndMeasured, theme: Theme, longest: float) -> Table:
 
 
 def _time(label: str, seconds: float, colour: str, hatched: bool = False) -> Row:
-    return Row(label, seconds, seconds_text(seconds), colour, f"{label}<br><b>{seconds_text(seconds, 5)}</b>", hatched)
+    return Row(
+        label, seconds, format_seconds(seconds), colour, f"{label}<br><b>{format_seconds(seconds, 5)}</b>", hatched
+    )

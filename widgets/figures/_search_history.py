@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from planner.units import format_seconds, several
 from widgets.figures.frame import framed, plotly, tag, value_axis
 from widgets.figures.theme import Theme, escape
-from widgets.info import SearchHistory, count_text, seconds_text
+from widgets.info import SearchHistory
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -71,8 +72,8 @@ def draw(info: SearchHistory, theme: Theme) -> Figure:
 def _draw_curve(figure: Figure, info: SearchHistory, theme: Theme, shares: list[float]) -> None:
     """Draw the curve, which is an empty trace while there is no plan."""
     texts = [
-        f"<b>{share:.2f} %</b> of ideal speed<br>{seconds_text(one.step_seconds, 4)} a step, by {escape(one.method)}"
-        f"<br>after {seconds_text(one.seconds, 2)}, {count_text(one.evaluations, 'plan')}"
+        f"<b>{share:.2f} %</b> of ideal speed<br>{format_seconds(one.step_seconds, 4)} a step, by {escape(one.method)}"
+        f"<br>after {format_seconds(one.seconds, 2)}, {several(one.evaluations, 'plan')}"
         for one, share in zip(info.found, shares, strict=True)
     ]
     figure.add_trace(
@@ -101,7 +102,7 @@ def _draw_bars(figure: Figure, info: SearchHistory, theme: Theme) -> None:
             textposition=["inside" if inside else "outside" for inside in high], textangle=0, insidetextanchor="end",
             textfont={"color": [theme.paper if inside else theme.second for inside in high], "size": 11},
             hovertext=[
-                f"<b>{name}</b><br>" + (f"{seconds_text(seconds[name], 4)} a step" if name in seconds else "no plan")
+                f"<b>{name}</b><br>" + (f"{format_seconds(seconds[name], 4)} a step" if name in seconds else "no plan")
                 for name in names
             ],
             hoverinfo="text",

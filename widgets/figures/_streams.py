@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from planner.graph import Phase
+from planner.units import exact_bytes_label, format_seconds, several
 from widgets.figures._spans import Spans, joined
 from widgets.figures.frame import SQUARE, add_key, framed, plotly, tag, time_axis, value_axis
 from widgets.figures.theme import Theme, escape
-from widgets.info import STACK, Copy, Floats, Streams, count_text, exact_bytes_text, seconds_text
+from widgets.info import STACK, Copy, Floats, Streams
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -74,7 +75,7 @@ def _draw_compute(figure: Figure, info: Streams, theme: Theme, scale: float, pix
             spans = joined(info.compute[ours], pixel)
             texts = [
                 f"<b>{escape(info.op_names[ours[first]])}</b><br>{phase.value}" if count == 1 else
-                f"<b>{count_text(count, f'{phase.value} op')}</b><br>from {escape(info.op_names[ours[first]])}"
+                f"<b>{several(count, f'{phase.value} op')}</b><br>from {escape(info.op_names[ours[first]])}"
                 f"<br>to {escape(info.op_names[ours[first + count - 1]])}"
                 for first, count in zip(spans.first.tolist(), spans.members.tolist(), strict=True)
             ]  # fmt: skip
@@ -104,7 +105,7 @@ def _copied(copies: Sequence[Copy]) -> str:
     size = sum(copy.bytes for copy in copies)
     head = escape(copies[0].name) if len(copies) == 1 else f"{len(copies)} copies from {escape(copies[0].name)}"
     rate = size / max(sum(copy.stop - copy.start for copy in copies), 1e-12) / 1e9
-    return f"<b>{head}</b><br>{copies[0].group.value}, {exact_bytes_text(size)}, {rate:.1f} GB/s"
+    return f"<b>{head}</b><br>{copies[0].group.value}, {exact_bytes_label(size)}, {rate:.1f} GB/s"
 
 
 def _draw_stalls(figure: Figure, info: Streams, theme: Theme, scale: float, pixel: float) -> dict[str, str]:
@@ -144,7 +145,7 @@ def _bars(
             x=(spans.start + spans.stop) / 2 * scale, width=length * scale, base=lane.low,
             y=np.full(len(length), lane.high - lane.low), name=name, marker=marker, hoverinfo="text",
             hovertext=[
-                f"{text}<br>{seconds_text(stop - start, 4)}, {seconds_text(start, 4)} to {seconds_text(stop, 4)}"
+                f"{text}<br>{format_seconds(stop - start, 4)}, {format_seconds(start, 4)} to {format_seconds(stop, 4)}"
                 for text, start, stop in zip(texts, spans.start.tolist(), spans.stop.tolist(), strict=True)
             ],
         )

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import StowageError
+from planner.units import Unit, bytes_label, second_unit
 from widgets.figures.theme import FONT, Theme, escape, shorten, wrapped
-from widgets.info import Axis, Unit, bytes_text, second_unit
+from widgets.info import Axis
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -127,7 +128,7 @@ def tag(text: str, ink: str, fill: str | None = None, **place: Any) -> dict[str,
 
 def add_budget(figure: Figure, theme: Theme, budget: int, unit: Unit, on_axis: bool, left: bool = False) -> None:
     """Draw a budget in bytes as a line with its tag; only the tag if it is far above all data."""
-    text, height = f"budget {bytes_text(budget)}", {"yref": "y", "y": budget / unit.size}
+    text, height = f"budget {bytes_label(budget)}", {"yref": "y", "y": budget / unit.size}
     if on_axis:
         figure.add_shape(
             type="line", xref="x domain", x0=0, x1=1, yref="y", y0=budget / unit.size, y1=budget / unit.size,

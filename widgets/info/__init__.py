@@ -20,16 +20,6 @@ from widgets.info.step_facts import get_step_facts
 from widgets.info.streams import Copy, Stall, Streams, get_streams
 from widgets.info.swap_edges import Swap
 from widgets.info.touches import get_forward_of, get_touches
-from widgets.info.units import (
-    Unit,
-    byte_unit,
-    bytes_text,
-    count_text,
-    exact_bytes_text,
-    percent_text,
-    second_unit,
-    seconds_text,
-)
 
 __all__ = [
     "GROUP_OF",
@@ -63,12 +53,7 @@ __all__ = [
     "Stall",
     "Streams",
     "Swap",
-    "Unit",
     "assess_feasibility",
-    "byte_unit",
-    "bytes_text",
-    "count_text",
-    "exact_bytes_text",
     "get_address_map",
     "get_compare_peaks",
     "get_dataflow",
@@ -86,8 +71,5 @@ __all__ = [
     "get_streams",
     "get_touches",
     "measured_memory",
-    "percent_text",
     "plan_stays",
-    "second_unit",
-    "seconds_text",
 ]  # fmt: skip

@@ -8,9 +8,9 @@ import numpy as np
 
 from planner.graph import Graph
 from planner.plan import SwapPlan, Timeline
+from planner.units import bytes_label, format_percent, several
 from widgets.info.groups import GROUP_OF, STACK
 from widgets.info.residency_spans import Axis, Floats, Ints, plan_stays
-from widgets.info.units import bytes_text, count_text, percent_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +60,9 @@ class AddressMap:
         verb = "is" if self.moved == 1 else "are"
         storages = len(np.unique(self.storage))
         return (
-            f"{count_text(storages, 'storage')} {'shares' if storages == 1 else 'share'} {bytes_text(self.peak_bytes)} "
-            f"of addresses within a budget of {bytes_text(self.budget_bytes)}; {moved} {verb} swapped; "
-            f"{percent_text(1 - self.used_share)} of the area is fragmentation."
+            f"{several(storages, 'storage')} {'shares' if storages == 1 else 'share'} {bytes_label(self.peak_bytes)} "
+            f"of addresses within a budget of {bytes_label(self.budget_bytes)}; {moved} {verb} swapped; "
+            f"{format_percent(1 - self.used_share)} of the area is fragmentation."
         )
 
 

@@ -10,9 +10,9 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from planner.progress import Progress, ShowProgress, reporting
 from planner.step import Step
+from planner.units import bytes_label
 from widgets.info.groups import STACK, Group
 from widgets.info.memory_by_kind import get_memory_by_kind
-from widgets.info.units import bytes_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class ComparePeaks:
         """The picture in one sentence."""
         low, high = self.lowest, self.highest
         if low.total == high.total:
-            return f"Memory peaks at {bytes_text(high.total)}{'' if len(self.peaks) == 1 else ' in each of them'}."
+            return f"Memory peaks at {bytes_label(high.total)}{'' if len(self.peaks) == 1 else ' in each of them'}."
         return (
-            f"Memory peaks lowest in “{low.name}”, at {bytes_text(low.total)}, and highest in “{high.name}”, at "
-            f"{bytes_text(high.total)}."
+            f"Memory peaks lowest in “{low.name}”, at {bytes_label(low.total)}, and highest in “{high.name}”, at "
+            f"{bytes_label(high.total)}."
         )
 
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from planner.errors import StowageError, did_you_mean
 from planner.graph import Graph, Module, Op, Phase, module_tree
+from planner.units import bytes_label, several
 from widgets.info.groups import GROUP_OF, STACK, Group
 from widgets.info.module_graph import op_label
-from widgets.info.units import bytes_text, count_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,13 @@ class Dataflow:
         """The picture in one sentence."""
         count = Counter(op.phase for op in self.ops)
         split = ", ".join(f"{count[phase]:,} {phase}" for phase in self.phases)
-        text = count_text(len(self.ops), "op") + (f" ({split})" if len(self.phases) > 1 else "")
+        text = several(len(self.ops), "op") + (f" ({split})" if len(self.phases) > 1 else "")
         between = [flow for flow in self.flows if max(flow.source, flow.target) < len(self.ops)]
         if not between:
             return f"{text}, none of which reads what another one makes."
         most = max(between, key=lambda flow: flow.bytes)
         ends = f"from {self.ops[most.source].label} to {self.ops[most.target].label}"
-        return f"{text}; the most that one hands to another is {bytes_text(most.bytes)}, {ends}."
+        return f"{text}; the most that one hands to another is {bytes_label(most.bytes)}, {ends}."
 
 
 def get_dataflow(graph: Graph, module: str = "", most_ops: int = 40) -> Dataflow:
@@ -165,11 +165,11 @@ def _find(graph: Graph, path: str) -> Module:
 
 def _too_many(graph: Graph, chosen: Module, most: int) -> str:
     fitting = [module for module in chosen.walk() if 0 < len(module.all_ops) <= most]
-    text = f"{_called(graph, chosen.path)} has {count_text(len(chosen.all_ops), 'op')}, more than {most:,}"
+    text = f"{_called(graph, chosen.path)} has {several(len(chosen.all_ops), 'op')}, more than {most:,}"
     if not fitting:
         return f"{text}; raise most_ops"
     example = max(fitting, key=lambda module: len(module.all_ops))
-    amount = count_text(len(example.all_ops), "op")
+    amount = several(len(example.all_ops), "op")
     return f"{text}; choose a module with fewer, such as module={example.path!r} ({amount}), or raise most_ops"
 
 
@@ -242,7 +242,7 @@ class _Tracer:
         facts = (
             op.name, "" if op.target == op.name else op.target, f"{op.phase}, op {op.id:,}",
             f"module {op.module} {self.graph.modules.get(op.module, '')}".rstrip() if op.module else "",
-            f"{bytes_text(size)} of temporary memory" if size else "", op.source,
+            f"{bytes_label(size)} of temporary memory" if size else "", op.source,
         )  # fmt: skip
         return OpBox(op.id, label, tuple(filter(None, details)), op.phase, _lines(facts))
 
@@ -265,7 +265,7 @@ class _Tracer:
 
     def _told(self, numbers: Sequence[int]) -> str:
         storages = (self.graph.storages[number] for number in numbers)
-        return _lines(f"{storage.name}: {bytes_text(storage.bytes)}" for storage in storages)
+        return _lines(f"{storage.name}: {bytes_label(storage.bytes)}" for storage in storages)
 
     def _label(self, name: str, ops: Sequence[int]) -> str:
         """The name of a storage adjacent to ops, without the module path that all of the ops share."""

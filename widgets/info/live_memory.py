@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.plan import Timeline
+from planner.units import bytes_label, several
 from widgets.info.residency_spans import Floats, Ints
-from widgets.info.units import bytes_text, count_text
 
 if TYPE_CHECKING:
     from planner.run import Run, Snapshot
@@ -64,10 +64,11 @@ class LiveMemory:
         """The picture in one sentence."""
         if self.predicted is None or self.budget_bytes is None:
             return f"The run is {self.state} and has no plan yet."
-        steps = count_text(len(self.step_seconds), "step")
+        steps = several(len(self.step_seconds), "step")
         return (
-            f"The run is {self.state} after {steps}; at most {bytes_text(self.peak_bytes)} were in use at once, "
-            f"{bytes_text(self.predicted.peak_bytes)} are predicted, and the budget is {bytes_text(self.budget_bytes)}."
+            f"The run is {self.state} after {steps}; at most {bytes_label(self.peak_bytes)} were in use at once, "
+            f"{bytes_label(self.predicted.peak_bytes)} are predicted, and the budget is "
+            f"{bytes_label(self.budget_bytes)}."
         )
 
 

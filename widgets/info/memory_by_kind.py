@@ -10,10 +10,10 @@ import numpy as np
 from planner.graph import Graph
 from planner.memory import lifetimes, parse_budget, step_peak
 from planner.plan import SwapPlan, Timeline
+from planner.units import bytes_label, format_percent, format_seconds
 from widgets.info.groups import GROUP_OF, STACK, Group
 from widgets.info.holders import Holder, get_holders
 from widgets.info.residency_spans import Axis, Floats, Ints, ResidencySpans, captured_stays, plan_stays
-from widgets.info.units import bytes_text, percent_text, seconds_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +67,15 @@ class MemoryByKind:
         if not self.peak_bytes:
             return f"{self.name} holds no memory at any time."
         group, size = max(self.at_peak.items(), key=lambda item: item[1])
-        when = f"at {seconds_text(self.peak_at)}" if self.axis == "seconds" else f"at op {self.peak_at:,.0f}"
-        share = "all of them" if size == self.peak_bytes else percent_text(size / self.peak_bytes)
+        when = f"at {format_seconds(self.peak_at)}" if self.axis == "seconds" else f"at op {self.peak_at:,.0f}"
+        share = "all of them" if size == self.peak_bytes else format_percent(size / self.peak_bytes)
         text = (
-            f"Memory peaks at {bytes_text(self.peak_bytes)} {when}, in {self.peak_op or 'no op'}; {group} hold {share}"
+            f"Memory peaks at {bytes_label(self.peak_bytes)} {when}, in {self.peak_op or 'no op'}; {group} hold {share}"
         )
         if self.unswapped_peak_bytes:
-            text += f"; this order would take {bytes_text(self.unswapped_peak_bytes)} unswapped"
+            text += f"; this order would take {bytes_label(self.unswapped_peak_bytes)} unswapped"
         if self.budget_bytes is not None:
-            text += f"; the budget is {bytes_text(self.budget_bytes)}"
+            text += f"; the budget is {bytes_label(self.budget_bytes)}"
         return text + "."
 
 

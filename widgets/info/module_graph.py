@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from planner.graph import Graph, Kind, module_tree
 from planner.plan import SwapPlan
+from planner.units import bytes_label, format_percent, several
 from widgets.info.groups import GROUP_OF, STACK, Group
 from widgets.info.memory_by_kind import get_memory_by_kind
 from widgets.info.module_edges import Edge, find_edges
 from widgets.info.module_parts import ModulePart, open_part, whole
 from widgets.info.residency_spans import captured_stays, require_same_step
 from widgets.info.swap_edges import Swap, find_swaps
-from widgets.info.units import bytes_text, count_text, percent_text
 
 #: Most boxes that a readable drawing may have.
 _READABLE = 60
@@ -52,8 +52,8 @@ class Box:
     def description(self) -> str:
         """What the box represents and holds, in one line."""
         where = ", ".join(self.paths[:3]) + (" …" if len(self.paths) > 3 else "")
-        amounts = ", ".join(f"{group.value} {bytes_text(size)}" for group, size in self.bytes.items())
-        return f"{where or self.label}: {count_text(self.ops, 'op')}; {amounts or 'nothing'} at the peak"
+        amounts = ", ".join(f"{group.value} {bytes_label(size)}" for group, size in self.bytes.items())
+        return f"{where or self.label}: {several(self.ops, 'op')}; {amounts or 'nothing'} at the peak"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +107,11 @@ class ModuleGraph:
         if len(largest.paths) > 1:
             name += f" to {largest.paths[-1]}"
         text = (
-            f"With nothing swapped the step peaks at {bytes_text(self.peak_bytes)}; "
-            f"of {len(closed)} boxes the largest, {name}, holds {percent_text(largest.total_bytes / self.peak_bytes)}."
+            f"With nothing swapped the step peaks at {bytes_label(self.peak_bytes)}; of "
+            f"{len(closed)} boxes the largest, {name}, holds {format_percent(largest.total_bytes / self.peak_bytes)}."
         )
         if self.swaps:
-            text += f" The plan copies {bytes_text(self.out_bytes)} to the host and {bytes_text(self.in_bytes)} back."
+            text += f" The plan copies {bytes_label(self.out_bytes)} to the host and {bytes_label(self.in_bytes)} back."
         return text
 
 

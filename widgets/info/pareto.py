@@ -10,8 +10,8 @@ import numpy as np
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.swap import BudgetPoint
+from planner.units import bytes_label, format_percent, format_seconds
 from widgets.info.residency_spans import Floats, Ints
-from widgets.info.units import bytes_text, percent_text, seconds_text
 
 #: A step of at least this share of ideal speed counts as equally fast.
 _CLOSE = 0.98
@@ -47,16 +47,16 @@ class Pareto:
         """The picture in one sentence."""
         share = self.ideal_seconds / self.step_seconds
         least = (
-            f"within {bytes_text(self.budget_bytes[0])}, the step takes {seconds_text(self.step_seconds[0])}, "
-            f"{percent_text(share[0])} of ideal speed"
+            f"within {bytes_label(self.budget_bytes[0])}, the step takes {format_seconds(self.step_seconds[0])}, "
+            f"{format_percent(share[0])} of ideal speed"
         )
         close = np.flatnonzero(share >= _CLOSE)
         if not len(close):
-            return f"No budget here comes within 2 % of the ideal {seconds_text(self.ideal_seconds)}; {least}."
-        enough = bytes_text(self.budget_bytes[close[0]])
+            return f"No budget here comes within 2 % of the ideal {format_seconds(self.ideal_seconds)}; {least}."
+        enough = bytes_label(self.budget_bytes[close[0]])
         if close[0] == 0:
-            return f"{enough} is enough for a step within 2 % of the ideal {seconds_text(self.ideal_seconds)}."
-        return f"{enough} is enough for a step within 2 % of the ideal {seconds_text(self.ideal_seconds)}; {least}."
+            return f"{enough} is enough for a step within 2 % of the ideal {format_seconds(self.ideal_seconds)}."
+        return f"{enough} is enough for a step within 2 % of the ideal {format_seconds(self.ideal_seconds)}; {least}."
 
 
 def get_pareto(graph: Graph, points: Sequence[BudgetPoint]) -> Pareto:

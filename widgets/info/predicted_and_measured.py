@@ -9,8 +9,8 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.plan import SwapPlan, Timeline
+from planner.units import bytes_label, format_seconds, several
 from widgets.info.residency_spans import Floats, Ints
-from widgets.info.units import bytes_text, count_text, seconds_text
 
 if TYPE_CHECKING:
     from planner.run import RunResult
@@ -80,14 +80,14 @@ class PredictedAndMeasured:
         """The picture in one sentence."""
         within = "within" if self.peak_bytes <= self.budget_bytes else "over"
         text = (
-            f"The run took {bytes_text(self.peak_bytes)} of memory, {within} the budget of "
-            f"{bytes_text(self.budget_bytes)}; a step takes {seconds_text(self.median_seconds)}"
+            f"The run took {bytes_label(self.peak_bytes)} of memory, {within} the budget of "
+            f"{bytes_label(self.budget_bytes)}; a step takes {format_seconds(self.median_seconds)}"
         )
         if self.predicted_seconds > 0:
-            text += f", {seconds_text(self.predicted_seconds)} were predicted"
+            text += f", {format_seconds(self.predicted_seconds)} were predicted"
         if self.compared:
             same = "all equal to" if not self.mismatches else f"{self.mismatches} unequal to"
-            text += f"; {count_text(self.compared, 'tensor')} compared, {same} eager PyTorch's"
+            text += f"; {several(self.compared, 'tensor')} compared, {same} eager PyTorch's"
         return text + "."
 
 

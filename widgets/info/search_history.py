@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from planner.graph import Graph
 from planner.swap import SwapSearch
-from widgets.info.units import count_text, seconds_text
+from planner.units import format_seconds, several
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class SearchHistory:
     @property
     def summary(self) -> str:
         """The picture in one sentence."""
-        after = f"after {seconds_text(self.seconds, 2)} and {count_text(self.evaluations, 'plan')}"
+        after = f"after {format_seconds(self.seconds, 2)} and {several(self.evaluations, 'plan')}"
         if self.best is None:
             return f"The search is {self.status} and has no plan yet {after}."
         shares = [self.share(seconds) for seconds in self.baselines.values() if seconds is not None]

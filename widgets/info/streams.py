@@ -9,9 +9,9 @@ import numpy as np
 
 from planner.graph import Graph, Phase
 from planner.plan import PlanIndex, SwapPlan, Timeline, compute_waits
+from planner.units import format_percent, format_seconds, several
 from widgets.info.groups import GROUP_OF, Group
 from widgets.info.residency_spans import Floats, Ints, require_same_step
-from widgets.info.units import count_text, percent_text, seconds_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +81,15 @@ class Streams:
         """The picture in one sentence."""
         verb = "took" if self.measured else "is predicted to take"
         if self.stalls:
-            waits = f"compute waits {count_text(len(self.stalls), 'time')}, {seconds_text(self.stall_seconds)} together"
+            waits = f"compute waits {several(len(self.stalls), 'time')}, {format_seconds(self.stall_seconds)} together"
         else:
             waits = "compute never waits"
         if not self.out and not self.into:
-            return f"The step {verb} {seconds_text(self.seconds)}; nothing is swapped and {waits}."
+            return f"The step {verb} {format_seconds(self.seconds)}; nothing is swapped and {waits}."
         busy = [sum(copy.stop - copy.start for copy in copies) / self.seconds for copies in (self.out, self.into)]
         return (
-            f"The step {verb} {seconds_text(self.seconds)}; {waits}; "
-            f"the link is busy {percent_text(busy[0])} of it outwards and {percent_text(busy[1])} inwards."
+            f"The step {verb} {format_seconds(self.seconds)}; {waits}; "
+            f"the link is busy {format_percent(busy[0])} of it outwards and {format_percent(busy[1])} inwards."
         )
 
 

@@ -9,16 +9,8 @@ import numpy as np
 from planner.graph import Graph
 from planner.memory import lifetimes
 from planner.plan import SwapPlan
-from widgets.info import (
-    STACK,
-    bytes_text,
-    get_address_map,
-    get_holder_parts,
-    get_streams,
-    percent_text,
-    plan_stays,
-    seconds_text,
-)
+from planner.units import bytes_label, format_percent, format_seconds
+from widgets.info import STACK, get_address_map, get_holder_parts, get_streams, plan_stays
 from widgets.messages.message import Message, message
 
 
@@ -109,10 +101,10 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
 
 def _summary(plan: SwapPlan, status: PlanStatus) -> str:
     if status.placeholder:
-        return f"No plan: the step as captured, nothing swapped, which takes {bytes_text(plan.peak_bytes)}."
+        return f"No plan: the step as captured, nothing swapped, which takes {bytes_label(plan.peak_bytes)}."
     seconds, ideal = plan.predicted.seconds, status.ideal_seconds
-    speed = f", {percent_text(ideal / seconds)} of ideal speed" if seconds > 0 else ""
+    speed = f", {format_percent(ideal / seconds)} of ideal speed" if seconds > 0 else ""
     return (
-        f"Within {bytes_text(plan.budget_bytes)} a step takes {seconds_text(seconds)}{speed}, "
+        f"Within {bytes_label(plan.budget_bytes)} a step takes {format_seconds(seconds)}{speed}, "
         f"found by {plan.method}{'' if status.valid else '; the validator refuses it'}."
     )

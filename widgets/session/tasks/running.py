@@ -11,7 +11,8 @@ from planner.graph import fingerprint
 from planner.plan import SwapPlan
 from planner.run import Run, TooLargeError, run
 from planner.step import Step
-from widgets.info import count_text, measured_memory
+from planner.units import several
+from widgets.info import measured_memory
 from widgets.messages import Message, RunState, label_of, run_message
 from widgets.session.state.jobs import Job
 from widgets.session.state.session_state import SessionState, sentence_of
@@ -180,20 +181,18 @@ def _words(handle: Run, asked: SwapPlan, steps: int, note: str) -> Message:
 
 
 def _sentence(handle: Run, state: str, made: int, compared: int, mismatches: Sequence[str]) -> str:
-    kept = f"The model holds the {count_text(made, 'finished step')}." if made else "The model is as it was."
+    kept = f"The model holds the {several(made, 'finished step')}." if made else "The model is as it was."
     if state == "refused" and handle.error is not None:
         words = sentence_of(handle.error).rstrip(".")
         return f"{words[:1].upper()}{words[1:]}. {kept}"
     if state == "failed" and handle.error is not None:
         return f"{sentence_of(handle.error).rstrip('.')}. {kept}"
     if state == "cancelled":
-        return f"Cancelled after {count_text(made, 'step')}. {kept}"
+        return f"Cancelled after {several(made, 'step')}. {kept}"
     if state == "done" and mismatches:
-        return (
-            f"{len(mismatches)} of {count_text(compared, 'tensor')} differ from eager PyTorch, first {mismatches[0]}."
-        )
+        return f"{len(mismatches)} of {several(compared, 'tensor')} differ from eager PyTorch, first {mismatches[0]}."
     if state == "done" and compared:
-        return f"{count_text(compared, 'tensor')} compared with eager PyTorch, 0 bits differ."
+        return f"{several(compared, 'tensor')} compared with eager PyTorch, 0 bits differ."
     return ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.swap import SwapSearch
-from widgets.info import percent_text
+from planner.units import format_percent
 from widgets.messages import Message, search_message
 from widgets.session.state.session_state import SessionState, sentence_of
 
@@ -46,7 +46,7 @@ def _sentence(search: SwapSearch, state: str) -> str:
         return _NO_PLAN
     if progress.step_seconds <= progress.bound_seconds * _CLOSE:
         return "No plan can be faster: the bound is met."
-    over = f"{percent_text(progress.step_seconds / progress.bound_seconds - 1)} above the bound"
+    over = f"{format_percent(progress.step_seconds / progress.bound_seconds - 1)} above the bound"
     return {
         "cancelled": f"Cancelled with the best plan {over}; resume goes on from here.",
         "paused": f"The time is up with the best plan {over}; resume goes on from here.",

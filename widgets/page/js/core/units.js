@@ -2,12 +2,13 @@
 export const KiB = 1024;
 export const MiB = 1024 ** 2;
 export const GiB = 1024 ** 3;
+const TiB = 1024 ** 4;
 
 const group = text => text.replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 
 export const countText = n => group(Math.round(n).toString());
 
-// The unit follows the size: 12 B, 3.14 KiB, 36.0 MiB, 628 MiB, 31.50 GiB.
+// The unit follows the size: 12 B, 3.14 KiB, 36.0 MiB, 628 MiB, 31.50 GiB; as `bytes_label` of planner/units.py.
 export function bytesText(bytes) {
   const { name, size } = bytesUnit(Math.abs(bytes));
   const value = bytes / size;
@@ -19,12 +20,13 @@ export function bytesText(bytes) {
 // With enough digits to distinguish nearby values: 36.25 MiB, 10.4209 GiB.
 export function exactBytes(bytes) {
   const { name, size } = bytesUnit(Math.abs(bytes));
-  return `${Number((bytes / size).toFixed(size === GiB ? 4 : 2))} ${name}`;
+  return `${Number((bytes / size).toFixed(size >= GiB ? 4 : 2))} ${name}`;
 }
 
 // One unit for both ends of a range, so that they are easy to compare: that of the larger end.
 // From 1000 of a unit on, the next unit is used: 1000 of a unit is 0.98 of the next.
 export function bytesUnit(largest) {
+  if (largest >= 999.5 * GiB) return { name: 'TiB', size: TiB };
   if (largest >= 999.5 * MiB) return { name: 'GiB', size: GiB };
   if (largest >= 999.5 * KiB) return { name: 'MiB', size: MiB };
   return largest >= KiB ? { name: 'KiB', size: KiB } : { name: 'B', size: 1 };
@@ -37,6 +39,7 @@ export function ofText(bytes, whole) {
   return `${a} of ${b} ${name}`;
 }
 
+// As many decimals for every amount of a unit, so that a number that changes keeps its width.
 export function secondsText(seconds, digits = 2) {
   const size = Math.abs(seconds);
   if (size >= 1 || size === 0) return seconds.toFixed(size ? digits : 0) + ' s';
