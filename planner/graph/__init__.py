@@ -1,6 +1,6 @@
 """The dataflow graph of a training or inference step."""
 
-from planner.graph.arrays import Csr, GraphArrays, arrays, csr
+from planner.graph.arrays import Csr, GraphArrays, IntArray, arrays, csr, inverted
 from planner.graph.builder import GraphBuilder
 from planner.graph.check import check
 from planner.graph.modules import Module, module_tree, storage_modules
@@ -8,7 +8,7 @@ from planner.graph.store import fingerprint, from_json, load, save, structure, t
 from planner.graph.types import PERSISTENT, Graph, Kind, Op, Phase, Storage, Tensor
 
 __all__ = [
-    "PERSISTENT", "Csr", "Graph", "GraphArrays", "GraphBuilder", "Kind", "Module", "Op", "Phase", "Storage",
-    "Tensor", "arrays", "check", "csr", "fingerprint", "from_json", "load", "module_tree", "save",
+    "PERSISTENT", "Csr", "Graph", "GraphArrays", "GraphBuilder", "IntArray", "Kind", "Module", "Op", "Phase", "Storage",
+    "Tensor", "arrays", "check", "csr", "fingerprint", "from_json", "inverted", "load", "module_tree", "save",
     "storage_modules", "structure", "to_json",
 ]  # fmt: skip

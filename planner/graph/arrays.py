@@ -30,6 +30,15 @@ def csr(lists: Iterable[Sequence[int]]) -> Csr:
     return Csr(start, items)
 
 
+def inverted(before: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Invert the lists of ops that come before each op into lists of those that come after it."""
+    after: list[list[int]] = [[] for _ in before]
+    for later, ops in enumerate(before):
+        for earlier in ops:
+            after[earlier].append(later)
+    return after
+
+
 @dataclass(frozen=True, eq=False)
 class GraphArrays:
     """What the planners need from a graph.
@@ -63,6 +72,23 @@ class GraphArrays:
         """Number of storages, workspaces included."""
         return len(self.bytes)
 
+    def touches(self, counted: NDArray[np.bool_] | None = None) -> tuple[Csr, NDArray[np.bool_]]:
+        """Per op, the storages it reads, then the others it writes, each once.
+
+        Args:
+            counted: `[storages]`, those to list; None for all.
+
+        Returns:
+            The lists, and whether each entry is written, shape (entries,).
+        """
+        rows: list[dict[int, bool]] = []
+        for op in range(self.op_count):
+            reads = self.reads.items[self.reads.start[op] : self.reads.start[op + 1]].tolist()
+            writes = self.writes.items[self.writes.start[op] : self.writes.start[op + 1]].tolist()
+            row = dict.fromkeys(reads, False) | dict.fromkeys(writes, True)
+            rows.append({storage: wrote for storage, wrote in row.items() if counted is None or counted[storage]})
+        return csr([list(row) for row in rows]), np.array([wrote for row in rows for wrote in row.values()], np.bool_)
+
 
 def arrays(graph: Graph) -> GraphArrays:
     """Build the arrays of a graph; the planners call this once per graph."""
@@ -89,17 +115,13 @@ def arrays(graph: Graph) -> GraphArrays:
             updated[storage] |= storage in created
             created.add(storage)
         writes.append(written if op.workspace < 0 else (*written, op.workspace))
-    successors: list[list[int]] = [[] for _ in graph.ops]
-    for later, before in enumerate(graph.dependencies):
-        for earlier in before:
-            successors[earlier].append(later)
     return GraphArrays(
         reads=csr(graph.reads),
         writes=csr(writes),
         overwrites=csr(overwrites),
         creates=creates,
         predecessors=csr(graph.dependencies),
-        successors=csr(successors),
+        successors=csr(inverted(graph.dependencies)),
         bytes=np.array([storage.bytes for storage in storages], np.int64),
         live_in=live_in,
         persistent=np.array([storage.persistent for storage in storages], np.bool_),

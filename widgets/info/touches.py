@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.graph import Graph, Kind, Phase
+from planner.graph import Graph, IntArray, Kind, Phase, arrays
 from widgets.info.residency_spans import Floats, Ints
 
 
@@ -21,25 +21,18 @@ class Touches:
         bytes: `[ops]`, their total size.
     """
 
-    start: Ints
-    storage: Ints
-    reads: Ints
+    start: IntArray
+    storage: IntArray
+    reads: IntArray
     bytes: Floats
 
 
 def get_touches(graph: Graph) -> Touches:
     """The storages that each op touches."""
-    rows = [
-        tuple(dict.fromkeys((*reads, *writes, op.workspace) if op.workspace >= 0 else (*reads, *writes)))
-        for op, reads, writes in zip(graph.ops, graph.reads, graph.writes, strict=True)
-    ]
-    start = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(row) for row in rows], out=start[1:])
-    storage = np.fromiter((storage for row in rows for storage in row), np.int64, int(start[-1]))
-    sizes = np.array([storage.bytes for storage in graph.storages], np.float64)
-    total = np.concatenate([[0.0], np.cumsum(sizes[storage])]) if len(storage) else np.zeros(1)
-    reads = np.array([len(row) for row in graph.reads], np.int64)
-    return Touches(start, storage, reads, total[start[1:]] - total[start[:-1]])
+    flat = arrays(graph)
+    (start, storage), _ = flat.touches()
+    total = np.concatenate([[0.0], np.cumsum(flat.bytes[storage].astype(np.float64))])
+    return Touches(start, storage, np.diff(flat.reads.start), total[start[1:]] - total[start[:-1]])
 
 
 def get_forward_of(graph: Graph) -> Ints:

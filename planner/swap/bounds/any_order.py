@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.cancel import Flag
-from planner.graph import Csr, Graph, csr
+from planner.graph import Csr, Graph, csr, inverted
 from planner.jit import kernel
 from planner.machine import Machine
 from planner.swap.problem.problem import (
@@ -23,7 +23,6 @@ from planner.swap.problem.problem import (
     ProblemArrays,
     Seconds,
     build_problem,
-    turned,
 )
 from planner.swap.problem.uses import uses_of
 
@@ -56,7 +55,7 @@ def bound_of(problem: Problem) -> float:
     before = graph.dependencies
     problem.stop.check()
     cut = _cut_bound(
-        _cuts(problem), problem.flow, sizes, writer, csr(before), csr(turned(before)), problem.seconds,
+        _cuts(problem), problem.flow, sizes, writer, csr(before), csr(inverted(before)), problem.seconds,
         problem.budget, problem.copies, problem.stop.flag,
     )  # fmt: skip
     problem.stop.check()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isfinite
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from planner.cancel import CancelToken
 from planner.errors import StowageError
-from planner.graph import Csr, Graph, GraphArrays, arrays, csr
+from planner.graph import Csr, Graph, GraphArrays, arrays, csr, inverted
 from planner.machine import Machine
 
 Ints = NDArray[np.int32]
@@ -160,7 +159,7 @@ def build_problem(
     stop.check()
     alignment = machine.device.alignment
     sizes = (flat.bytes + alignment - 1) // alignment * alignment
-    touches, writes = _touches(flat, sizes)
+    touches, writes = flat.touches(sizes > 0)
     stop.check()
     reused_buffers = _donors(flat)
     stop.check()
@@ -188,27 +187,7 @@ def _edges(graph: Graph) -> tuple[Csr, Csr]:
     before = [list(ops) for ops in graph.dependencies]
     for earlier, later in pairwise([op.id for op in graph.ops if op.random]):
         before[later].append(earlier)
-    return csr(before), csr(turned(before))
-
-
-def turned(before: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Invert the lists of ops that come before each op into lists of those that come after it."""
-    after: list[list[int]] = [[] for _ in before]
-    for later, ops in enumerate(before):
-        for earlier in ops:
-            after[earlier].append(later)
-    return after
-
-
-def _touches(flat: GraphArrays, sizes: Bytes) -> tuple[Csr, Flags]:
-    """The storages with memory that each op reads or writes, each once, and whether it writes them."""
-    rows: list[dict[int, bool]] = []
-    for op in range(flat.op_count):
-        reads = flat.reads.items[flat.reads.start[op] : flat.reads.start[op + 1]].tolist()
-        writes = flat.writes.items[flat.writes.start[op] : flat.writes.start[op + 1]].tolist()
-        row = dict.fromkeys(reads, False) | dict.fromkeys(writes, True)
-        rows.append({storage: written for storage, written in row.items() if sizes[storage] > 0})
-    return csr([list(row) for row in rows]), np.array([written for row in rows for written in row.values()], np.bool_)
+    return csr(before), csr(inverted(before))
 
 
 def _donors(flat: GraphArrays) -> Csr:

@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from planner.errors import StowageError
-from planner.swap.problem.problem import Bytes, Ints, Problem, turned
+from planner.graph import inverted
+from planner.swap.problem.problem import Bytes, Ints, Problem
 from planner.swap.schedule.list_scheduling import base_orders
 from planner.swap.schedule.reorder_for_reuse import fits, reorder_for_reuse
 from planner.units import format_apart
@@ -98,7 +99,7 @@ def _taking_over(problem: Problem, op: int, sets: Bytes) -> Iterator[int]:
     """The least bytes of an op and the one right before it, for each input whose buffer the op can reuse."""
     flow, (start, items) = problem.flow, problem.flow.touches
     before = [part.tolist() for part in np.split(problem.predecessors.items, problem.predecessors.start[1:-1])]
-    later = _reached(turned(before), [op])
+    later = _reached(inverted(before), [op])
     reusers = _heirs(problem)
     for reusable in flow.overwrites.items[flow.overwrites.start[op] : flow.overwrites.start[op + 1]].tolist():
         users = set((np.searchsorted(start, np.flatnonzero(items == reusable), side="right") - 1).tolist())

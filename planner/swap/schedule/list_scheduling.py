@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.graph import Graph, Kind, Phase
-from planner.swap.problem.problem import Flags, Ints, Problem, turned
+from planner.graph import Graph, Kind, Phase, inverted
+from planner.swap.problem.problem import Flags, Ints, Problem
 
 Ids = NDArray[np.int64]
 
@@ -74,7 +74,7 @@ def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
     Optimizer ops that need no gradient are delayed until another op needs their results.
     """
     before = [column.tolist() for column in np.split(problem.predecessors.items, problem.predecessors.start[1:-1])]
-    after = turned(before)
+    after = inverted(before)
     pulled = _needs_no_gradient(problem.graph, before)
     waits = [sum(not pulled[earlier] for earlier in ops) for ops in before]
     ready: dict[int, list[tuple[bool, int]]] = {}

@@ -12,7 +12,8 @@ from itertools import islice
 
 import numpy as np
 
-from planner.swap.problem.problem import Bytes, Ints, Problem, turned
+from planner.graph import inverted
+from planner.swap.problem.problem import Bytes, Ints, Problem
 from planner.swap.schedule.required_reuse import required_reuses
 
 #: How many ops are tried at most as the one right before.
@@ -132,7 +133,7 @@ def _by_chain(
                 needs[of[op]].add(of[one])
             elif place[one] > place[op]:
                 return None
-    follows, missing = turned([list(each) for each in needs]), [len(each) for each in needs]
+    follows, missing = inverted([list(each) for each in needs]), [len(each) for each in needs]
     ready = [(when[chains[c][-1]], c) for c, count in enumerate(missing) if not count]
     heapq.heapify(ready)
     found: list[int] = []
