@@ -117,9 +117,9 @@ def searched(problem: Problem, methods: list[Callable[[SearchContext], Method]],
         with suppress(Cancelled):
             for make in methods:
                 method = make(context)
-                while perf_counter() < over and (turn := method.turn()) is not None:
-                    if turn.plan is not None and turn.plan.predicted.seconds < context.best():
-                        best.append(turn.plan)
+                while perf_counter() < over and (search_step := method.search_step()) is not None:
+                    if search_step.plan is not None and search_step.plan.predicted.seconds < context.best():
+                        best.append(search_step.plan)
     if best and (problems := validate(best[-1], problem.graph)):
         raise AssertionError(problems[0])
     return context.best()

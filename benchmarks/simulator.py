@@ -52,9 +52,9 @@ def measure(model: str, budget: str, seconds: float) -> list[str]:
     graph, device = capture(load(model)), machine("v100-16gb")
     durations = op_seconds(graph, device)
     problem = build_problem(graph, device, parse_budget(budget, step_peak(graph, device.device.alignment)), durations)
-    one, order = bytes_pass(problem, eager_optimizer_order(problem)), eager_optimizer_order(problem)
-    nobody, bias = np.zeros(problem.storages, np.bool_), np.ones(problem.storages)
-    draft = one.draft(clock_of(problem, order), problem.memory, pinned=nobody)
+    by_bytes, order = bytes_pass(problem, eager_optimizer_order(problem)), eager_optimizer_order(problem)
+    none, bias = np.zeros(problem.storages, np.bool_), np.ones(problem.storages)
+    draft = by_bytes.draft(clock_of(problem, order), problem.memory, always_resident=none)
     if draft is None:
         return [model, f"does not fit into {budget}"]
     timing, absences, work = time_draft(problem, draft), draft.absences, copy_seconds(problem)[draft.absences.storage]
@@ -62,18 +62,33 @@ def measure(model: str, budget: str, seconds: float) -> list[str]:
     queues = (
         problem.seconds[order], absences.ready[outs], absences.release[outs], work[outs],
         absences.reload[ins], absences.use[ins],
-        work[ins], problem.copies.shared, np.empty((2, problem.ops + 1), np.int32),
+        work[ins], problem.link.shared, np.empty((2, problem.ops + 1), np.int32),
         timing.compute, timing.out_spans, timing.in_spans,
     )  # fmt: skip
-    route = EvictionInputs(
-        order, problem.flow, one.uses, clock_of(problem, order), one.work, 1.0, heed=False, stop=problem.stop.flag
+    inputs = EvictionInputs(
+        order,
+        problem.arrays,
+        by_bytes.uses,
+        clock_of(problem, order),
+        by_bytes.work,
+        1.0,
+        avoid_late_copies=False,
+        stop=problem.stop.flag,
     )
-    reuses_buffer_of, stays = draft.reuses_buffer_of.copy(), np.empty(problem.storages, np.bool_)
+    reuses_buffer_of, resident_at_end = draft.reuses_buffer_of.copy(), np.empty(problem.storages, np.bool_)
     rates = (
         per_second(lambda: run_queues(*queues), seconds),
         per_second(
             lambda: evict_by_bytes(
-                route, draft.resident, nobody, problem.memory, bias, one.absences, reuses_buffer_of, stays, one.eviction
+                inputs,
+                draft.resident,
+                none,
+                problem.memory,
+                bias,
+                by_bytes.absences,
+                reuses_buffer_of,
+                resident_at_end,
+                by_bytes.eviction,
             ),
             seconds,
         ),

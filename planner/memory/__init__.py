@@ -3,7 +3,7 @@
 from planner.memory.budget import parse_budget
 from planner.memory.liveness import Chains, Lifetimes, lifetimes, reuse_chains
 from planner.memory.packing import Buffers, Packing, buffers_to_csv, pack, plan_buffers, read_buffers, write_buffers
-from planner.memory.packing.exact import stack
+from planner.memory.packing.exact import place_exactly
 from planner.memory.step_packing import pack_step, step_peak
 
 __all__ = [
@@ -16,10 +16,10 @@ __all__ = [
     "pack",
     "pack_step",
     "parse_budget",
+    "place_exactly",
     "plan_buffers",
     "read_buffers",
     "reuse_chains",
-    "stack",
     "step_peak",
     "write_buffers",
 ]  # fmt: skip

@@ -47,11 +47,12 @@ def lifetimes(graph: Graph | GraphArrays, order: Sequence[int] | NDArray[np.inte
 
     flat = graph if isinstance(graph, GraphArrays) else arrays(graph)
     slots = np.arange(flat.op_count, dtype=np.int32) if order is None else np.asarray(order, np.int32)
-    found = find_lifetimes(
-        slots, *flat.reads, *flat.writes, *flat.overwrites, flat.creates,
+    spans = find_lifetimes(
+        slots, flat.reads.start, flat.reads.items, flat.writes.start, flat.writes.items,
+        flat.overwrites.start, flat.overwrites.items, flat.creates,
         flat.bytes, flat.live_in, flat.persistent, flat.live_out,
     )  # fmt: skip
-    return Lifetimes(*found)
+    return Lifetimes(*spans)
 
 
 class Chains(NamedTuple):
@@ -72,10 +73,10 @@ def reuse_chains(life: Lifetimes) -> Chains:
     head = np.arange(len(life.birth), dtype=np.int32)
     lower, upper = life.birth.copy(), life.end.copy()
     # A reused buffer is born before the storage that reuses it, so in order of birth its head is already known.
-    heirs = np.flatnonzero(life.reused_buffer >= 0)
-    for heir in heirs[np.argsort(life.birth[heirs], kind="stable")]:
-        first = head[life.reused_buffer[heir]]
-        head[heir] = first
-        upper[first] = life.end[heir]
-        upper[heir] = lower[heir]
+    reusing = np.flatnonzero(life.reused_buffer >= 0)
+    for storage in reusing[np.argsort(life.birth[reusing], kind="stable")]:
+        first = head[life.reused_buffer[storage]]
+        head[storage] = first
+        upper[first] = life.end[storage]
+        upper[storage] = lower[storage]
     return Chains(head, lower, upper)

@@ -19,31 +19,31 @@ def find_lifetimes(
     reads: Ints,
     write_start: Ints,
     writes: Ints,
-    donor_start: Ints,
-    reused_buffers: Ints,
+    overwrite_start: Ints,
+    overwritten: Ints,
     creates: Ints,
     size: Bytes,
-    held: Flags,
+    live_in: Flags,
     persistent: Flags,
-    output: Flags,
+    live_out: Flags,
 ) -> tuple[Ints, Ints, Ints, Bytes]:
     """Birth, end and reused buffer of each storage and the bytes alive in each slot; see `Lifetimes`."""
     slots, storages = len(order), len(size)
     birth = np.full(storages, -1, np.int32)
     end = np.zeros(storages, np.int32)
     reused_buffer = np.full(storages, -1, np.int32)
-    birth[held] = 0
+    birth[live_in] = 0
     for slot in range(slots):
         op = order[slot]
-        for at in range(read_start[op], read_start[op + 1]):
-            end[reads[at]] = slot + 1
-        for at in range(write_start[op], write_start[op + 1]):
-            storage = writes[at]
+        for k in range(read_start[op], read_start[op + 1]):
+            end[reads[k]] = slot + 1
+        for k in range(write_start[op], write_start[op + 1]):
+            storage = writes[k]
             end[storage] = slot + 1
             if birth[storage] < 0:
                 birth[storage] = slot
     for storage in range(storages):
-        if persistent[storage] or (output[storage] and birth[storage] >= 0):
+        if persistent[storage] or (live_out[storage] and birth[storage] >= 0):
             end[storage] = slots
         if birth[storage] < 0:
             birth[storage] = end[storage]
@@ -52,11 +52,16 @@ def find_lifetimes(
         created = creates[op]
         if created < 0 or birth[created] != slot:
             continue
-        for at in range(donor_start[op], donor_start[op + 1]):
-            old = reused_buffers[at]
-            if end[old] == slot + 1 and not held[old] and not output[old] and size[old] == size[created] > 0:
-                end[old] = slot
-                reused_buffer[created] = old
+        for k in range(overwrite_start[op], overwrite_start[op + 1]):
+            candidate = overwritten[k]
+            if (
+                end[candidate] == slot + 1
+                and not live_in[candidate]
+                and not live_out[candidate]
+                and size[candidate] == size[created] > 0
+            ):
+                end[candidate] = slot
+                reused_buffer[created] = candidate
                 break
     change = np.zeros(slots + 1, np.int64)
     for storage in range(storages):

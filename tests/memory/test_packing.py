@@ -93,17 +93,17 @@ def test_optimal_is_said_only_of_the_least_height(boxes, alignment):
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(BOX, max_size=20), st.lists(BOX, max_size=6), st.sampled_from([1, 8]))
-def test_settled_offsets_stay_and_the_others_avoid_them(free, settled, alignment):
-    below = pack(*columns(settled), alignment=alignment)
-    lower, upper, sizes = columns(settled + free)
+def test_fixed_offsets_stay_and_the_others_avoid_them(free, placed, alignment):
+    below = pack(*columns(placed), alignment=alignment)
+    lower, upper, sizes = columns(placed + free)
     fixed = [*below.offsets.tolist(), *([-1] * len(free))]
     packing = pack(lower, upper, sizes, fixed=fixed, alignment=alignment, rounds=6)
-    assert packing.offsets[: len(settled)].tolist() == below.offsets.tolist()
+    assert packing.offsets[: len(placed)].tolist() == below.offsets.tolist()
     assert meetings(lower, upper, sizes, packing.offsets) == []
 
 
-def test_settled_boxes_that_meet_are_refused():
-    with pytest.raises(StowageError, match="settle only one"):
+def test_fixed_boxes_that_meet_are_refused():
+    with pytest.raises(StowageError, match="fix only one"):
         pack([0, 1], [2, 3], [8, 8], fixed=[0, 4])
     assert pack([0, 2], [2, 3], [8, 8], fixed=[0, 4]).peak == 12
 

@@ -91,7 +91,7 @@ def optimum(
     best: Found | None = None
     ideal = sum(seconds)
     for order in chosen:
-        for reused_buffers in _donors(graph, order):
+        for reused_buffers in _reusable_buffers(graph, order):
             if below <= ideal * (1 + 1e-12):
                 return best
             found = _in_order(graph, seconds, bandwidth, budget // UNIT, order, reused_buffers, below)
@@ -100,25 +100,25 @@ def optimum(
     return best
 
 
-def _donors(graph: Graph, order: tuple[int, ...]) -> Iterator[dict[int, int]]:
+def _reusable_buffers(graph: Graph, order: tuple[int, ...]) -> Iterator[dict[int, int]]:
     """Per way to take over memory: what each op's new storage takes the place of."""
     last = {s: slot for slot, op in enumerate(order) for s in (*graph.reads[op], *graph.writes[op])}
-    may: list[list[tuple[int, int]]] = []
+    options: list[list[tuple[int, int]]] = []
     for slot, op in enumerate(order):
         node = graph.ops[op]
         if not node.overwrites:
             continue
-        made = graph.tensors[node.outputs[0]].storage
+        created = graph.tensors[node.outputs[0]].storage
         candidates = {graph.tensors[tensor].storage for tensor in node.overwrites}
         for s in candidates:
-            facts = graph.storages[s]
-            fleeting = not facts.live_in and s not in graph.output_storages and last[s] == slot
-            if fleeting and facts.bytes == graph.storages[made].bytes:
-                may.append([(-1, -1), (made, s)])
-    for combination in product(*reversed(may)):
-        required_reuse = [pair for pair in reversed(combination) if pair[0] >= 0]
-        if len({made for made, _ in required_reuse}) == len(required_reuse):
-            yield dict(required_reuse)
+            storage = graph.storages[s]
+            temporary = not storage.live_in and s not in graph.output_storages and last[s] == slot
+            if temporary and storage.bytes == graph.storages[created].bytes:
+                options.append([(-1, -1), (created, s)])
+    for combination in product(*reversed(options)):
+        reused = [pair for pair in reversed(combination) if pair[0] >= 0]
+        if len({created for created, _ in reused}) == len(reused):
+            yield dict(reused)
 
 
 def _patterns(
@@ -201,10 +201,10 @@ def _in_order(
     below: float,
 ) -> Found | None:
     touched, wrote = _uses(graph, order)
-    who = sorted(touched, key=lambda s: -graph.storages[s].bytes)
+    storages = sorted(touched, key=lambda s: -graph.storages[s].bytes)
     rows: list[tuple[int, int, int, int]] = []  # per pattern: begin, stop, first gap, after the last
     starts, absences = [0], []
-    for s in who:
+    for s in storages:
         given = s in reused_buffers.values()
         for begin, stop, own in sorted(
             _patterns(graph, order, s, touched[s], wrote.get(s, []), given), key=lambda row: len(row[2])
@@ -212,7 +212,7 @@ def _in_order(
             rows.append((begin, stop, len(absences), len(absences) + len(own)))
             absences += own
         starts.append(len(rows))
-    index = {s: at for at, s in enumerate(who)}
+    index = {s: at for at, s in enumerate(storages)}
     table = np.array(
         [
             (index[absence.storage], absence.ready, *absence.release, *absence.start, absence.use)
@@ -220,14 +220,14 @@ def _in_order(
         ],
         np.int64,
     ).reshape(-1, 7)
-    reusers = np.full(len(who), -1, np.int64)
+    reusers = np.full(len(storages), -1, np.int64)
     for made, reused_buffer in reused_buffers.items():
         reusers[index[reused_buffer]] = index[made]
-    persistent = np.array([graph.storages[s].persistent for s in who])
-    sizes = np.array([graph.storages[s].bytes // UNIT for s in who], np.int64)
+    persistent = np.array([graph.storages[s].persistent for s in storages])
+    sizes = np.array([graph.storages[s].bytes // UNIT for s in storages], np.int64)
     reused = set(reused_buffers.values())
     uses = np.array([sum(1 << slot for slot in touched[s] if not (s in reused and slot == touched[s][-1]))
-                     for s in who], np.int64)  # fmt: skip
+                     for s in storages], np.int64)  # fmt: skip
     result = np.zeros((1 + 64, 4), np.int64)
     queues = np.zeros((2, 64, 3), np.int64)
     best = search(
@@ -236,9 +236,12 @@ def _in_order(
     )  # fmt: skip
     if best >= below:
         return None
-    stays = tuple((who[s], start, stop, offset) for s, start, stop, offset in result[1 : 1 + result[0, 0]].tolist())
+    stays = tuple(
+        (storages[s], start, stop, offset) for s, start, stop, offset in result[1 : 1 + result[0, 0]].tolist()
+    )
     outs, ins = (
-        tuple((who[s], first, then) for s, first, then in queues[way, : result[0, 1 + way]].tolist()) for way in (0, 1)
+        tuple((storages[s], first, then) for s, first, then in queues[way, : result[0, 1 + way]].tolist())
+        for way in (0, 1)
     )
     assert all(graph.storages[s].kind is not Kind.WORKSPACE for s, _, _ in (*outs, *ins))
     return Found(order, best, stays, outs, ins)

@@ -19,7 +19,7 @@ from planner.swap.search.driver import SearchState, one_by_one
 from tests.swap.event_simulator import step_seconds
 from tests.swap.random_graphs import ALIGNMENT, build, least_budget, machine
 
-_WHERE = machine(1e9, 1.4e9, 1e-7)
+_MACHINE = machine(1e9, 1.4e9, 1e-7)
 
 
 def problem(number, layers=None):
@@ -28,7 +28,7 @@ def problem(number, layers=None):
     graph = build(random, layers or random.randint(2, 8))
     seconds = np.array([random.choice([0.0, 1.0, 1.0, 2.0, 5.0]) * 1e-6 for _ in graph.ops])
     least = least_budget(graph)
-    return build_problem(graph, _WHERE, least + int(0.3 * max(0, step_peak(graph, ALIGNMENT) - least)), seconds)
+    return build_problem(graph, _MACHINE, least + int(0.3 * max(0, step_peak(graph, ALIGNMENT) - least)), seconds)
 
 
 def begun(task, plan, each=one_by_one, seed=3):
@@ -40,11 +40,11 @@ def begun(task, plan, each=one_by_one, seed=3):
     return Annealing(context), now
 
 
-def turns(polish, now, count):
+def run_search_steps(annealing, now, count):
     """Up to so many turns; every plan on the way."""
     found = []
     for _ in range(count):
-        search_step = polish.search_step()
+        search_step = annealing.search_step()
         if search_step is None:
             break
         if search_step.plan is not None:
@@ -70,13 +70,13 @@ def test_every_plan_it_returns_is_valid_and_faster_than_the_one_before(method):
     for number in range(25):
         task = problem(number)
         first = planned(task, method)
-        polish, now = begun(task, first)
+        annealing, now = begun(task, first)
         best = first.predicted.seconds
-        for plan in turns(polish, now, 4):
+        for plan in run_search_steps(annealing, now, 4):
             assert validate(plan, task.graph) == [], number
             assert plan.peak_bytes <= task.budget
             assert plan.predicted.seconds < best
-            exact = step_seconds(plan, task.graph, _WHERE.host_link, task.seconds.tolist())
+            exact = step_seconds(plan, task.graph, _MACHINE.host_link, task.seconds.tolist())
             assert plan.predicted.seconds == pytest.approx(exact), number
             best = plan.predicted.seconds
         better += best < first.predicted.seconds
@@ -91,21 +91,21 @@ def test_a_plan_whose_copies_go_as_soon_as_they_can_is_taken_apart_and_put_toget
         methods.append(plan.method)
         if plan.method != "calendar":
             continue
-        buffers = blank_decode_buffers(task.ops, task.storages, len(task.flow.touches.items))
-        facts, decisions = annealing_arrays(task), decisions_of_plan(task, plan)
-        run = timed(facts, decisions, buffers, decode(facts, decisions, buffers))
+        buffers = blank_decode_buffers(task.ops, task.storages, len(task.arrays.touches.items))
+        arrays, decisions = annealing_arrays(task), decisions_of_plan(task, plan)
+        run = timed(arrays, decisions, buffers, decode(arrays, decisions, buffers))
         assert run.seconds == pytest.approx(plan.predicted.seconds), number
-        assert buffers.level[: task.ops].max() <= task.memory, number
+        assert buffers.live_bytes[: task.ops].max() <= task.memory, number
     assert methods.count("calendar") > 20
 
 
 def test_the_same_seed_gives_the_same_plans_with_threads_or_without():
     task = problem(11, layers=8)
     plan = planned(task, "on-demand")
-    alone = texts(turns(*begun(task, plan), 5))
+    alone = texts(run_search_steps(*begun(task, plan), 5))
     with ThreadPoolExecutor(3) as pool:
-        together = texts(turns(*begun(task, plan, lambda work, items: list(pool.map(work, items))), 5))
-    other = texts(turns(*begun(task, plan, seed=4), 5))
+        together = texts(run_search_steps(*begun(task, plan, lambda work, items: list(pool.map(work, items))), 5))
+    other = texts(run_search_steps(*begun(task, plan, seed=4), 5))
     assert alone
     assert alone == together != other
 
@@ -114,21 +114,21 @@ def test_it_goes_on_from_what_it_wrote_down_as_if_it_had_never_stopped():
     task = problem(11, layers=8)
     plan = planned(task, "on-demand")
     whole, now = begun(task, plan)
-    turns(whole, now, 2)
+    run_search_steps(whole, now, 2)
     kept, middle = json.loads(json.dumps(whole.state_dict())), now["plan"]
-    rest = texts(turns(whole, now, 6))
+    rest = texts(run_search_steps(whole, now, 6))
     again, now = begun(task, middle)
     again.load_state_dict(kept)
-    assert texts(turns(again, now, 6)) == rest
+    assert texts(run_search_steps(again, now, 6)) == rest
     assert again.state_dict() == whole.state_dict()
 
 
 def test_it_ends_when_nothing_gets_better_and_at_once_where_the_bound_is_met():
     task = problem(4)
     plan = planned(task)
-    polish, now = begun(task, plan)
-    turns(polish, now, 1000)
-    assert polish.search_step() is None
+    annealing, now = begun(task, plan)
+    run_search_steps(annealing, now, 1000)
+    assert annealing.search_step() is None
     seconds = plan.predicted.seconds
     met = SearchContext(task, seconds, 0, one_by_one, lambda: seconds, lambda: plan)
     assert Annealing(met).search_step() is None

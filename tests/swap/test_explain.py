@@ -54,7 +54,7 @@ def two_activations() -> Graph:
 
 def plan_by_hand(graph: Graph) -> SwapPlan:
     """`a`, `b` and the weight leave before the large one is made, and return for the last op; 12 KiB are enough."""
-    stays = [
+    residencies = [
         (0, 0, 2, 0), (1, 0, 2, 2), (2, 1, 2, 6), (3, 2, 4, 0), (4, 3, 5, 8), (0, 4, 5, 0), (1, 4, 5, 2), (2, 4, 5, 6),
         (5, 4, 5, 9),
     ]  # fmt: skip
@@ -62,7 +62,7 @@ def plan_by_hand(graph: Graph) -> SwapPlan:
     plan = SwapPlan(
         graph=fingerprint(graph), machine="test", method="by hand", budget_bytes=12 * KIB, host_budget_bytes=None,
         alignment=ALIGNMENT, order=(0, 1, 2, 3, 4), workspaces=(),
-        residencies=tuple(Residency(s, start, stop, offset * KIB) for s, start, stop, offset in stays),
+        residencies=tuple(Residency(s, start, stop, offset * KIB) for s, start, stop, offset in residencies),
         host_residencies=(
             HostResidency(0, -1, 5, 0), HostResidency(1, 0, 4, 2 * KIB), HostResidency(2, 1, 4, 6 * KIB),
         ),
@@ -77,37 +77,38 @@ def plan_by_hand(graph: Graph) -> SwapPlan:
 
 
 @pytest.fixture(scope="module")
-def told() -> Explanation:
+def explanation() -> Explanation:
     """Each op takes 1 s. `a` leaves from 1 to 5 s, `b` until 7; then two ops; then 4, 2 and 2 s of copies in."""
     graph = two_activations()
     return explain(plan_by_hand(graph), graph, SLOW, np.ones(5))
 
 
-def test_a_wait_is_split_among_the_copies_it_was_due_to(told: Explanation) -> None:
-    assert (told.step_seconds, told.compute_seconds, told.stall_seconds) == (18, 5, 13)
-    waits = {(wait.slot, wait.storage, wait.direction): wait.seconds for wait in told.waits}
+def test_a_wait_is_split_among_the_copies_it_was_due_to(explanation: Explanation) -> None:
+    assert (explanation.step_seconds, explanation.compute_seconds, explanation.stall_seconds) == (18, 5, 13)
+    waits = {(wait.slot, wait.storage, wait.direction): wait.seconds for wait in explanation.waits}
     # the third op could have begun at 2 s, and began at 7
     assert waits == {
         (2, 1, "out"): 3, (2, 2, "out"): 2, (4, 1, "in"): 4, (4, 0, "in"): 2, (4, 2, "in"): 2
     }  # fmt: skip
-    assert [(stall.name, stall.seconds, stall.in_seconds, stall.out_seconds) for stall in told.stalls_by_storage] == [
+    stalls = explanation.stalls_by_storage
+    assert [(stall.name, stall.seconds, stall.in_seconds, stall.out_seconds) for stall in stalls] == [
         ("a", 7, 4, 3), ("b", 4, 2, 2), ("weight", 2, 2, 0)
     ]  # fmt: skip
-    assert [(stall.name, stall.slot, stall.seconds) for stall in told.stalls_by_op] == [
+    assert [(stall.name, stall.slot, stall.seconds) for stall in explanation.stalls_by_op] == [
         ("read both", 4, 8), ("make large", 2, 5)
     ]  # fmt: skip
 
 
-def test_the_peak_is_the_fullest_slot_and_its_holders(told: Explanation) -> None:
-    assert (told.peak_slot, told.peak_op, told.peak_bytes) == (4, "read both", 10 * KIB)
-    assert [(one.name, one.bytes) for one in told.holders] == [
+def test_the_peak_is_the_fullest_slot_and_its_holders(explanation: Explanation) -> None:
+    assert (explanation.peak_slot, explanation.peak_op, explanation.peak_bytes) == (4, "read both", 10 * KIB)
+    assert [(one.name, one.bytes) for one in explanation.holders] == [
         ("a", 4 * KIB), ("weight", 2 * KIB), ("b", 2 * KIB), ("loss", KIB), ("out", KIB)
     ]  # fmt: skip
-    assert told.bytes_by_kind == (("activation", 6 * KIB), ("parameter", 2 * KIB), ("output", 2 * KIB))
+    assert explanation.bytes_by_kind == (("activation", 6 * KIB), ("parameter", 2 * KIB), ("output", 2 * KIB))
 
 
-def test_every_fate_has_its_reason(told: Explanation) -> None:
-    reasons = {fate.name: fate.reason for fate in told.fates}
+def test_every_decision_has_its_reason(explanation: Explanation) -> None:
+    reasons = {one.name: one.reason for one in explanation.decisions}
     assert reasons["a"] == (
         "swapped: idle for 16.0 s between slots 0 and 4, longer than the 8.00 s that its two copies take; "
         "freed 4 KiB while 17 KiB were wanted"
@@ -121,11 +122,11 @@ def test_every_fate_has_its_reason(told: Explanation) -> None:
 
 def test_what_fits_is_kept_and_says_so() -> None:
     graph = two_activations()
-    told = explain(plan_swaps(graph, SLOW, "100%", seconds=np.ones(5)), graph, SLOW, np.ones(5))
-    assert (told.limit.what, told.stall_seconds, told.waits) == ("compute", 0, ())
-    assert {fate.verdict for fate in told.fates} == {"kept"}
-    assert all("it fits" in fate.reason for fate in told.fates)
-    assert "Exposed copies: none" in str(told)
+    explanation = explain(plan_swaps(graph, SLOW, "100%", seconds=np.ones(5)), graph, SLOW, np.ones(5))
+    assert (explanation.limit.what, explanation.stall_seconds, explanation.waits) == ("compute", 0, ())
+    assert {one.decision for one in explanation.decisions} == {"kept"}
+    assert all("it fits" in one.reason for one in explanation.decisions)
+    assert "Exposed copies: none" in str(explanation)
 
 
 def weights(count: int, kib: int) -> Graph:
@@ -143,20 +144,24 @@ def weights(count: int, kib: int) -> Graph:
 @pytest.mark.parametrize(("op_seconds", "what"), [(0.001, "link in"), (1000.0, "compute")])
 def test_weights_that_stream_in_are_limited_by_the_link_or_by_compute(op_seconds: float, what: str) -> None:
     graph, seconds = weights(12, 8), np.full(12, op_seconds)
-    told = explain(plan_swaps(graph, SLOW, 27 * KIB, seconds=seconds), graph, SLOW, seconds)
-    assert told.limit.what == what
-    assert {fate.verdict for fate in told.fates if fate.kind == "parameter"} <= {"dropped", "kept"}
-    assert (told.limit.in_busy > 0.95) == (what == "link in")
+    explanation = explain(plan_swaps(graph, SLOW, 27 * KIB, seconds=seconds), graph, SLOW, seconds)
+    assert explanation.limit.what == what
+    assert {one.decision for one in explanation.decisions if one.kind == "parameter"} <= {"dropped", "kept"}
+    assert (explanation.limit.in_busy > 0.95) == (what == "link in")
 
 
-def test_copies_that_follow_each_other_are_limited_by_memory(told: Explanation) -> None:
-    assert told.limit.what == "memory"
-    assert (told.limit.in_seconds, told.limit.out_seconds, told.limit.both_seconds) == (8, 6, 8)
-    assert (told.limit.in_busy, told.limit.out_busy) == (8 / 18, 6 / 18)
+def test_copies_that_follow_each_other_are_limited_by_memory(explanation: Explanation) -> None:
+    assert explanation.limit.what == "memory"
+    assert (explanation.limit.in_seconds, explanation.limit.out_seconds, explanation.limit.both_seconds) == (
+        8,
+        6,
+        8,
+    )
+    assert (explanation.limit.in_busy, explanation.limit.out_busy) == (8 / 18, 6 / 18)
 
 
-def test_it_is_plain_data_and_readable_text(told: Explanation) -> None:
-    data = json.loads(json.dumps(told.to_json()))
+def test_it_is_plain_data_and_readable_text(explanation: Explanation) -> None:
+    data = json.loads(json.dumps(explanation.to_json()))
     assert data["stalls_by_storage"][0]["name"] == "a"
     assert data["bytes_by_kind"] == {"activation": 6 * KIB, "parameter": 2 * KIB, "output": 2 * KIB}
     for word in (
@@ -164,7 +169,7 @@ def test_it_is_plain_data_and_readable_text(told: Explanation) -> None:
         "Peak: 10 KiB of 12 KiB at op 4 (read both)",
         "make large",
     ):
-        assert word in str(told)
+        assert word in str(explanation)
 
 
 def test_a_plan_for_another_graph_is_refused() -> None:
@@ -179,62 +184,75 @@ def overlap(span: tuple[float, float], spans: list[tuple[float, float]]) -> floa
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps(), st.floats(0, 0.9), st.sampled_from([1e8, 1e9, 1e10]))
-def test_waits_and_fates_are_those_of_the_plan(step: tuple[Graph, list[float]], share: float, bandwidth: float) -> None:
+def test_waits_and_decisions_are_those_of_the_plan(
+    step: tuple[Graph, list[float]], share: float, bandwidth: float
+) -> None:
     graph, durations = step
     device, seconds = machine(bandwidth), np.array(durations)
     least = least_budget(graph)
     budget = least + int(share * max(0, step_peak(graph, ALIGNMENT) - least))
     plan = plan_swaps(graph, device, budget, seconds=seconds, time_limit=0.05)
-    told, time = explain(plan, graph, device, seconds), simulate(plan, graph, device, seconds)
-    check_waits(told, plan, time)
-    check_fates(told, plan, graph)
-    check_limit(told, plan, graph, time, device.host_link)
+    explanation, time = explain(plan, graph, device, seconds), simulate(plan, graph, device, seconds)
+    check_waits(explanation, plan, time)
+    check_decisions(explanation, plan, graph)
+    check_limit(explanation, plan, graph, time, device.host_link)
     held = [
-        sum(graph.storages[stay.storage].bytes for stay in plan.residencies if stay.start <= slot < stay.stop)
+        sum(
+            graph.storages[residency.storage].bytes
+            for residency in plan.residencies
+            if residency.start <= slot < residency.stop
+        )
         for slot in range(len(plan.order))
     ]
-    assert told.peak_bytes == max(held) == held[told.peak_slot] == sum(holder.bytes for holder in told.holders)
-    assert str(told)
+    assert (
+        explanation.peak_bytes
+        == max(held)
+        == held[explanation.peak_slot]
+        == sum(holder.bytes for holder in explanation.holders)
+    )
+    assert str(explanation)
 
 
-def check_waits(told: Explanation, plan: SwapPlan, time: Timeline) -> None:
+def check_waits(explanation: Explanation, plan: SwapPlan, time: Timeline) -> None:
     """Slot by slot they are as long as compute waits, and no copy is blamed for longer than it ran in that time."""
     tiny = 1e-9 * time.seconds + 1e-18
     begins, ends = [*time.compute[:, 0], time.seconds], [0.0, *time.compute[:, 1]]
     for slot, (end, begin) in enumerate(zip(ends, begins, strict=True)):
-        mine = [wait for wait in told.waits if wait.slot == slot]
+        mine = [wait for wait in explanation.waits if wait.slot == slot]
         assert fsum(wait.seconds for wait in mine) == pytest.approx(begin - end, abs=tiny)
         for wait in mine:
             queue, spans = (plan.swap_ins, time.swap_in) if wait.direction == "in" else (plan.swap_outs, time.swap_out)
             ran = [tuple(spans[place]) for place, copy in enumerate(queue) if copy.storage == wait.storage]
             assert 0 < wait.seconds <= overlap((end, begin), ran) + tiny
     total = time.seconds - float((time.compute[:, 1] - time.compute[:, 0]).sum())
-    for parts in (told.waits, told.stalls_by_storage, told.stalls_by_op):
-        assert fsum(part.seconds for part in parts) == pytest.approx(told.stall_seconds, rel=1e-12, abs=tiny)
-    assert told.stall_seconds == pytest.approx(total, abs=tiny)
+    for parts in (explanation.waits, explanation.stalls_by_storage, explanation.stalls_by_op):
+        assert fsum(part.seconds for part in parts) == pytest.approx(explanation.stall_seconds, rel=1e-12, abs=tiny)
+    assert explanation.stall_seconds == pytest.approx(total, abs=tiny)
 
 
-def check_fates(told: Explanation, plan: SwapPlan, graph: Graph) -> None:
+def check_decisions(explanation: Explanation, plan: SwapPlan, graph: Graph) -> None:
     """What the verdicts say of copies and stays is so."""
     used = {s for op in graph.ops for s in (*graph.reads[op.id], *graph.writes[op.id])}
-    out, came = {copy.storage for copy in plan.swap_outs}, {copy.storage for copy in plan.swap_ins}
-    assert {fate.storage for fate in told.fates} == {s.id for s in graph.storages if s.bytes and s.kind != "workspace"}
-    for fate in told.fates:
-        stays = [stay for stay in plan.residencies if stay.storage == fate.storage]
-        assert (fate.verdict == "unused") == (fate.storage not in used)
-        if fate.verdict == "unused":
+    out, copied_in = {copy.storage for copy in plan.swap_outs}, {copy.storage for copy in plan.swap_ins}
+    assert {one.storage for one in explanation.decisions} == {
+        s.id for s in graph.storages if s.bytes and s.kind != "workspace"
+    }
+    for one in explanation.decisions:
+        residencies = [residency for residency in plan.residencies if residency.storage == one.storage]
+        assert (one.decision == "unused") == (one.storage not in used)
+        if one.decision == "unused":
             continue
-        assert (fate.verdict == "swapped") == (fate.storage in out)
-        assert (fate.verdict == "kept") == (fate.storage not in out | came and len(stays) == 1)
-        ways = [absence for absence in fate.absences if absence.copied_out]
-        assert len(ways) == sum(copy.storage == fate.storage for copy in plan.swap_outs)
-        assert all(absence.idle_seconds >= -1e-15 for absence in fate.absences)
-        assert fate.reason.startswith(fate.verdict)
+        assert (one.decision == "swapped") == (one.storage in out)
+        assert (one.decision == "kept") == (one.storage not in out | copied_in and len(residencies) == 1)
+        ways = [absence for absence in one.absences if absence.copied_out]
+        assert len(ways) == sum(copy.storage == one.storage for copy in plan.swap_outs)
+        assert all(absence.idle_seconds >= -1e-15 for absence in one.absences)
+        assert one.reason.startswith(one.decision)
 
 
-def check_limit(told: Explanation, plan: SwapPlan, graph: Graph, time: Timeline, link: Link) -> None:
+def check_limit(explanation: Explanation, plan: SwapPlan, graph: Graph, time: Timeline, link: Link) -> None:
     """A stream limits the step only if its own work takes nearly as long; what a direction is busy is its spans'."""
-    limit, step = told.limit, time.seconds
+    limit, step = explanation.limit, time.seconds
     works = [
         fsum(graph.storages[copy.storage].bytes / link.bandwidth + link.latency for copy in queue)
         for queue in (plan.swap_ins, plan.swap_outs)
@@ -255,6 +273,6 @@ def check_limit(told: Explanation, plan: SwapPlan, graph: Graph, time: Timeline,
 def test_faster_machines_are_explained_by_their_own_link() -> None:
     graph = two_activations()
     fast: Machine = replace(SLOW, host_link=Link(1e9, 2e9, 0.0))
-    told = explain(plan_by_hand(graph), graph, fast, np.ones(5))
-    assert told.stall_seconds == pytest.approx(8 * KIB / 1e9 + 2 * KIB / 1e9)
-    assert told.limit.what == "compute"
+    explanation = explain(plan_by_hand(graph), graph, fast, np.ones(5))
+    assert explanation.stall_seconds == pytest.approx(8 * KIB / 1e9 + 2 * KIB / 1e9)
+    assert explanation.limit.what == "compute"

@@ -11,7 +11,7 @@ from planner.swap import load_search, search_swaps
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
 
-WHERE = machine(1e9, 1.4e9, 0.0)
+MACHINE = machine(1e9, 1.4e9, 0.0)
 GRAPH = layered(10)
 SECONDS = np.full(len(GRAPH.ops), 3e-5)
 OPS, STORAGES = len(GRAPH.ops), len(GRAPH.storages)
@@ -27,7 +27,7 @@ def files(tmp_path_factory):
         ("polish", "joint", "improving the best plan itself"),
     ):
         search = search_swaps(
-            GRAPH, WHERE, "40%", seconds=SECONDS, method=method, time_limit=None, evaluations=100, threads=1
+            GRAPH, MACHINE, "40%", seconds=SECONDS, method=method, time_limit=None, evaluations=100, threads=1
         )
         search.wait()
         while search.progress.doing != words and words != search.progress.doing.split()[0]:
@@ -47,7 +47,7 @@ def write(path, body):
 
 
 def load(path):
-    return load_search(path, GRAPH, WHERE, seconds=SECONDS, time_limit=0)
+    return load_search(path, GRAPH, MACHINE, seconds=SECONDS, time_limit=0)
 
 
 @pytest.mark.parametrize("name", ["genetic", "local", "polish"])
@@ -56,7 +56,7 @@ def test_what_was_saved_is_believed(files, name, tmp_path):
     assert load(tmp_path / "search.json").wait().peak_bytes > 0
 
 
-ELITE, CHAIN = ("memory", "elite", 0), ("memory", "chains", 0)
+ELITE, CHAIN = ("method_state", "elite", 0), ("method_state", "chains", 0)
 
 
 @pytest.mark.parametrize(
@@ -71,37 +71,37 @@ ELITE, CHAIN = ("memory", "elite", 0), ("memory", "chains", 0)
         ("local", (*ELITE, "memory"), -64),
         ("local", (*ELITE, "lead"), -1.0),
         ("local", (*ELITE, "lead"), float("nan")),
-        ("local", (*ELITE, "brief"), -1),
-        ("local", (*ELITE, "heed"), "yes"),
+        ("local", (*ELITE, "short_lived_slots"), -1),
+        ("local", (*ELITE, "avoid_late_copies"), "yes"),
         ("local", (*ELITE, "clock"), [0.0]),
         ("local", (*ELITE, "clock"), [0.0] + [float("nan")] * OPS),
         ("local", (*ELITE, "clock"), [float(OPS - slot) for slot in range(OPS + 1)]),
         ("local", (*ELITE, "bias"), [1.0]),
         ("local", (*ELITE, "bias"), [0.0] * STORAGES),
-        ("local", (*ELITE, "start"), [1] * STORAGES),
-        ("local", (*ELITE, "start"), [True]),
-        ("local", ("memory", "rates"), [-1.0] * 8),
-        ("local", ("memory", "untried"), 10**6),
-        ("local", ("memory", "idle"), -5),
-        ("polish", (*CHAIN, "choices", "order"), [0] * OPS),
-        ("polish", (*CHAIN, "choices", "resident"), [STORAGES]),
-        ("polish", (*CHAIN, "choices", "resident"), [-1]),
-        ("polish", (*CHAIN, "choices", "donor"), [STORAGES] * OPS),
-        ("polish", (*CHAIN, "choices", "donor"), [0] * OPS),
-        ("polish", (*CHAIN, "choices", "rows"), [10**6]),
-        ("polish", (*CHAIN, "choices", "spans"), [1]),
+        ("local", (*ELITE, "initial_residents"), [1] * STORAGES),
+        ("local", (*ELITE, "initial_residents"), [True]),
+        ("local", ("method_state", "rates"), [-1.0] * 8),
+        ("local", ("method_state", "untried"), 10**6),
+        ("local", ("method_state", "idle"), -5),
+        ("polish", (*CHAIN, "decisions", "order"), [0] * OPS),
+        ("polish", (*CHAIN, "decisions", "resident"), [STORAGES]),
+        ("polish", (*CHAIN, "decisions", "resident"), [-1]),
+        ("polish", (*CHAIN, "decisions", "reused_buffer"), [STORAGES] * OPS),
+        ("polish", (*CHAIN, "decisions", "reused_buffer"), [0] * OPS),
+        ("polish", (*CHAIN, "decisions", "rows"), [10**6]),
+        ("polish", (*CHAIN, "decisions", "spans"), [1]),
         ("polish", (*CHAIN, "memory"), -1),
-        ("polish", (*CHAIN, "chance"), 0),
-        ("polish", (*CHAIN, "chance"), -1),
-        ("polish", ("memory", "turns"), -1),
-        ("polish", ("memory", "best", "order"), [0] * OPS),
-        ("genetic", ("memory", "population", "orders", 0), "AAAA"),
-        ("genetic", ("memory", "population", "individuals", 0, 0), -1),
-        ("genetic", ("memory", "population", "individuals", 0, 1), [7]),
-        ("genetic", ("memory", "population", "individuals", 0, 2), [0]),
-        ("genetic", ("memory", "population", "individuals", 0, 2, 0), 2**40),
-        ("genetic", ("memory", "population", "individuals", 0, 3), -1.0),
-        ("genetic", ("memory", "generation"), -1),
+        ("polish", (*CHAIN, "rng_state"), 0),
+        ("polish", (*CHAIN, "rng_state"), -1),
+        ("polish", ("method_state", "search_steps"), -1),
+        ("polish", ("method_state", "best", "order"), [0] * OPS),
+        ("genetic", ("method_state", "population", "orders", 0), "AAAA"),
+        ("genetic", ("method_state", "population", "individuals", 0, 0), -1),
+        ("genetic", ("method_state", "population", "individuals", 0, 1), [7]),
+        ("genetic", ("method_state", "population", "individuals", 0, 2), [0]),
+        ("genetic", ("method_state", "population", "individuals", 0, 2, 0), 2**40),
+        ("genetic", ("method_state", "population", "individuals", 0, 3), -1.0),
+        ("genetic", ("method_state", "generation"), -1),
     ],
 )  # fmt: skip
 def test_what_kernels_could_not_work_on_is_damage(files, tmp_path, name, where, value):

@@ -32,7 +32,7 @@ def test_orders_that_are_the_same_are_tried_once():
     assert [name for name, _ in orders(problem(b.build([0])))] == ["captured"]
 
 
-def test_sunk_updates_follow_their_gradients():
+def test_eager_updates_follow_their_gradients():
     graph = layered(3)
     names = [graph.ops[op].name for op in eager_optimizer_order(problem(graph))]
     assert names[:5] == ["forward 0", "forward 1", "forward 2", "loss", "loss backward"]

@@ -1,4 +1,4 @@
-"""A portfolio that is given its recipes: what it tries, and nothing else."""
+"""A portfolio that is given its candidates: what it tries, and nothing else."""
 
 import numpy as np
 
@@ -15,25 +15,25 @@ from planner.swap.search.driver import one_by_one
 from tests.widgets.steps import real
 
 
-def setting_of(share):
+def search_context(share):
     graph = real("rnn:layers=2,hidden=256,steps=8")[1]
     target = machine("v100-16gb")
     seconds = op_seconds(graph, target)
-    held = sum(storage.bytes for storage in graph.storages)
-    problem = build_problem(graph, target, int(share * held), seconds)
+    total_bytes = sum(storage.bytes for storage in graph.storages)
+    problem = build_problem(graph, target, int(share * total_bytes), seconds)
     return SearchContext(problem, bound_of(problem), 0, one_by_one)
 
 
 def plans_of(method):
-    turns = iter(method.search_step, None)
-    return [search_step.plan for search_step in turns if search_step.plan is not None]
+    search_steps = iter(method.search_step, None)
+    return [search_step.plan for search_step in search_steps if search_step.plan is not None]
 
 
 def test_only_the_given_orders_are_tried():
-    context = setting_of(0.1)
+    context = search_context(0.1)
     problem, first = context.problem, captured(context.problem)
     assert len(list(orders(problem))) > 1
-    only = [way for way in ways(context) if np.array_equal(way.order, first)]
+    only = [candidate for candidate in ways(context) if np.array_equal(candidate.order, first)]
     plans = plans_of(Portfolio(context, candidates=only))
     assert plans
     for plan in plans:
@@ -44,5 +44,5 @@ def test_only_the_given_orders_are_tried():
     assert min(free, key=lambda plan: plan.predicted.seconds).order != tuple(first.tolist())
 
 
-def test_without_recipes_there_is_nothing_to_try():
-    assert plans_of(Portfolio(setting_of(0.1), candidates=[])) == []
+def test_without_candidates_there_is_nothing_to_try():
+    assert plans_of(Portfolio(search_context(0.1), candidates=[])) == []

@@ -237,7 +237,7 @@ def test_a_fork_says_that_the_search_is_elsewhere():
     [("graph", ...), ("stage", "first"), ("stage", 99), ("stage", -1), ("seed", -1), ("seed", 1.5),
      ("host_budget", 1.5), ("budget", None), ("evaluations", "x"), ("seconds", []), ("least_host", None),
      ("baselines", None), ("baselines", {"a": 1.0}), ("history", [[]]), ("method", ["joint"]),
-     ("memory", 3), ("memory", {})],
+     ("method_state", 3), ("method_state", {})],
 )  # fmt: skip
 def test_a_file_with_a_right_checksum_is_not_believed_either(tmp_path, name, value):
     path = tmp_path / "search.json"

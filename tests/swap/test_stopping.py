@@ -22,12 +22,12 @@ from planner.swap.search.inputs import make_problem
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
 
-WHERE = machine(1e9, 1.4e9, 0.0)
+MACHINE = machine(1e9, 1.4e9, 0.0)
 
 
 def problem(layers=24, stop=None, budget="40%"):
     graph = layered(layers)
-    return make_problem(graph, WHERE, budget, None, np.full(len(graph.ops), 3e-5), stop)[0]
+    return make_problem(graph, MACHINE, budget, None, np.full(len(graph.ops), 3e-5), stop)[0]
 
 
 class Counted:
@@ -41,7 +41,7 @@ class Counted:
         return self.asked >= self.yes_from
 
 
-def test_the_walk_with_addresses_returns_at_its_first_slot_once_the_flag_is_set():
+def test_the_address_pass_returns_at_its_first_slot_once_the_flag_is_set():
     task = problem()
     one = bytes_pass(task, captured(task))
     task.stop.cancel()
@@ -74,7 +74,7 @@ def test_packing_ends_before_its_next_placement():
 
 
 def test_a_proof_ends_between_its_facts():
-    plan = plan_swaps(layered(4), WHERE, "60%", seconds=np.full(len(layered(4).ops), 3e-5), time_limit=0)
+    plan = plan_swaps(layered(4), MACHINE, "60%", seconds=np.full(len(layered(4).ops), 3e-5), time_limit=0)
     calls = Counted(2)
     with pytest.raises(Cancelled):
         validate(plan, layered(4), stop=CancelToken(calls))
@@ -82,7 +82,7 @@ def test_a_proof_ends_between_its_facts():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_course_that_is_stopped_again_and_again_is_as_if_it_never_was(method):
+def test_a_search_that_is_stopped_again_and_again_is_as_if_it_never_was(method):
     """Every piece of work is cut short once, at whatever moment, and begun again."""
     whole = SearchState(problem(), method=method, seed=3)
     ask = Counted(10**9)
@@ -110,7 +110,7 @@ def test_a_course_that_is_stopped_again_and_again_is_as_if_it_never_was(method):
 def test_once_it_is_cancelled_nothing_more_is_evaluated():
     graph = layered(60)
     search = search_swaps(
-        graph, WHERE, "40%", seconds=np.full(len(graph.ops), 3e-5), time_limit=None, evaluations=40, threads=1
+        graph, MACHINE, "40%", seconds=np.full(len(graph.ops), 3e-5), time_limit=None, evaluations=40, threads=1
     )
     search.wait()
     before = search.progress.evaluations
@@ -126,31 +126,31 @@ def test_once_it_is_cancelled_nothing_more_is_evaluated():
 def test_what_a_share_stands_for_is_found_out_by_the_search_of_a_large_graph():
     graph = layered(200)
     seconds = np.full(len(graph.ops), 3e-5)
-    search = search_swaps(graph, WHERE, "0.01%", seconds=seconds)
+    search = search_swaps(graph, MACHINE, "0.01%", seconds=seconds)
     with pytest.raises(StowageError, match="alone works on"):
         search.wait()
     assert search.progress.state == "failed"
     with pytest.raises(StowageError, match='"magic" is not a method'):
-        search_swaps(graph, WHERE, "50%", seconds=seconds, method="magic")
+        search_swaps(graph, MACHINE, "50%", seconds=seconds, method="magic")
     with pytest.raises(StowageError, match="is not a budget"):
-        search_swaps(graph, WHERE, "half", seconds=seconds)
+        search_swaps(graph, MACHINE, "half", seconds=seconds)
     with pytest.raises(StowageError, match="alone works on"):  # which is found out at once where it is known
-        search_swaps(graph, WHERE, "0.01%", seconds=seconds)
+        search_swaps(graph, MACHINE, "0.01%", seconds=seconds)
 
 
 def test_saving_while_it_runs_changes_nothing(tmp_path):
     graph = layered(24)
     seconds = np.full(len(graph.ops), 3e-5)
     options = {"seconds": seconds, "seed": 3, "time_limit": None, "evaluations": 300}
-    expected = plan_to_json(search_swaps(graph, WHERE, "40%", **options).wait())
-    search = search_swaps(graph, WHERE, "40%", **options)
+    expected = plan_to_json(search_swaps(graph, MACHINE, "40%", **options).wait())
+    search = search_swaps(graph, MACHINE, "40%", **options)
     for _ in range(5):
         search.save(tmp_path / "search.json")
     assert plan_to_json(search.wait()) == expected
-    assert load_search(tmp_path / "search.json", graph, WHERE, seconds=seconds).wait()
+    assert load_search(tmp_path / "search.json", graph, MACHINE, seconds=seconds).wait()
 
 
-def test_what_was_walked_can_be_packed_twice():
+def test_the_result_of_a_pass_can_be_packed_twice():
     task = problem()
     evaluator = Evaluator(task)
     order = next(order for _, order in orders(task))
@@ -170,12 +170,12 @@ def test_limits_that_are_none_are_refused_for_plans_too():
     graph = layered(4)
     for limit in (-1, float("nan")):
         with pytest.raises(StowageError, match=f"the time limit must be 0 or more, got {limit}"):
-            plan_swaps(graph, WHERE, "60%", time_limit=limit)
+            plan_swaps(graph, MACHINE, "60%", time_limit=limit)
 
 
 def test_the_search_of_the_paper_ends_by_itself():
     graph = layered(3)
-    plan = plan_swaps(graph, WHERE, "70%", seconds=np.full(len(graph.ops), 3e-5), method="swapadvisor")
+    plan = plan_swaps(graph, MACHINE, "70%", seconds=np.full(len(graph.ops), 3e-5), method="swapadvisor")
     assert validate(plan, graph) == []
 
 
@@ -183,27 +183,27 @@ def test_a_host_budget_of_nothing_is_called_by_its_name_and_the_one_named_is_eno
     graph = layered(5)
     seconds = np.full(len(graph.ops), 3e-5)
     with pytest.raises(StowageError, match="a host budget of 0 leaves no memory"):
-        plan_swaps(graph, WHERE, "40%", seconds=seconds, host_budget=0)
+        plan_swaps(graph, MACHINE, "40%", seconds=seconds, host_budget=0)
     with pytest.raises(StowageError, match="allow at least") as refused:
-        plan_swaps(graph, WHERE, "40%", seconds=seconds, host_budget=1, seed=1, time_limit=0)
+        plan_swaps(graph, MACHINE, "40%", seconds=seconds, host_budget=1, seed=1, time_limit=0)
     named = int(str(refused.value).split("allow at least ")[1].split()[0])
     for seed in (1, 2, 3):
-        plan = plan_swaps(graph, WHERE, "40%", seconds=seconds, host_budget=named, seed=seed, time_limit=0)
+        plan = plan_swaps(graph, MACHINE, "40%", seconds=seconds, host_budget=named, seed=seed, time_limit=0)
         assert plan.host_bytes <= named
 
 
-def test_polishing_that_is_cut_short_stays_where_it_was():
+def test_annealing_that_is_cancelled_stays_where_it_was():
     task = problem(8)
     search_state = SearchState(task, seed=1)
     while search_state.best is None or len(search_state.baselines) < len(BASELINES):
         search_state.step()
-    polish, twin = Annealing(search_state.context()), Annealing(search_state.context())
-    polish.search_step(), twin.search_step()
-    before = polish.state_dict()
+    annealing, untouched = Annealing(search_state.context()), Annealing(search_state.context())
+    annealing.search_step(), untouched.search_step()
+    before = annealing.state_dict()
     task.stop.cancel()
     with pytest.raises(Cancelled):
-        polish.search_step()
+        annealing.search_step()
     task.stop.clear()
-    assert polish.state_dict() == before == twin.state_dict()
-    polish.search_step(), twin.search_step()
-    assert polish.state_dict() == twin.state_dict()
+    assert annealing.state_dict() == before == untouched.state_dict()
+    annealing.search_step(), untouched.search_step()
+    assert annealing.state_dict() == untouched.state_dict()

@@ -71,7 +71,7 @@ def residual(blocks, *, late=False, elsewhere=False):
         name = f"{kind} {len(b.storages)}"
         return b.add_tensor(name, b.add_storage(name, units * UNIT, kind), (units * UNIT // 4,))
 
-    given, made, ends = new(Kind.INPUT), [], []
+    given, created, ends = new(Kind.INPUT), [], []
     first = new(Kind.ACTIVATION)
     b.add_op("first", "aten.op.default", [given], [first])
     x = first
@@ -83,18 +83,18 @@ def residual(blocks, *, late=False, elsewhere=False):
         if late:
             ends.append(new(Kind.OUTPUT, 1))
             b.add_op(f"copy {block}", "aten.op.default", [inner], ends[-1:])
-        made, x = [*made, inner], total
+        created, x = [*created, inner], total
     score = new(Kind.OUTPUT)
     b.add_op("score", "aten.op.default", [x], [score])
     if elsewhere:
-        for inner in made:
+        for inner in created:
             b.add_op(f"late {inner}", "aten.op.default", [inner, score], [new(Kind.ACTIVATION, 1)])
     return b.build([score, *ends])
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["as captured", "ops moved"])
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_plans_for_what_only_fits_by_taking_over(method, late):
+def test_every_method_plans_for_what_only_fits_by_reusing_a_buffer(method, late):
     graph = residual(6, late=late)
     assert works_on(graph) == 6 * UNIT
     assert least_budget(graph) == 4 * UNIT

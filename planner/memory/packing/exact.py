@@ -11,7 +11,7 @@ Ints = NDArray[np.int64]
 
 
 @kernel
-def stack(masks: Ints, sizes: Ints, segments: int, capacity: int, nodes: int, offsets: Ints) -> int:
+def place_exactly(masks: Ints, sizes: Ints, segments: int, capacity: int, nodes: int, offsets: Ints) -> int:
     """Place boxes below a height, each at the bottom or on top of another.
 
     Boxes are placed lowest first, those at equal offsets in a fixed order, so that no placement is tried twice and
@@ -31,54 +31,58 @@ def stack(masks: Ints, sizes: Ints, segments: int, capacity: int, nodes: int, of
     boxes = np.flatnonzero((masks != 0) & (sizes > 0))
     boxes = boxes[np.argsort(-sizes[boxes], kind="mergesort")]
     count = boxes.shape[0]
-    heights = np.zeros((count + 1, segments), np.int64)
+    tops = np.zeros((count + 1, segments), np.int64)
     floor, chosen = np.zeros(count + 1, np.int64), np.full(count + 1, -1)
     placed = np.zeros(count, np.bool_)
-    left = np.zeros(segments, np.int64)
+    bytes_left = np.zeros(segments, np.int64)
     for b in range(count):
         for t in range(segments):
             if (masks[boxes[b]] >> t) & 1:
-                left[t] += sizes[boxes[b]]
-    d = 0
-    while d >= 0:
-        if d == count:
+                bytes_left[t] += sizes[boxes[b]]
+    depth = 0
+    while depth >= 0:
+        if depth == count:
             return 1
-        if chosen[d] >= 0:
-            r = boxes[chosen[d]]
-            placed[chosen[d]] = False
+        if chosen[depth] >= 0:
+            box = boxes[chosen[depth]]
+            placed[chosen[depth]] = False
             for t in range(segments):
-                if (masks[r] >> t) & 1:
-                    left[t] += sizes[r]
+                if (masks[box] >> t) & 1:
+                    bytes_left[t] += sizes[box]
         else:
             for t in range(segments):
-                if left[t] > 0 and max(heights[d, t], floor[d]) + left[t] > capacity:
-                    chosen[d] = count  # no placement can follow
-        found = -1
-        for b in range(chosen[d] + 1, count):
+                if bytes_left[t] > 0 and max(tops[depth, t], floor[depth]) + bytes_left[t] > capacity:
+                    chosen[depth] = count  # no placement can follow
+        next_box = -1
+        for b in range(chosen[depth] + 1, count):
             if placed[b]:
                 continue
-            at, r = 0, boxes[b]
+            offset, box = 0, boxes[b]
             for t in range(segments):
-                if (masks[r] >> t) & 1:
-                    at = max(at, heights[d, t])
-            if at + sizes[r] > capacity or at < floor[d] or (at == floor[d] and d > 0 and b < chosen[d - 1]):
+                if (masks[box] >> t) & 1:
+                    offset = max(offset, tops[depth, t])
+            if (
+                offset + sizes[box] > capacity
+                or offset < floor[depth]
+                or (offset == floor[depth] and depth > 0 and b < chosen[depth - 1])
+            ):
                 continue
-            found = b
+            next_box = b
             break
-        if found < 0:
-            chosen[d] = -1
-            d -= 1
+        if next_box < 0:
+            chosen[depth] = -1
+            depth -= 1
             continue
         if nodes == 0:
             return -1
         nodes -= 1
-        r = boxes[found]
-        offsets[r] = floor[d + 1] = at
+        box = boxes[next_box]
+        offsets[box] = floor[depth + 1] = offset
         for t in range(segments):
-            heights[d + 1, t] = heights[d, t]
-            if (masks[r] >> t) & 1:
-                heights[d + 1, t] = at + sizes[r]
-                left[t] -= sizes[r]
-        chosen[d], placed[found] = found, True
-        d += 1
+            tops[depth + 1, t] = tops[depth, t]
+            if (masks[box] >> t) & 1:
+                tops[depth + 1, t] = offset + sizes[box]
+                bytes_left[t] -= sizes[box]
+        chosen[depth], placed[next_box] = next_box, True
+        depth += 1
     return 0

@@ -50,21 +50,21 @@ def place(
     state = np.array([-1, 0])
     offset = np.zeros(len(order), np.int64)
     clash = -1
-    for settled in (True, False):
+    for is_fixed in (True, False):
         for box in order:
-            if (fixed[box] >= 0) != settled:
+            if (fixed[box] >= 0) != is_fixed:
                 continue
             offset[box] = max(fixed[box], 0)
             if size[box] == 0 or lower[box] == upper[box]:
                 continue
             if lower[box] < upper[box]:
-                within, beside = _nodes_of(lower[box], upper[box], leaves, nodes, 0, 0)
+                inside_count, around_count = _nodes_of(lower[box], upper[box], leaves, nodes, 0, 0)
             else:
-                within, beside = _nodes_of(0, upper[box], leaves, nodes, 0, 0)
-                within, beside = _nodes_of(lower[box], segments, leaves, nodes, within, beside)
-            inside, around = nodes[0, :within], nodes[1, :beside]
+                inside_count, around_count = _nodes_of(0, upper[box], leaves, nodes, 0, 0)
+                inside_count, around_count = _nodes_of(lower[box], segments, leaves, nodes, inside_count, around_count)
+            inside, around = nodes[0, :inside_count], nodes[1, :around_count]
             count = _lists_of(inside, around, sets, lists)
-            if settled:
+            if is_fixed:
                 if _lowest_gap(lists, count, fixed[box], size[box], pool, follow)[0] != fixed[box]:
                     clash = box
             elif best_fit:
@@ -128,40 +128,40 @@ def _lists_of(inside: Nodes, around: Nodes, sets: Nodes, lists: Nodes) -> int:
 
 
 @kernel
-def _lowest_gap(lists: Nodes, count: int, at: int, size: int, pool: Ints, follow: Nodes) -> tuple[int, int]:
-    """The lowest address from `at` on with `size` free bytes, and the end of that gap (-1: open)."""
-    moved = True
-    while moved:
-        moved = False
+def _lowest_gap(lists: Nodes, count: int, address: int, size: int, pool: Ints, follow: Nodes) -> tuple[int, int]:
+    """The lowest address from `address` on with `size` free bytes, and the end of that gap (-1: open)."""
+    raised = True
+    while raised:
+        raised = False
         for k in range(count):
-            taken = lists[k]
-            while taken >= 0 and pool[taken, 1] <= at:
-                taken = follow[taken]
-            if taken >= 0 and pool[taken, 0] < at + size:
-                at = pool[taken, 1]
-                taken = follow[taken]
-                moved = True
-            lists[k] = taken
-    top = -1
+            interval = lists[k]
+            while interval >= 0 and pool[interval, 1] <= address:
+                interval = follow[interval]
+            if interval >= 0 and pool[interval, 0] < address + size:
+                address = pool[interval, 1]
+                interval = follow[interval]
+                raised = True
+            lists[k] = interval
+    gap_end = -1
     for k in range(count):
-        if lists[k] >= 0 and (top < 0 or pool[lists[k], 0] < top):
-            top = pool[lists[k], 0]
-    return at, top
+        if lists[k] >= 0 and (gap_end < 0 or pool[lists[k], 0] < gap_end):
+            gap_end = pool[lists[k], 0]
+    return address, gap_end
 
 
 @kernel
 def _smallest_gap(lists: Nodes, count: int, size: int, pool: Ints, follow: Nodes) -> int:
     """The address of the smallest gap of at least `size` bytes; of equal ones the lowest."""
-    best, least, at = -1, 0, 0
+    best, least, address = -1, 0, 0
     while True:
-        at, top = _lowest_gap(lists, count, at, size, pool, follow)
-        if top < 0:
-            return at if best < 0 else best
-        if best < 0 or top - at < least:
-            best, least = at, top - at
+        address, gap_end = _lowest_gap(lists, count, address, size, pool, follow)
+        if gap_end < 0:
+            return address if best < 0 else best
+        if best < 0 or gap_end - address < least:
+            best, least = address, gap_end - address
             if least == size:
                 return best
-        at = top
+        address = gap_end
 
 
 @kernel
@@ -213,28 +213,28 @@ def live_bound(lower: Ints, upper: Ints, size: Ints, padding: Ints, by_padding: 
             live[0] += size[box]
         live[lower[box]] += size[box]
         live[upper[box]] -= size[box]
-    # Each segment is filled once, by the live box with the most padding; `onward` skips filled segments.
-    spare = np.zeros(segments, np.int64)
-    onward = np.arange(segments + 1)
+    # Each segment is filled once, by the live box with the most padding; `next_unfilled` skips filled segments.
+    top_padding = np.zeros(segments, np.int64)
+    next_unfilled = np.arange(segments + 1)
     for box in by_padding:
         if padding[box] == 0:
             break
-        for search_step in range(2):  # a box that wraps around from the last segment to the first has two spans
+        for span in range(2):  # a box that wraps around from the last segment to the first has two spans
             begin, end = lower[box], upper[box]
             if begin > end:
-                begin, end = (0, end) if search_step == 0 else (begin, segments)
-            elif search_step == 1:
+                begin, end = (0, end) if span == 0 else (begin, segments)
+            elif span == 1:
                 break
             at = begin
             while at < end:
-                if onward[at] == at:
-                    spare[at] = padding[box]
-                    onward[at] = at + 1
-                onward[at] = onward[onward[at]]
-                at = onward[at]
+                if next_unfilled[at] == at:
+                    top_padding[at] = padding[box]
+                    next_unfilled[at] = at + 1
+                next_unfilled[at] = next_unfilled[next_unfilled[at]]
+                at = next_unfilled[at]
     bound = 0
     alive = 0
     for segment in range(segments):
         alive += live[segment]
-        bound = max(bound, alive - spare[segment])
+        bound = max(bound, alive - top_padding[segment])
     return bound

@@ -55,32 +55,32 @@ def read_buffers(path: str | Path) -> Buffers:
     seen: dict[str, int] = {}
     columns: dict[str, list[int]] = {name: [] for name in header if name != "id"}
     for line, cells in rows[1:]:
-        where = f"line {line} of {path}"
+        place = f"line {line} of {path}"
         if len(cells) != len(header):
-            raise StowageError(f"{where} has {len(cells)} values and the first line names {len(header)}; correct it")
+            raise StowageError(f"{place} has {len(cells)} values and the first line names {len(header)}; correct it")
         row = dict(zip(header, cells, strict=True))
         if row["id"] in seen:
-            raise StowageError(f"{where} names buffer {row['id']} again after line {seen[row['id']]}; rename one")
+            raise StowageError(f"{place} names buffer {row['id']} again after line {seen[row['id']]}; rename one")
         seen[row["id"]] = line
-        for name, value in _numbers(row, where).items():
+        for name, value in _numbers(row, place).items():
             columns[name].append(value)
     arrays = {name: np.array(values, np.int64) for name, values in columns.items()}
     return Buffers(tuple(seen), arrays["lower"], arrays["upper"], arrays["size"], arrays.get("offset"))
 
 
-def _numbers(row: Mapping[str, str], where: str) -> dict[str, int]:
+def _numbers(row: Mapping[str, str], place: str) -> dict[str, int]:
     numbers = {}
     for name, text in row.items():
         if name == "id":
             continue
         if not (text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20) or abs(int(text)) > _LARGEST:
-            raise StowageError(f"{where} has {name} {text!r}, which is not a whole number of 64 bits; correct it")
+            raise StowageError(f"{place} has {name} {text!r}, which is not a whole number of 64 bits; correct it")
         numbers[name] = int(text)
     if numbers["upper"] <= numbers["lower"]:
-        raise StowageError(f"{where} has upper {numbers['upper']}, which must be above lower {numbers['lower']}")
+        raise StowageError(f"{place} has upper {numbers['upper']}, which must be above lower {numbers['lower']}")
     for name in ("size", "offset"):
         if numbers.get(name, 0) < 0:
-            raise StowageError(f"{where} has {name} {numbers[name]}, which must not be negative")
+            raise StowageError(f"{place} has {name} {numbers[name]}, which must not be negative")
     return numbers
 
 
@@ -95,14 +95,14 @@ def plan_buffers(graph: Graph, plan: SwapPlan) -> Buffers:
         plan: its plan.
     """
     storages = graph.with_workspaces(dict(plan.workspaces)).storages
-    stays = [stay for stay in plan.residencies if storages[stay.storage].bytes]
+    residencies = [residency for residency in plan.residencies if storages[residency.storage].bytes]
     count: dict[str, int] = {}
     ids = []
-    for stay in stays:
-        name = storages[stay.storage].name
+    for residency in residencies:
+        name = storages[residency.storage].name
         count[name] = count.get(name, 0) + 1
         ids.append(f"{name}#{count[name]}")
-    table = np.array([(s.start, s.stop, storages[s.storage].bytes, s.offset) for s in stays], np.int64)
+    table = np.array([(s.start, s.stop, storages[s.storage].bytes, s.offset) for s in residencies], np.int64)
     lower, upper, sizes, offsets = table.reshape(-1, 4).T
     return Buffers(tuple(ids), lower, upper, sizes, offsets)
 

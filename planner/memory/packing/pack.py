@@ -85,7 +85,7 @@ def _checked(
     columns.append(np.full(len(columns[2]), -1) if fixed is None else np.asarray(fixed))
     if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
         raise StowageError(
-            "boxes need as many lower as upper bounds, sizes and settled offsets; give lists of one length"
+            "boxes need as many lower as upper bounds, sizes and fixed offsets; give lists of one length"
         )
     if any(len(column) and column.dtype.kind not in "iu" for column in columns):
         raise StowageError("bounds, sizes and offsets of boxes are whole numbers; round them first")
@@ -95,7 +95,7 @@ def _checked(
     for wrong, what in (
         ((end < begin) & (not repeats), "ends before it begins"),
         (size < 0, "has a negative size"),
-        ((offset >= 0) & (offset % alignment != 0), f"has a settled offset that is no multiple of {alignment}"),
+        ((offset >= 0) & (offset % alignment != 0), f"has a fixed offset that is no multiple of {alignment}"),
     ):
         if wrong.any():
             raise StowageError(f"box {int(np.argmax(wrong))} {what}; correct it")

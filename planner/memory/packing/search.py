@@ -12,10 +12,10 @@ from planner.errors import StowageError
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
-#: Exact placement is tried for up to `_FEW` boxes, within `_NODES` steps.
-_FEW, _NODES = 12, 20_000
+#: Exact placement is tried for up to `_MAX_EXACT_BOXES` boxes, within `_NODES` steps.
+_MAX_EXACT_BOXES, _NODES = 12, 20_000
 _MOST_SEGMENTS = 62
-_STARTS = 3  # greedy orders to improve; one alone gets stuck more often
+_ORDERS_IMPROVED = 3  # greedy orders to improve; one alone gets stuck more often
 
 
 class PackingProblem:
@@ -52,11 +52,11 @@ class PackingProblem:
         from planner.memory.packing.kernel import place
 
         # A box that is always alive would split the space of the others; placed first, it is at the bottom.
-        always = (self.lower > 0) | (self.upper < self.segments)
-        order = np.lexsort((-self.rounded, -urgency, always))
+        not_always_alive = (self.lower > 0) | (self.upper < self.segments)
+        order = np.lexsort((-self.rounded, -urgency, not_always_alive))
         offsets, clash = place(order, self.lower, self.upper, self.rounded, self.fixed, self.segments, best_fit)
         if clash >= 0:
-            raise StowageError(f"box {clash} meets another whose offset is settled as well; settle only one of them")
+            raise StowageError(f"box {clash} overlaps another whose offset is fixed as well; fix only one of them")
         return offsets
 
 
@@ -66,26 +66,26 @@ def lowest(boxes: PackingProblem, goal: int, rounds: int, stop: CancelToken) -> 
     `stop` is checked before each placement.
     """
     size = boxes.rounded.astype(np.float64)
-    early = 1.0 + boxes.segments - np.where(boxes.upper < boxes.lower, 0, boxes.lower)
+    by_start = 1.0 + boxes.segments - np.where(boxes.upper < boxes.lower, 0, boxes.lower)
     length = boxes.length
-    tried: list[tuple[int, Floats, bool, Ints]] = []
-    for urgency in (size * np.sqrt(length), size, size * length, early, length, np.sqrt(size) * length):
+    attempts: list[tuple[int, Floats, bool, Ints]] = []
+    for urgency in (size * np.sqrt(length), size, size * length, by_start, length, np.sqrt(size) * length):
         for best_fit in (False, True):
             stop.check()
             offsets = boxes.place(urgency, best_fit)
-            peak = _height(boxes, offsets)
+            peak = _peak(boxes, offsets)
             if peak <= goal:
                 return offsets, peak
-            tried.append((peak, urgency, best_fit, offsets))
-    tried.sort(key=lambda attempt: attempt[0])
-    peak, _, _, offsets = tried[0]
-    if len(boxes.sizes) <= _FEW and boxes.segments <= _MOST_SEGMENTS and (boxes.fixed < 0).all():
-        offsets, peak, settled = _exact(boxes, offsets, peak, goal)
-        if settled:
+            attempts.append((peak, urgency, best_fit, offsets))
+    attempts.sort(key=lambda attempt: attempt[0])
+    peak, _, _, offsets = attempts[0]
+    if len(boxes.sizes) <= _MAX_EXACT_BOXES and boxes.segments <= _MOST_SEGMENTS and (boxes.fixed < 0).all():
+        offsets, peak, proven = _exact(boxes, offsets, peak, goal)
+        if proven:
             return offsets, peak
     random = np.random.default_rng(0)
-    for start in tried[:_STARTS]:
-        better = _squeaky_wheel(boxes, start, goal, rounds // _STARTS, random, stop)
+    for start in attempts[:_ORDERS_IMPROVED]:
+        better = _squeaky_wheel(boxes, start, goal, rounds // _ORDERS_IMPROVED, random, stop)
         if better[1] < peak:
             offsets, peak = better
         if peak <= goal:
@@ -95,7 +95,7 @@ def lowest(boxes: PackingProblem, goal: int, rounds: int, stop: CancelToken) -> 
 
 def _exact(boxes: PackingProblem, offsets: Ints, peak: int, goal: int) -> tuple[Ints, int, bool]:
     """Look for placements below the given one, down to the goal; also whether nothing better is possible."""
-    from planner.memory.packing.exact import stack
+    from planner.memory.packing.exact import place_exactly
 
     masks = np.zeros(len(boxes.sizes), np.int64)
     for box, (lower, upper) in enumerate(zip(boxes.lower.tolist(), boxes.upper.tolist(), strict=True)):
@@ -104,9 +104,9 @@ def _exact(boxes: PackingProblem, offsets: Ints, peak: int, goal: int) -> tuple[
     found = np.zeros(len(masks), np.int64)
     capacity = goal
     while peak > goal:
-        result = stack(masks, boxes.rounded, boxes.segments, capacity, _NODES, found)
+        result = place_exactly(masks, boxes.rounded, boxes.segments, capacity, _NODES, found)
         if result == 1:
-            offsets, peak = found.copy(), _height(boxes, found)
+            offsets, peak = found.copy(), _peak(boxes, found)
         elif capacity == peak - 1 or result < 0:
             return offsets, peak, result == 0
         capacity = peak - 1
@@ -127,10 +127,10 @@ def _squeaky_wheel(
     urgency = urgency.copy()
     for _ in range(rounds):
         stop.check()
-        loud = offsets + boxes.sizes > (goal + least) // 2
-        urgency[loud] *= random.uniform(1.17, 1.95, int(loud.sum()))
+        high = offsets + boxes.sizes > (goal + least) // 2
+        urgency[high] *= random.uniform(1.17, 1.95, int(high.sum()))
         offsets = boxes.place(urgency, best_fit)
-        peak = _height(boxes, offsets)
+        peak = _peak(boxes, offsets)
         if peak < least:
             best, least = offsets, peak
         if least <= goal:
@@ -138,5 +138,5 @@ def _squeaky_wheel(
     return best, least
 
 
-def _height(boxes: PackingProblem, offsets: Ints) -> int:
+def _peak(boxes: PackingProblem, offsets: Ints) -> int:
     return int((offsets + boxes.sizes).max(initial=0))

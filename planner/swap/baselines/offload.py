@@ -15,8 +15,8 @@ from planner.swap.schedule.list_scheduling import captured
 from planner.swap.simulate.draft_timing import time_draft
 
 #: How many ops ahead of its use a storage is reloaded, and how many a copy out may take.
-_AHEAD = (1, 4, 16, 64, 256)
-_PACKED = 3
+_PREFETCH_OPS = (1, 4, 16, 64, 256)
+_PACK_ATTEMPTS = 3
 
 
 def save_on_cpu_plan(problem: Problem) -> SwapPlan | None:
@@ -37,18 +37,18 @@ def tflms_plan(problem: Problem) -> SwapPlan | None:
     here both are swept, and the fastest plan that fits is kept. None if none fits.
     """
     order = captured(problem)
-    uses = uses_of(order, problem.flow)
+    uses = uses_of(order, problem.arrays)
     last, first = _saved(problem, uses)
-    reach = first - last
+    distance = first - last
     found = []
-    for threshold in _thresholds(problem.ops, int(reach.max(initial=0))):
-        for ahead in _AHEAD:
+    for threshold in _thresholds(problem.ops, int(distance.max(initial=0))):
+        for prefetch_ops in _PREFETCH_OPS:
             problem.stop.check()
-            draft = _offloaded(problem, order, reach >= threshold, ahead)
+            draft = _offloaded(problem, order, distance >= threshold, prefetch_ops)
             if _fits(problem, draft):
                 found.append((time_draft(problem, draft), draft))
     found.sort(key=lambda one: one[0].seconds)
-    for timing, draft in found[:_PACKED]:
+    for timing, draft in found[:_PACK_ATTEMPTS]:
         plan = finish_draft(problem, draft, timing, "tflms")
         if plan is not None:
             return plan
@@ -63,34 +63,36 @@ def _thresholds(ops: int, longest: int) -> list[int]:
 def _saved(problem: Problem, uses: Uses) -> tuple[Ints, Ints]:
     """Per storage, the slots of its last forward use and of the first use after; both 0 if it is not saved."""
     forward = np.array([op.phase is Phase.FORWARD for op in problem.graph.ops], np.bool_)
-    who = np.repeat(np.arange(problem.storages), np.diff(uses.start))
+    storages = np.repeat(np.arange(problem.storages), np.diff(uses.start))
     last, first = np.full(problem.storages, -1, np.int32), np.full(problem.storages, problem.ops, np.int32)
     early = forward[uses.slot]  # the order is the captured one
-    np.maximum.at(last, who[early], uses.slot[early])
-    late = ~early & (uses.slot > last[who])
-    np.minimum.at(first, who[late], uses.slot[late])
-    made = ~problem.flow.live_in & (last >= 0) & (first < problem.ops)
-    return np.where(made, last, 0), np.where(made, first, 0)
+    np.maximum.at(last, storages[early], uses.slot[early])
+    late = ~early & (uses.slot > last[storages])
+    np.minimum.at(first, storages[late], uses.slot[late])
+    created = ~problem.arrays.live_in & (last >= 0) & (first < problem.ops)
+    return np.where(created, last, 0), np.where(created, first, 0)
 
 
-def _offloaded(problem: Problem, order: Ints, chosen: Flags, ahead: int) -> UnplacedPlan:
-    uses = uses_of(order, problem.flow)
+def _offloaded(problem: Problem, order: Ints, chosen: Flags, prefetch_ops: int) -> UnplacedPlan:
+    uses = uses_of(order, problem.arrays)
     last, first = _saved(problem, uses)
     storage = np.flatnonzero(chosen & (first - last >= 2)).astype(np.int32)
     begin, use = last[storage], first[storage]
-    release = np.minimum(begin + 1 + ahead, use - 1).astype(np.int32)
-    reload = np.maximum(use - ahead, release + 1).astype(np.int32)
+    release = np.minimum(begin + 1 + prefetch_ops, use - 1).astype(np.int32)
+    reload = np.maximum(use - prefetch_ops, release + 1).astype(np.int32)
     absences = Absences(storage, begin, release, reload, use, np.ones(len(storage), np.bool_))
     reuses_buffer_of = uses.reused_buffer.copy()
-    given = np.flatnonzero(np.isin(reuses_buffer_of, storage))
+    reusing_slots = np.flatnonzero(np.isin(reuses_buffer_of, storage))
     reuses_buffer_of[
-        given[first[reuses_buffer_of[given]] == given]
+        reusing_slots[first[reuses_buffer_of[reusing_slots]] == reusing_slots]
     ] = -1  # a buffer that is reloaded for a slot is not reused in it
-    return UnplacedPlan(order, uses, problem.flow.live_in.copy(), absences, reuses_buffer_of)
+    return UnplacedPlan(order, uses, problem.arrays.live_in.copy(), absences, reuses_buffer_of)
 
 
 def _fits(problem: Problem, draft: UnplacedPlan) -> bool:
     """Whether anything is swapped and the bytes of every slot fit."""
-    stays = unplaced_residencies(problem.flow, draft.uses, draft.resident, draft.absences, draft.reuses_buffer_of)
-    top = int(bytes_by_slot(problem.flow, stays, problem.ops).max(initial=0))
-    return len(draft.absences.storage) > 0 and top <= problem.memory
+    residencies = unplaced_residencies(
+        problem.arrays, draft.uses, draft.resident, draft.absences, draft.reuses_buffer_of
+    )
+    peak = int(bytes_by_slot(problem.arrays, residencies, problem.ops).max(initial=0))
+    return len(draft.absences.storage) > 0 and peak <= problem.memory

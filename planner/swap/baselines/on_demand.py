@@ -18,7 +18,7 @@ from planner.swap.draft.tighten_residencies import tighten_residencies
 from planner.swap.emit.place_and_assemble import finish_placed
 from planner.swap.evict.cyclic_addresses import PlacedPlan, address_pass
 from planner.swap.evict.cyclic_bytes import bytes_pass, clock_of
-from planner.swap.evict.state import HERE
+from planner.swap.evict.state import ON_DEVICE
 from planner.swap.problem.problem import Bytes, Ints, Problem
 from planner.swap.problem.uses import Uses
 from planner.swap.schedule.feasibility import fitting_order
@@ -26,10 +26,10 @@ from planner.swap.schedule.list_scheduling import captured
 from planner.swap.simulate.draft_timing import Timing, time_draft
 
 #: Least share of the step that keeping storages on the device across steps must save to be worth more passes.
-_WORTH = 0.01
-_REPLAYS = 3
+_LEAST_GAIN = 0.01
+_REPLAY_ROUNDS = 3
 
-_walked: WeakKeyDictionary[Problem, list[PlacedPlan]] = WeakKeyDictionary()
+_placed_plans: WeakKeyDictionary[Problem, list[PlacedPlan]] = WeakKeyDictionary()
 
 
 def on_demand_plan(problem: Problem) -> SwapPlan | None:
@@ -37,7 +37,9 @@ def on_demand_plan(problem: Problem) -> SwapPlan | None:
 
     A plan exists if the storages of each op alone fit; if some do not, it has an order in which they reuse buffers.
     """
-    plans = (finish_placed(problem, own, time_draft(problem, own.draft), "on-demand") for own in _evictions(problem))
+    plans = (
+        finish_placed(problem, placed, time_draft(problem, placed.draft), "on-demand") for placed in _evictions(problem)
+    )
     return min(plans, key=lambda plan: plan.predicted.seconds, default=None)
 
 
@@ -50,12 +52,12 @@ def lru_prefetch_plan(problem: Problem) -> SwapPlan | None:
     best: tuple[PlacedPlan, Timing] | None = None
     for placed in map(_copied, _evictions(problem)):
         draft = placed.draft
-        _after_last_use(draft.uses, draft.absences)
-        for _ in range(_REPLAYS):  # bytes are freed earlier once it is known when the copies out are done
-            stays = unplaced_residencies(
-                problem.flow, draft.uses, draft.resident, draft.absences, draft.reuses_buffer_of
+        _copy_out_after_last_use(draft.uses, draft.absences)
+        for _ in range(_REPLAY_ROUNDS):  # bytes are freed earlier once it is known when the copies out are done
+            residencies = unplaced_residencies(
+                problem.arrays, draft.uses, draft.resident, draft.absences, draft.reuses_buffer_of
             )
-            _ahead(stays, placed.offsets, problem.flow.bytes, draft.absences)
+            _prefetch(residencies, placed.offsets, problem.arrays.bytes, draft.absences)
             timing = time_draft(problem, draft)
             if best is None or timing.seconds < best[1].seconds:
                 best = _copied(placed), timing
@@ -68,18 +70,22 @@ def lru_prefetch_plan(problem: Problem) -> SwapPlan | None:
 
 def _evictions(problem: Problem) -> list[PlacedPlan]:
     """On-demand evictions with nothing kept on the device from one step to the next, and with something kept."""
-    if problem not in _walked:
+    if problem not in _placed_plans:
         order = fitting_order(problem)
-        one = bytes_pass(problem, captured(problem) if order is None else order)
-        with_ground, clock = address_pass(one), clock_of(problem, one.order)
-        found = [with_ground.draft(clock, on_demand=True)]
-        if found[0] is not None:
-            could_stay = int(problem.flow.bytes[problem.flow.persistent & (one.eviction.state == HERE)].sum())
-            saved = 2 * could_stay / problem.copies.bandwidth  # each saves a copy in both directions
-            if saved > _WORTH * time_draft(problem, found[0].draft).seconds:
-                found.append(with_ground.draft(clock, on_demand=True, anchored=np.zeros(problem.storages, np.bool_)))
-        _walked[problem] = [placed for placed in found if placed is not None]
-    return _walked[problem]
+        by_bytes = bytes_pass(problem, captured(problem) if order is None else order)
+        by_address, clock = address_pass(by_bytes), clock_of(problem, by_bytes.order)
+        placed_plans = [by_address.draft(clock, on_demand=True)]
+        if placed_plans[0] is not None:
+            persistent_bytes = int(
+                problem.arrays.bytes[problem.arrays.persistent & (by_bytes.eviction.state == ON_DEVICE)].sum()
+            )
+            saved_seconds = 2 * persistent_bytes / problem.link.bandwidth  # each saves a copy in both directions
+            if saved_seconds > _LEAST_GAIN * time_draft(problem, placed_plans[0].draft).seconds:
+                placed_plans.append(
+                    by_address.draft(clock, on_demand=True, always_resident=np.zeros(problem.storages, np.bool_))
+                )
+        _placed_plans[problem] = [placed for placed in placed_plans if placed is not None]
+    return _placed_plans[problem]
 
 
 def _copied(placed: PlacedPlan) -> PlacedPlan:
@@ -89,7 +95,7 @@ def _copied(placed: PlacedPlan) -> PlacedPlan:
 
 
 @kernel
-def _after_last_use(uses: Uses, absences: Absences) -> None:
+def _copy_out_after_last_use(uses: Uses, absences: Absences) -> None:
     """Let every copy out begin as soon as the last use before it is done."""
     for k in range(absences.storage.shape[0]):
         s = absences.storage[k]
@@ -99,29 +105,33 @@ def _after_last_use(uses: Uses, absences: Absences) -> None:
             absences.ready[k] = slots[c - 1] if c > 0 else -1
 
 
-def _ahead(stays: UnplacedResidencies, offsets: Bytes, sizes: Bytes, absences: Absences) -> None:
+def _prefetch(residencies: UnplacedResidencies, offsets: Bytes, sizes: Bytes, absences: Absences) -> None:
     """Let every copy in begin as soon as the previous owners have left its bytes."""
-    bounds = np.unique(np.concatenate([offsets, offsets + sizes[stays.storage]]))
+    bounds = np.unique(np.concatenate([offsets, offsets + sizes[residencies.storage]]))
     first = np.searchsorted(bounds, offsets).astype(np.int32)
-    after = np.searchsorted(bounds, offsets + sizes[stays.storage]).astype(np.int32)
-    by_start = np.lexsort((stays.stop, stays.start)).astype(np.int32)
+    after = np.searchsorted(bounds, offsets + sizes[residencies.storage]).astype(np.int32)
+    by_start = np.lexsort((residencies.stop, residencies.start)).astype(np.int32)
     # an absence ends with the residency of its storage that begins at its reload
-    where = {key: r for r, key in enumerate(zip(stays.storage.tolist(), stays.start.tolist(), strict=True))}
-    follows = np.full(len(offsets), -1, np.int32)
+    residency_at = {
+        key: r for r, key in enumerate(zip(residencies.storage.tolist(), residencies.start.tolist(), strict=True))
+    }
+    absence_before = np.full(len(offsets), -1, np.int32)
     for k, key in enumerate(zip(absences.storage.tolist(), absences.reload.tolist(), strict=True)):
         if key[1] != NEVER:
-            follows[where[key]] = k
-    _pull(by_start, first, after, stays.stop, follows, absences, len(bounds))
+            absence_before[residency_at[key]] = k
+    _reload_early(by_start, first, after, residencies.stop, absence_before, absences, len(bounds))
 
 
 @kernel
-def _pull(by_start: Ints, first: Ints, after: Ints, stop: Ints, follows: Ints, absences: Absences, bounds: int) -> None:
-    left = np.zeros(bounds, np.int32)  # the slot in which the last owner of the bytes between two bounds is gone
+def _reload_early(
+    by_start: Ints, first: Ints, after: Ints, stop: Ints, absence_before: Ints, absences: Absences, bounds: int
+) -> None:
+    freed_slot = np.zeros(bounds, np.int32)  # the slot in which the last owner of the bytes between two bounds is gone
     for r in by_start:
         free = 0
         for b in range(first[r], after[r]):
-            free = max(free, left[b])
-            left[b] = stop[r]
-        k = follows[r]
+            free = max(free, freed_slot[b])
+            freed_slot[b] = stop[r]
+        k = absence_before[r]
         if k >= 0:
             absences.reload[k] = min(absences.reload[k], max(free, absences.release[k]))

@@ -22,8 +22,8 @@ from planner.swap.schedule.list_scheduling import captured
 def resident_plan(problem: Problem) -> SwapPlan | None:
     """Keep everything on the device, in captured order; None if that does not fit."""
     order, graph = captured(problem), problem.graph
-    life = lifetimes(graph)
-    if life.peak_bytes > problem.budget:
+    storage_lifetimes = lifetimes(graph)
+    if storage_lifetimes.peak_bytes > problem.budget:
         return None
     packing = pack_step(graph, alignment=problem.alignment, capacity=problem.budget, stop=problem.stop)
     if packing.max_live <= problem.budget < packing.peak:
@@ -32,14 +32,14 @@ def resident_plan(problem: Problem) -> SwapPlan | None:
     if packing.peak > problem.budget:
         return None
     reuses_buffer_of = np.full(problem.ops, -1, np.int32)
-    reusers = np.flatnonzero(life.reused_buffer >= 0)
-    reuses_buffer_of[life.birth[reusers]] = life.reused_buffer[reusers]
+    reusing = np.flatnonzero(storage_lifetimes.reused_buffer >= 0)
+    reuses_buffer_of[storage_lifetimes.birth[reusing]] = storage_lifetimes.reused_buffer[reusing]
     empty = blank_absences(0)
-    resident = problem.flow.live_in & (problem.ops > 0)  # a step without ops has no slot to be resident in
-    draft = UnplacedPlan(order, uses_of(order, problem.flow), resident, empty, reuses_buffer_of)
-    stays = unplaced_residencies(problem.flow, draft.uses, draft.resident, empty, reuses_buffer_of)
-    none = np.empty(0, np.int32)
-    return assemble(problem, draft, stays, packing.offsets[stays.storage], none, none, "resident")
+    resident = problem.arrays.live_in & (problem.ops > 0)  # a step without ops has no slot to be resident in
+    draft = UnplacedPlan(order, uses_of(order, problem.arrays), resident, empty, reuses_buffer_of)
+    residencies = unplaced_residencies(problem.arrays, draft.uses, draft.resident, empty, reuses_buffer_of)
+    no_copies = np.empty(0, np.int32)
+    return assemble(problem, draft, residencies, packing.offsets[residencies.storage], no_copies, no_copies, "resident")
 
 
 #: The baselines that every plan is compared with, by name of method.

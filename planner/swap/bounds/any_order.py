@@ -51,49 +51,49 @@ def bound_of(problem: Problem) -> float:
     for op in reversed(range(problem.ops)):
         writer[list(graph.writes[op])] = op
     compute = problem.ideal_seconds
-    steady = _persistent_bound(problem.flow, sizes, problem.budget, problem.copies)
+    persistent_bound = _persistent_bound(problem.arrays, sizes, problem.budget, problem.link)
     before = graph.dependencies
     problem.stop.check()
-    cut = _cut_bound(
-        _cuts(problem), problem.flow, sizes, writer, csr(before), csr(inverted(before)), problem.seconds,
-        problem.budget, problem.copies, problem.stop.flag,
+    cut_bound = _cut_bound(
+        _cuts(problem), problem.arrays, sizes, writer, csr(before), csr(inverted(before)), problem.seconds,
+        problem.budget, problem.link, problem.stop.flag,
     )  # fmt: skip
     problem.stop.check()
-    return max(compute, steady, cut)
+    return max(compute, persistent_bound, cut_bound)
 
 
-def _persistent_bound(flow: ProblemArrays, sizes: Bytes, budget: int, copies: LinkModel) -> float:
+def _persistent_bound(arrays: ProblemArrays, sizes: Bytes, budget: int, link: LinkModel) -> float:
     """Live-in storages that are used and do not fit come in once a step; updated persistent ones also go out again."""
     used = np.zeros(len(sizes), np.bool_)
-    used[flow.touches.items] = True
-    inwards = max(0, int(sizes[used & flow.live_in].sum()) - budget)
-    outwards = max(0, int(sizes[used & flow.persistent & flow.updated].sum()) - budget)
-    return float(_copying(inwards, outwards, copies))
+    used[arrays.touches.items] = True
+    bytes_in = max(0, int(sizes[used & arrays.live_in].sum()) - budget)
+    bytes_out = max(0, int(sizes[used & arrays.persistent & arrays.updated].sum()) - budget)
+    return float(_copy_seconds(bytes_in, bytes_out, link))
 
 
 def _cuts(problem: Problem) -> Ints:
     """Ops to cut at: those where most is live in captured order, and some spread over the step."""
-    live = uses_of(np.arange(problem.ops, dtype=np.int32), problem.flow).live
+    live = uses_of(np.arange(problem.ops, dtype=np.int32), problem.arrays).live
     fullest = np.argsort(-live, kind="stable")[: _CUTS // 2]
     spread = np.linspace(0, problem.ops - 1, min(problem.ops, _CUTS // 2)).astype(np.int64)
     return np.unique(np.concatenate([fullest, spread])).astype(np.int32)
 
 
 @kernel
-def both_ways(copies: LinkModel) -> float:
+def both_ways(link: LinkModel) -> float:
     """The share of the lesser direction's work that adds to the time of the greater's.
 
     While both directions are busy each does `shared` of its work; so a greater work `a` and a lesser `b` take
     `b / shared` seconds side by side and `a - b` alone, or else, on a link that shares badly, one after the other.
     """
-    return min(1.0, 1 / copies.shared - 1)
+    return min(1.0, 1 / link.shared - 1)
 
 
 @kernel
-def _copying(inwards: int, outwards: int, copies: LinkModel) -> float:
+def _copy_seconds(bytes_in: int, bytes_out: int, link: LinkModel) -> float:
     """Lower bound in seconds on copying this many bytes each way."""
-    more, less = max(inwards, outwards), min(inwards, outwards)
-    return (more + both_ways(copies) * less) / copies.bandwidth
+    larger, smaller = max(bytes_in, bytes_out), min(bytes_in, bytes_out)
+    return (larger + both_ways(link) * smaller) / link.bandwidth
 
 
 @kernel
@@ -115,21 +115,21 @@ def _reach(op: int, edges: Csr, reached: Flags, stack: Ints) -> None:
 @kernel
 def _cut_bound(
     cuts: Ints,
-    flow: ProblemArrays,
+    arrays: ProblemArrays,
     sizes: Bytes,
     writer: Ints,
     before: Csr,
     after: Csr,
     seconds: Seconds,
     budget: int,
-    copies: LinkModel,
+    link: LinkModel,
     stop: Flag,
 ) -> float:
     """The largest bound of all cuts, in seconds."""
     n, m = seconds.shape[0], sizes.shape[0]
     ancestors, descendants = np.empty(n, np.bool_), np.empty(n, np.bool_)
     stack = np.empty(n, np.int32)
-    early, late = np.empty(m, np.bool_), np.empty(m, np.bool_)
+    touched_before, touched_after = np.empty(m, np.bool_), np.empty(m, np.bool_)
     best = 0.0
     for cut in cuts:
         if stop[0] != 0:
@@ -137,31 +137,31 @@ def _cut_bound(
         _reach(cut, before, ancestors, stack)
         _reach(cut, after, descendants, stack)
         descendants[cut] = True
-        early[:] = False
-        late[:] = False
-        first = second = 0.0
+        touched_before[:] = False
+        touched_after[:] = False
+        seconds_before = seconds_after = 0.0
         for op in range(n):
             if not ancestors[op] and not descendants[op]:
                 continue
-            for k in range(flow.touches.start[op], flow.touches.start[op + 1]):
-                s = flow.touches.items[k]
+            for k in range(arrays.touches.start[op], arrays.touches.start[op + 1]):
+                s = arrays.touches.items[k]
                 if ancestors[op]:
-                    early[s] = True
+                    touched_before[s] = True
                 else:
-                    late[s] = True
+                    touched_after[s] = True
             if ancestors[op]:
-                first += seconds[op]
+                seconds_before += seconds[op]
             else:
-                second += seconds[op]
-        live = held_early = held_late = 0
+                seconds_after += seconds[op]
+        live = live_in_before = live_in_after = 0
         for s in range(m):
-            if flow.live_in[s]:
-                held_early += sizes[s] if early[s] else 0
-                held_late += sizes[s] if late[s] else 0
-            elif late[s] and writer[s] >= 0 and ancestors[writer[s]]:
+            if arrays.live_in[s]:
+                live_in_before += sizes[s] if touched_before[s] else 0
+                live_in_after += sizes[s] if touched_after[s] else 0
+            elif touched_after[s] and writer[s] >= 0 and ancestors[writer[s]]:
                 live += sizes[s]
-        out = max(0, live - budget)
-        first = max(first, _copying(max(0, held_early - budget), out, copies))
-        second = max(second, _copying(max(0, live + held_late - budget), 0, copies))
-        best = max(best, first + second)
+        bytes_out = max(0, live - budget)
+        seconds_before = max(seconds_before, _copy_seconds(max(0, live_in_before - budget), bytes_out, link))
+        seconds_after = max(seconds_after, _copy_seconds(max(0, live + live_in_after - budget), 0, link))
+        best = max(best, seconds_before + seconds_after)
     return best

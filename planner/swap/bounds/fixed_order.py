@@ -51,7 +51,7 @@ from planner.swap.problem.problem import Bytes, Ints, Problem, Seconds, build_pr
 from planner.swap.problem.uses import Uses, uses_of
 
 #: How many segments of equal compute time get a checkpoint each: more give a higher bound and take longer.
-_STRETCHES = (8, 24, 40, 64)
+_SEGMENT_COUNTS = (8, 24, 40, 64)
 #: A finer programme is started only if this many times the time of the last one is left.
 _GROWTH = 4.0
 
@@ -102,37 +102,37 @@ def _legal(graph: Graph, order: Sequence[int]) -> bool:
 def bound_of_order(problem: Problem, order: Ints, time_limit: float, report: Progress | None = None) -> float:
     """`order_bound` of a problem: programmes of more and more checkpoints, as long as there is time."""
     report = report or Progress()
-    best, begin, took = bound_of(problem), perf_counter(), 0.0
-    uses = uses_of(order, problem.flow)
+    best, begin, last_seconds = bound_of(problem), perf_counter(), 0.0
+    uses = uses_of(order, problem.arrays)
     live = _live(problem, uses)
     if live.max(initial=0) <= problem.budget:
         return best
-    for stretches in _STRETCHES:
+    for segments in _SEGMENT_COUNTS:
         left = time_limit - (perf_counter() - begin)
-        if left <= _GROWTH * took:
+        if left <= _GROWTH * last_seconds:
             break
         start = perf_counter()
         share = min(1.0, (start - begin) / time_limit)
-        report(share, f"bounding the order by {stretches} stretches of it")
-        programme = _LinearProgram(problem, order, uses, live, _checkpoints(problem.seconds[order], live, stretches))
-        best = max(best, programme.solve(left))
-        took = perf_counter() - start
+        report(share, f"bounding the order by {segments} stretches of it")
+        program = _LinearProgram(problem, order, uses, live, _checkpoints(problem.seconds[order], live, segments))
+        best = max(best, program.solve(left))
+        last_seconds = perf_counter() - start
     return best
 
 
 def _live(problem: Problem, uses: Uses) -> Bytes:
     """`[slots]`, the unaligned bytes that are on the device or must come back, without storages no longer needed."""
-    flow, n = problem.flow, problem.ops
+    arrays, n = problem.arrays, problem.ops
     sizes = _sizes(problem)
     change = np.zeros(n + 1, np.int64)
     touched = np.flatnonzero(np.diff(uses.start) > 0)
     first, last = uses.slot[uses.start[touched]], uses.slot[uses.start[touched + 1] - 1]
-    to_the_end = flow.persistent[touched] | (flow.live_out[touched] & ~flow.live_in[touched])
-    np.add.at(change, np.where(flow.live_in[touched], 0, first), sizes[touched])
-    np.add.at(change, np.where(to_the_end, n, last + 1), -sizes[touched])
+    live_at_end = arrays.persistent[touched] | (arrays.live_out[touched] & ~arrays.live_in[touched])
+    np.add.at(change, np.where(arrays.live_in[touched], 0, first), sizes[touched])
+    np.add.at(change, np.where(live_at_end, n, last + 1), -sizes[touched])
     live = np.cumsum(change)[:n]
-    required_reuse = np.flatnonzero(uses.reused_buffer >= 0)
-    live[required_reuse] -= sizes[uses.reused_buffer[required_reuse]]
+    reusing = np.flatnonzero(uses.reused_buffer >= 0)
+    live[reusing] -= sizes[uses.reused_buffer[reusing]]
     return live
 
 
@@ -140,10 +140,10 @@ def _sizes(problem: Problem) -> Bytes:
     return np.array([storage.bytes for storage in problem.graph.storages], np.int64)
 
 
-def _checkpoints(seconds: Seconds, live: Bytes, stretches: int) -> Ints:
+def _checkpoints(seconds: Seconds, live: Bytes, segments: int) -> Ints:
     """Slot 0 and the slot with most live bytes of each segment."""
     ends = np.cumsum(seconds)
-    which = np.minimum((ends - seconds) / max(ends[-1], 1e-300) * stretches, stretches - 1).astype(np.int64)
+    which = np.minimum((ends - seconds) / max(ends[-1], 1e-300) * segments, segments - 1).astype(np.int64)
     edges = np.flatnonzero(np.diff(which, prepend=-1))
     fullest = [a + int(np.argmax(live[a:b])) for a, b in zip(edges, [*edges[1:].tolist(), len(seconds)], strict=True)]
     return np.unique([0, *fullest]).astype(np.int32)
@@ -159,10 +159,10 @@ class _AccessPattern:
 
     `before`, `between` and `after` are spans of checkpoints before the first use, between uses, and after the last.
     `written[j]` is the first checkpoint after value `j` was written, or -1 if it needs no copying.
-    `steady` says whether the storage is persistent, `updated` whether it is live-in and any op writes it.
+    `persistent` says whether the storage is persistent, `updated` whether it is live-in and any op writes it.
     """
 
-    steady: bool
+    persistent: bool
     updated: bool
     before: Span
     between: tuple[Span, ...]
@@ -184,7 +184,7 @@ class _LinearProgram:
     uses: Uses
     live: Bytes
     checkpoints: Ints
-    most: list[float] = field(default_factory=list)
+    upper_bounds: list[float] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)
     entries: list[float] = field(default_factory=list)
@@ -195,24 +195,24 @@ class _LinearProgram:
         clock = np.concatenate([[0.0], np.cumsum(self.problem.seconds[self.order])])
         self.compute = np.diff(np.concatenate([[0.0], clock[self.checkpoints], [clock[-1]]]))
         self.unit = float(max(self.problem.budget, 1))  # bytes are measured in budgets
-        self.inwards: list[list[tuple[int, float]]] = [[] for _ in range(count + 1)]
-        self.outwards: list[list[tuple[int, float]]] = [[] for _ in range(count + 1)]
+        self.moved_in: list[list[tuple[int, float]]] = [[] for _ in range(count + 1)]
+        self.moved_out: list[list[tuple[int, float]]] = [[] for _ in range(count + 1)]
         self.away: list[list[int]] = [[] for _ in range(count)]
-        habits = self._habits()
-        total = sum(habits.values()) / self.unit
-        self.most = [0.0] * (count + 1)
-        for habit, size in habits.items():
-            self._add(habit, size / self.unit)
+        patterns = self._access_patterns()
+        total = sum(patterns.values()) / self.unit
+        self.upper_bounds = [0.0] * (count + 1)
+        for pattern, size in patterns.items():
+            self._add(pattern, size / self.unit)
         for c in np.flatnonzero(self.live[self.checkpoints] > self.problem.budget):
             missing = float(self.live[self.checkpoints[c]] - self.problem.budget) / self.unit
             self._row([(x, -1.0) for x in self.away[c]], -missing)
-        speed = self.problem.copies.bandwidth / self.unit
-        shared = both_ways(self.problem.copies)
+        speed = self.problem.link.bandwidth / self.unit
+        shared = both_ways(self.problem.link)
         # no bound needs stalls longer than copying everything both ways in every interval
-        self.longest = 4.0 * (count + 1) * max(total, 1.0) / speed
+        self.longest_stall = 4.0 * (count + 1) * max(total, 1.0) / speed
         for k in range(count + 1):
-            self.most[k] = self.longest
-            for one, other in ((self.inwards[k], self.outwards[k]), (self.outwards[k], self.inwards[k])):
+            self.upper_bounds[k] = self.longest_stall
+            for one, other in ((self.moved_in[k], self.moved_out[k]), (self.moved_out[k], self.moved_in[k])):
                 if one:
                     both = one + [(x, shared * share) for x, share in other]
                     self._row([(k, -speed), *both], speed * float(self.compute[k]))
@@ -222,103 +222,105 @@ class _LinearProgram:
         from scipy.optimize import linprog
         from scipy.sparse import csr_matrix
 
-        most = np.array(self.most)
-        cost = np.zeros(len(most))
+        upper_bounds = np.array(self.upper_bounds)
+        cost = np.zeros(len(upper_bounds))
         cost[: len(self.checkpoints) + 1] = 1.0
         limits = np.array(self.limits)
-        table = csr_matrix((self.entries, (self.rows, self.columns)), shape=(len(limits), len(most)))
-        found = linprog(
-            cost, A_ub=table, b_ub=limits, bounds=np.column_stack([np.zeros(len(most)), most]), method="highs",
-            options={"time_limit": max(time_limit, 0.01)},
+        matrix = csr_matrix((self.entries, (self.rows, self.columns)), shape=(len(limits), len(upper_bounds)))
+        solution = linprog(
+            cost, A_ub=matrix, b_ub=limits, bounds=np.column_stack([np.zeros(len(upper_bounds)), upper_bounds]),
+            method="highs", options={"time_limit": max(time_limit, 0.01)},
         )  # fmt: skip
-        if found.status != 0:
+        if solution.status != 0:
             return 0.0
-        weights = np.maximum(0.0, -found.ineqlin.marginals)
-        reduced = cost + table.T @ weights
-        stall = float(-limits @ weights + np.minimum(reduced, 0.0) @ most)
-        return float(self.compute.sum()) + min(max(stall, 0.0), self.longest)
+        duals = np.maximum(0.0, -solution.ineqlin.marginals)
+        reduced_costs = cost + matrix.T @ duals
+        stall = float(-limits @ duals + np.minimum(reduced_costs, 0.0) @ upper_bounds)
+        return float(self.compute.sum()) + min(max(stall, 0.0), self.longest_stall)
 
-    def _habits(self) -> dict[_AccessPattern, int]:
+    def _access_patterns(self) -> dict[_AccessPattern, int]:
         """The total bytes of the storages of each access pattern."""
-        flow, uses, at = self.problem.flow, self.uses, self.checkpoints
+        arrays, uses, at = self.problem.arrays, self.uses, self.checkpoints
         count, sizes = len(at), _sizes(self.problem)
         above = np.searchsorted(at, uses.slot, side="right").tolist()  # the first checkpoint after each use
         below = np.searchsorted(at, uses.slot, side="left").tolist()  # the first checkpoint not before it
         start, writes = uses.start.tolist(), uses.writes.tolist()
-        steady, held = flow.persistent.tolist(), flow.live_in.tolist()
-        kept, updated = flow.live_out.tolist(), flow.updated.tolist()
-        habits: dict[_AccessPattern, int] = {}
+        persistent, live_in = arrays.persistent.tolist(), arrays.live_in.tolist()
+        live_out, updated = arrays.live_out.tolist(), arrays.updated.tolist()
+        patterns: dict[_AccessPattern, int] = {}
         for s in range(self.problem.storages):
             a, b = start[s], start[s + 1]
             if a == b:
                 continue
             first, last = below[a], above[b - 1]
-            before = (0, first if held[s] else 0, 0)
-            written = [0 if steady[s] and updated[s] else -1]
+            before = (0, first if live_in[s] else 0, 0)
+            written = [0 if persistent[s] and updated[s] else -1]
             between: list[Span] = []
             for k in range(a, b):
                 if writes[k]:
                     written.append(above[k])
                 if k + 1 < b and above[k] < below[k + 1]:
                     between.append((above[k], below[k + 1], len(written) - 1))
-            lives = steady[s] or (kept[s] and not held[s])
-            after = (last, count if lives else last, len(written) - 1)
+            live_at_end = persistent[s] or (live_out[s] and not live_in[s])
+            after = (last, count if live_at_end else last, len(written) - 1)
             if before[0] < before[1] or between or after[0] < after[1]:
-                habit = _AccessPattern(steady[s], updated[s] and held[s], before, tuple(between), after, tuple(written))
-                habits[habit] = habits.get(habit, 0) + int(sizes[s])
-        return habits
+                pattern = _AccessPattern(
+                    persistent[s], updated[s] and live_in[s], before, tuple(between), after, tuple(written)
+                )
+                patterns[pattern] = patterns.get(pattern, 0) + int(sizes[s])
+        return patterns
 
-    def _add(self, habit: _AccessPattern, size: float) -> None:
+    def _add(self, pattern: _AccessPattern, size: float) -> None:
         """Add the variables and rows of the storages of one access pattern, `size` budgets in total."""
         end = len(self.checkpoints)
-        spans = [span for span in (habit.before, *habit.between, habit.after) if span[0] < span[1]]
-        host = self._variable(size) if habit.steady else -1
-        last_value = len(habit.written) - 1
-        copied: list[dict[int, int]] = [{} for _ in habit.written]
-        for value, since in enumerate(habit.written):
+        spans = [span for span in (pattern.before, *pattern.between, pattern.after) if span[0] < span[1]]
+        host = self._variable(size) if pattern.persistent else -1
+        last_value = len(pattern.written) - 1
+        copied: list[dict[int, int]] = [{} for _ in pattern.written]
+        for value, since in enumerate(pattern.written):
             until = max((span[1] for span in spans if span[2] == value), default=0)
-            if habit.updated and habit.steady and value == last_value:
+            if pattern.updated and pattern.persistent and value == last_value:
                 until = end + 1  # by the end of the step
             if since >= 0:
                 for k in range(since, until):
                     copied[value][k] = x = self._variable(size)
-                    self.outwards[k].append((x, 1.0))
+                    self.moved_out[k].append((x, 1.0))
                     if k > since:
-                        self.outwards[k].append((copied[value][k - 1], -1.0))
+                        self.moved_out[k].append((copied[value][k - 1], -1.0))
                         self._row([(copied[value][k - 1], 1.0), (x, -1.0)], 0.0)
-        if habit.updated and habit.steady:
+        if pattern.updated and pattern.persistent:
             self._row([(host, 1.0), (copied[last_value][end], -1.0)], 0.0)
-        if habit.steady and habit.before[0] == habit.before[1]:
-            self.inwards[0].append((host, 1.0))
+        if pattern.persistent and pattern.before[0] == pattern.before[1]:
+            self.moved_in[0].append((host, 1.0))
         for span in spans:
             low, high, value = span
             previous = -1
             for k in range(low, high):
                 x = self._variable(size)
                 self.away[k].append(x)
-                if habit.written[value] >= 0:
+                if pattern.written[value] >= 0:
                     begun = [(host, -1.0)] if value == 0 else []
                     self._row([(x, 1.0), (copied[value][k], -1.0), *begun], 0.0)
-                if k == 0 and habit.steady:  # in slot 0, a storage that begins on the device is there
+                if k == 0 and pattern.persistent:  # in slot 0, a storage that begins on the device is there
                     self._row([(x, 1.0), (host, -1.0)], 0.0)
                     self._moved_in(k, [(host, 1.0), (x, -1.0)], size)
                 elif previous >= 0:
                     self._moved_in(k, [(previous, 1.0), (x, -1.0)], size)
                 previous = x
-            if span is not habit.after:
-                self.inwards[high].append((previous, 1.0))
-            elif habit.steady:
+            if span is not pattern.after:
+                self.moved_in[high].append((previous, 1.0))
+            elif pattern.persistent:
                 self._moved_in(end, [(previous, 1.0), (host, -1.0)], size)
 
     def _moved_in(self, interval: int, shrinks: list[tuple[int, float]], size: float) -> None:
         """Require that at least as much comes in as `away` shrinks."""
         x = self._variable(size)
-        self.inwards[interval].append((x, 1.0))
+        self.moved_in[interval].append((x, 1.0))
         self._row([*shrinks, (x, -1.0)], 0.0)
 
-    def _variable(self, most: float) -> int:
-        self.most.append(most)
-        return len(self.most) - 1
+    def _variable(self, upper_bounds: float) -> int:
+        self.upper_bounds.append(upper_bounds)
+        return len(self.upper_bounds) - 1
 
     def _row(self, entries: list[tuple[int, float]], limit: float) -> None:
         for column, entry in entries:

@@ -33,25 +33,25 @@ def tighten_residencies(
         compute, out_spans, in_spans: start and stop of every entry in seconds, in queue order.
     """
     n = compute.shape[0]
-    freed = np.zeros(n + 1)  # when all swap-outs that this slot waits for are done
+    freed_at = np.zeros(n + 1)  # when all swap-outs that this slot waits for are done
     for j in range(outs.shape[0]):
         release = absences.release[outs[j]]
-        freed[release] = max(freed[release], out_spans[j, 1])
+        freed_at[release] = max(freed_at[release], out_spans[j, 1])
     for i in range(n):
-        freed[i + 1] = max(freed[i + 1], freed[i])
-    begun = np.full(n + 1, np.inf)  # when the first swap-in whose memory is reserved from this slot begins
+        freed_at[i + 1] = max(freed_at[i + 1], freed_at[i])
+    reserved_at = np.full(n + 1, np.inf)  # when the first swap-in whose memory is reserved from this slot begins
     for j in range(ins.shape[0]):
         k, begins = ins[j], in_spans[j, 0]
         q, latest = absences.reload[k], absences.use[k]
         if latest == n or reuses_buffer_of[latest] == absences.storage[k]:
             latest -= 1  # a residency is never empty
-        while q < latest and compute[q, 1] <= begins and freed[q + 1] <= begins:
+        while q < latest and compute[q, 1] <= begins and freed_at[q + 1] <= begins:
             q += 1
         absences.reload[k] = q
-        begun[q] = min(begun[q], begins)
-    done = np.zeros(absences.storage.shape[0])
+        reserved_at[q] = min(reserved_at[q], begins)
+    copied_out_at = np.zeros(absences.storage.shape[0])
     for j in range(outs.shape[0]):
-        done[outs[j]] = out_spans[j, 1]
+        copied_out_at[outs[j]] = out_spans[j, 1]
     for k in range(absences.storage.shape[0]):
         if absences.release[k] < 0:
             continue
@@ -63,7 +63,7 @@ def tighten_residencies(
                 low = middle + 1
             else:
                 high = middle
-        f = uses.slot[low - 1] + 1 if low > uses.start[s] else 1
-        while f < release and (compute[f, 0] < done[k] or begun[f] < done[k]):
-            f += 1
-        absences.release[k] = min(f, release)
+        slot = uses.slot[low - 1] + 1 if low > uses.start[s] else 1
+        while slot < release and (compute[slot, 0] < copied_out_at[k] or reserved_at[slot] < copied_out_at[k]):
+            slot += 1
+        absences.release[k] = min(slot, release)

@@ -24,7 +24,7 @@ from planner.swap.simulate.streams import simulate
 def assemble(
     problem: Problem,
     draft: UnplacedPlan,
-    stays: UnplacedResidencies,
+    residencies: UnplacedResidencies,
     offsets: Bytes,
     outs: Ints,
     ins: Ints,
@@ -34,7 +34,7 @@ def assemble(
 
     Args:
         problem, draft: what is planned, and its unplaced plan.
-        stays, offsets: the residencies and the offset of each, in bytes.
+        residencies, offsets: the residencies and the offset of each, in bytes.
         outs, ins: the absences whose copies make up the two queues.
         method: name of the planner that made it.
 
@@ -43,11 +43,12 @@ def assemble(
     """
     graph, absences = problem.graph, draft.absences
     sizes = [storage.bytes for storage in graph.storages]
-    residencies = sorted(
+    placed = sorted(
         (Residency(*row) for row in zip(
-            stays.storage.tolist(), stays.start.tolist(), stays.stop.tolist(), offsets.tolist(), strict=True
+            residencies.storage.tolist(), residencies.start.tolist(), residencies.stop.tolist(), offsets.tolist(),
+            strict=True,
         )),
-        key=lambda stay: (stay.start, stay.storage),
+        key=lambda residency: (residency.start, residency.storage),
     )  # fmt: skip
     host = host_residencies(problem, draft)
     problem.stop.check()
@@ -60,11 +61,11 @@ def assemble(
         alignment=problem.alignment,
         order=tuple(draft.order.tolist()),
         workspaces=tuple((op.id, sizes[op.workspace]) for op in graph.ops if op.workspace >= 0),
-        residencies=tuple(residencies),
+        residencies=tuple(placed),
         host_residencies=tuple(host),
         swap_outs=tuple(SwapOut(*row) for row in _rows(outs, absences.storage, absences.ready, absences.release)),
         swap_ins=tuple(SwapIn(*row) for row in _rows(ins, absences.storage, absences.reload, absences.use)),
-        peak_bytes=_top(residencies, sizes),
+        peak_bytes=_top(placed, sizes),
         host_bytes=_top(host, sizes),
         predicted=Timeline(0.0, *(np.zeros((0, 2)),) * 3, np.zeros(0), np.zeros(0, np.int64)),
     )

@@ -11,7 +11,7 @@ from planner.swap.problem.problem import Bytes, Ints, Problem
 
 
 class PackingBuffers(NamedTuple):
-    """Rectangles of slots x bytes; `of[r]` is the box of residency `r`.
+    """Rectangles of slots x bytes; `box_of[r]` is the box of residency `r`.
 
     A box with `upper` before `lower` wraps from the end of the step to its beginning.
     """
@@ -19,28 +19,30 @@ class PackingBuffers(NamedTuple):
     lower: Ints
     upper: Ints
     bytes: Bytes
-    of: Ints
+    box_of: Ints
 
 
-def packing_buffers(problem: Problem, draft: UnplacedPlan, stays: UnplacedResidencies) -> PackingBuffers:
+def packing_buffers(problem: Problem, draft: UnplacedPlan, residencies: UnplacedResidencies) -> PackingBuffers:
     """Join residencies that must have the same offset.
 
     A storage on the device at both ends of the step has the same offset there: its last residency and its first are
     one box.
     """
-    flow, count = problem.flow, len(stays.storage)
+    arrays, count = problem.arrays, len(residencies.storage)
     first, last = np.full(problem.storages, -1, np.int64), np.full(problem.storages, -1, np.int64)
-    last[stays.storage] = np.arange(count)
-    first[stays.storage[::-1]] = np.arange(count)[::-1]
+    last[residencies.storage] = np.arange(count)
+    first[residencies.storage[::-1]] = np.arange(count)[::-1]
     box = np.arange(count, dtype=np.int32)
-    upper = stays.stop.copy()
+    upper = residencies.stop.copy()
     for slot in np.flatnonzero(draft.reuses_buffer_of >= 0):
-        reused_buffer, heir = last[draft.reuses_buffer_of[slot]], first[flow.creates[draft.order[slot]]]
-        box[heir] = box[reused_buffer]
-        upper[box[reused_buffer]] = upper[heir]
-    homed = np.flatnonzero(draft.resident & flow.persistent & (first >= 0))
-    homed = homed[first[homed] != last[homed]]
-    box[first[homed]] = last[homed]
-    upper[last[homed]] = upper[first[homed]]
-    chosen, of = np.unique(box, return_inverse=True)
-    return PackingBuffers(stays.start[chosen], upper[chosen], flow.bytes[stays.storage[chosen]], of.astype(np.int32))
+        reused_buffer, new_storage = last[draft.reuses_buffer_of[slot]], first[arrays.creates[draft.order[slot]]]
+        box[new_storage] = box[reused_buffer]
+        upper[box[reused_buffer]] = upper[new_storage]
+    both_ends = np.flatnonzero(draft.resident & arrays.persistent & (first >= 0))
+    both_ends = both_ends[first[both_ends] != last[both_ends]]
+    box[first[both_ends]] = last[both_ends]
+    upper[last[both_ends]] = upper[first[both_ends]]
+    chosen, box_of = np.unique(box, return_inverse=True)
+    return PackingBuffers(
+        residencies.start[chosen], upper[chosen], arrays.bytes[residencies.storage[chosen]], box_of.astype(np.int32)
+    )

@@ -18,7 +18,7 @@ from planner.swap.simulate.draft_timing import Timing
 
 _ROUNDS = 24
 #: A greedy packing higher than this many times the memory is not worth reordering.
-_NEARLY = 1.02
+_NEARLY_FITS = 1.02
 
 
 class PackedPlan(NamedTuple):
@@ -26,7 +26,7 @@ class PackedPlan(NamedTuple):
 
     draft: UnplacedPlan
     timing: Timing
-    stays: UnplacedResidencies
+    residencies: UnplacedResidencies
     offsets: Bytes
     peak: int
 
@@ -41,30 +41,38 @@ def packed(problem: Problem, draft: UnplacedPlan, timing: Timing) -> PackedPlan:
     Raises:
         Cancelled: cancellation was requested.
     """
-    draft, stays = _tightened(problem, draft, timing)
-    boxes = packing_buffers(problem, draft, stays)
+    draft, residencies = _tightened(problem, draft, timing)
+    boxes = packing_buffers(problem, draft, residencies)
     columns = (boxes.lower, boxes.upper, boxes.bytes)
     packing = pack(*columns, capacity=problem.memory, repeats=True, rounds=0, stop=problem.stop)
-    if problem.memory < packing.peak <= _NEARLY * problem.memory:
+    if problem.memory < packing.peak <= _NEARLY_FITS * problem.memory:
         packing = pack(*columns, capacity=problem.memory, repeats=True, rounds=_ROUNDS, stop=problem.stop)
-    return PackedPlan(draft, timing, stays, packing.offsets[boxes.of], packing.peak)
+    return PackedPlan(draft, timing, residencies, packing.offsets[boxes.box_of], packing.peak)
 
 
-def finish_packed(problem: Problem, found: PackedPlan, method: str) -> SwapPlan:
+def finish_packed(problem: Problem, packed_plan: PackedPlan, method: str) -> SwapPlan:
     """Assemble a plan from one that was packed within the budget."""
-    return assemble(problem, found.draft, found.stays, found.offsets, found.timing.outs, found.timing.ins, method)
+    return assemble(
+        problem,
+        packed_plan.draft,
+        packed_plan.residencies,
+        packed_plan.offsets,
+        packed_plan.timing.outs,
+        packed_plan.timing.ins,
+        method,
+    )
 
 
 def finish_draft(problem: Problem, draft: UnplacedPlan, timing: Timing, method: str) -> SwapPlan | None:
     """Tighten, pack and assemble an unplaced plan; None if it does not fit into the budget."""
-    found = packed(problem, draft, timing)
-    return None if found.peak > problem.memory else finish_packed(problem, found, method)
+    packed_plan = packed(problem, draft, timing)
+    return None if packed_plan.peak > problem.memory else finish_packed(problem, packed_plan, method)
 
 
 def finish_placed(problem: Problem, placed: PlacedPlan, timing: Timing, method: str) -> SwapPlan:
     """Assemble a plan that has offsets already."""
-    draft, stays = _tightened(problem, placed.draft, timing)
-    return assemble(problem, draft, stays, placed.offsets, timing.outs, timing.ins, method)
+    draft, residencies = _tightened(problem, placed.draft, timing)
+    return assemble(problem, draft, residencies, placed.offsets, timing.outs, timing.ins, method)
 
 
 def _tightened(problem: Problem, draft: UnplacedPlan, timing: Timing) -> tuple[UnplacedPlan, UnplacedResidencies]:
@@ -76,4 +84,6 @@ def _tightened(problem: Problem, draft: UnplacedPlan, timing: Timing) -> tuple[U
         draft.uses, draft.absences, draft.reuses_buffer_of, timing.outs, timing.ins,
         timing.compute, timing.out_spans, timing.in_spans,
     )  # fmt: skip
-    return draft, unplaced_residencies(problem.flow, draft.uses, draft.resident, draft.absences, draft.reuses_buffer_of)
+    return draft, unplaced_residencies(
+        problem.arrays, draft.uses, draft.resident, draft.absences, draft.reuses_buffer_of
+    )

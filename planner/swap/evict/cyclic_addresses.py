@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.swap.draft.absences import first_absences
-from planner.swap.draft.draft import UnplacedPlan, leave_unused, unplaced_residencies
+from planner.swap.draft.draft import UnplacedPlan, evicted_before_use, unplaced_residencies
 from planner.swap.evict.address_pass import evict_by_address
 from planner.swap.evict.address_space import AddressSpace, blank_address_space
 from planner.swap.evict.cyclic_bytes import BytesPass
-from planner.swap.evict.state import HERE, EvictionInputs
+from planner.swap.evict.state import ON_DEVICE, EvictionInputs
 from planner.swap.problem.problem import Bytes, Flags, Seconds
 
-_MOST_WALKS = 12
+_MAX_PASSES = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +30,11 @@ class AddressPass:
     """Runs address passes over an order.
 
     Args:
-        walker: the bytes pass over the same order; its scratch is shared.
+        bytes_pass: the bytes pass over the same order; its scratch is shared.
         space: scratch of the passes.
     """
 
-    walker: BytesPass
+    bytes_pass: BytesPass
     space: AddressSpace = field(repr=False)
 
     def draft(
@@ -42,19 +42,19 @@ class AddressPass:
         clock: Seconds,
         *,
         lead: float = 1.0,
-        brief: int = 30,
+        short_lived_slots: int = 30,
         on_demand: bool = False,
-        anchored: Flags | None = None,
+        always_resident: Flags | None = None,
     ) -> PlacedPlan | None:
         """Find absences and offsets such that the step ends with the residents and offsets it starts with.
 
         Args:
             clock: `[slots + 1]`, when each slot is estimated to begin, and the end, in seconds.
             lead: a reload is given this many times its work.
-            brief: storages that die within this many slots are placed at the upper end of memory.
+            short_lived_slots: storages that die within this many slots are placed at the upper end of memory.
             on_demand: swap only what an op waits for, least recently used first.
-            anchored: `[storages]`, live-in storages that never leave; others may stay on the device from one step to
-                the next. None: no storage does.
+            always_resident: `[storages]`, live-in storages that never leave; others may stay on the device from one
+                step to the next. None: no storage does.
 
         Returns:
             The placed plan; None if an op needs more memory than there is, or no cyclic schedule is found. If no
@@ -63,50 +63,58 @@ class AddressPass:
         Raises:
             Cancelled: cancellation was requested.
         """
-        one, problem, flow = self.walker, self.walker.problem, self.walker.flow
-        route = EvictionInputs(one.order, flow, one.pass_uses, clock, one.work, lead, False, problem.stop.flag)
+        bytes_pass, problem, arrays = self.bytes_pass, self.bytes_pass.problem, self.bytes_pass.arrays
+        inputs = EvictionInputs(
+            bytes_pass.order, arrays, bytes_pass.pass_uses, clock, bytes_pass.work, lead, False, problem.stop.flag
+        )
         reuses_buffer_of = np.empty(problem.ops, np.int32)
-        nobody = np.zeros(problem.storages, np.bool_)
-        fixed = nobody if anchored is None else anchored
-        resident, home = fixed, np.zeros(problem.storages, np.int64)
-        base = int(flow.bytes[fixed].sum())
-        for attempt in range(_MOST_WALKS):
-            count, stuck = evict_by_address(
-                route, resident, home, fixed, problem.memory - base, on_demand, brief,
-                one.required_reuse, one.absences, reuses_buffer_of, one.eviction, self.space,
+        no_storages = np.zeros(problem.storages, np.bool_)
+        fixed = no_storages if always_resident is None else always_resident
+        resident, initial_offsets = fixed, np.zeros(problem.storages, np.int64)
+        base = int(arrays.bytes[fixed].sum())
+        for attempt in range(_MAX_PASSES):
+            count, failed_slot = evict_by_address(
+                inputs, resident, initial_offsets, fixed, problem.memory - base, on_demand, short_lived_slots,
+                bytes_pass.required_reuse, bytes_pass.absences, reuses_buffer_of, bytes_pass.eviction, self.space,
             )  # fmt: skip
             problem.stop.check()
-            if stuck >= 0:
+            if failed_slot >= 0:
                 return None
-            absences = first_absences(one.absences, count)
-            if anchored is None:
+            absences = first_absences(bytes_pass.absences, count)
+            if always_resident is None:
                 break
-            stays = flow.persistent & (one.eviction.state == HERE) & ~fixed
+            resident_at_end = arrays.persistent & (bytes_pass.eviction.state == ON_DEVICE) & ~fixed
             if attempt == 0:
-                resident, home = stays | fixed, self._side_by_side(stays)
+                resident, initial_offsets = resident_at_end | fixed, self._side_by_side(resident_at_end)
                 continue
-            idle = leave_unused(one.uses, absences, resident)
-            kept = fixed | (resident & stays & ~idle & (self.space.offset == home))
-            if (kept == resident).all():
+            unused = evicted_before_use(bytes_pass.uses, absences, resident)
+            still_resident = fixed | (resident & resident_at_end & ~unused & (self.space.offset == initial_offsets))
+            if (still_resident == resident).all():
                 break
-            resident = kept
+            resident = still_resident
         else:
             return None
-        found = unplaced_residencies(flow, one.uses, resident, absences, reuses_buffer_of)
-        offsets = base + np.where(found.before >= 0, self.space.left[found.before], self.space.offset[found.storage])
-        lowest = fixed[found.storage]
-        offsets[lowest] = self._side_by_side(fixed)[found.storage[lowest]]
-        return PlacedPlan(UnplacedPlan(one.order, one.uses, resident, absences, reuses_buffer_of), offsets)
+        residencies = unplaced_residencies(arrays, bytes_pass.uses, resident, absences, reuses_buffer_of)
+        offsets = base + np.where(
+            residencies.next_absence >= 0,
+            self.space.offset_at_release[residencies.next_absence],
+            self.space.offset[residencies.storage],
+        )
+        at_bottom = fixed[residencies.storage]
+        offsets[at_bottom] = self._side_by_side(fixed)[residencies.storage[at_bottom]]
+        return PlacedPlan(
+            UnplacedPlan(bytes_pass.order, bytes_pass.uses, resident, absences, reuses_buffer_of), offsets
+        )
 
-    def _side_by_side(self, who: Flags) -> Bytes:
+    def _side_by_side(self, selected: Flags) -> Bytes:
         """`[storages]`, offsets of the chosen storages from the bottom up, the largest lowest."""
-        sizes = self.walker.problem.flow.bytes
-        offset, chosen = np.zeros(len(sizes), np.int64), np.flatnonzero(who)
+        sizes = self.bytes_pass.problem.arrays.bytes
+        offset, chosen = np.zeros(len(sizes), np.int64), np.flatnonzero(selected)
         chosen = chosen[np.argsort(-sizes[chosen], kind="stable")]
         offset[chosen] = np.cumsum(sizes[chosen]) - sizes[chosen]
         return offset
 
 
-def address_pass(walker: BytesPass) -> AddressPass:
+def address_pass(bytes_pass: BytesPass) -> AddressPass:
     """Prepare address passes over an order."""
-    return AddressPass(walker, blank_address_space(walker.problem.storages, len(walker.absences.storage)))
+    return AddressPass(bytes_pass, blank_address_space(bytes_pass.problem.storages, len(bytes_pass.absences.storage)))

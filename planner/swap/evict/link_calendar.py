@@ -61,7 +61,7 @@ def reserve(
     """
     low = int(earliest / width)
     b = min(int(until / width), _BUCKETS)  # bucket b - 1 is the last that ends by then
-    left = seconds
+    remaining = seconds
     while True:
         root = b
         while free[root] != root:
@@ -71,13 +71,13 @@ def reserve(
         b = root
         if b <= low:
             return int(slot[min(low, _BUCKETS - 1)])
-        room = width - booked[b - 1]
-        if left < room:
-            booked[b - 1] += left
+        free_seconds = width - booked[b - 1]
+        if remaining < free_seconds:
+            booked[b - 1] += remaining
             return int(slot[b - 1])
         booked[b - 1] = width
         free[b] = b - 1
-        left -= room
+        remaining -= free_seconds
 
 
 @kernel
@@ -87,7 +87,7 @@ def finish_ahead(booked: Seconds, free: Ints, width: float, seconds: float, earl
     A calendar is reserved either this way or by `reserve`, never both.
     """
     b = min(int(earliest / width), _BUCKETS)
-    left = seconds
+    remaining = seconds
     while True:
         root = b
         while free[root] != root:
@@ -97,13 +97,13 @@ def finish_ahead(booked: Seconds, free: Ints, width: float, seconds: float, earl
         b = root
         if b == _BUCKETS:
             return np.inf
-        room = width - booked[b]
-        if left <= room:
-            done = b * width + booked[b] + left
+        free_seconds = width - booked[b]
+        if remaining <= free_seconds:
+            done = b * width + booked[b] + remaining
             if reserve:
-                booked[b] += left
+                booked[b] += remaining
             return float(done)
-        left -= room
+        remaining -= free_seconds
         if reserve:
             booked[b] = width
             free[b] = b + 1

@@ -82,15 +82,15 @@ def furthest(bits: Bits, v: int) -> int:
     if v < 0:
         return -1
     word = v >> 6
-    some = bits[word] & (~np.uint64(0) >> np.uint64(63 - (v & 63)))
-    while some == 0:
+    word_bits = bits[word] & (~np.uint64(0) >> np.uint64(63 - (v & 63)))
+    while word_bits == 0:
         word -= 1
         if word < 0:
             return -1
-        some = bits[word]
-    top = 0
+        word_bits = bits[word]
+    bit = 0
     for step in (32, 16, 8, 4, 2, 1):
-        if some >> np.uint64(step):
-            some >>= np.uint64(step)
-            top += step
-    return (word << 6) + top
+        if word_bits >> np.uint64(step):
+            word_bits >>= np.uint64(step)
+            bit += step
+    return (word << 6) + bit

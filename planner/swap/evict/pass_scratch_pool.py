@@ -30,11 +30,13 @@ class ScratchPool:
     def borrowed(self) -> Iterator[PassScratch]:
         """Scratch that no other thread uses in the meantime."""
         try:
-            place = self._free.pop()  # appending and popping are atomic
+            borrowed_scratch = self._free.pop()  # appending and popping are atomic
         except IndexError:
             scratch = blank_eviction_scratch(self.problem)
-            place = PassScratch(scratch, blank_address_space(self.problem.storages, len(scratch.absences.storage)))
+            borrowed_scratch = PassScratch(
+                scratch, blank_address_space(self.problem.storages, len(scratch.absences.storage))
+            )
         try:
-            yield place
+            yield borrowed_scratch
         finally:
-            self._free.append(place)
+            self._free.append(borrowed_scratch)

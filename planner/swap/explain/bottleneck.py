@@ -38,27 +38,29 @@ class StepBottleneck:
     out_busy: float
 
 
-def bottleneck_of(plan: SwapPlan, timeline: Timeline, sizes: list[int], copies: LinkModel) -> StepBottleneck:
+def bottleneck_of(plan: SwapPlan, timeline: Timeline, sizes: list[int], link: LinkModel) -> StepBottleneck:
     """Find what limits a step.
 
     Args:
         plan, timeline: a plan, and the times of its step.
         sizes: `[storages]`, bytes.
-        copies: the host link.
+        link: the host link.
     """
     compute = float((timeline.compute[:, 1] - timeline.compute[:, 0]).sum())
-    inwards = sum(sizes[copy.storage] / copies.bandwidth + copies.latency for copy in plan.swap_ins)
-    outwards = sum(sizes[copy.storage] / copies.bandwidth + copies.latency for copy in plan.swap_outs)
-    both = max(inwards, outwards) + both_ways(copies) * min(inwards, outwards)
+    in_seconds = sum(sizes[copy.storage] / link.bandwidth + link.latency for copy in plan.swap_ins)
+    out_seconds = sum(sizes[copy.storage] / link.bandwidth + link.latency for copy in plan.swap_outs)
+    both = max(in_seconds, out_seconds) + both_ways(link) * min(in_seconds, out_seconds)
     total = timeline.seconds
     busy = [float((spans[:, 1] - spans[:, 0]).sum()) / total if total else 0.0 for spans in _spans(timeline)]
-    work: dict[What, float] = {"compute": compute, "link in": inwards, "link out": outwards}
+    work: dict[What, float] = {"compute": compute, "link in": in_seconds, "link out": out_seconds}
     what = max(work, key=lambda name: work[name])
     if work[what] < _CLOSE * total:
         what, work["both ways"] = "both ways", both
     if work[what] < _CLOSE * total:
         what = "memory"
-    return StepBottleneck(what, _words(what, work, both, total), compute, inwards, outwards, both, busy[0], busy[1])
+    return StepBottleneck(
+        what, _words(what, work, both, total), compute, in_seconds, out_seconds, both, busy[0], busy[1]
+    )
 
 
 def _spans(timeline: Timeline) -> tuple[Seconds, Seconds]:

@@ -18,7 +18,7 @@ from planner.plan import PlanIndex, Timeline
 from planner.swap.problem.problem import LinkModel
 from planner.units import format_bytes, format_seconds, several
 
-Verdict = Literal["swapped", "dropped", "kept", "unused"]
+Decision = Literal["swapped", "dropped", "kept", "unused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class SwapDecision:
 
     Args:
         storage, name, kind, bytes: which one.
-        verdict: `"swapped"` with a copy to the host, `"dropped"` without one, `"kept"` on the device as long as it is
+        decision: `"swapped"` with a copy to the host, `"dropped"` without one, `"kept"` on the device as long as it is
             alive, or `"unused"` by any op.
         reason: a sentence.
         absences: when it is off the device, in order of time.
@@ -58,75 +58,77 @@ class SwapDecision:
     name: str
     kind: str
     bytes: int
-    verdict: Verdict
+    decision: Decision
     reason: str
     absences: tuple[SwapInterval, ...]
 
 
-def swap_decisions(index: PlanIndex, timeline: Timeline, copies: LinkModel) -> tuple[SwapDecision, ...]:
+def swap_decisions(index: PlanIndex, timeline: Timeline, link: LinkModel) -> tuple[SwapDecision, ...]:
     """The decision on every storage that takes memory, the largest first; scratch memory of ops is left out.
 
     Args:
         index: of the plan.
         timeline: the times of its step.
-        copies: the host link.
+        link: the host link.
     """
-    story = _Story(index, timeline, copies)
-    told = [story.tell(storage) for storage in index.graph.storages if storage.bytes and storage.kind != "workspace"]
-    return tuple(sorted(told, key=lambda fate: (-fate.bytes, fate.storage)))
+    facts = _PlanFacts(index, timeline, link)
+    decisions = [
+        facts.decide(storage) for storage in index.graph.storages if storage.bytes and storage.kind != "workspace"
+    ]
+    return tuple(sorted(decisions, key=lambda one: (-one.bytes, one.storage)))
 
 
-class _Story:
+class _PlanFacts:
     """The data that the decisions on all storages are derived from."""
 
-    def __init__(self, index: PlanIndex, timeline: Timeline, copies: LinkModel) -> None:
+    def __init__(self, index: PlanIndex, timeline: Timeline, link: LinkModel) -> None:
         graph, plan, self.index = index.graph, index.plan, index
-        self.graph, self.copies, self.seconds = graph, copies, timeline.seconds
+        self.graph, self.link, self.seconds = graph, link, timeline.seconds
         self.budget, self.n = plan.budget_bytes, len(plan.order)
         self.starts = [*timeline.compute[:, 0].tolist(), timeline.seconds]
         self.stops = timeline.compute[:, 1].tolist()
-        self.wanted: NDArray[np.int64] = lifetimes(graph, plan.order).live_bytes
-        self.short = np.append(0, np.cumsum(self.wanted > self.budget))
+        self.live_bytes: NDArray[np.int64] = lifetimes(graph, plan.order).live_bytes
+        self.over_budget = np.append(0, np.cumsum(self.live_bytes > self.budget))
         self.uses: dict[int, list[int]] = defaultdict(list)
         for slot, op in enumerate(plan.order):
             for storage in {*graph.reads[op], *graph.writes[op]}:
                 self.uses[storage].append(slot)
 
-    def tell(self, storage: Storage) -> SwapDecision:
+    def decide(self, storage: Storage) -> SwapDecision:
         """The decision on one storage."""
         uses, absences = self.uses[storage.id], tuple(self._absences(storage))
-        verdict: Verdict
+        decision: Decision
         if not uses:
-            verdict, reason = "unused", "unused: no op reads or writes it"
+            decision, reason = "unused", "unused: no op reads or writes it"
         elif not absences:
-            verdict, reason = "kept", f"kept: {self._kept(storage, uses)}"
+            decision, reason = "kept", f"kept: {self._why_kept(storage, uses)}"
         else:
             longest = max(absences, key=lambda absence: (absence.copied_out, absence.idle_seconds))
-            verdict = "swapped" if longest.copied_out else "dropped"
-            reason = self._left(storage, longest)
+            decision = "swapped" if longest.copied_out else "dropped"
+            reason = self._why_left(storage, longest)
             if len(absences) > 1:
                 reason += f"; and away {several(len(absences) - 1, 'more time')}"
-        return SwapDecision(storage.id, storage.name, str(storage.kind), storage.bytes, verdict, reason, absences)
+        return SwapDecision(storage.id, storage.name, str(storage.kind), storage.bytes, decision, reason, absences)
 
     def _absences(self, storage: Storage) -> Iterator[SwapInterval]:
         """Absences between residencies, before the first if it starts off the device, after the last if it ends so."""
-        uses, index, stays = self.uses[storage.id], self.index, self.index.numbers(storage.id)
-        if not uses or not stays:
+        uses, index, residencies = self.uses[storage.id], self.index, self.index.numbers(storage.id)
+        if not uses or not residencies:
             return
         start, stop = index.start.tolist(), index.stop.tolist()
-        first, last = stays[0], stays[-1]
-        begins_away = storage.live_in and not (start[first] == 0 and index.from_step_start[first])
-        if begins_away and not storage.persistent:
+        first, last = residencies[0], residencies[-1]
+        starts_on_host = storage.live_in and not (start[first] == 0 and index.from_step_start[first])
+        if starts_on_host and not storage.persistent:
             yield self._absence(storage, -1, uses[0], 0, start[first], False)
-        for one, following in pairwise(stays):
-            left, back = stop[one], start[following]
+        for earlier, following in pairwise(residencies):
+            left, back = stop[earlier], start[following]
             before, after = bisect_left(uses, left), bisect_left(uses, back)
             yield self._absence(
                 storage, uses[before - 1] if before else -1, uses[after] if after < len(uses) else self.n,
-                left, back, bool(index.copy_out[one] >= 0),
+                left, back, bool(index.copy_out[earlier] >= 0),
             )  # fmt: skip
         copied = bool(index.copy_out[last] >= 0)
-        if begins_away and storage.persistent:
+        if starts_on_host and storage.persistent:
             yield self._absence(storage, uses[-1], uses[0], stop[last], start[first], copied)
         elif copied and not storage.live_in:
             yield self._absence(storage, uses[-1], self.n, stop[last], self.n, True)
@@ -135,52 +137,52 @@ class _Story:
         over_the_end = 0 <= after <= last
         away = self._away(left, back, over_the_end)
         idle = self.starts[after] - (self.stops[last] if last >= 0 else 0.0) + (self.seconds if over_the_end else 0.0)
-        once = storage.bytes / self.copies.bandwidth + self.copies.latency
+        once = storage.bytes / self.link.bandwidth + self.link.latency
         count = copied + (after < self.n)
         return SwapInterval(last, after, idle, count * once, copied, int(away.max(initial=0)))
 
     def _away(self, left: int, back: int, over_the_end: bool) -> NDArray[np.int64]:
         """Bytes alive, if nothing were swapped, in the slots of an absence."""
         if over_the_end:
-            return np.append(self.wanted[left:], self.wanted[:back])
-        return self.wanted[left:back]
+            return np.append(self.live_bytes[left:], self.live_bytes[:back])
+        return self.live_bytes[left:back]
 
-    def _left(self, storage: Storage, absence: SwapInterval) -> str:
+    def _why_left(self, storage: Storage, absence: SwapInterval) -> str:
         """Why a storage left the device."""
         idle, copying = format_seconds(absence.idle_seconds), format_seconds(absence.copy_seconds)
         if absence.last < 0 and not absence.copied_out:
             return f"dropped without a copy: the host copy is valid and no op needs it before slot {absence.next}"
         if absence.next == self.n:
-            return f"swapped: the step returns it and no op uses it after slot {absence.last}; {self._room(absence)}"
+            return f"swapped: the step returns it and no op uses it after slot {absence.last}; {self._gain(absence)}"
         between = f"between slots {absence.last} and {absence.next}"
         if absence.next <= absence.last:
             between = f"from slot {absence.last} to slot {absence.next} of the next step"
         if not absence.copied_out:
             return (
                 f"dropped without a copy: the host copy was still valid; idle for {idle} {between}; "
-                f"{self._room(absence, storage)}"
+                f"{self._gain(absence, storage)}"
             )
-        beside = "longer than" if absence.idle_seconds > absence.copy_seconds else "though not longer than"
+        comparison = "longer than" if absence.idle_seconds > absence.copy_seconds else "though not longer than"
         return (
-            f"swapped: idle for {idle} {between}, {beside} the {copying} that its two copies take; "
-            f"{self._room(absence, storage)}"
+            f"swapped: idle for {idle} {between}, {comparison} the {copying} that its two copies take; "
+            f"{self._gain(absence, storage)}"
         )
 
-    def _room(self, absence: SwapInterval, storage: Storage | None = None) -> str:
+    def _gain(self, absence: SwapInterval, storage: Storage | None = None) -> str:
         """What an absence gained."""
         freed = f"freed {format_bytes(storage.bytes)}" if storage else "freed its memory"
-        many = absence.wanted_bytes > self.budget
-        return f"{freed} while {'' if many else 'at most '}{format_bytes(absence.wanted_bytes)} were wanted"
+        over = absence.wanted_bytes > self.budget
+        return f"{freed} while {'' if over else 'at most '}{format_bytes(absence.wanted_bytes)} were wanted"
 
-    def _kept(self, storage: Storage, uses: list[int]) -> str:
+    def _why_kept(self, storage: Storage, uses: list[int]) -> str:
         """Why a storage never left."""
-        most = int(self.wanted.max(initial=0))
+        most = int(self.live_bytes.max(initial=0))
         if most <= self.budget:
             return f"it fits: no more than {format_bytes(most)} are wanted at once"
         idle = max(self._idle_while_short(storage, uses), default=0.0)
         if idle == 0.0:
             return f"in use, or not yet made, whenever more than {format_bytes(self.budget)} are wanted"
-        copying = 2 * (storage.bytes / self.copies.bandwidth + self.copies.latency)
+        copying = 2 * (storage.bytes / self.link.bandwidth + self.link.latency)
         if idle <= copying:
             return (
                 f"never idle for longer than {format_seconds(idle)} while memory is short, "
@@ -191,12 +193,12 @@ class _Story:
     def _idle_while_short(self, storage: Storage, uses: list[int]) -> Iterator[float]:
         """Seconds of each span without a use in which more bytes are alive than the budget allows."""
         for before, after in pairwise(uses):
-            if self.short[after] > self.short[before + 1]:
+            if self.over_budget[after] > self.over_budget[before + 1]:
                 yield self.starts[after] - self.stops[before]
-        outside = self.short[uses[0]] + self.short[self.n] - self.short[uses[-1] + 1]
+        outside = self.over_budget[uses[0]] + self.over_budget[self.n] - self.over_budget[uses[-1] + 1]
         if storage.persistent and outside:
             yield self.seconds - self.stops[uses[-1]] + self.starts[uses[0]]
-        elif storage.live_in and self.short[uses[0]]:
+        elif storage.live_in and self.over_budget[uses[0]]:
             yield self.starts[uses[0]]
-        elif storage.id in self.graph.output_storages and self.short[self.n] > self.short[uses[-1] + 1]:
+        elif storage.id in self.graph.output_storages and self.over_budget[self.n] > self.over_budget[uses[-1] + 1]:
             yield self.seconds - self.stops[uses[-1]]

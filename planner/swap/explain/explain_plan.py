@@ -36,7 +36,7 @@ def explain(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds | N
         from planner.machine import op_seconds
 
         seconds = op_seconds(graph, machine)
-    timeline, copies = simulate(plan, graph, machine, seconds), link_model(machine)
+    timeline, link = simulate(plan, graph, machine, seconds), link_model(machine)
     index = PlanIndex(graph, plan)
     waits = waits_of(index, timeline)
     slot, holders = _peak(index)
@@ -54,7 +54,7 @@ def explain(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds | N
         compute_seconds=fsum((timeline.compute[:, 1] - timeline.compute[:, 0]).tolist()),
         stall_seconds=fsum(wait.seconds for wait in waits), waits=waits,
         stalls_by_storage=_by_storage(waits, graph), stalls_by_op=_by_op(waits, plan, graph),
-        limit=bottleneck_of(plan, timeline, sizes, copies), fates=swap_decisions(index, timeline, copies),
+        limit=bottleneck_of(plan, timeline, sizes, link), decisions=swap_decisions(index, timeline, link),
     )  # fmt: skip
 
 
@@ -65,7 +65,9 @@ def _peak(index: PlanIndex) -> tuple[int, tuple[Holding, ...]]:
     np.add.at(change, index.start, index.bytes)
     np.add.at(change, index.stop, -index.bytes)
     slot = int(np.cumsum(change)[: max(1, len(plan.order))].argmax())
-    there = [graph.storages[stay.storage] for stay in plan.residencies if stay.start <= slot < stay.stop]
+    there = [
+        graph.storages[residency.storage] for residency in plan.residencies if residency.start <= slot < residency.stop
+    ]
     there.sort(key=lambda storage: (-storage.bytes, storage.id))
     return slot, tuple(Holding(one.id, one.name, str(one.kind), one.bytes) for one in there if one.bytes)
 

@@ -64,7 +64,7 @@ class Explanation:
         waits: every wait by slot, split among the copies that cause it.
         stalls_by_storage, stalls_by_op: the waits summed up, the longest first; each adds up to `stall_seconds`.
         limit: what limits the step, and how busy the link is.
-        fates: the decision on every storage and why, the largest first.
+        decisions: the decision on every storage and why, the largest first.
     """
 
     name: str
@@ -84,11 +84,17 @@ class Explanation:
     stalls_by_storage: tuple[StorageStall, ...]
     stalls_by_op: tuple[OpStall, ...]
     limit: StepBottleneck
-    fates: tuple[SwapDecision, ...]
+    decisions: tuple[SwapDecision, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as dictionaries, lists, numbers and text."""
-        return {**asdict(self), "bytes_by_kind": dict(self.bytes_by_kind)}
+        """All of it as dictionaries, lists, numbers and text; the JSON calls decisions `fates`."""
+        data = asdict(self)
+        data["bytes_by_kind"] = dict(self.bytes_by_kind)
+        data["fates"] = [
+            {"verdict" if name == "decision" else name: value for name, value in decision.items()}
+            for decision in data.pop("decisions")
+        ]
+        return data
 
     def __repr__(self) -> str:
         return _text_of(self)
@@ -96,58 +102,62 @@ class Explanation:
 
 def _text_of(explanation: Explanation) -> str:
     """The explanation in paragraphs, each list cut after its largest entries."""
-    return "\n\n".join([_step(explanation), _peak(explanation), _stalls(explanation), _fates(explanation)])
+    return "\n\n".join([_step(explanation), _peak(explanation), _stalls(explanation), _decisions_text(explanation)])
 
 
-def _step(it: Explanation) -> str:
-    limit, stall = it.limit, format_seconds(it.stall_seconds)
-    waits = f"{stall} of it waiting ({it.stall_seconds / it.step_seconds:.1%})" if it.waits else "never waiting"
+def _step(explanation: Explanation) -> str:
+    limit, stall = explanation.limit, format_seconds(explanation.stall_seconds)
+    waits = (
+        f"{stall} of it waiting ({explanation.stall_seconds / explanation.step_seconds:.1%})"
+        if explanation.waits
+        else "never waiting"
+    )
     return (
-        f"{it.name} on {it.machine}: {format_seconds(it.step_seconds)} per step, {waits}.\n"
+        f"{explanation.name} on {explanation.machine}: {format_seconds(explanation.step_seconds)} per step, {waits}.\n"
         f"  {limit.words[:1].upper()}{limit.words[1:]}.\n"
         f"  The link is busy for {limit.in_busy:.0%} of the step inwards and {limit.out_busy:.0%} outwards."
     )
 
 
-def _peak(it: Explanation) -> str:
-    kinds = ", ".join(f"{kind.replace('_', ' ')} {format_bytes(size)}" for kind, size in it.bytes_by_kind)
-    lines = [f"{format_bytes(one.bytes):>9}  {one.name} ({one.kind.replace('_', ' ')})" for one in it.holders]
+def _peak(explanation: Explanation) -> str:
+    kinds = ", ".join(f"{kind.replace('_', ' ')} {format_bytes(size)}" for kind, size in explanation.bytes_by_kind)
+    lines = [f"{format_bytes(one.bytes):>9}  {one.name} ({one.kind.replace('_', ' ')})" for one in explanation.holders]
     head = (
-        f"Peak: {format_bytes(it.peak_bytes)} of {format_bytes(it.budget_bytes)} "
-        f"at op {it.peak_slot} ({it.peak_op or 'none'}): {kinds or 'nothing'}; "
-        f"with fragmentation the plan takes {format_bytes(it.arena_bytes)}."
+        f"Peak: {format_bytes(explanation.peak_bytes)} of {format_bytes(explanation.budget_bytes)} "
+        f"at op {explanation.peak_slot} ({explanation.peak_op or 'none'}): {kinds or 'nothing'}; "
+        f"with fragmentation the plan takes {format_bytes(explanation.arena_bytes)}."
     )
     return _listed(head, lines, "storage")
 
 
-def _stalls(it: Explanation) -> str:
-    if not it.waits:
+def _stalls(explanation: Explanation) -> str:
+    if not explanation.waits:
         return "Exposed copies: none."
     storages = [
         f"{format_seconds(one.seconds):>8}  {one.name}, {format_bytes(one.bytes)} "
         f"({format_seconds(one.in_seconds)} to come in, {format_seconds(one.out_seconds)} to go out)"
-        for one in it.stalls_by_storage
+        for one in explanation.stalls_by_storage
     ]
-    ops = [f"{format_seconds(one.seconds):>8}  {one.name or 'the end of the step'}" for one in it.stalls_by_op]
+    ops = [f"{format_seconds(one.seconds):>8}  {one.name or 'the end of the step'}" for one in explanation.stalls_by_op]
     return "\n".join(
         [_listed("Exposed copies, by storage:", storages, "storage"), _listed("and by the op that waits:", ops, "op")]
     )
 
 
-def _fates(it: Explanation) -> str:
+def _decisions_text(explanation: Explanation) -> str:
     parts = []
-    for verdict in ("swapped", "dropped", "kept", "unused"):
-        some = [fate for fate in it.fates if fate.verdict == verdict]
-        if some:
-            size = format_bytes(sum(fate.bytes for fate in some))
-            spread = " summed over the whole step" if verdict == "kept" else ""
-            head = f"{verdict.capitalize()}: {several(len(some), 'storage')}, {size}{spread}."
-            parts.append(_listed(head, _why(some), ""))
+    for decision in ("swapped", "dropped", "kept", "unused"):
+        chosen = [one for one in explanation.decisions if one.decision == decision]
+        if chosen:
+            size = format_bytes(sum(one.bytes for one in chosen))
+            spread = " summed over the whole step" if decision == "kept" else ""
+            head = f"{decision.capitalize()}: {several(len(chosen), 'storage')}, {size}{spread}."
+            parts.append(_listed(head, _why(chosen), ""))
     return "\n\n".join(parts)
 
 
-def _why(fates: Iterable[SwapDecision]) -> list[str]:
-    return [f"{format_bytes(fate.bytes):>9}  {fate.name}: {fate.reason.partition(': ')[2]}" for fate in fates]
+def _why(decisions: Iterable[SwapDecision]) -> list[str]:
+    return [f"{format_bytes(one.bytes):>9}  {one.name}: {one.reason.partition(': ')[2]}" for one in decisions]
 
 
 def _listed(head: str, lines: list[str], noun: str) -> str:

@@ -18,7 +18,7 @@ from planner.swap.problem.problem import Flags, Ints, Problem, Seconds
 from planner.swap.simulate.draft_timing import Timing, time_draft
 
 #: The smallest persistent storages within this share of memory never leave: swapping them only costs more passes.
-_PINNED_SHARE = 0.03
+_ALWAYS_RESIDENT_SHARE = 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,29 +29,33 @@ class Candidate:
         order: the op in each slot.
         memory: aligned bytes that the pass may fill; the rest of the problem's memory eases packing.
         lead: the time reserved for a reload, in multiples of its work.
-        heed: whether a storage stays if its copy out could not be done in time.
-        early: whether reloads are then moved as early as memory allows.
-        brief: 0 to run the pass by bytes and pack afterwards; otherwise the pass assigns addresses, and storages that
-            die within this many slots are placed at the upper end.
+        avoid_late_copies: whether a storage stays if its copy out could not be done in time.
+        prefetch: whether reloads are then moved as early as memory allows.
+        short_lived_slots: 0 to run the pass by bytes and pack afterwards; otherwise the pass assigns addresses, and
+            storages that die within this many slots are placed at the upper end.
         clock: `[slots + 1]`, estimated start of each slot, and the end; None for a step that never waits.
         bias: `[storages]`, factor on the time of each storage's next use, above 1 leaves sooner; None for 1.
-        start: `[storages]`, live-in storages that may be on the device when the step starts; None to determine them.
+        initial_residents: `[storages]`, live-in storages that may be on the device when the step starts; None to
+            determine them.
     """
 
     order: Ints
     memory: int
     lead: float = 1.0
-    heed: bool = False
-    early: bool = False
-    brief: int = 0
+    avoid_late_copies: bool = False
+    prefetch: bool = False
+    short_lived_slots: int = 0
     clock: Seconds | None = None
     bias: Seconds | None = None
-    start: Flags | None = None
+    initial_residents: Flags | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The candidate as plain data."""
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in ("order", "clock", "bias", "start")}
-        numbers = {name: getattr(self, name) for name in ("memory", "lead", "heed", "early", "brief")}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in ("order", "clock", "bias", "initial_residents")}
+        numbers = {
+            name: getattr(self, name)
+            for name in ("memory", "lead", "avoid_late_copies", "prefetch", "short_lived_slots")
+        }
         return numbers | {name: None if array is None else array.tolist() for name, array in arrays.items()}
 
     @staticmethod
@@ -65,12 +69,12 @@ class Candidate:
             valid.order(problem, data["order"]),
             valid.whole(data["memory"], 0, problem.memory),
             valid.number(data["lead"], 1e-3, 1e3),
-            valid.flags([data["heed"]], 1).item(),
-            valid.flags([data["early"]], 1).item(),
-            valid.whole(data["brief"], 0, 1 << 20),
+            valid.flags([data["avoid_late_copies"]], 1).item(),
+            valid.flags([data["prefetch"]], 1).item(),
+            valid.whole(data["short_lived_slots"], 0, 1 << 20),
             valid.optional(valid.clock, problem, data["clock"]),
             valid.optional(valid.bias, problem, data["bias"]),
-            None if data["start"] is None else valid.flags(data["start"], problem.storages),
+            None if data["initial_residents"] is None else valid.flags(data["initial_residents"], problem.storages),
         )
 
 
@@ -95,8 +99,8 @@ class Evaluator:
     problem: Problem
 
     def __post_init__(self) -> None:
-        self.places = ScratchPool(self.problem)
-        self.pinned = small_held(self.problem)
+        self.scratch_pool = ScratchPool(self.problem)
+        self.always_resident = small_persistent(self.problem)
 
     def try_one(self, candidate: Candidate) -> Evaluation | None:
         """Run a candidate's eviction pass and time the result; None if it does not fit or finds no cyclic schedule.
@@ -107,25 +111,31 @@ class Evaluator:
         problem = self.problem
         problem.stop.check()
         clock = clock_of(problem, candidate.order) if candidate.clock is None else candidate.clock
-        with self.places.borrowed() as place:
-            along = bytes_pass(problem, candidate.order, place.scratch)
-            if candidate.brief:
-                settler = AddressPass(along, place.space)
-                for anchored in (self.pinned, None):
-                    placed = settler.draft(clock, lead=candidate.lead, brief=candidate.brief, anchored=anchored)
+        with self.scratch_pool.borrowed() as borrowed:
+            by_bytes = bytes_pass(problem, candidate.order, borrowed.scratch)
+            if candidate.short_lived_slots:
+                by_address = AddressPass(by_bytes, borrowed.space)
+                for always_resident in (self.always_resident, None):
+                    placed = by_address.draft(
+                        clock,
+                        lead=candidate.lead,
+                        short_lived_slots=candidate.short_lived_slots,
+                        always_resident=always_resident,
+                    )
                     if placed is not None:
                         break
                 if placed is None:
                     return None
                 return Evaluation(candidate, placed.draft, time_draft(problem, placed.draft), placed)
-            draft = along.draft(
-                clock, candidate.memory, lead=candidate.lead, heed=candidate.heed, pinned=self.pinned,
-                bias=candidate.bias, start=candidate.start,
+            draft = by_bytes.draft(
+                clock, candidate.memory, lead=candidate.lead, avoid_late_copies=candidate.avoid_late_copies,
+                always_resident=self.always_resident, bias=candidate.bias,
+                initial_residents=candidate.initial_residents,
             )  # fmt: skip
         if draft is None:
             return None
-        if candidate.early:
-            draft = prefetch_early(problem.flow, draft, candidate.memory)
+        if candidate.prefetch:
+            draft = prefetch_early(problem.arrays, draft, candidate.memory)
         return Evaluation(candidate, draft, time_draft(problem, draft), None)
 
     def pack(self, evaluation: Evaluation) -> PackedPlan:
@@ -133,11 +143,11 @@ class Evaluator:
         return packed(self.problem, evaluation.draft, evaluation.timing)
 
 
-def small_held(problem: Problem) -> Flags:
+def small_persistent(problem: Problem) -> Flags:
     """The smallest persistent storages, together at most a small share of memory."""
-    flow = problem.flow
-    small = np.intersect1d(np.flatnonzero(flow.persistent), flow.touches.items)
-    small = small[np.argsort(flow.bytes[small], kind="stable")]
-    pinned = np.zeros(problem.storages, np.bool_)
-    pinned[small[np.cumsum(flow.bytes[small]) <= _PINNED_SHARE * problem.memory]] = True
-    return pinned
+    arrays = problem.arrays
+    small = np.intersect1d(np.flatnonzero(arrays.persistent), arrays.touches.items)
+    small = small[np.argsort(arrays.bytes[small], kind="stable")]
+    always_resident = np.zeros(problem.storages, np.bool_)
+    always_resident[small[np.cumsum(arrays.bytes[small]) <= _ALWAYS_RESIDENT_SHARE * problem.memory]] = True
+    return always_resident

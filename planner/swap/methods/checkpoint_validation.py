@@ -113,7 +113,7 @@ def reused_buffers(problem: Problem, value: Any) -> Ints:
     Raises:
         ValueError: some op cannot reuse that buffer.
     """
-    found, reusables = wholes(value, problem.ops, -1, problem.storages - 1), problem.flow.overwrites
+    found, reusables = wholes(value, problem.ops, -1, problem.storages - 1), problem.arrays.overwrites
     for op in np.flatnonzero(found >= 0).tolist():
         if found[op] not in reusables.items[reusables.start[op] : reusables.start[op + 1]]:
             raise strict.DamageError("an op takes over what it cannot")

@@ -26,7 +26,7 @@ _OPS = 5
 _GAIN = 0.999
 _STEP = 0.999
 #: Candidates whose times differ by less than this share count as one.
-_ALIKE = 3e-4
+_SAME_TIME = 3e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,9 @@ class LocalSearch:
         self.random = np.random.default_rng(context.seed)
         self.elite: list[Rated] = []
         self.queue = [
-            replace(way, memory=aligned(self.problem, share), early=True) for share in _SHARES for way in ways(context)
+            replace(way, memory=aligned(self.problem, share), prefetch=True)
+            for share in _SHARES
+            for way in ways(context)
         ]
         self.untried = len(self.queue)  # candidates of the initial queue that are left
         self.idle, self.goal = 0, np.inf
@@ -86,7 +88,7 @@ class LocalSearch:
         plan = None
         for one in sorted(rated, key=_rate):
             if one.rate < best and self._fits(one):
-                plan = self._written(one)
+                plan = self._finished(one)
                 best = one.rate
                 break
         if best < self.goal * _GAIN:
@@ -106,22 +108,22 @@ class LocalSearch:
             "rates": [one.rate for one in self.elite],
         }
 
-    def load_state_dict(self, memory: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from what `state_dict` returned."""
-        evaluation = self.context.each(
-            self.evaluator.try_one, [Candidate.from_json(self.problem, data) for data in memory["elite"]]
+        evaluations = self.context.each(
+            self.evaluator.try_one, [Candidate.from_json(self.problem, data) for data in state["elite"]]
         )
         self.elite = [
             Rated(one, None, rate)
-            for one, rate in zip(evaluation, map(valid.seconds, memory["rates"]), strict=True)
+            for one, rate in zip(evaluations, map(valid.seconds, state["rates"]), strict=True)
             if one is not None
         ]
-        self.untried = valid.whole(memory["untried"], 0, len(self.queue))
+        self.untried = valid.whole(state["untried"], 0, len(self.queue))
         self.queue = self.queue[len(self.queue) - self.untried :]
-        self.queue += [Candidate.from_json(self.problem, data) for data in memory["queue"]]
-        self.random.bit_generator.state = memory["random"]
-        self.idle = valid.whole(memory["idle"], 0, 1 << 40)
-        self.goal = valid.seconds(memory["goal"])
+        self.queue += [Candidate.from_json(self.problem, data) for data in state["queue"]]
+        self.random.bit_generator.state = state["random"]
+        self.idle = valid.whole(state["idle"], 0, 1 << 40)
+        self.goal = valid.seconds(state["goal"])
 
     def _rate(self, candidate: Candidate, best: float) -> Rated | None:
         """Evaluate a candidate and, if it is faster than the best plan, check whether it can be packed."""
@@ -138,7 +140,7 @@ class LocalSearch:
     def _fits(self, one: Rated) -> bool:
         return one.evaluation.placed is not None or (one.packed is not None and one.packed.peak <= self.problem.memory)
 
-    def _written(self, one: Rated) -> SwapPlan:
+    def _finished(self, one: Rated) -> SwapPlan:
         if one.packed is not None:
             return finish_packed(self.problem, one.packed, NAME)
         assert one.evaluation.placed is not None
@@ -151,7 +153,7 @@ class LocalSearch:
                 less = aligned(self.problem, _STEP * one.evaluation.candidate.memory / one.packed.peak)
                 self.queue = [*self.queue, replace(one.evaluation.candidate, memory=less)]
         every = sorted(self.elite + rated, key=_rate, reverse=True)
-        distinct = {round(np.log(max(one.rate, 1e-300)) / _ALIKE): one for one in every}
+        distinct = {round(np.log(max(one.rate, 1e-300)) / _SAME_TIME): one for one in every}
         self.elite = sorted(distinct.values(), key=_rate)[:_ELITE]
 
     def _parent(self) -> Evaluation:

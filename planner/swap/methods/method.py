@@ -72,6 +72,6 @@ class Method(Protocol):
         """All that is needed to continue later, as plain JSON data."""
         ...
 
-    def load_state_dict(self, memory: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from what `state_dict` returned, on a new object with the same context."""
         ...

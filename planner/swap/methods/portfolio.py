@@ -22,11 +22,11 @@ NAME = "calendar"
 #: Time reserved for a reload, in multiples of its work; which is best depends on how busy the link is.
 LEADS = (1.0, 1.25, 1.5, 0.8, 2.0, 0.6)
 #: Storages that live for fewer slots than this are placed apart by the address pass.
-BRIEF = (30, 100, 10)
+SHORT_LIVED_SLOTS = (30, 100, 10)
 #: A plan this close to the bound is as good as one that meets it.
 CLOSE = 1.0001
-_TRIALS = 8
-_KEPT = 6
+_MAX_TRIALS = 8
+_CANDIDATES_KEPT = 6
 _REPLANNED = 2
 _BATCH = 6
 _AS_FAST = 1.002
@@ -34,12 +34,12 @@ _STEP = 0.998
 
 
 def ways(context: SearchContext, bias: Seconds | None = None) -> list[Candidate]:
-    """Candidates for every order and lead, with and without `heed`."""
+    """Candidates for every order and lead, with and without `avoid_late_copies`."""
     problem = context.problem
     found = [order for _, order in orders(problem)]
     return [
-        Candidate(order, problem.memory, lead, heed, bias=bias)
-        for lead in LEADS for order in found for heed in (True, False)
+        Candidate(order, problem.memory, lead, avoid_late_copies, bias=bias)
+        for lead in LEADS for order in found for avoid_late_copies in (True, False)
     ]  # fmt: skip
 
 
@@ -59,11 +59,11 @@ class Portfolio:
         self.candidates = list(ways(context, bias) if candidates is None else candidates)
         self.evaluator = Evaluator(self.problem)
         self.best = np.inf
-        self._turns = self._all()
+        self._steps = self._search()
 
     def search_step(self) -> SearchStep | None:
         """Evaluate a few candidates, or pack the results."""
-        search_step = next(self._turns, None)
+        search_step = next(self._steps, None)
         if isinstance(search_step, Cancelled):
             raise search_step
         return search_step
@@ -72,75 +72,77 @@ class Portfolio:
         """Empty: a portfolio is quick to run again."""
         return {}
 
-    def load_state_dict(self, memory: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Start from the beginning."""
 
-    def _all(self) -> Iterator[SearchStep | Cancelled]:
+    def _search(self) -> Iterator[SearchStep | Cancelled]:
         problem, candidates, memory = self.problem, self.candidates, self.problem.memory
-        for trial in range(_TRIALS):
+        for trial in range(_MAX_TRIALS):
             share = memory / problem.memory
             rest = f", leaving {1 - share:.1%} for fragmentation" if share < 1 else ""
             doing = f"planning into {share:.1%} of the budget{rest}" if rest else "planning into the whole budget"
             found: list[Evaluation] = []
             for batch in self._batches([replace(candidate, memory=memory) for candidate in candidates], found):
-                evaluation = yield from _redone(partial(self._try, batch))
-                found += evaluation
-                yield SearchStep(len(evaluation), None, doing, trial / _TRIALS)
+                evaluations = yield from _until_done(partial(self._try, batch))
+                found += evaluations
+                yield SearchStep(len(evaluations), None, doing, trial / _MAX_TRIALS)
                 if self._met(min((one.seconds for one in found), default=np.inf)):
                     break
             found.sort(key=_seconds)
             if found:
-                candidates = _distinct([one.candidate for one in found])[:_KEPT]
-            worth = [one for one in self._worth_packing(found) if one.seconds < self.best / CLOSE]
-            results = yield from _redone(partial(self.context.each, self.evaluator.pack, worth))
-            heights = [result.peak for result in results]
+                candidates = _distinct([one.candidate for one in found])[:_CANDIDATES_KEPT]
+            to_pack = [one for one in self._to_pack(found) if one.seconds < self.best / CLOSE]
+            results = yield from _until_done(partial(self.context.each, self.evaluator.pack, to_pack))
+            peaks = [result.peak for result in results]
             fitting = [result for result in results if result.peak <= problem.memory]
             plan = None
             if fitting:
                 best = min(fitting, key=lambda result: result.timing.seconds)
-                plan = yield from _redone(partial(finish_packed, problem, best, NAME))
+                plan = yield from _until_done(partial(finish_packed, problem, best, NAME))
                 self.best = best.timing.seconds
-            yield SearchStep(0, plan, doing, trial / _TRIALS)
-            if fitting or not heights or self._met(self.best):
+            yield SearchStep(0, plan, doing, trial / _MAX_TRIALS)
+            if fitting or not peaks or self._met(self.best):
                 break
             if trial == 0:
-                yield from self._addressed(candidates)
+                yield from self._with_addresses(candidates)
             # where packing overshoots, the next passes get that much less memory and a little less again
-            memory = int(_STEP * memory * problem.memory / min(heights)) // problem.alignment * problem.alignment
+            memory = int(_STEP * memory * problem.memory / min(peaks)) // problem.alignment * problem.alignment
 
     def _batches(self, candidates: list[Candidate], found: list[Evaluation]) -> Iterator[list[Candidate]]:
         """All candidates with the ideal clock, then the fastest ones again with their resulting times as the clock."""
         for first in range(0, len(candidates), _BATCH):
             yield candidates[first : first + _BATCH]
         again = sorted(found, key=_seconds)[:_REPLANNED]
-        yield [replace(one.candidate, early=False, clock=one.timing.clock) for one in again]
+        yield [replace(one.candidate, prefetch=False, clock=one.timing.clock) for one in again]
 
     def _try(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
         """Evaluate candidates, each with reloads as the pass decides and with reloads as early as memory allows."""
-        both = [replace(candidate, early=early) for candidate in candidates for early in (False, True)]
-        return [evaluation for evaluation in self.context.each(self.evaluator.try_one, both) if evaluation is not None]
+        both = [replace(candidate, prefetch=prefetch) for candidate in candidates for prefetch in (False, True)]
+        return [one for one in self.context.each(self.evaluator.try_one, both) if one is not None]
 
-    def _worth_packing(self, found: list[Evaluation]) -> list[Evaluation]:
+    def _to_pack(self, found: list[Evaluation]) -> list[Evaluation]:
         """The fastest with and without prefetching; if equally fast, the one that leaves memory empty comes first."""
-        lazy = [one for one in found if not one.candidate.early][:1]
-        early = [one for one in found if one.candidate.early][:1]
-        if lazy and early and early[0].seconds < lazy[0].seconds / _AS_FAST:
-            return early + lazy
-        return lazy + early
+        late = [one for one in found if not one.candidate.prefetch][:1]
+        early = [one for one in found if one.candidate.prefetch][:1]
+        if late and early and early[0].seconds < late[0].seconds / _AS_FAST:
+            return early + late
+        return late + early
 
-    def _addressed(self, candidates: list[Candidate]) -> Iterator[SearchStep | Cancelled]:
+    def _with_addresses(self, candidates: list[Candidate]) -> Iterator[SearchStep | Cancelled]:
         """Run every candidate's pass with addresses, and emit a plan for each that is faster than all before."""
-        distinct = _distinct([replace(candidate, heed=False, early=False, clock=None) for candidate in candidates])
-        each = [replace(candidate, brief=brief) for candidate in distinct for brief in BRIEF]
+        distinct = _distinct(
+            [replace(candidate, avoid_late_copies=False, prefetch=False, clock=None) for candidate in candidates]
+        )
+        each = [replace(candidate, short_lived_slots=slots) for candidate in distinct for slots in SHORT_LIVED_SLOTS]
         for first in range(0, len(each), _BATCH):
             batch = each[first : first + _BATCH]
-            evaluation = yield from _redone(partial(self.context.each, self.evaluator.try_one, batch))
-            found = min((one for one in evaluation if one is not None), key=_seconds, default=None)
+            evaluations = yield from _until_done(partial(self.context.each, self.evaluator.try_one, batch))
+            found = min((one for one in evaluations if one is not None), key=_seconds, default=None)
             plan = None
             if found is not None and found.placed is not None and found.seconds < self.best / CLOSE:
-                plan = yield from _redone(partial(finish_placed, self.problem, found.placed, found.timing, NAME))
+                plan = yield from _until_done(partial(finish_placed, self.problem, found.placed, found.timing, NAME))
                 self.best = found.seconds
-            yield SearchStep(len(evaluation), plan, "placing while planning", first / len(each))
+            yield SearchStep(len(evaluations), plan, "placing while planning", first / len(each))
             if self._met(self.best):
                 return
 
@@ -148,13 +150,13 @@ class Portfolio:
         return bool(seconds <= self.context.bound * CLOSE)
 
 
-def _redone(work: Callable[[], Found]) -> Generator[Cancelled, None, Found]:
+def _until_done(work: Callable[[], Found]) -> Generator[Cancelled, None, Found]:
     """Do a piece of work, restarting it from the beginning whenever it was cancelled."""
     while True:
         try:
             return work()
-        except Cancelled as stopped:
-            yield stopped
+        except Cancelled as cancelled:
+            yield cancelled
 
 
 def _seconds(one: Evaluation) -> float:
@@ -163,5 +165,7 @@ def _seconds(one: Evaluation) -> float:
 
 def _distinct(candidates: list[Candidate]) -> list[Candidate]:
     """Each candidate once, with the ideal clock."""
-    once = {(id(one.order), one.lead, one.heed, one.brief): one for one in reversed(candidates)}
-    return [replace(one, clock=None, early=False) for one in reversed(once.values())]
+    distinct = {
+        (id(one.order), one.lead, one.avoid_late_copies, one.short_lived_slots): one for one in reversed(candidates)
+    }
+    return [replace(one, clock=None, prefetch=False) for one in reversed(distinct.values())]

@@ -60,10 +60,10 @@ class Problem:
 
     Args:
         graph, machine: what to plan, and where it runs.
-        flow: the graph for kernels.
+        arrays: the graph for kernels.
         predecessors, successors: ops that must come before and after each op; random ops keep their order.
         seconds: `[ops]`, how long each op runs.
-        copies: the host link.
+        link: the host link.
         budget: device bytes, as requested.
         memory: the budget rounded down to the alignment, in bytes.
         alignment: bytes.
@@ -72,11 +72,11 @@ class Problem:
 
     graph: Graph
     machine: Machine
-    flow: ProblemArrays
+    arrays: ProblemArrays
     predecessors: Csr
     successors: Csr
     seconds: Seconds
-    copies: LinkModel
+    link: LinkModel
     budget: int
     memory: int
     alignment: int
@@ -104,14 +104,14 @@ def link_model(machine: Machine) -> LinkModel:
     Raises:
         StowageError: the figures of the link are impossible.
     """
-    way = machine.host_link
-    rates = (way.bandwidth, way.duplex_bandwidth)
-    if not (all(1 <= rate <= _FASTEST for rate in rates) and isfinite(way.latency) and way.latency >= 0):
+    link = machine.host_link
+    rates = (link.bandwidth, link.duplex_bandwidth)
+    if not (all(1 <= rate <= _FASTEST for rate in rates) and isfinite(link.latency) and link.latency >= 0):
         raise StowageError(
-            f"the host link of {machine.name} has {way.bandwidth} bytes/s one way, {way.duplex_bandwidth} both ways "
-            f"and a latency of {way.latency} s; give it 1 to 1e15 bytes/s and a latency of 0 s or more"
+            f"the host link of {machine.name} has {link.bandwidth} bytes/s one way, {link.duplex_bandwidth} both ways "
+            f"and a latency of {link.latency} s; give it 1 to 1e15 bytes/s and a latency of 0 s or more"
         )
-    return LinkModel(way.bandwidth, min(1.0, way.duplex_bandwidth / (2 * way.bandwidth)), way.latency)
+    return LinkModel(link.bandwidth, min(1.0, link.duplex_bandwidth / (2 * link.bandwidth)), link.latency)
 
 
 def durations(graph: Graph, seconds: Seconds) -> Seconds:
@@ -134,8 +134,10 @@ def durations(graph: Graph, seconds: Seconds) -> Seconds:
             f"its {len(graph.ops)} ops"
         )
     if not (times >= 0).all() or not isfinite(times.sum()):
-        odd = int(np.argmax(~((times >= 0) & np.isfinite(times))))
-        raise StowageError(f"op {graph.ops[odd].name} cannot take {times[odd]} seconds; give finite times of 0 or more")
+        wrong = int(np.argmax(~((times >= 0) & np.isfinite(times))))
+        raise StowageError(
+            f"op {graph.ops[wrong].name} cannot take {times[wrong]} seconds; give finite times of 0 or more"
+        )
     return times
 
 
@@ -155,29 +157,29 @@ def build_problem(
         Cancelled: cancellation was requested.
     """
     stop = stop or CancelToken()
-    flat = arrays(graph)
+    graph_arrays = arrays(graph)
     stop.check()
     alignment = machine.device.alignment
-    sizes = (flat.bytes + alignment - 1) // alignment * alignment
-    touches, writes = flat.touches(sizes > 0)
+    sizes = (graph_arrays.bytes + alignment - 1) // alignment * alignment
+    touches, writes = graph_arrays.touches(sizes > 0)
     stop.check()
-    reused_buffers = _donors(flat)
+    reused_buffers = _reusable_buffers(graph_arrays)
     stop.check()
-    flow = ProblemArrays(
+    problem_arrays = ProblemArrays(
         touches=touches,
         writes=writes,
         overwrites=reused_buffers,
-        creates=np.where(np.diff(reused_buffers.start) > 0, flat.creates, -1).astype(np.int32),
+        creates=np.where(np.diff(reused_buffers.start) > 0, graph_arrays.creates, -1).astype(np.int32),
         bytes=sizes,
-        live_in=flat.live_in,
-        persistent=flat.persistent,
-        updated=flat.updated,
-        live_out=flat.live_out,
+        live_in=graph_arrays.live_in,
+        persistent=graph_arrays.persistent,
+        updated=graph_arrays.updated,
+        live_out=graph_arrays.live_out,
     )
-    before, after = _edges(graph)
+    predecessors, successors = _edges(graph)
     stop.check()
     return Problem(
-        graph, machine, flow, before, after, durations(graph, seconds), link_model(machine),
+        graph, machine, problem_arrays, predecessors, successors, durations(graph, seconds), link_model(machine),
         budget, budget // alignment * alignment, alignment, stop,
     )  # fmt: skip
 
@@ -190,15 +192,21 @@ def _edges(graph: Graph) -> tuple[Csr, Csr]:
     return csr(before), csr(inverted(before))
 
 
-def _donors(flat: GraphArrays) -> Csr:
+def _reusable_buffers(graph_arrays: GraphArrays) -> Csr:
     """Per op, the storages whose buffers its result may reuse, provided that it is the last op to use them."""
     rows: list[list[int]] = []
-    for op, made in enumerate(flat.creates.tolist()):
-        row = flat.overwrites.items[flat.overwrites.start[op] : flat.overwrites.start[op + 1]].tolist()
-        rows.append([s for s in row if made >= 0 and _may_give(flat, s, made)])
+    for op, created in enumerate(graph_arrays.creates.tolist()):
+        row = graph_arrays.overwrites.items[
+            graph_arrays.overwrites.start[op] : graph_arrays.overwrites.start[op + 1]
+        ].tolist()
+        rows.append([s for s in row if created >= 0 and _may_be_reused(graph_arrays, s, created)])
     return csr(rows)
 
 
-def _may_give(flat: GraphArrays, reused_buffer: int, heir: int) -> bool:
-    fleeting = not (flat.live_in[reused_buffer] or flat.live_out[reused_buffer] or flat.live_in[heir])
-    return bool(fleeting and reused_buffer != heir and 0 < flat.bytes[reused_buffer] == flat.bytes[heir])
+def _may_be_reused(graph_arrays: GraphArrays, reused_buffer: int, created: int) -> bool:
+    temporary = not (
+        graph_arrays.live_in[reused_buffer] or graph_arrays.live_out[reused_buffer] or graph_arrays.live_in[created]
+    )
+    return bool(
+        temporary and reused_buffer != created and 0 < graph_arrays.bytes[reused_buffer] == graph_arrays.bytes[created]
+    )

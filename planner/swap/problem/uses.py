@@ -26,14 +26,14 @@ class Uses(NamedTuple):
 
 
 @kernel
-def uses_of(order: Ints, flow: ProblemArrays) -> Uses:
+def uses_of(order: Ints, arrays: ProblemArrays) -> Uses:
     """Find the uses of all storages.
 
     Args:
         order: `[ops]`, the op in each slot.
-        flow: the graph.
+        arrays: the graph.
     """
-    n, m, touches = order.shape[0], flow.bytes.shape[0], flow.touches
+    n, m, touches = order.shape[0], arrays.bytes.shape[0], arrays.touches
     count = np.zeros(m + 1, np.int32)
     for s in touches.items:
         count[s + 1] += 1
@@ -45,16 +45,16 @@ def uses_of(order: Ints, flow: ProblemArrays) -> Uses:
     for i in range(n):
         for k in range(touches.start[order[i]], touches.start[order[i] + 1]):
             s = touches.items[k]
-            slot[end[s]], wrote[end[s]] = i, flow.writes[k]
+            slot[end[s]], wrote[end[s]] = i, arrays.writes[k]
             end[s] += 1
     reused_buffer = np.full(n, -1, np.int32)
     for i in range(n):
         op = order[i]
-        made = flow.creates[op]
+        made = arrays.creates[op]
         if made < 0 or slot[count[made]] != i:
             continue
-        for k in range(flow.overwrites.start[op], flow.overwrites.start[op + 1]):
-            s = flow.overwrites.items[k]
+        for k in range(arrays.overwrites.start[op], arrays.overwrites.start[op + 1]):
+            s = arrays.overwrites.items[k]
             if slot[count[s + 1] - 1] == i:
                 reused_buffer[i] = s
                 break
@@ -63,7 +63,7 @@ def uses_of(order: Ints, flow: ProblemArrays) -> Uses:
         if count[s] == count[s + 1]:
             continue
         first, last = slot[count[s]], slot[count[s + 1] - 1]
-        change[0 if flow.live_in[s] else first] += flow.bytes[s]
-        if not flow.persistent[s] and not flow.live_out[s]:
-            change[last if reused_buffer[last] == s else last + 1] -= flow.bytes[s]
+        change[0 if arrays.live_in[s] else first] += arrays.bytes[s]
+        if not arrays.persistent[s] and not arrays.live_out[s]:
+            change[last if reused_buffer[last] == s else last + 1] -= arrays.bytes[s]
     return Uses(count, slot, wrote, reused_buffer, np.cumsum(change)[:n])

@@ -19,15 +19,15 @@ from planner.swap.schedule.reorder_for_reuse import fits, reorder_for_reuse
 from planner.units import format_apart
 
 #: How many budgets are tried with ops moved, from the smallest that is not ruled out.
-_TRIED = 32
+_MAX_TRIED = 32
 
 _fitting: WeakKeyDictionary[Problem, Ints | None] = WeakKeyDictionary()
 
 
 def working_sets(problem: Problem) -> Bytes:
     """`[ops]`, the aligned bytes that each op reads and writes, scratch memory included, without buffer reuse."""
-    start, items = problem.flow.touches
-    sums = np.append(0, np.cumsum(problem.flow.bytes[items]))
+    start, items = problem.arrays.touches.start, problem.arrays.touches.items
+    sums = np.append(0, np.cumsum(problem.arrays.bytes[items]))
     return np.asarray(sums[start[1:]] - sums[start[:-1]], np.int64)
 
 
@@ -48,33 +48,35 @@ def fitting_order(problem: Problem) -> Ints | None:
 
 
 def _first_fitting(problem: Problem) -> Ints | None:
-    evaluation: list[Ints] = []
+    tried: list[Ints] = []
     for _, order in base_orders(problem):  # each is made only if those before it do not fit
         if fits(problem, order):
             return order
-        evaluation.append(order)
-    sets = working_sets(problem)
-    moved = (reorder_for_reuse(problem, order, sets) for order in evaluation)
+        tried.append(order)
+    set_bytes = working_sets(problem)
+    moved = (reorder_for_reuse(problem, order, set_bytes) for order in tried)
     return next((order for order in moved if order is not None), None)
 
 
 def least_budget(problem: Problem, step_peak_bytes: int) -> int:
     """The smallest budget that a plan was found for; if it is that of `ruled_out`, no smaller one has a plan."""
-    sets, reusers = working_sets(problem), _heirs(problem)
+    set_bytes, reusing_bytes = working_sets(problem), _reusing_bytes(problem)
     _, floor = ruled_out(problem)
-    beside = np.unique(np.append(reusers, 0))
-    levels = np.unique(np.add.outer(np.concatenate([sets, sets - reusers]), beside))
-    levels = levels[(levels > floor) & (levels < sets.max(initial=1))]
-    budgets = [max(floor, 1), *levels.tolist(), max(int(sets.max(initial=1)), 1)]
+    extra_bytes = np.unique(np.append(reusing_bytes, 0))
+    levels = np.unique(np.add.outer(np.concatenate([set_bytes, set_bytes - reusing_bytes]), extra_bytes))
+    levels = levels[(levels > floor) & (levels < set_bytes.max(initial=1))]
+    budgets = [max(floor, 1), *levels.tolist(), max(int(set_bytes.max(initial=1)), 1)]
     captured = next(order for _, order in base_orders(problem))
     low, high = 0, len(budgets) - 1
     while low < high:
         middle = (low + high) // 2
-        if fits(_at(problem, budgets[middle]), captured):
+        if fits(_with_budget(problem, budgets[middle]), captured):
             high = middle
         else:
             low = middle + 1
-    below = (budget for budget in budgets[: min(low, _TRIED)] if fitting_order(_at(problem, budget)) is not None)
+    below = (
+        budget for budget in budgets[: min(low, _MAX_TRIED)] if fitting_order(_with_budget(problem, budget)) is not None
+    )
     return min(int(next(below, budgets[low])), step_peak_bytes)
 
 
@@ -84,43 +86,44 @@ def ruled_out(problem: Problem) -> tuple[int, int]:
     An op can reuse the buffer of an input only if no other use of the input must come after the op, and only if the
     input was on the device in the slot before, next to the working set of the op there.
     """
-    sets, worst, most = working_sets(problem), -1, 0
-    for op in np.argsort(-sets, kind="stable").tolist():
+    set_bytes, worst, most = working_sets(problem), -1, 0
+    for op in np.argsort(-set_bytes, kind="stable").tolist():
         problem.stop.check()
-        if sets[op] <= most:
+        if set_bytes[op] <= most:
             break
-        least = min([int(sets[op]), *_taking_over(problem, op, sets)])
+        least = min([int(set_bytes[op]), *_bytes_with_reuse(problem, op, set_bytes)])
         if least > most:
             worst, most = op, least
     return worst, most
 
 
-def _taking_over(problem: Problem, op: int, sets: Bytes) -> Iterator[int]:
+def _bytes_with_reuse(problem: Problem, op: int, set_bytes: Bytes) -> Iterator[int]:
     """The least bytes of an op and the one right before it, for each input whose buffer the op can reuse."""
-    flow, (start, items) = problem.flow, problem.flow.touches
+    arrays = problem.arrays
+    start, items = arrays.touches.start, arrays.touches.items
     before = [part.tolist() for part in np.split(problem.predecessors.items, problem.predecessors.start[1:-1])]
     later = _reached(inverted(before), [op])
-    reusers = _heirs(problem)
-    for reusable in flow.overwrites.items[flow.overwrites.start[op] : flow.overwrites.start[op + 1]].tolist():
+    reusing_bytes = _reusing_bytes(problem)
+    for reusable in arrays.overwrites.items[arrays.overwrites.start[op] : arrays.overwrites.start[op + 1]].tolist():
         users = set((np.searchsorted(start, np.flatnonzero(items == reusable), side="right") - 1).tolist())
         if users & later:
             continue
-        size = int(flow.bytes[reusable])
+        size = int(arrays.bytes[reusable])
         first = _reached(before, [op, *users]) | users - {op}  # all ops that must come before the op
-        inner = {one for other in first for one in before[other]}
+        not_last = {one for other in first for one in before[other]}
         sides = [
-            int(sets[other] - reusers[other]) + (0 if other in users else size)
+            int(set_bytes[other] - reusing_bytes[other]) + (0 if other in users else size)
             for other in range(problem.ops)
-            if other != op and other not in later and other not in inner
+            if other != op and other not in later and other not in not_last
         ]
-        yield max(int(sets[op]) - size, min(sides, default=0))
+        yield max(int(set_bytes[op]) - size, min(sides, default=0))
 
 
-def _heirs(problem: Problem) -> Bytes:
+def _reusing_bytes(problem: Problem) -> Bytes:
     """`[ops]`, the bytes of the storage that each op may create in the buffer of another one; 0 if there is none."""
     found = np.zeros(problem.ops, np.int64)
-    some = problem.flow.creates >= 0
-    found[some] = problem.flow.bytes[problem.flow.creates[some]]
+    some = problem.arrays.creates >= 0
+    found[some] = problem.arrays.bytes[problem.arrays.creates[some]]
     return found
 
 
@@ -136,28 +139,28 @@ def _reached(edges: list[list[int]], ops: list[int]) -> set[int]:
     return found
 
 
-def _at(problem: Problem, budget: int) -> Problem:
+def _with_budget(problem: Problem, budget: int) -> Problem:
     problem.stop.check()
     return replace(problem, budget=budget, memory=budget // problem.alignment * problem.alignment)
 
 
 def refuse(problem: Problem, step_peak_bytes: int) -> StowageError:
     """The error for a budget that has no plan, or for which none was found."""
-    sets, (op, most), least = working_sets(problem), ruled_out(problem), least_budget(problem, step_peak_bytes)
+    set_bytes, (op, most), least = working_sets(problem), ruled_out(problem), least_budget(problem, step_peak_bytes)
     share = ' (a bare number is bytes; write "40%" for a share of what the step takes)' if problem.budget < 4096 else ""
     if problem.budget < most:
         budget, alone, enough = format_apart(problem.budget, most, least)
-        how = ", even where its result takes over an input's memory" if most < sets[op] else ""
-        why = f"{_named(problem, op)} alone works on {alone}{how}"
+        how = ", even where its result takes over an input's memory" if most < set_bytes[op] else ""
+        why = f"{_op_text(problem, op)} alone works on {alone}{how}"
     else:
-        op = int(sets.argmax())
-        budget, alone, enough = format_apart(problem.budget, int(sets[op]), least)
+        op = int(set_bytes.argmax())
+        budget, alone, enough = format_apart(problem.budget, int(set_bytes[op]), least)
         why = (
-            f"{_named(problem, op)} alone works on {alone} unless its result takes over an input's memory, and no "
+            f"{_op_text(problem, op)} alone works on {alone} unless its result takes over an input's memory, and no "
             "order of the ops was found that lets all take over what they must"
         )
     return StowageError(f"a budget of {budget} is too small{share}: {why}; allow at least {least} bytes ({enough})")
 
 
-def _named(problem: Problem, op: int) -> str:
+def _op_text(problem: Problem, op: int) -> str:
     return f"{problem.graph.ops[op].name} ({problem.graph.ops[op].target})"

@@ -35,8 +35,8 @@ def eager_optimizer_order(problem: Problem) -> Ints:
 
     A gradient then dies right after it is computed and a parameter leaves the device once instead of twice.
     """
-    late = np.array([op.phase is not Phase.OPTIMIZER for op in problem.graph.ops], np.bool_)
-    return _by_group(problem, np.zeros(problem.ops, np.int64), late)
+    not_optimizer = np.array([op.phase is not Phase.OPTIMIZER for op in problem.graph.ops], np.bool_)
+    return _by_group(problem, np.zeros(problem.ops, np.int64), not_optimizer)
 
 
 def parameter_grouped_order(problem: Problem) -> Ints:
@@ -44,8 +44,8 @@ def parameter_grouped_order(problem: Problem) -> Ints:
 
     Worth most where few parameters are used many times, as in an unrolled recurrent network.
     """
-    late = np.array([op.phase is not Phase.OPTIMIZER for op in problem.graph.ops], np.bool_)
-    return _by_group(problem, _groups(problem.graph), late)
+    not_optimizer = np.array([op.phase is not Phase.OPTIMIZER for op in problem.graph.ops], np.bool_)
+    return _by_group(problem, _groups(problem.graph), not_optimizer)
 
 
 def _groups(graph: Graph) -> Ids:
@@ -57,36 +57,36 @@ def _groups(graph: Graph) -> Ids:
     for op in graph.ops:
         own = parameters.intersection((*graph.reads[op.id], *graph.writes[op.id]))
         if own:
-            groups[op.id] = chosen = max(sorted(own), key=sizes.__getitem__)
+            groups[op.id] = largest = max(sorted(own), key=sizes.__getitem__)
             if op.phase is Phase.FORWARD:
-                of_module[op.module] = max(of_module.get(op.module, chosen), chosen, key=sizes.__getitem__)
+                of_module[op.module] = max(of_module.get(op.module, largest), largest, key=sizes.__getitem__)
     for op in graph.ops:
         if groups[op.id] < 0 and op.phase is Phase.BACKWARD and op.module in of_module:
-            near = of_module[op.module]
-            if sizes[near] in {sizes[storage] for storage in graph.writes[op.id]}:
-                groups[op.id] = near
+            parameter = of_module[op.module]
+            if sizes[parameter] in {sizes[storage] for storage in graph.writes[op.id]}:
+                groups[op.id] = parameter
     return groups
 
 
-def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
+def _by_group(problem: Problem, groups: Ids, not_optimizer: Flags) -> Ints:
     """List scheduling: ops without a group first, then the current group, then the group whose op is earliest.
 
     Optimizer ops that need no gradient are delayed until another op needs their results.
     """
     before = [column.tolist() for column in np.split(problem.predecessors.items, problem.predecessors.start[1:-1])]
     after = inverted(before)
-    pulled = _needs_no_gradient(problem.graph, before)
-    waits = [sum(not pulled[earlier] for earlier in ops) for ops in before]
+    deferred = _needs_no_gradient(problem.graph, before)
+    missing_count = [sum(not deferred[earlier] for earlier in ops) for ops in before]
     ready: dict[int, list[tuple[bool, int]]] = {}
-    firsts: list[tuple[int, int]] = []  # the first op of a group, and the group; some entries are stale
+    group_heads: list[tuple[int, int]] = []  # the first op of a group, and the group; some entries are stale
     order: list[int] = []
     done = [False] * problem.ops
 
     def push(op: int) -> None:
         group = ready.setdefault(int(groups[op]), [])
-        heapq.heappush(group, (bool(late[op]), op))
+        heapq.heappush(group, (bool(not_optimizer[op]), op))
         if group[0][1] == op:
-            heapq.heappush(firsts, (op, int(groups[op])))
+            heapq.heappush(group_heads, (op, int(groups[op])))
 
     def emit(op: int) -> None:
         stack = [op]
@@ -101,7 +101,7 @@ def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
                 order.append(stack.pop())
 
     for op in range(problem.ops):
-        if not waits[op] and not pulled[op]:
+        if not missing_count[op] and not deferred[op]:
             push(op)
     current = -1
     while True:
@@ -111,16 +111,16 @@ def _by_group(problem: Problem, groups: Ids, late: Flags) -> Ints:
         elif ready.get(current):
             group = current
         else:
-            while firsts and (not ready[firsts[0][1]] or ready[firsts[0][1]][0][1] != firsts[0][0]):
-                heapq.heappop(firsts)
-            if not firsts:
+            while group_heads and (not ready[group_heads[0][1]] or ready[group_heads[0][1]][0][1] != group_heads[0][0]):
+                heapq.heappop(group_heads)
+            if not group_heads:
                 break
-            current = group = firsts[0][1]
+            current = group = group_heads[0][1]
         _, op = heapq.heappop(ready[group])
         emit(op)
         for follower in after[op]:
-            waits[follower] -= 1
-            if not waits[follower] and not pulled[follower]:
+            missing_count[follower] -= 1
+            if not missing_count[follower] and not deferred[follower]:
                 push(follower)
     for op in range(problem.ops):
         emit(op)

@@ -16,7 +16,7 @@ from planner.swap.problem.problem import Ints, ProblemArrays
 
 
 @kernel
-def required_reuses(order: Ints, flow: ProblemArrays, memory: int, required_reuse: Ints) -> int:
+def required_reuses(order: Ints, arrays: ProblemArrays, memory: int, required_reuse: Ints) -> int:
     """Find the storage that must be reused in each slot; returns -1, or a slot that cannot fit in this order.
 
     Whether all slots fit is decided exactly: from the last slot to the first, the only choice is between storages of
@@ -24,57 +24,57 @@ def required_reuses(order: Ints, flow: ProblemArrays, memory: int, required_reus
 
     Args:
         order: `[ops]`, the op in each slot.
-        flow: the graph.
+        arrays: the graph.
         memory: bytes.
         required_reuse: `[ops]`, filled with the storage whose buffer must be reused in each slot, or -1.
     """
-    n, start, items = order.shape[0], flow.touches.start, flow.touches.items
-    last = np.full(flow.bytes.shape[0], -1, np.int32)
-    before = np.full(flow.bytes.shape[0], -1, np.int32)  # the earliest slot seen so far that touches it
+    n, start, items = order.shape[0], arrays.touches.start, arrays.touches.items
+    last = np.full(arrays.bytes.shape[0], -1, np.int32)
+    before = np.full(arrays.bytes.shape[0], -1, np.int32)  # the earliest slot seen so far that touches it
     for i in range(n):
         for k in range(start[order[i]], start[order[i] + 1]):
             last[items[k]] = i
     required_reuse[:] = -1
-    coming = -1  # the storage reused in the next slot
+    next_reused = -1  # the storage reused in the next slot
     for i in range(n - 1, -1, -1):
         op, used = order[i], 0
         for k in range(start[op], start[op + 1]):
-            used += flow.bytes[items[k]]
+            used += arrays.bytes[items[k]]
             before[items[k]] = i
-        if coming >= 0 and before[coming] != i:
-            used += flow.bytes[coming]
-        coming = -1
+        if next_reused >= 0 and before[next_reused] != i:
+            used += arrays.bytes[next_reused]
+        next_reused = -1
         if used <= memory:
             continue
         if i > 0:
             for k in range(start[order[i - 1]], start[order[i - 1] + 1]):
                 before[items[k]] = i - 1
-        for k in range(flow.overwrites.start[op], flow.overwrites.start[op + 1]):
-            s = flow.overwrites.items[k]
-            if last[s] == i and used - flow.bytes[s] <= memory and (coming < 0 or before[s] == i - 1):
-                coming = s
-        if coming < 0:
+        for k in range(arrays.overwrites.start[op], arrays.overwrites.start[op + 1]):
+            s = arrays.overwrites.items[k]
+            if last[s] == i and used - arrays.bytes[s] <= memory and (next_reused < 0 or before[s] == i - 1):
+                next_reused = s
+        if next_reused < 0:
             return i
-        required_reuse[i] = coming
+        required_reuse[i] = next_reused
     return -1
 
 
-def touched_before(flow: ProblemArrays, order: Ints, required_reuse: Ints) -> ProblemArrays:
+def touched_before(arrays: ProblemArrays, order: Ints, required_reuse: Ints) -> ProblemArrays:
     """The graph for eviction passes over an order: a storage that must be reused counts as touched in the slot before.
 
     Args:
-        flow: the graph.
+        arrays: the graph.
         order: `[ops]`, the op in each slot.
         required_reuse: `[ops]`, the storage whose buffer must be reused in each slot, or -1.
     """
-    start, items = flow.touches
-    new = []
+    start, items = arrays.touches.start, arrays.touches.items
+    added = []
     for slot in np.flatnonzero(required_reuse >= 0).tolist():
         earlier = order[slot - 1]
         if required_reuse[slot] not in items[start[earlier] : start[earlier + 1]]:
-            new.append((earlier, required_reuse[slot]))
-    ops, who = np.array(new, np.int32).reshape(-1, 2).T
+            added.append((earlier, required_reuse[slot]))
+    ops, added_storages = np.array(added, np.int32).reshape(-1, 2).T
     at = start[ops + 1]
-    more = np.append(0, np.cumsum(np.bincount(ops, minlength=len(order))))
-    touches = Csr((start + more).astype(np.int32), np.insert(items, at, who))
-    return flow._replace(touches=touches, writes=np.insert(flow.writes, at, False))
+    shift = np.append(0, np.cumsum(np.bincount(ops, minlength=len(order))))
+    touches = Csr((start + shift).astype(np.int32), np.insert(items, at, added_storages))
+    return arrays._replace(touches=touches, writes=np.insert(arrays.writes, at, False))

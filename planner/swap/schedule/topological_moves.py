@@ -20,21 +20,21 @@ def by_key(before: Csr, after: Csr, key: Seconds) -> Ints:
     """
     n = key.shape[0]
     start, items = after.start, after.items
-    waits = np.empty(n, np.int32)
+    missing_count = np.empty(n, np.int32)
     heap = np.empty(n, np.int32)
     order = np.empty(n, np.int32)
     size = 0
     for op in range(n):
-        waits[op] = before.start[op + 1] - before.start[op]
-        if waits[op] == 0:
+        missing_count[op] = before.start[op + 1] - before.start[op]
+        if missing_count[op] == 0:
             size = push(heap, size, key, op)
     for i in range(n):
         op, size = pop(heap, size, key)
         order[i] = op
         for k in range(start[op], start[op + 1]):
             follower = items[k]
-            waits[follower] -= 1
-            if waits[follower] == 0:
+            missing_count[follower] -= 1
+            if missing_count[follower] == 0:
                 size = push(heap, size, key, follower)
     return order
 

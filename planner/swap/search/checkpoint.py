@@ -23,7 +23,7 @@ from planner.swap.search.driver import METHODS, Point, SearchState
 from planner.swap.search.inputs import make_problem
 from planner.swap.simulate.streams import simulate
 
-VERSION = 2
+VERSION = 3
 _FORMAT = "stowage-search"
 
 
@@ -53,7 +53,7 @@ def save_search(search_state: SearchState, path: str | Path) -> None:
             [point.seconds, point.evaluations, point.step_seconds, point.method] for point in search_state.history
         ],
         "best": None if search_state.best is None else json.loads(plan_to_json(search_state.best)),
-        "memory": None if search_state.at_work is None else search_state.at_work.state_dict(),
+        "method_state": None if search_state.at_work is None else search_state.at_work.state_dict(),
     }
     write_text(path, json.dumps({"checksum": _checksum(body), **body}, separators=(",", ":")))
 
@@ -119,9 +119,9 @@ def _course(
         search_state.spare_the_host()
     if not (0 <= search_state.stage <= len(search_state.methods) and search_state.baselines.keys() <= BASELINES.keys()):
         raise ValueError("there is no such stage of a search, or no such baseline")
-    if data["memory"] is not None and search_state.stage < len(search_state.methods):
+    if data["method_state"] is not None and search_state.stage < len(search_state.methods):
         search_state.at_work = search_state.methods[search_state.stage](search_state.context())
-        search_state.at_work.load_state_dict(data["memory"])
+        search_state.at_work.load_state_dict(data["method_state"])
     return search_state
 
 
@@ -150,5 +150,5 @@ def _checksum(body: dict[str, Any]) -> str:
 def _times(problem: Problem) -> str:
     """A hash of the times of all ops, the link model and the sizes of all storages, workspaces included."""
     sizes = np.array([storage.bytes for storage in problem.graph.storages], np.int64)
-    copies = np.array(problem.copies, np.float64)
+    copies = np.array(problem.link, np.float64)
     return hashlib.sha256(problem.seconds.tobytes() + sizes.tobytes() + copies.tobytes()).hexdigest()[:32]

@@ -41,7 +41,7 @@ def _sparing(factor: float) -> Factory:
     """A portfolio that prefers or avoids evicting persistent storages, which take host memory for the whole step."""
 
     def make(context: SearchContext) -> Method:
-        return Portfolio(context, np.where(context.problem.flow.persistent, factor, 1.0))
+        return Portfolio(context, np.where(context.problem.arrays.persistent, factor, 1.0))
 
     return make
 

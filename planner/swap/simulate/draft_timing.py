@@ -35,7 +35,7 @@ class Timing(NamedTuple):
 def copy_seconds(problem: Problem) -> Seconds:
     """`[storages]`, how long the copy of each takes when it has the link to itself."""
     sizes = np.array([storage.bytes for storage in problem.graph.storages], np.float64)
-    return sizes / problem.copies.bandwidth + problem.copies.latency
+    return sizes / problem.link.bandwidth + problem.link.latency
 
 
 def time_draft(problem: Problem, draft: UnplacedPlan, queues: tuple[Ints, Ints] | None = None) -> Timing:
@@ -45,7 +45,7 @@ def time_draft(problem: Problem, draft: UnplacedPlan, queues: tuple[Ints, Ints] 
         Cancelled: cancellation was requested.
     """
     problem.stop.check()
-    absences, shared = draft.absences, problem.copies.shared
+    absences, shared = draft.absences, problem.link.shared
     seconds = problem.seconds[draft.order]
     work = copy_seconds(problem)[absences.storage]
     outs, ins = queues or edf(seconds, absences, work, shared)

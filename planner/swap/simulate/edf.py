@@ -76,48 +76,48 @@ def edf_by(
             in_next[k], in_head[reload[k]] = in_head[reload[k]], k
     out_count = in_count = waiting_out = waiting_in = 0
     out_opened = in_opened = -1
-    settled = 0  # every swap-out with a release below this slot is done
+    outs_done_before = 0  # every swap-out with a release below this slot is done
     now, rate, i = 0.0, 1.0, 0
     op_end = out_end = in_end = np.inf
     out_now = in_now = -1
     while True:
-        while settled <= n and out_left[settled] == 0:
-            settled += 1
+        while outs_done_before <= n and out_left[outs_done_before] == 0:
+            outs_done_before += 1
         while out_opened < i:
             out_opened += 1
             k = out_head[out_opened]
             while k >= 0:
                 waiting_out = push(out_heap, waiting_out, out_key, k)
                 k = out_next[k]
-        while in_opened < min(i, settled - 1):
+        while in_opened < min(i, outs_done_before - 1):
             in_opened += 1
             k = in_head[in_opened]
             while k >= 0:
                 waiting_in = push(in_heap, waiting_in, in_key, k)
                 k = in_next[k]
-        if op_end == np.inf and i < n and settled > i and in_left[i] == 0:
+        if op_end == np.inf and i < n and outs_done_before > i and in_left[i] == 0:
             op_end = now + seconds[i]
-        began = False
+        started = False
         if out_now < 0 and waiting_out > 0:
             out_now, waiting_out = pop(out_heap, waiting_out, out_key)
             outs[out_count] = out_now
             out_count += 1
             out_end = now + work[out_now]
-            began = True
+            started = True
         if in_now < 0 and waiting_in > 0:
             in_now, waiting_in = pop(in_heap, waiting_in, in_key)
             ins[in_count] = in_now
             in_count += 1
             in_end = now + work[in_now]
-            began = True
-        if began and out_now >= 0 and in_now >= 0:
+            started = True
+        if started and out_now >= 0 and in_now >= 0:
             rate = shared
             out_end, in_end = now + (out_end - now) / shared, now + (in_end - now) / shared
-        then = min(op_end, out_end, in_end)
-        if then == np.inf:
+        next_time = min(op_end, out_end, in_end)
+        if next_time == np.inf:
             stuck = i < n or out_left.any() or in_left.any()
             return outs[:out_count], ins[:in_count], np.inf if stuck else now
-        now = then
+        now = next_time
         if op_end <= now:
             op_end = np.inf
             i += 1

@@ -57,39 +57,44 @@ def run_queues(
         waits[0, i + 1] = max(waits[0, i + 1], waits[0, i])
         waits[1, i + 1] = max(waits[1, i + 1], waits[1, i])
     now, rate = 0.0, 1.0
-    i = o = k = 0
+    i = next_out = next_in = 0
     op_end = out_end = in_end = _NEVER
     while True:
-        if op_end == _NEVER and i < n and o >= waits[0, i] and k >= waits[1, i]:
+        if op_end == _NEVER and i < n and next_out >= waits[0, i] and next_in >= waits[1, i]:
             compute[i, 0] = now
             op_end = now + seconds[i]
-        out_starts = out_end == _NEVER and o < out_count and i > out_ready[o]
-        in_starts = in_end == _NEVER and k < in_count and i >= in_start[k] and o >= waits[0, in_start[k]]
+        out_starts = out_end == _NEVER and next_out < out_count and i > out_ready[next_out]
+        in_starts = (
+            in_end == _NEVER
+            and next_in < in_count
+            and i >= in_start[next_in]
+            and next_out >= waits[0, in_start[next_in]]
+        )
         if out_starts:
-            outs[o, 0] = now
-            out_end = now + out_work[o]
+            outs[next_out, 0] = now
+            out_end = now + out_work[next_out]
         if in_starts:
-            ins[k, 0] = now
-            in_end = now + in_work[k]
+            ins[next_in, 0] = now
+            in_end = now + in_work[next_in]
         if (out_starts or in_starts) and max(out_end, in_end) != _NEVER:
             rate = shared
             out_end, in_end = now + (out_end - now) / shared, now + (in_end - now) / shared
-        then = min(op_end, out_end, in_end)
-        if then == _NEVER:
-            return now if i == n and o == out_count and k == in_count else -1.0
-        now = then
+        next_time = min(op_end, out_end, in_end)
+        if next_time == _NEVER:
+            return now if i == n and next_out == out_count and next_in == in_count else -1.0
+        now = next_time
         if op_end <= now:
             compute[i, 1] = now
             op_end = _NEVER
             i += 1
         if out_end <= now:
-            outs[o, 1] = now
+            outs[next_out, 1] = now
             out_end = _NEVER
-            o += 1
+            next_out += 1
         if in_end <= now:
-            ins[k, 1] = now
+            ins[next_in, 1] = now
             in_end = _NEVER
-            k += 1
+            next_in += 1
         if rate != 1.0 and max(out_end, in_end) == _NEVER:
             if out_end != _NEVER:
                 out_end = now + (out_end - now) * rate
@@ -110,7 +115,7 @@ def simulate(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds) -
         StowageError: the op times or the figures of the host link are impossible.
         ValueError: the queues of the plan wait for each other.
     """
-    copies = link_model(machine)
+    link = link_model(machine)
     order = np.array(plan.order, np.int32)
     n = len(order)
 
@@ -119,7 +124,7 @@ def simulate(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds) -
 
     def work(storages: list[int]) -> Seconds:
         sizes = np.array([graph.storages[storage].bytes for storage in storages], np.float64)
-        return sizes / copies.bandwidth + copies.latency
+        return sizes / link.bandwidth + link.latency
 
     compute, outs, ins = np.zeros((n, 2)), np.zeros((len(plan.swap_outs), 2)), np.zeros((len(plan.swap_ins), 2))
     total = run_queues(
@@ -130,7 +135,7 @@ def simulate(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds) -
         column([copy.start for copy in plan.swap_ins]),
         column([copy.use for copy in plan.swap_ins]),
         work([copy.storage for copy in plan.swap_ins]),
-        copies.shared,
+        link.shared,
         np.empty((2, n + 1), np.int32),
         compute,
         outs,
@@ -147,10 +152,10 @@ def _bytes_by_slot(index: PlanIndex) -> NDArray[np.int64]:
     change = np.zeros(index.slots + 1, np.int64)
     np.add.at(change, index.start, index.bytes)
     resident = set(index.storage[(index.start == 0) & (index.copy_in < 0)].tolist())
-    stays = [
+    remains = [
         (graph.storages[storage].persistent and storage in resident) or storage in graph.output_storages
         for storage in index.storage.tolist()
     ]
-    leaves = index.ends | ~np.array(stays, np.bool_)
+    leaves = index.ends | ~np.array(remains, np.bool_)
     np.add.at(change, index.stop[leaves], -index.bytes[leaves])
     return np.cumsum(change)

@@ -154,7 +154,7 @@ def test_pools_of_any_generation_fit_and_hold_what_each_op_needs_unless_nothing_
 
 
 def _touched(problem, op):
-    touches = problem.flow.touches
+    touches = problem.arrays.touches
     return touches.items[touches.start[op] : touches.start[op + 1]]
 
 
@@ -163,4 +163,4 @@ def _objects_lie_side_by_side(problem, laid):
     ends = np.append(laid.offset[1:], problem.memory)
     for storage in np.flatnonzero(laid.class_of >= 0):
         first, stop = laid.first[laid.class_of[storage]], laid.first[laid.class_of[storage] + 1]
-        assert (ends[first:stop] - laid.offset[first:stop] >= problem.flow.bytes[storage]).all()
+        assert (ends[first:stop] - laid.offset[first:stop] >= problem.arrays.bytes[storage]).all()

@@ -31,9 +31,9 @@ def context(seed=0, each=one_by_one, share=0.3):
     return SearchContext(problem, bound_of(problem), seed, each, best=lambda: 1.0)  # there is a plan already
 
 
-def plans_of(search, turns):
+def plans_of(search, search_steps):
     """What some turns bring, as text."""
-    found = [search.search_step() for _ in range(turns)]
+    found = [search.search_step() for _ in range(search_steps)]
     return [
         plan_to_json(search_step.plan)
         for search_step in found
@@ -64,10 +64,10 @@ def test_plans_get_better_and_are_valid():
 def test_a_resumed_search_finds_what_an_uninterrupted_one_does(replacement):
     whole = plans_of(Genetic(context(), **FEW, replacement=replacement), 10)
     for pause in (1, 4):
-        first = Genetic(context(), **FEW, replacement=replacement)
-        found = plans_of(first, pause)
+        saved_first = Genetic(context(), **FEW, replacement=replacement)
+        found = plans_of(saved_first, pause)
         assert 0 < len(found) < len(whole)
-        memory = json.loads(json.dumps(first.state_dict(), allow_nan=False))
+        memory = json.loads(json.dumps(saved_first.state_dict(), allow_nan=False))
         second = Genetic(context(), **FEW, replacement=replacement)
         second.load_state_dict(memory)
         assert found + plans_of(second, 10 - pause) == whole
@@ -82,13 +82,13 @@ def test_threads_change_nothing():
 
 
 def test_seeds_differ_and_the_same_seed_does_not():
-    first, again, other = (Genetic(context(seed), **FEW) for seed in (1, 1, 2))
-    assert plans_of(first, 3) == plans_of(again, 3)
+    saved_first, again, other = (Genetic(context(seed), **FEW) for seed in (1, 1, 2))
+    assert plans_of(saved_first, 3) == plans_of(again, 3)
     plans_of(other, 3)
-    assert first.state_dict() == again.state_dict() != other.state_dict()
+    assert saved_first.state_dict() == again.state_dict() != other.state_dict()
 
 
-def test_a_turn_that_is_cancelled_is_done_again():
+def test_a_search_step_that_is_cancelled_is_done_again():
     search, whole = Genetic(context(), **FEW), plans_of(Genetic(context(), **FEW), 6)
     found = plans_of(search, 2)
     before, stop = search.state_dict(), search.context.problem.stop
@@ -112,7 +112,7 @@ def test_without_the_allocation_all_pools_are_the_default_one():
     search = Genetic(context(share=0.4), **FEW, search_allocation=False)
     plans_of(search, 8)
     pools = {(*one.allocation.classes.tolist(), *one.allocation.counts.tolist()) for one in search.population}
-    assert pools == {(*search.default.classes.tolist(), *search.default.counts.tolist())}
+    assert pools == {(*search.default_pool.classes.tolist(), *search.default_pool.counts.tolist())}
     assert len({tuple(one.order.tolist()) for one in search.population}) > 1
 
 
@@ -148,10 +148,10 @@ def test_almost_nothing_is_still_a_step(ops, size):
     problem = build_problem(b.build(range(ops)), machine(), 64, np.ones(ops))
     for bound in (float(ops), 0.0):  # one that is met at once, and one that never is
         search = Genetic(SearchContext(problem, bound, 0, one_by_one), individuals=4)
-        turns = [search.search_step() for _ in range(4)]
-        assert validate(turns[0].plan, problem.graph) == []
-        assert turns[0].plan.predicted.seconds == ops
-        assert (turns[1] is None) == (bound == ops)
+        search_steps = [search.search_step() for _ in range(4)]
+        assert validate(search_steps[0].plan, problem.graph) == []
+        assert search_steps[0].plan.predicted.seconds == ops
+        assert (search_steps[1] is None) == (bound == ops)
 
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=20), st.floats(0.05, 5.0))
@@ -159,10 +159,10 @@ def test_almost_nothing_is_still_a_step(ops, size):
 def test_the_faster_is_the_likelier_parent(seconds, temperature):
     """By exp(t') with t' = (T_best - t) / T_best, whatever the unit of time."""
     seconds = np.array(seconds)
-    rng_state = softmax(seconds, temperature)
-    assert rng_state.sum() == pytest.approx(1.0)
-    assert (np.diff(rng_state[np.argsort(seconds)]) <= 1e-15).all()
-    assert softmax(seconds * 2, temperature) == pytest.approx(rng_state)
+    probabilities = softmax(seconds, temperature)
+    assert probabilities.sum() == pytest.approx(1.0)
+    assert (np.diff(probabilities[np.argsort(seconds)]) <= 1e-15).all()
+    assert softmax(seconds * 2, temperature) == pytest.approx(probabilities)
     twice = softmax(np.array([1.0, 2.0, np.inf]), 1.0)
     assert twice[0] / twice[1] == pytest.approx(np.e)
     assert twice[2] == 0.0

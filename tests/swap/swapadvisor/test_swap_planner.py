@@ -76,7 +76,7 @@ def test_figure_1_which_schedule_is_best_depends_on_the_pool(schedule, pool, uni
     names = [op.name for op in problem.graph.ops]
     order = np.array([names.index(name) for name in schedule] + list(range(6, 11)), np.int32)
     planner = pool_planner(problem, demand_of(problem), victim_threshold=1.0)
-    timed = planner.time(order, planner.settle(order, pool_of(planner.demand, pool)))
+    timed = planner.time(order, planner.find_cyclic(order, pool_of(planner.demand, pool)))
     assert timed.by_edges[5] + 1 == units
     assert timed.timing.compute[5, 1] == units_by_slots
     assert validate(planner.plan(order, pool), problem.graph) == []
@@ -98,27 +98,27 @@ def test_figure_3_who_replaces_whom_and_which_control_edges_follow():
     problem = problem_of(sizes, ops, {}, [1.0] * 4, memory=4)
     order = np.arange(4, dtype=np.int32)
     planner = pool_planner(problem, demand_of(problem), victim_threshold=1.0)
-    settled = planner.settle(order, pool_of(planner.demand, Allocation(np.array([0]), np.array([4]))))
+    cyclic_pool = planner.find_cyclic(order, pool_of(planner.demand, Allocation(np.array([0]), np.array([4]))))
     names = [storage.name for storage in problem.graph.storages]
-    absences, moves = planner.eviction.absences, planner.eviction.moves
-    left = {names[absences.storage[k]]: k for k in range(settled.absence_count) if absences.ready[k] >= 0}
-    came = {
+    absences, moves = planner.scratch.absences, planner.scratch.moves
+    evicted = {names[absences.storage[k]]: k for k in range(cyclic_pool.absence_count) if absences.ready[k] >= 0}
+    reloaded = {
         names[absences.storage[k]]: k
-        for k in range(settled.absence_count)
+        for k in range(cyclic_pool.absence_count)
         if absences.use[k] != NEVER and absences.ready[k] < 0
     }
     # last use of the victim -> (nothing to copy out, it is unchanged) -> the newcomer's way in -> its op
-    assert absences.ready[left["W1"]] == 0
-    assert moves.since[came["W3"]] == 1
-    assert absences.use[came["W3"]] == 2
+    assert absences.ready[evicted["W1"]] == 0
+    assert moves.free_since[reloaded["W3"]] == 1
+    assert absences.use[reloaded["W3"]] == 2
     # last use of the victim -> the op that makes the newcomer
-    assert absences.ready[left["W2"]] == 1
-    assert moves.due[left["W2"]] == 2
+    assert absences.ready[evicted["W2"]] == 1
+    assert moves.needed_in[evicted["W2"]] == 2
     plan = planner.plan(order, Allocation(np.array([0]), np.array([4])))
-    lies = {(names[r.storage], r.start): r.offset for r in plan.residencies}
-    start = {name: offset for (name, slot), offset in lies.items() if slot < 2}
-    assert lies["W3", 1] == start["W1"]
-    assert lies["A3", 2] == start["W2"]
+    offset_of = {(names[r.storage], r.start): r.offset for r in plan.residencies}
+    start = {name: offset for (name, slot), offset in offset_of.items() if slot < 2}
+    assert offset_of["W3", 1] == start["W1"]
+    assert offset_of["A3", 2] == start["W2"]
     assert validate(plan, problem.graph) == []
 
 

@@ -30,12 +30,13 @@ from planner.swap.simulate.draft_timing import Timing
 NAME = "polish"
 _CHAINS = 4
 #: What a change for the worse may cost, as a share of the mean time of an op.
-_HEATS = (0.0, 0.03, 0.1, 0.5)
+_TEMPERATURES = (0.0, 0.03, 0.1, 0.5)
 #: Evaluations without a gain of a tenth of a percent after which the search ends.
 PATIENCE = 12_000
 _GAIN = 0.999
-#: Evaluations of one chain in a search step; in small graphs `_TURN` and in huge ones `_LONG_TURN` over the touches.
-_LEAST_TURN, _TURN, _LONG_TURN = 200, 30_000, 2_000_000
+#: Evaluations of one chain in a search step; `_TOUCHES_PER_STEP` over the touches in small graphs, and
+#: `_MOST_TOUCHES_PER_STEP` over them in huge ones.
+_LEAST_EVALUATIONS, _TOUCHES_PER_STEP, _MOST_TOUCHES_PER_STEP = 200, 30_000, 2_000_000
 _STEP = 0.999
 _MORE = 1.001
 _RESTARTED = 0.5  # probability that a chain continues from the best plan
@@ -68,24 +69,26 @@ class Annealing:
 
     def __init__(self, context: SearchContext, patience: int = PATIENCE) -> None:
         self.context, self.problem, self.patience = context, context.problem, patience
-        touches = len(self.problem.flow.touches.items) + self.problem.ops
-        self.each_turn = max(1, _TURN // max(1, touches), min(_LEAST_TURN, _LONG_TURN // max(1, touches)))
+        touches = len(self.problem.arrays.touches.items) + self.problem.ops
+        touches = max(1, touches)
+        least = min(_LEAST_EVALUATIONS, _MOST_TOUCHES_PER_STEP // touches)
+        self.evaluations_per_step = max(1, _TOUCHES_PER_STEP // touches, least)
         self.exact = self.problem.ops <= MOST_SLOTS
-        self.facts = annealing_arrays(self.problem)
+        self.arrays = annealing_arrays(self.problem)
         self.chains: list[AnnealingChain] = []
         self.best: Decisions | None = None
         self.seconds = np.inf
-        self.idle, self.turns, self.goal = 0, 0, np.inf
+        self.idle, self.search_steps, self.goal = 0, 0, np.inf
         self.random = np.random.default_rng(context.seed)
 
     def search_step(self) -> SearchStep | None:
         """Run every chain for a number of evaluations."""
-        before = self.chains, self.best, self.seconds, self.idle, self.turns, self.goal
+        before = self.chains, self.best, self.seconds, self.idle, self.search_steps, self.goal
         rng_state = self.random.bit_generator.state
         try:
             return self._search_step()
         except Cancelled:
-            self.chains, self.best, self.seconds, self.idle, self.turns, self.goal = before
+            self.chains, self.best, self.seconds, self.idle, self.search_steps, self.goal = before
             self.random.bit_generator.state = rng_state
             raise
 
@@ -94,16 +97,16 @@ class Annealing:
         if best <= self.context.bound * CLOSE or self.idle >= self.patience or self.problem.ops == 0:
             return None
         if not self.chains:
-            self._begin()
+            self._start_chains()
             if not self.chains:
                 return None
         elif best > self.seconds:  # the last plan found exceeds the host budget
-            self._look_up()
+            self._take_best_plan()
         self.seconds = best
         found = self.context.each(lambda number: self._anneal(number, best), range(len(self.chains)))
         self.chains = [one.chain for one in found]
-        self.turns += 1
-        evaluations = len(self.chains) * self.each_turn
+        self.search_steps += 1
+        evaluations = len(self.chains) * self.evaluations_per_step
         self.idle += evaluations
         plan = None
         for one in sorted(found, key=lambda one: one.seconds):
@@ -125,41 +128,43 @@ class Annealing:
         """The state of every chain, and the random states."""
         return {
             "chains": [
-                {"choices": one.decisions.to_json(), "memory": one.memory, "chance": int(one.rng_state[0])}
+                {"decisions": one.decisions.to_json(), "memory": one.memory, "rng_state": int(one.rng_state[0])}
                 for one in self.chains
             ],
             "best": None if self.best is None else self.best.to_json(),
             "seconds": self.seconds if np.isfinite(self.seconds) else None,
             "random": self.random.bit_generator.state,
             "idle": self.idle,
-            "turns": self.turns,
+            "search_steps": self.search_steps,
             "goal": self.goal if np.isfinite(self.goal) else None,
         }
 
-    def load_state_dict(self, memory: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from what `state_dict` returned."""
         self.chains = [
             AnnealingChain(
-                Decisions.from_json(self.problem, one["choices"]),
+                Decisions.from_json(self.problem, one["decisions"]),
                 valid.whole(one["memory"], 0, self.problem.memory),
-                np.array([valid.rng_state(one["chance"])], np.uint64),
+                np.array([valid.rng_state(one["rng_state"])], np.uint64),
             )
-            for one in memory["chains"]
+            for one in state["chains"]
         ]
-        self.best = None if memory["best"] is None else Decisions.from_json(self.problem, memory["best"])
-        self.seconds = valid.seconds(memory["seconds"])
-        self.random.bit_generator.state = memory["random"]
-        self.idle, self.turns = (valid.whole(memory[name], 0, 1 << 40) for name in ("idle", "turns"))
-        self.goal = valid.seconds(memory["goal"])
+        self.best = None if state["best"] is None else Decisions.from_json(self.problem, state["best"])
+        self.seconds = valid.seconds(state["seconds"])
+        self.random.bit_generator.state = state["random"]
+        self.idle, self.search_steps = (valid.whole(state[name], 0, 1 << 40) for name in ("idle", "search_steps"))
+        self.goal = valid.seconds(state["goal"])
 
-    def _begin(self) -> None:
+    def _start_chains(self) -> None:
         """Start from the best plan and from the first unplaced plan of each order."""
         problem, evaluator = self.problem, Evaluator(self.problem)
-        first = {way.order.tobytes(): replace(way, early=True) for way in reversed(ways(self.context))}
-        evaluation = [one for one in self.context.each(evaluator.try_one, first.values()) if one is not None]
-        evaluation.sort(key=lambda one: one.seconds)
-        starts = [decisions_of_unplaced(problem, one.draft) for one in evaluation]
-        self._look_up()
+        first = {
+            candidate.order.tobytes(): replace(candidate, prefetch=True) for candidate in reversed(ways(self.context))
+        }
+        evaluations = [one for one in self.context.each(evaluator.try_one, first.values()) if one is not None]
+        evaluations.sort(key=lambda one: one.seconds)
+        starts = [decisions_of_unplaced(problem, one.draft) for one in evaluations]
+        self._take_best_plan()
         if self.best is not None:
             starts.insert(0, self.best)
         seeds = self.random.integers(1, 2**62, _CHAINS) * 2 + 1
@@ -168,17 +173,18 @@ class Annealing:
             for number, seed in enumerate(seeds if starts else ())
         ]
 
-    def _look_up(self) -> None:
+    def _take_best_plan(self) -> None:
         plan = self.context.plan()
         self.best = None if plan is None else decisions_of_plan(self.problem, plan)
 
     def _anneal(self, number: int, below: float) -> ChainBest:
-        old = self.chains[number]  # unchanged if this is cancelled
-        chain = AnnealingChain(old.decisions.copy(), old.memory, old.rng_state.copy())
-        best = old.decisions.copy()
+        previous = self.chains[number]  # unchanged if this is cancelled
+        chain = AnnealingChain(previous.decisions.copy(), previous.memory, previous.rng_state.copy())
+        best = previous.decisions.copy()
+        temperature = _TEMPERATURES[(number + self.search_steps) % len(_TEMPERATURES)]
         seconds = anneal(
-            self.problem.flow, self.facts, chain.decisions, best, chain.rng_state, self.each_turn, chain.memory, below,
-            _HEATS[(number + self.turns) % len(_HEATS)] / self.problem.ops, self.exact, self.problem.stop.flag,
+            self.problem.arrays, self.arrays, chain.decisions, best, chain.rng_state, self.evaluations_per_step,
+            chain.memory, below, temperature / self.problem.ops, self.exact, self.problem.stop.flag,
         )  # fmt: skip
         self.problem.stop.check()
         return ChainBest(chain, seconds, best)
@@ -193,10 +199,10 @@ class Annealing:
     def _packed(self, decisions: Decisions) -> PackedPlan:
         """Decode and time decisions again, and look for offsets."""
         problem = self.problem
-        buffers = blank_decode_buffers(problem.ops, problem.storages, len(problem.flow.touches.items))
-        run = timed(self.facts, decisions, buffers, decode(self.facts, decisions, buffers))
-        uses = uses_of(decisions.order, problem.flow)
+        buffers = blank_decode_buffers(problem.ops, problem.storages, len(problem.arrays.touches.items))
+        run = timed(self.arrays, decisions, buffers, decode(self.arrays, decisions, buffers))
+        uses = uses_of(decisions.order, problem.arrays)
         draft = UnplacedPlan(
             decisions.order.copy(), uses, decisions.resident.copy(), run.absences, buffers.reuses_buffer_of
         )
-        return packed(problem, draft, Timing(run.seconds, *run[2:]))
+        return packed(problem, draft, Timing(run.seconds, run.outs, run.ins, run.compute, run.out_spans, run.in_spans))

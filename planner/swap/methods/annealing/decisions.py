@@ -18,9 +18,9 @@ from planner.swap.simulate.draft_timing import copy_seconds
 
 Spans = NDArray[np.int32]
 #: Columns of `Decisions.spans`.
-AWAY, RELEASE, RELOAD, OUT_RANK, IN_RANK = range(5)
+ABSENT, RELEASE, RELOAD, OUT_RANK, IN_RANK = range(5)
 #: Ranks per slot, which order copies of one deadline in the queues.
-FINE = 64
+RANKS_PER_SLOT = 64
 
 
 class Decisions(NamedTuple):
@@ -29,7 +29,7 @@ class Decisions(NamedTuple):
     Each storage with `u` uses has `u + 1` rows in `spans`, from row `uses_start[s] + s` on: the time before its first
     use, those between two uses, and the time after its last one. Columns: whether it is absent then, the slots of
     release and reload, and how much later its copies out and in come in the queues than by their deadlines, in slots
-    over `FINE`.
+    over `RANKS_PER_SLOT`.
 
     `order` is the op in each slot; `resident[s]` is whether a storage is on the device when the step starts;
     `reused_buffer[op]` is the storage whose buffer an op reuses, or -1.
@@ -50,7 +50,7 @@ class Decisions(NamedTuple):
         return {
             "order": self.order.tolist(),
             "resident": np.flatnonzero(self.resident).tolist(),
-            "donor": self.reused_buffer.tolist(),
+            "reused_buffer": self.reused_buffer.tolist(),
             "rows": rows.tolist(),
             "spans": self.spans[rows].ravel().tolist(),
         }
@@ -64,7 +64,7 @@ class Decisions(NamedTuple):
         """
         found = blank_decisions(problem, valid.order(problem, data["order"]))
         found.resident[valid.wholes(data["resident"], None, 0, problem.storages - 1)] = True
-        found.reused_buffer[:] = valid.reused_buffers(problem, data["donor"])
+        found.reused_buffer[:] = valid.reused_buffers(problem, data["reused_buffer"])
         rows = valid.wholes(data["rows"], None, 0, len(found.spans) - 1)
         found.spans[rows] = valid.spans(data["spans"], len(rows))
         return found
@@ -77,8 +77,8 @@ class AnnealingArrays(NamedTuple):
     touch_items: Ints
     touch_writes: Flags
     uses_start: Ints
-    giver_start: Ints
-    giver_items: Ints
+    reusable_start: Ints
+    reusable_items: Ints
     creates: Ints
     before_start: Ints
     before_items: Ints
@@ -96,23 +96,23 @@ class AnnealingArrays(NamedTuple):
 
 def annealing_arrays(problem: Problem) -> AnnealingArrays:
     """Lay out a problem for annealing."""
-    flow = problem.flow
-    uses = np.bincount(flow.touches.items, minlength=problem.storages)
+    arrays = problem.arrays
+    uses = np.bincount(arrays.touches.items, minlength=problem.storages)
     return AnnealingArrays(
-        flow.touches.start, flow.touches.items, flow.writes,
+        arrays.touches.start, arrays.touches.items, arrays.writes,
         np.concatenate(([0], np.cumsum(uses))).astype(np.int32),
-        flow.overwrites.start, flow.overwrites.items, flow.creates,
+        arrays.overwrites.start, arrays.overwrites.items, arrays.creates,
         problem.predecessors.start, problem.predecessors.items, problem.successors.start, problem.successors.items,
-        flow.bytes, flow.live_in, flow.persistent, flow.updated, flow.live_out,
-        problem.seconds, copy_seconds(problem), problem.copies.shared,
+        arrays.bytes, arrays.live_in, arrays.persistent, arrays.updated, arrays.live_out,
+        problem.seconds, copy_seconds(problem), problem.link.shared,
     )  # fmt: skip
 
 
 def blank_decisions(problem: Problem, order: Ints) -> Decisions:
     """No storage is absent unless it must be, and no buffer is reused."""
-    rows = len(problem.flow.touches.items) + problem.storages
-    nobody = np.zeros(problem.storages, np.bool_)
-    return Decisions(order.copy(), nobody, np.full(problem.ops, -1, np.int32), np.zeros((rows, 5), np.int32))
+    rows = len(problem.arrays.touches.items) + problem.storages
+    none_resident = np.zeros(problem.storages, np.bool_)
+    return Decisions(order.copy(), none_resident, np.full(problem.ops, -1, np.int32), np.zeros((rows, 5), np.int32))
 
 
 def decisions_of_unplaced(problem: Problem, draft: UnplacedPlan) -> Decisions:
@@ -137,36 +137,38 @@ def decisions_of_unplaced(problem: Problem, draft: UnplacedPlan) -> Decisions:
 def decisions_of_plan(problem: Problem, plan: SwapPlan) -> Decisions:
     """The decisions of a plan."""
     found = blank_decisions(problem, np.array(plan.order, np.int32))
-    flow, uses = problem.flow, uses_of(found.order, problem.flow)
+    arrays, uses = problem.arrays, uses_of(found.order, problem.arrays)
     arriving = {copy.storage for copy in plan.swap_ins if copy.start == 0}
-    where: dict[int, list[Residency]] = {}
-    for stay in sorted(plan.residencies, key=lambda stay: stay.start):
-        where.setdefault(stay.storage, []).append(stay)
-    for s, stays in where.items():
+    residencies_of: dict[int, list[Residency]] = {}
+    for residency in sorted(plan.residencies, key=lambda residency: residency.start):
+        residencies_of.setdefault(residency.storage, []).append(residency)
+    for s, residencies in residencies_of.items():
         slots = uses.slot[uses.start[s] : uses.start[s + 1]]
         if not len(slots):
             continue
         row = uses.start[s] + s
-        found.resident[s] = flow.live_in[s] and stays[0].start == 0 and s not in arriving
-        if flow.live_in[s] and not found.resident[s]:
-            found.spans[row, :3] = 1, 0, stays[0].start
-        for stay, later in pairwise(stays):
-            found.spans[row + np.searchsorted(slots, stay.stop), :3] = 1, stay.stop, later.start
-        if (flow.persistent[s] and not found.resident[s]) or (flow.live_out[s] and stays[-1].stop < problem.ops):
-            found.spans[row + len(slots), :3] = 1, stays[-1].stop, problem.ops
+        found.resident[s] = arrays.live_in[s] and residencies[0].start == 0 and s not in arriving
+        if arrays.live_in[s] and not found.resident[s]:
+            found.spans[row, :3] = 1, 0, residencies[0].start
+        for residency, following in pairwise(residencies):
+            found.spans[row + np.searchsorted(slots, residency.stop), :3] = 1, residency.stop, following.start
+        if (arrays.persistent[s] and not found.resident[s]) or (
+            arrays.live_out[s] and residencies[-1].stop < problem.ops
+        ):
+            found.spans[row + len(slots), :3] = 1, residencies[-1].stop, problem.ops
     for slot, op in enumerate(plan.order):
-        made = flow.creates[op]
-        for s in flow.overwrites.items[flow.overwrites.start[op] : flow.overwrites.start[op + 1]].tolist():
-            if made in where and s in where and (where[s][-1].stop, where[s][-1].offset) == (
-                slot, where[made][0].offset
-            ):  # fmt: skip
-                found.reused_buffer[op] = s
+        created = arrays.creates[op]
+        for s in arrays.overwrites.items[arrays.overwrites.start[op] : arrays.overwrites.start[op + 1]].tolist():
+            if created in residencies_of and s in residencies_of:
+                last, first = residencies_of[s][-1], residencies_of[created][0]
+                if last.stop == slot and last.offset == first.offset:
+                    found.reused_buffer[op] = s
     outs = [(copy.storage, copy.release, copy.release) for copy in plan.swap_outs]
     ins = [(copy.storage, copy.start, copy.use) for copy in plan.swap_ins]
     for column, queue in ((OUT_RANK, outs), (IN_RANK, ins)):
         key = 0
         for s, slot, deadline in queue:
-            key = max(key + 1, FINE * deadline)
+            key = max(key + 1, RANKS_PER_SLOT * deadline)
             slots = uses.slot[uses.start[s] : uses.start[s + 1]]
-            found.spans[uses.start[s] + s + np.searchsorted(slots, slot), column] = key - FINE * deadline
+            found.spans[uses.start[s] + s + np.searchsorted(slots, slot), column] = key - RANKS_PER_SLOT * deadline
     return found

@@ -9,10 +9,10 @@ import numpy as np
 from planner.jit import inlined_kernel, kernel
 from planner.swap.draft.absences import NEVER, Absences
 from planner.swap.methods.annealing.decisions import (
-    AWAY,
-    FINE,
+    ABSENT,
     IN_RANK,
     OUT_RANK,
+    RANKS_PER_SLOT,
     RELEASE,
     RELOAD,
     AnnealingArrays,
@@ -36,7 +36,7 @@ class DecodeBuffers(NamedTuple):
     out_key: Ints
     in_key: Ints
     row: Ints
-    level: Bytes
+    live_bytes: Bytes
 
 
 @kernel
@@ -60,21 +60,23 @@ def _within(value: int, least: int, most: int) -> int:
 
 
 @kernel
-def decode(facts: AnnealingArrays, decisions: Decisions, buffers: DecodeBuffers) -> int:
+def decode(arrays: AnnealingArrays, decisions: Decisions, buffers: DecodeBuffers) -> int:
     """Fill the buffers; returns the number of absences."""
     touch_start, items, touch_writes, uses_start = (
-        facts.touch_start, facts.touch_items, facts.touch_writes, facts.uses_start,
+        arrays.touch_start, arrays.touch_items, arrays.touch_writes, arrays.uses_start,
     )  # fmt: skip
-    creates, sizes, held, persistent, updated, kept = (
-        facts.creates, facts.bytes, facts.live_in, facts.persistent, facts.updated, facts.live_out,
+    creates, sizes, live_in, persistent, updated, live_out = (
+        arrays.creates, arrays.bytes, arrays.live_in, arrays.persistent, arrays.updated, arrays.live_out,
     )  # fmt: skip
     order, resident, reused_buffer, spans = (
         decisions.order, decisions.resident, decisions.reused_buffer, decisions.spans,
     )  # fmt: skip
     slot, writes, cursor, reuses_buffer_of = buffers.slot, buffers.writes, buffers.cursor, buffers.reuses_buffer_of
     absences, out_key, in_key = buffers.absences, buffers.out_key, buffers.in_key
-    row, level = buffers.row, buffers.level
-    away, ready, release, reload, use, copy = absences
+    row, live_bytes = buffers.row, buffers.live_bytes
+    storage, ready, release, reload, use, copy = (
+        absences.storage, absences.ready, absences.release, absences.reload, absences.use, absences.copy,
+    )  # fmt: skip
     n, m = order.shape[0], sizes.shape[0]
     cursor[:] = uses_start[:m]
     for i in range(n):
@@ -83,37 +85,37 @@ def decode(facts: AnnealingArrays, decisions: Decisions, buffers: DecodeBuffers)
             slot[c], writes[c] = i, touch_writes[k]
             cursor[items[k]] = c + 1
     for i in range(n):
-        reusable, made = reused_buffer[order[i]], creates[order[i]]
+        reusable, created = reused_buffer[order[i]], creates[order[i]]
         reuses_buffer_of[i] = -1
-        if reusable >= 0 and slot[uses_start[reusable + 1] - 1] == i and slot[uses_start[made]] == i:
+        if reusable >= 0 and slot[uses_start[reusable + 1] - 1] == i and slot[uses_start[created]] == i:
             reuses_buffer_of[i] = reusable
-    level[:] = 0
+    live_bytes[:] = 0
     count = 0
     for s in range(m):
         a, b = uses_start[s], uses_start[s + 1]
         if a == b:
             continue
         first, last, size = slot[a], slot[b - 1], sizes[s]
-        gives = reuses_buffer_of[last] == s
-        valid, written, opened, home = False, -1, first, False
+        buffer_reused = reuses_buffer_of[last] == s
+        valid, written, opened, stays_resident = False, -1, first, False
         before = count
-        if held[s] and resident[s]:
-            opened, home, valid = 0, persistent[s], not updated[s]
-            if home and updated[s] and spans[a + s, AWAY] and first >= 1:
+        if live_in[s] and resident[s]:
+            opened, stays_resident, valid = 0, persistent[s], not updated[s]
+            if stays_resident and updated[s] and spans[a + s, ABSENT] and first >= 1:
                 r = _within(spans[a + s, RELEASE], 1, first)
                 ready[count], release[count], copy[count], row[count] = -1, r, True, a + s
                 reload[count], use[count] = _within(spans[a + s, RELOAD], r, first), first
                 count += 1
                 valid = True
-        elif held[s]:
+        elif live_in[s]:
             ready[count], release[count], copy[count], row[count] = -1, -1, False, a + s
             reload[count], use[count] = _within(spans[a + s, RELOAD], 0, first), first
             count += 1
             opened, valid = -1, True
         for c in range(a, b):
             v, p = slot[c], c + s
-            if c > a and spans[p, AWAY]:
-                u, late = slot[c - 1], v - (gives and c == b - 1)
+            if c > a and spans[p, ABSENT]:
+                u, late = slot[c - 1], v - (buffer_reused and c == b - 1)
                 if u + 1 <= late:
                     r = u + 1 if valid else _within(spans[p, RELEASE], u + 1, late)
                     ready[count], release[count], copy[count], row[count] = written, r, not valid, p
@@ -123,8 +125,8 @@ def decode(facts: AnnealingArrays, decisions: Decisions, buffers: DecodeBuffers)
             if writes[c]:
                 valid, written = False, v
         p, stop = b + s, n
-        if home:
-            if spans[p, AWAY] and last + 1 < n:
+        if stays_resident:
+            if spans[p, ABSENT] and last + 1 < n:
                 r = last + 1 if valid else _within(spans[p, RELEASE], last + 1, n - 1)
                 ready[count], release[count], copy[count], row[count] = written, r, not valid, p
                 reload[count], use[count] = _within(spans[p, RELOAD], r, n - 1), n
@@ -134,25 +136,25 @@ def decode(facts: AnnealingArrays, decisions: Decisions, buffers: DecodeBuffers)
                     reload[before] += 1
                 else:
                     count = before
-        elif persistent[s] or (kept[s] and spans[p, AWAY]):
+        elif persistent[s] or (live_out[s] and spans[p, ABSENT]):
             stop = last + 1 if valid else _within(spans[p, RELEASE], last + 1, n)
             ready[count], release[count], copy[count], row[count] = written, stop, not valid, p
             reload[count], use[count] = NEVER, NEVER
             count += 1
             stop = -1
-        elif not kept[s]:
-            stop = last + (not gives)
+        elif not live_out[s]:
+            stop = last + (not buffer_reused)
         for k in range(before, count):
-            away[k] = s
+            storage[k] = s
             if release[k] >= 0:
-                level[opened] += size
-                level[release[k]] -= size
+                live_bytes[opened] += size
+                live_bytes[release[k]] -= size
             opened = reload[k]
-            out_key[k] = FINE * release[k] + spans[row[k], OUT_RANK]
-            in_key[k] = FINE * min(use[k], n) + spans[row[k], IN_RANK]
+            out_key[k] = RANKS_PER_SLOT * release[k] + spans[row[k], OUT_RANK]
+            in_key[k] = RANKS_PER_SLOT * min(use[k], n) + spans[row[k], IN_RANK]
         if stop >= 0:
-            level[opened] += size
-            level[stop] -= size
+            live_bytes[opened] += size
+            live_bytes[stop] -= size
     for i in range(n):
-        level[i + 1] += level[i]
+        live_bytes[i + 1] += live_bytes[i]
     return count

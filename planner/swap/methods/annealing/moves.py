@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from planner.jit import kernel
 from planner.swap.methods.annealing.decisions import (
-    AWAY,
-    FINE,
+    ABSENT,
     OUT_RANK,
+    RANKS_PER_SLOT,
     RELEASE,
     RELOAD,
     AnnealingArrays,
@@ -36,110 +36,112 @@ def draw(rng_state: RngState, below: int) -> int:
 
 @kernel
 def change(
-    facts: AnnealingArrays, decisions: Decisions, buffers: DecodeBuffers, count: int, focus: int, rng_state: RngState
+    arrays: AnnealingArrays, decisions: Decisions, buffers: DecodeBuffers, count: int, focus: int, rng_state: RngState
 ) -> None:
     """Make one random change, near slot `focus` if that is not negative.
 
     Args:
-        facts: the problem.
+        arrays: the problem.
         decisions: modified.
         buffers, count: what the decisions were decoded to, and the number of absences; need not be up to date.
         focus: a slot, or -1.
         rng_state: the state of the random generator.
     """
-    order, _, reused_buffer, spans = decisions
+    order, reused_buffer, spans = decisions.order, decisions.reused_buffer, decisions.spans
     n = order.shape[0]
     kind = draw(rng_state, 16)
     if kind < 4:
-        row = _any_row(buffers.slot, facts.uses_start, spans.shape[0], focus, rng_state)
+        row = _any_row(buffers.slot, arrays.uses_start, spans.shape[0], focus, rng_state)
         _toggle(spans, row, n, focus, rng_state)
     elif kind < 9 and count > 0:
-        k = _any_gap(buffers.absences.release, buffers.absences.use, count, focus, rng_state)
+        k = _any_absence(buffers.absences.release, buffers.absences.use, count, focus, rng_state)
         row = buffers.row[k]
         if kind < 7:
             _shift(spans, row, RELOAD, buffers.absences.reload[k], n, rng_state)
         else:
             _shift(spans, row, RELEASE, max(buffers.absences.release[k], 0), n, rng_state)
     elif kind == 9 and count > 0:
-        row = buffers.row[_any_gap(buffers.absences.release, buffers.absences.use, count, focus, rng_state)]
-        far = 2 * FINE if draw(rng_state, 2) else min(n, 16) * FINE
-        spans[row, OUT_RANK + draw(rng_state, 2)] = draw(rng_state, 2 * far + 1) - far
+        row = buffers.row[_any_absence(buffers.absences.release, buffers.absences.use, count, focus, rng_state)]
+        distance = 2 * RANKS_PER_SLOT if draw(rng_state, 2) else min(n, 16) * RANKS_PER_SLOT
+        spans[row, OUT_RANK + draw(rng_state, 2)] = draw(rng_state, 2 * distance + 1) - distance
     elif kind < 12:
         op = draw(rng_state, n)
         for _ in range(8):
-            a, b = facts.touch_start[op], facts.touch_start[op + 1]
-            s = facts.touch_items[a + draw(rng_state, b - a)] if a < b else -1
-            if s >= 0 and facts.live_in[s]:
-                _house(facts, decisions, s, n, rng_state)
+            a, b = arrays.touch_start[op], arrays.touch_start[op + 1]
+            s = arrays.touch_items[a + draw(rng_state, b - a)] if a < b else -1
+            if s >= 0 and arrays.live_in[s]:
+                _toggle_start_residency(arrays, decisions, s, n, rng_state)
                 break
             op = draw(rng_state, n)
     elif kind < 14:
         op = draw(rng_state, n)
         for _ in range(n):
-            a, b = facts.giver_start[op], facts.giver_start[op + 1]
+            a, b = arrays.reusable_start[op], arrays.reusable_start[op + 1]
             if a < b:
-                reused_buffer[op] = facts.giver_items[a + draw(rng_state, b - a)] if reused_buffer[op] < 0 else -1
+                reused_buffer[op] = arrays.reusable_items[a + draw(rng_state, b - a)] if reused_buffer[op] < 0 else -1
                 break
             op = (op + 1) % n
     else:
-        _move(facts, decisions, focus, rng_state)
+        _move(arrays, decisions, focus, rng_state)
 
 
 @kernel
 def _toggle(spans: Spans, row: int, slots: int, focus: int, rng_state: RngState) -> None:
     """Toggle whether a storage leaves in an idle time: for as long as possible, or around a slot."""
-    leaves = not spans[row, AWAY]
+    leaves = not spans[row, ABSENT]
     spans[row] = 0
     if not leaves:
         return
-    how = draw(rng_state, 5)
-    spans[row, AWAY] = 1
+    kind = draw(rng_state, 5)
+    spans[row, ABSENT] = 1
     spans[row, RELEASE], spans[row, RELOAD] = 0, slots
-    if how == 1 and focus >= 0:
+    if kind == 1 and focus >= 0:
         spans[row, RELEASE] = focus
-    if how == 2 and focus >= 0:
+    if kind == 2 and focus >= 0:
         spans[row, RELOAD] = focus + 1
-    if how == 3 and focus >= 0:
+    if kind == 3 and focus >= 0:
         spans[row, RELEASE], spans[row, RELOAD] = focus, focus + 1
-    if how == 4 and focus >= 0:  # only to change its offset
+    if kind == 4 and focus >= 0:  # only to change its offset
         spans[row, RELEASE] = spans[row, RELOAD] = focus
 
 
 @kernel
-def _house(facts: AnnealingArrays, decisions: Decisions, s: int, slots: int, rng_state: RngState) -> None:
+def _toggle_start_residency(
+    arrays: AnnealingArrays, decisions: Decisions, s: int, slots: int, rng_state: RngState
+) -> None:
     """Toggle whether a storage is on the device when the step starts."""
-    _, resident, _, spans = decisions
+    resident, spans = decisions.resident, decisions.spans
     resident[s] = not resident[s]
-    first, last = facts.uses_start[s] + s, facts.uses_start[s + 1] + s
-    spans[first, AWAY] = spans[last, AWAY] = 0
+    first, last = arrays.uses_start[s] + s, arrays.uses_start[s + 1] + s
+    spans[first, ABSENT] = spans[last, ABSENT] = 0
     spans[first, RELOAD] = slots if draw(rng_state, 2) else draw(rng_state, slots)
     spans[last, RELEASE] = 0 if draw(rng_state, 2) else slots
 
 
 @kernel
 def _shift(spans: Spans, row: int, column: int, now: int, slots: int, rng_state: RngState) -> None:
-    how = draw(rng_state, 6)
-    if how < 2:
+    kind = draw(rng_state, 6)
+    if kind < 2:
         spans[row, column] = max(0, now - 1)
-    elif how < 4:
+    elif kind < 4:
         spans[row, column] = min(slots, now + 1)
-    elif how == 4:
+    elif kind == 4:
         spans[row, column] = draw(rng_state, slots + 1)
     else:
         spans[row, column] = 0 if draw(rng_state, 2) else slots
 
 
 @kernel
-def _any_gap(release: Ints, use: Ints, count: int, focus: int, rng_state: RngState) -> int:
+def _any_absence(release: Ints, use: Ints, count: int, focus: int, rng_state: RngState) -> int:
     """A random absence, preferably one that ends or begins near the focus."""
-    chosen, near = draw(rng_state, count), 2**31
+    chosen, nearest = draw(rng_state, count), 2**31
     if focus < 0:
         return chosen
     for _ in range(min(8, count)):
         k = draw(rng_state, count)
-        far = min(abs(release[k] - focus), abs(use[k] - focus))
-        if far < near:
-            chosen, near = k, far
+        distance = min(abs(release[k] - focus), abs(use[k] - focus))
+        if distance < nearest:
+            chosen, nearest = k, distance
     return chosen
 
 
@@ -147,7 +149,7 @@ def _any_gap(release: Ints, use: Ints, count: int, focus: int, rng_state: RngSta
 def _any_row(slot: Ints, uses_start: Ints, rows: int, focus: int, rng_state: RngState) -> int:
     """A random idle time, preferably one that ends near the focus."""
     m = uses_start.shape[0] - 1
-    chosen, near = draw(rng_state, rows), 2**31
+    chosen, nearest = draw(rng_state, rows), 2**31
     if focus < 0:
         return chosen
     for _ in range(8):
@@ -156,32 +158,32 @@ def _any_row(slot: Ints, uses_start: Ints, rows: int, focus: int, rng_state: Rng
         c = a + draw(rng_state, b - a + 1)
         if a == b:
             continue
-        far = abs(slot[min(c, b - 1)] - focus)
-        if far < near:
-            chosen, near = c + s, far
+        distance = abs(slot[min(c, b - 1)] - focus)
+        if distance < nearest:
+            chosen, nearest = c + s, distance
     return chosen
 
 
 @kernel
-def _move(facts: AnnealingArrays, decisions: Decisions, focus: int, rng_state: RngState) -> None:
+def _move(arrays: AnnealingArrays, decisions: Decisions, focus: int, rng_state: RngState) -> None:
     """Move an op to another slot that keeps every dependency; slots of releases and reloads go with the ops."""
-    order, _, _, spans = decisions
+    order, spans = decisions.order, decisions.spans
     n = order.shape[0]
     at = draw(rng_state, n) if focus < 0 else min(n - 1, max(0, focus + draw(rng_state, 17) - 8))
     op = order[at]
     low = at
     while low > 0:
         other, bound = order[low - 1], False
-        for k in range(facts.before_start[op], facts.before_start[op + 1]):
-            bound |= facts.before_items[k] == other
+        for k in range(arrays.before_start[op], arrays.before_start[op + 1]):
+            bound |= arrays.before_items[k] == other
         if bound:
             break
         low -= 1
     high = at
     while high < n - 1:
         other, bound = order[high + 1], False
-        for k in range(facts.after_start[op], facts.after_start[op + 1]):
-            bound |= facts.after_items[k] == other
+        for k in range(arrays.after_start[op], arrays.after_start[op + 1]):
+            bound |= arrays.after_items[k] == other
         if bound:
             break
         high += 1
@@ -206,38 +208,38 @@ def _move(facts: AnnealingArrays, decisions: Decisions, focus: int, rng_state: R
 
 @kernel
 def make_room(
-    facts: AnnealingArrays, decisions: Decisions, buffers: DecodeBuffers, full: int, rng_state: RngState
+    arrays: AnnealingArrays, decisions: Decisions, buffers: DecodeBuffers, overfull: int, rng_state: RngState
 ) -> bool:
     """Evict, or for longer, a storage that is idle in a slot with too many bytes; False if there is none."""
-    _, resident, _, spans = decisions
-    uses_start, slot = facts.uses_start, buffers.slot
+    resident, spans = decisions.resident, decisions.spans
+    uses_start, slot = arrays.uses_start, buffers.slot
     m, n = uses_start.shape[0] - 1, decisions.order.shape[0]
     chosen, seen = 0, 0
     start = draw(rng_state, m)
     for t in range(m):
         s = (start + t) % m
         a, b = uses_start[s], uses_start[s + 1]
-        if a == b or facts.bytes[s] == 0:
+        if a == b or arrays.bytes[s] == 0:
             continue
-        if full < slot[a] and not facts.live_in[s]:
+        if overfull < slot[a] and not arrays.live_in[s]:
             continue
-        if full > slot[b - 1] and not facts.persistent[s] and not facts.live_out[s]:
+        if overfull > slot[b - 1] and not arrays.persistent[s] and not arrays.live_out[s]:
             continue
         low, high = a, b  # the first use at or after the slot
         while low < high:
             middle = (low + high) // 2
-            if slot[middle] < full:
+            if slot[middle] < overfull:
                 low = middle + 1
             else:
                 high = middle
-        if low < b and slot[low] == full:
+        if low < b and slot[low] == overfull:
             continue
         row = low + s
-        out = spans[row, AWAY] or (facts.live_in[s] and not resident[s] and low == a)
-        out |= facts.persistent[s] and not resident[s] and low == b
-        if out and spans[row, RELEASE] <= full < spans[row, RELOAD]:
+        absent = spans[row, ABSENT] or (arrays.live_in[s] and not resident[s] and low == a)
+        absent |= arrays.persistent[s] and not resident[s] and low == b
+        if absent and spans[row, RELEASE] <= overfull < spans[row, RELOAD]:
             continue
-        if low == a and resident[s] and facts.live_in[s] and (not facts.persistent[s] or not facts.updated[s]):
+        if low == a and resident[s] and arrays.live_in[s] and (not arrays.persistent[s] or not arrays.updated[s]):
             row = -1 - s  # it may start on the host
         seen += 1
         if draw(rng_state, seen) == 0:
@@ -247,12 +249,12 @@ def make_room(
     if seen == 0:
         return False
     if chosen < 0:
-        _house(facts, decisions, -1 - chosen, n, rng_state)
+        _toggle_start_residency(arrays, decisions, -1 - chosen, n, rng_state)
         return True
-    spans[chosen, AWAY] = 1
+    spans[chosen, ABSENT] = 1
     if draw(rng_state, 2):
         spans[chosen, RELEASE], spans[chosen, RELOAD] = 0, n
     else:
-        spans[chosen, RELEASE] = min(spans[chosen, RELEASE], full)
-        spans[chosen, RELOAD] = max(spans[chosen, RELOAD], full + 1)
+        spans[chosen, RELEASE] = min(spans[chosen, RELEASE], overfull)
+        spans[chosen, RELOAD] = max(spans[chosen, RELOAD], overfull + 1)
     return True

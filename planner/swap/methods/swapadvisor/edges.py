@@ -44,20 +44,20 @@ def run_edges(
     # swaps by the slot whose op they wait for, shifted by one: those at 0 wait for nothing
     out_head, in_head = np.full(n + 1, -1, np.int32), np.full(n + 1, -1, np.int32)
     out_next, in_next = np.empty(count, np.int32), np.empty(count, np.int32)
-    follower, needs = np.full(count, -1, np.int32), np.zeros(count, np.int32)
+    follower, missing_count = np.full(count, -1, np.int32), np.zeros(count, np.int32)
     outs, ins = np.empty(count, np.int32), np.empty(count, np.int32)
     begin, done = np.zeros(n + 1), np.zeros(count)
     for k in range(count - 1, -1, -1):
         if absences.copy[k]:
-            out_left[moves.due[k]] += 1
+            out_left[moves.needed_in[k]] += 1
             out_next[k], out_head[absences.ready[k] + 1] = out_head[absences.ready[k] + 1], k
         if absences.use[k] != NEVER:
             in_left[absences.use[k]] += 1
-            slot = max(moves.since[k], absences.ready[k] + 1)
+            slot = max(moves.free_since[k], absences.ready[k] + 1)
             in_next[k], in_head[slot] = in_head[slot], k
-            needs[k] = 1 + absences.copy[k] + (moves.follows[k] >= 0)
-            if moves.follows[k] >= 0:
-                follower[moves.follows[k]] = k
+            missing_count[k] = 1 + absences.copy[k] + (moves.after_copy_out[k] >= 0)
+            if moves.after_copy_out[k] >= 0:
+                follower[moves.after_copy_out[k]] = k
     out_count = in_count = waiting_outs = waiting_ins = 0
     now, rate, i, opened = 0.0, 1.0, 0, -1
     op_end = out_end = in_end = np.inf
@@ -67,46 +67,46 @@ def run_edges(
             opened += 1
             k = out_head[opened]
             while k >= 0:
-                waiting_outs = push(waiting, waiting_outs, moves.due, k)
+                waiting_outs = push(waiting, waiting_outs, moves.needed_in, k)
                 k = out_next[k]
             k = in_head[opened]
             while k >= 0:
-                needs[k] -= 1
-                if needs[k] == 0:
+                missing_count[k] -= 1
+                if missing_count[k] == 0:
                     waiting_ins = push(ready, waiting_ins, absences.use, k)
                 k = in_next[k]
         if op_end == np.inf and i < n and out_left[i] == 0 and in_left[i] == 0:
             begin[i], op_end = now, now + seconds[i]
-        began = False
+        started = False
         if out_now < 0 and waiting_outs > 0:
-            out_now, waiting_outs = pop(waiting, waiting_outs, moves.due)
+            out_now, waiting_outs = pop(waiting, waiting_outs, moves.needed_in)
             outs[out_count] = out_now
             out_count += 1
-            out_end, began = now + work[absences.storage[out_now]], True
+            out_end, started = now + work[absences.storage[out_now]], True
         if in_now < 0 and waiting_ins > 0:
             in_now, waiting_ins = pop(ready, waiting_ins, absences.use)
             ins[in_count] = in_now
             in_count += 1
-            in_end, began = now + work[absences.storage[in_now]], True
-        if began and out_now >= 0 and in_now >= 0:
+            in_end, started = now + work[absences.storage[in_now]], True
+        if started and out_now >= 0 and in_now >= 0:
             rate = shared
             out_end, in_end = now + (out_end - now) / shared, now + (in_end - now) / shared
-        then = min(op_end, out_end, in_end)
-        if then == np.inf:
+        next_time = min(op_end, out_end, in_end)
+        if next_time == np.inf:
             begin[n] = now
             return outs[:out_count], ins[:in_count], begin, done
-        now = then
+        now = next_time
         if op_end <= now:
             op_end = np.inf
             i += 1
         if out_end <= now:
             done[out_now] = now
-            out_left[moves.due[out_now]] -= 1
-            for search_step in range(2):  # its own reload, and the newcomer's copy in
-                k = follower[out_now] if search_step else out_now
+            out_left[moves.needed_in[out_now]] -= 1
+            for waiting_copy in range(2):  # its own reload, and the newcomer's copy in
+                k = follower[out_now] if waiting_copy else out_now
                 if k >= 0 and absences.use[k] != NEVER:
-                    needs[k] -= 1
-                    if needs[k] == 0:
+                    missing_count[k] -= 1
+                    if missing_count[k] == 0:
                         waiting_ins = push(ready, waiting_ins, absences.use, k)
             out_now, out_end = -1, np.inf
         if in_end <= now:
@@ -135,7 +135,7 @@ def write_slots(absences: Absences, moves: PoolMoves, count: int, begin: Seconds
     for k in range(count):
         absences.release[k] = absences.ready[k] + 1 if absences.ready[k] >= 0 else -1
         if absences.copy[k]:
-            low, high = absences.ready[k] + 1, moves.due[k]
+            low, high = absences.ready[k] + 1, moves.needed_in[k]
             while low < high:
                 middle = (low + high) // 2
                 if begin[middle] >= done[k]:
@@ -147,5 +147,5 @@ def write_slots(absences: Absences, moves: PoolMoves, count: int, begin: Seconds
         if absences.use[k] == NEVER:
             absences.reload[k] = NEVER
         else:
-            before = absences.release[moves.follows[k]] if moves.follows[k] >= 0 else 0
-            absences.reload[k] = max(moves.since[k], absences.release[k], before)
+            freed_slot = absences.release[moves.after_copy_out[k]] if moves.after_copy_out[k] >= 0 else 0
+            absences.reload[k] = max(moves.free_since[k], absences.release[k], freed_slot)

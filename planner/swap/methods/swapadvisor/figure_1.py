@@ -92,34 +92,34 @@ def _case(schedule: str, pool: str) -> Case:
     names = [op.name for op in problem.graph.ops]
     slots = [*_SCHEDULES[schedule], *names[len(_OPS) :]]
     order = np.array([names.index(name) for name in slots], np.int32)
-    settled = planner.settle(order, pool_of(planner.demand, _POOLS[pool]))
-    assert settled is not None
-    spans = tuple(_spans(planner, order, settled.absence_count))
+    cyclic_pool = planner.find_cyclic(order, pool_of(planner.demand, _POOLS[pool]))
+    assert cyclic_pool is not None
+    spans = tuple(_spans(planner, order, cyclic_pool.absence_count))
     units = next(span.stop for span in spans if span.name == "Concat")
     return Case(schedule, pool, units, tuple(span for span in spans if span.start < units))
 
 
 def _spans(planner: PoolPlanner, order: Ints, count: int) -> Iterator[Span]:
     """The times of each op and copy: a copy in begins when the one before it and all that it waits for are done."""
-    problem, eviction = planner.problem, planner.eviction
-    absences, moves = eviction.absences, eviction.moves
+    problem, scratch = planner.problem, planner.scratch
+    absences, moves = scratch.absences, scratch.moves
     seconds = problem.seconds[order]
     names = [storage.name for storage in problem.graph.storages]
     outs, ins, begin, done = run_edges(
-        seconds, absences, moves, count, planner.work, problem.copies.shared, eviction.waiting, eviction.ready
+        seconds, absences, moves, count, planner.work, problem.link.shared, scratch.waiting, scratch.ready
     )
     for slot in range(len(_OPS)):
         yield Span("compute", problem.graph.ops[order[slot]].name, float(begin[slot]), float(begin[slot] + 1))
     for k in outs.tolist():
         storage = int(absences.storage[k])
         yield Span("out", names[storage], float(done[k] - planner.work[storage]), float(done[k]))
-    free = 0.0
+    link_free = 0.0
     for k in ins.tolist():
         assert absences.use[k] != NEVER
-        slot = int(max(moves.since[k], absences.ready[k] + 1)) - 1
-        waits = [free, float(begin[slot] + seconds[slot]) if slot >= 0 else 0.0]
+        slot = int(max(moves.free_since[k], absences.ready[k] + 1)) - 1
+        waits = [link_free, float(begin[slot] + seconds[slot]) if slot >= 0 else 0.0]
         waits += [float(done[k])] if absences.copy[k] else []
-        waits += [float(done[moves.follows[k]])] if moves.follows[k] >= 0 else []
+        waits += [float(done[moves.after_copy_out[k]])] if moves.after_copy_out[k] >= 0 else []
         storage = int(absences.storage[k])
-        start, free = max(waits), max(waits) + float(planner.work[storage])
-        yield Span("in", names[storage], start, free)
+        start, link_free = max(waits), max(waits) + float(planner.work[storage])
+        yield Span("in", names[storage], start, link_free)

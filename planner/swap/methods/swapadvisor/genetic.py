@@ -29,11 +29,11 @@ from planner.swap.schedule.list_scheduling import captured
 #: Each crossover of two schedules and two pools gives this many children.
 _CHILDREN = 4
 #: A search step makes as many crossovers as keep it well under a second on one core, and at most `_MOST_CROSSOVERS`.
-_OPS_A_TURN = 20_000
+_OPS_PER_STEP = 20_000
 _MOST_CROSSOVERS = 9
-_MET = 1 + 1e-9
+_BOUND_MET = 1 + 1e-9
 #: Generations after which the search gives up if no plan at all keeps to the host budget.
-_IN_VAIN = 2
+_HOPELESS_GENERATIONS = 2
 _GAIN = 0.999
 
 
@@ -87,16 +87,16 @@ class Genetic:
         self.temperature, self.patience, self.replacement = temperature, patience, replacement
         self.search_schedule, self.search_allocation = search_schedule, search_allocation
         self.captured, self.demand = captured(problem), demand_of(problem)
-        self.default = default_allocation(problem, self.demand)
-        self.crossovers = min(_MOST_CROSSOVERS, max(1, _OPS_A_TURN // max(1, problem.ops)))
+        self.default_pool = default_allocation(problem, self.demand)
+        self.crossovers = min(_MOST_CROSSOVERS, max(1, _OPS_PER_STEP // max(1, problem.ops)))
         self.planners = [
             pool_planner(problem, self.demand, victim_threshold) for _ in range(_CHILDREN * self.crossovers)
         ]
         self.population: list[Individual] = []
-        self.brood: list[Individual] = []
-        self.turns = self.generation = 0
+        self.children: list[Individual] = []
+        self.search_steps = self.generation = 0
         self.best = self.goal = np.inf
-        self.gained = 0  # the generation of the last gain
+        self.last_gain = 0  # the generation of the last gain
 
     def search_step(self) -> SearchStep | None:
         """Evaluate a few individuals.
@@ -104,11 +104,11 @@ class Genetic:
         None once the bound is met, nothing is left to evaluate, nothing has improved for long, or no plan keeps to the
         host budget.
         """
-        if self.best <= self.context.bound * _MET or (self.population and not self._searched()):
+        if self.best <= self.context.bound * _BOUND_MET or (self.population and not self._searched()):
             return None
-        if self.generation - self.gained >= self.patience:
+        if self.generation - self.last_gain >= self.patience:
             return None
-        if self.generation >= _IN_VAIN and self.context.best() == np.inf:
+        if self.generation >= _HOPELESS_GENERATIONS and self.context.best() == np.inf:
             return None
         found = self._evaluated()
         fastest = min(found, key=lambda one: one.seconds)
@@ -117,39 +117,41 @@ class Genetic:
             plan = self.planners[0].plan(fastest.order, fastest.allocation)
         # nothing has changed so far, so a cancelled step is repeated by the next call
         self.best = min(self.best, fastest.seconds)
-        self.turns += 1
-        first = len(self.population) < self._size()
-        (self.population if first else self.brood).extend(found)
-        if len(self.brood) >= self.individuals:
-            self.population = self._survivors(self.population + self.brood)
-            self.brood = []
+        self.search_steps += 1
+        filling = len(self.population) < self._size()
+        (self.population if filling else self.children).extend(found)
+        if len(self.children) >= self.individuals:
+            self.population = self._survivors(self.population + self.children)
+            self.children = []
             self.generation += 1
         if self.best < self.goal * _GAIN:
-            self.goal, self.gained = self.best, self.generation
+            self.goal, self.last_gain = self.best, self.generation
         return SearchStep(len(found), plan, self._doing(), self._share())
 
     def state_dict(self) -> dict[str, Any]:
         """The population, the children so far, and the step number, from which all random draws follow."""
         return {
-            "turns": self.turns,
+            "search_steps": self.search_steps,
             "generation": self.generation,
             "best": self.best if np.isfinite(self.best) else None,
             "goal": self.goal if np.isfinite(self.goal) else None,
-            "gained": self.gained,
+            "last_gain": self.last_gain,
             "population": to_data(self.population),
-            "brood": to_data(self.brood),
+            "children": to_data(self.children),
         }
 
-    def load_state_dict(self, memory: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from what `state_dict` returned."""
-        self.turns, self.generation = (valid.whole(memory[name], 0, 1 << 40) for name in ("turns", "generation"))
-        self.best, self.goal = (
-            valid.seconds(memory["best"]),
-            valid.seconds(memory["goal"]),
+        self.search_steps, self.generation = (
+            valid.whole(state[name], 0, 1 << 40) for name in ("search_steps", "generation")
         )
-        self.gained = valid.whole(memory["gained"], 0, self.generation)
-        self.population, self.brood = (
-            from_data(self.context.problem, self.demand, memory[name]) for name in ("population", "brood")
+        self.best, self.goal = (
+            valid.seconds(state["best"]),
+            valid.seconds(state["goal"]),
+        )
+        self.last_gain = valid.whole(state["last_gain"], 0, self.generation)
+        self.population, self.children = (
+            from_data(self.context.problem, self.demand, state[name]) for name in ("population", "children")
         )
 
     def _searched(self) -> bool:
@@ -165,26 +167,26 @@ class Genetic:
         """The share of the first generation that is evaluated, then the share of the patience that is used up."""
         if len(self.population) < self._size():
             return len(self.population) / self._size()
-        return min(1.0, (self.generation - self.gained + len(self.brood) / self.individuals) / self.patience)
+        return min(1.0, (self.generation - self.last_gain + len(self.children) / self.individuals) / self.patience)
 
     def _evaluated(self) -> list[Individual]:
         """The individuals of this search step, with their times."""
-        made = self.context.each(self._make, self._parents())
-        genes = [one for group in made for one in group]
+        genes_by_parents = self.context.each(self._make, self._parents())
+        genes = [one for group in genes_by_parents for one in group]
         seconds = self.context.each(self._time, list(enumerate(genes)))
         return [Individual(*pair, time) for pair, time in zip(genes, seconds, strict=True)]
 
     def _parents(self) -> list[Seeded]:
         """The parents and seeds of the individuals to make in this search step."""
         missing = self._size() - len(self.population)
-        seed = [self.context.seed, self.turns]
+        seed = [self.context.seed, self.search_steps]
         if missing > 0:
             return [Seeded(None, [*seed, k]) for k in range(min(missing, len(self.planners)))]
         random = np.random.default_rng(seed)
-        rng_state = softmax(np.array([one.seconds for one in self.population]), self.temperature)
-        children = (2 if self.search_schedule else 1) * (2 if self.search_allocation else 1)
-        crossovers = min(self.crossovers, ceil((self.individuals - len(self.brood)) / children))
-        pairs = random.choice(len(rng_state), (crossovers, 2), p=rng_state)
+        probabilities = softmax(np.array([one.seconds for one in self.population]), self.temperature)
+        children_per_pair = (2 if self.search_schedule else 1) * (2 if self.search_allocation else 1)
+        crossovers = min(self.crossovers, ceil((self.individuals - len(self.children)) / children_per_pair))
+        pairs = random.choice(len(probabilities), (crossovers, 2), p=probabilities)
         return [Seeded((self.population[a], self.population[b]), [*seed, k]) for k, (a, b) in enumerate(pairs)]
 
     def _make(self, seeded: Seeded) -> list[Genes]:
@@ -192,7 +194,7 @@ class Genetic:
         problem, random = self.context.problem, np.random.default_rng(seeded.seed)
         problem.stop.check()
         schedules: tuple[Ints, ...] = (self.captured,)
-        pools: tuple[Allocation, ...] = (self.default,)
+        pools: tuple[Allocation, ...] = (self.default_pool,)
         if seeded.parents is None:
             if self.search_schedule:
                 schedules = (random_schedule(problem, self.captured, random),)
@@ -208,22 +210,22 @@ class Genetic:
 
     def _time(self, item: tuple[int, Genes]) -> float:
         """Evaluate on this item's own scratch."""
-        place, (order, allocation) = item
-        return self.planners[place].seconds(order, allocation)
+        planner_index, (order, allocation) = item
+        return self.planners[planner_index].seconds(order, allocation)
 
-    def _survivors(self, everybody: list[Individual]) -> list[Individual]:
+    def _survivors(self, candidates: list[Individual]) -> list[Individual]:
         """The surviving individuals, fastest first."""
-        seconds = np.array([one.seconds for one in everybody])
+        seconds = np.array([one.seconds for one in candidates])
         order = np.argsort(seconds, kind="stable")
         if self.replacement == "softmax":
-            random = np.random.default_rng([self.context.seed, self.turns, self.generation])
-            rng_state = softmax(seconds, self.temperature)
+            random = np.random.default_rng([self.context.seed, self.search_steps, self.generation])
+            probabilities = softmax(seconds, self.temperature)
             with np.errstate(divide="ignore"):  # the infinitely slow are drawn only after all others
-                drawn = np.log(rng_state) + random.gumbel(size=len(rng_state))
+                drawn = np.log(probabilities) + random.gumbel(size=len(probabilities))
             drawn[order[0]] = np.inf
             chosen = np.argsort(-drawn, kind="stable")[: self.individuals]
             order = chosen[np.argsort(seconds[chosen], kind="stable")]
-        return [everybody[k] for k in order[: self.individuals]]
+        return [candidates[k] for k in order[: self.individuals]]
 
 
 def softmax(seconds: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:

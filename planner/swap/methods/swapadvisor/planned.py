@@ -17,7 +17,7 @@ from planner.swap.methods.swapadvisor.allocation_gene import Allocation
 from planner.swap.methods.swapadvisor.edges import run_edges, write_slots
 from planner.swap.methods.swapadvisor.pool import ClassPool, Demand, fits, pool_of
 from planner.swap.methods.swapadvisor.pool_walk import (
-    HERE,
+    ON_DEVICE,
     PoolMoves,
     PoolState,
     blank_pool_moves,
@@ -30,7 +30,7 @@ from planner.swap.simulate.draft_timing import Timing, copy_seconds
 from planner.swap.simulate.streams import run_queues
 
 #: Passes that look for a cyclic schedule before no parameter is kept on the device from one step to the next.
-_MOST_WALKS = 8
+_MAX_PASSES = 8
 
 
 class CyclicPool(NamedTuple):
@@ -68,89 +68,91 @@ class PoolPlanner:
         problem, demand: what is planned, and its sizes.
         work: `[storages]`, seconds each takes on the link alone.
         threshold: `[storages]`, seconds ago that a storage must have been used last to be evicted before others.
-        fleeting: `[storages]`, live-in storages that need not outlive the step.
-        eviction: scratch.
+        temporary: `[storages]`, live-in storages that need not outlive the step.
+        scratch: scratch.
     """
 
     problem: Problem
     demand: Demand
     work: Seconds
     threshold: Seconds
-    fleeting: Flags
-    eviction: PoolScratch
+    temporary: Flags
+    scratch: PoolScratch
 
     def seconds(self, order: Ints, allocation: Allocation) -> float:
         """Step time by the simulator, infinite if the pool does not fit memory or some op does not fit the pool."""
         if not fits(self.demand, allocation):
             return np.inf
-        settled = self.settle(order, pool_of(self.demand, allocation))
-        return np.inf if settled is None else self.time(order, settled).timing.seconds
+        cyclic_pool = self.find_cyclic(order, pool_of(self.demand, allocation))
+        return np.inf if cyclic_pool is None else self.time(order, cyclic_pool).timing.seconds
 
     def plan(self, order: Ints, allocation: Allocation) -> SwapPlan:
         """The plan of an individual that fits."""
         pool = pool_of(self.demand, allocation)
-        settled = self.settle(order, pool)
-        if settled is None:
+        cyclic_pool = self.find_cyclic(order, pool)
+        if cyclic_pool is None:
             raise ValueError("an op of this order does not fit this pool")
-        uses, resident, count = settled
-        eviction, flow = self.eviction, self.problem.flow
-        timing = self.time(order, settled).timing
-        absences, place = first_absences(eviction.absences, count), eviction.moves.place[:count]
-        draft = UnplacedPlan(order, uses, resident, absences, eviction.reuses_buffer_of.copy())
-        stays = unplaced_residencies(flow, uses, resident, absences, eviction.reuses_buffer_of)
+        uses, resident, count = cyclic_pool.uses, cyclic_pool.resident, cyclic_pool.absence_count
+        scratch, arrays = self.scratch, self.problem.arrays
+        timing = self.time(order, cyclic_pool).timing
+        absences, evicted_from = first_absences(scratch.absences, count), scratch.moves.object[:count]
+        draft = UnplacedPlan(order, uses, resident, absences, scratch.reuses_buffer_of.copy())
+        residencies = unplaced_residencies(arrays, uses, resident, absences, scratch.reuses_buffer_of)
         objects = np.where(
-            stays.before >= 0, np.append(place, -1)[stays.before], eviction.pool_state.object[stays.storage]
+            residencies.next_absence >= 0,
+            np.append(evicted_from, -1)[residencies.next_absence],
+            scratch.pool_state.object[residencies.storage],
         )
         return finish_placed(self.problem, PlacedPlan(draft, pool.offset[objects]), timing, "swapadvisor")
 
-    def settle(self, order: Ints, pool: ClassPool) -> CyclicPool | None:
+    def find_cyclic(self, order: Ints, pool: ClassPool) -> CyclicPool | None:
         """Run passes until the residents at both ends of the step are the same, each in the same object.
 
         The first pass begins with no parameter on the device, the second with those that were there at its end. Those
         that are gone at the end, or in another object, begin the next pass on the host.
         """
-        eviction, flow = self.eviction, self.problem.flow
-        uses, clock = uses_of(order, flow), clock_of(self.problem, order)
-        nowhere = np.full(self.problem.storages, -1, np.int32)
-        resident, home = self.fleeting.copy(), nowhere
-        for attempt in range(_MOST_WALKS + 1):
-            count, stuck = evict_by_class(
-                order, flow, uses, clock, pool, self.threshold, resident, home,
-                eviction.absences, eviction.moves, eviction.reuses_buffer_of, eviction.pool_state,
+        scratch, arrays = self.scratch, self.problem.arrays
+        uses, clock = uses_of(order, arrays), clock_of(self.problem, order)
+        no_objects = np.full(self.problem.storages, -1, np.int32)
+        resident, initial_objects = self.temporary.copy(), no_objects
+        for attempt in range(_MAX_PASSES + 1):
+            count, failed_slot = evict_by_class(
+                order, arrays, uses, clock, pool, self.threshold, resident, initial_objects,
+                scratch.absences, scratch.moves, scratch.reuses_buffer_of, scratch.pool_state,
             )  # fmt: skip
             self.problem.stop.check()
-            if stuck >= 0:
+            if failed_slot >= 0:
                 return None
-            objects = eviction.pool_state.object[:-1]
-            stays = flow.persistent & (eviction.pool_state.state[:-1] == HERE)
+            objects = scratch.pool_state.object[:-1]
+            resident_at_end = arrays.persistent & (scratch.pool_state.state[:-1] == ON_DEVICE)
             if attempt == 0:
-                home = np.where(stays, objects, nowhere)
-                resident = stays | self.fleeting
+                initial_objects = np.where(resident_at_end, objects, no_objects)
+                resident = resident_at_end | self.temporary
                 continue
-            kept = resident & (~flow.persistent | (stays & (objects == home)))
-            if (kept == resident).all():
+            still_resident = resident & (~arrays.persistent | (resident_at_end & (objects == initial_objects)))
+            if (still_resident == resident).all():
                 return CyclicPool(uses, resident, count)
-            resident = kept | self.fleeting
-            if attempt == _MOST_WALKS - 1:
-                resident, home = self.fleeting.copy(), nowhere
+            resident = still_resident | self.temporary
+            if attempt == _MAX_PASSES - 1:
+                resident, initial_objects = self.temporary.copy(), no_objects
         return None
 
-    def time(self, order: Ints, settled: CyclicPool) -> PoolTiming:
+    def time(self, order: Ints, cyclic_pool: CyclicPool) -> PoolTiming:
         """Run the swaps by their control edges, convert the times to slots, and run those."""
-        eviction, shared, n = self.eviction, self.problem.copies.shared, self.problem.ops
+        scratch, shared, n = self.scratch, self.problem.link.shared, self.problem.ops
         seconds = self.problem.seconds[order]
         outs, ins, begin, done = run_edges(
             seconds,
-            eviction.absences,
-            eviction.moves,
-            settled.absence_count,
+            scratch.absences,
+            scratch.moves,
+            cyclic_pool.absence_count,
             self.work,
             shared,
-            eviction.waiting,
-            eviction.ready,
+            scratch.waiting,
+            scratch.ready,
         )
-        write_slots(eviction.absences, eviction.moves, settled.absence_count, begin, done)
-        absences = eviction.absences
+        write_slots(scratch.absences, scratch.moves, cyclic_pool.absence_count, begin, done)
+        absences = scratch.absences
         compute, out_spans, in_spans = np.empty((n, 2)), np.empty((len(outs), 2)), np.empty((len(ins), 2))
         total = run_queues(
             seconds, absences.ready[outs], absences.release[outs], self.work[absences.storage[outs]],
@@ -162,15 +164,17 @@ class PoolPlanner:
 
 def pool_planner(problem: Problem, demand: Demand, victim_threshold: float) -> PoolPlanner:
     """Prepare to plan with pools; `victim_threshold` is in multiples of a storage's time on the link."""
-    flow = problem.flow
-    room = len(flow.touches.items) + 2 * problem.storages  # at most one absence before each use and one at either end
+    arrays = problem.arrays
+    capacity = (
+        len(arrays.touches.items) + 2 * problem.storages
+    )  # at most one absence before each use and one at either end
     work = copy_seconds(problem)
     touched = np.zeros(problem.storages, np.bool_)
-    touched[flow.touches.items] = True
-    eviction = PoolScratch(
-        blank_absences(room), blank_pool_moves(room), np.empty(problem.ops, np.int32),
-        blank_pool_state(problem.storages), np.empty(room, np.int32), np.empty(room, np.int32),
+    touched[arrays.touches.items] = True
+    scratch = PoolScratch(
+        blank_absences(capacity), blank_pool_moves(capacity), np.empty(problem.ops, np.int32),
+        blank_pool_state(problem.storages), np.empty(capacity, np.int32), np.empty(capacity, np.int32),
     )  # fmt: skip
     return PoolPlanner(
-        problem, demand, work, victim_threshold * work, flow.live_in & ~flow.persistent & touched, eviction
+        problem, demand, work, victim_threshold * work, arrays.live_in & ~arrays.persistent & touched, scratch
     )

@@ -20,7 +20,7 @@ from planner.swap.problem.uses import uses_of
 from planner.swap.schedule.list_scheduling import captured
 
 #: Attempts at random classes in which every op fits.
-_TOSSES = 8
+_MAX_DRAWS = 8
 
 
 class Demand(NamedTuple):
@@ -47,18 +47,18 @@ class ClassPool(NamedTuple):
 
 def demand_of(problem: Problem) -> Demand:
     """The sizes of all storages that any op touches."""
-    flow = problem.flow
-    touched = np.unique(flow.touches.items)
-    sizes, index = np.unique(flow.bytes[touched], return_inverse=True)
+    arrays = problem.arrays
+    touched = np.unique(arrays.touches.items)
+    sizes, index = np.unique(arrays.bytes[touched], return_inverse=True)
     size_of = np.full(problem.storages, -1, np.int32)
     size_of[touched] = index
     members = np.bincount(index, minlength=len(sizes)).astype(np.int64)
-    return Demand(sizes, size_of, members, flow.touches, problem.memory)
+    return Demand(sizes, size_of, members, arrays.touches, problem.memory)
 
 
 def pool_of(demand: Demand, allocation: Allocation) -> ClassPool:
     """Lay out the objects of an allocation."""
-    classes, counts = allocation
+    classes, counts = allocation.classes, allocation.counts
     objects = np.repeat(object_bytes(classes, demand.sizes), counts)
     first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     # the extra entry is for -1, and for graphs without sizes
@@ -86,7 +86,7 @@ def random_allocation(demand: Demand, random: np.random.Generator) -> Allocation
 
     Classes so fine or so coarse that some op does not fit are drawn again a few times.
     """
-    for _ in range(_TOSSES):
+    for _ in range(_MAX_DRAWS):
         steps = random.random(max(0, len(demand.sizes) - 1)) < random.random()
         classes = np.concatenate([[0], np.cumsum(steps)])[: len(demand.sizes)].astype(np.int64)
         most = np.bincount(classes, weights=demand.members).astype(np.int64)
@@ -103,46 +103,46 @@ def default_allocation(problem: Problem, demand: Demand) -> Allocation:
     the capacity, each gets the same share of it. It is our reading of a framework's pool, which rounds requests up and
     grows with demand: the paper does not describe the pool that its ablation falls back to.
     """
-    flow = problem.flow
+    arrays = problem.arrays
     powers = np.ceil(np.log2(np.maximum(demand.sizes, 1))).astype(np.int64)
     classes = np.unique(powers, return_inverse=True)[1].astype(np.int64)
     class_of = np.append(classes, -1)[demand.size_of].astype(np.int32)
-    uses = uses_of(captured(problem), flow)
+    uses = uses_of(captured(problem), arrays)
     groups = int(classes.max(initial=-1)) + 1
-    live = _most_live(flow.live_in, flow.persistent | flow.live_out, uses.start, uses.slot, class_of, groups)
-    wanted = int((live * object_bytes(classes, demand.sizes)).sum())
-    share = min(1.0, demand.capacity / max(1, wanted))
+    live = _most_live(arrays.live_in, arrays.persistent | arrays.live_out, uses.start, uses.slot, class_of, groups)
+    wanted_bytes = int((live * object_bytes(classes, demand.sizes)).sum())
+    share = min(1.0, demand.capacity / max(1, wanted_bytes))
     return fit_counts(demand, classes, np.maximum(1, np.floor(live * share)).astype(np.int64))
 
 
 @kernel
 def _least(touches: Csr, size_of: Ints, classes: Classes, count: int) -> Counts:
     """`[classes]`, the most storages of each that some op touches at once."""
-    least, now = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    least, current = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for op in range(touches.start.shape[0] - 1):
         for k in range(touches.start[op], touches.start[op + 1]):
             c = classes[size_of[touches.items[k]]]
-            now[c] += 1
-            least[c] = max(least[c], now[c])
+            current[c] += 1
+            least[c] = max(least[c], current[c])
         for k in range(touches.start[op], touches.start[op + 1]):
-            now[classes[size_of[touches.items[k]]]] = 0
+            current[classes[size_of[touches.items[k]]]] = 0
     return least
 
 
 @kernel
-def _most_live(held: Flags, kept: Flags, start: Ints, slot: Ints, class_of: Ints, count: int) -> Counts:
+def _most_live(live_in: Flags, outlives: Flags, start: Ints, slot: Ints, class_of: Ints, count: int) -> Counts:
     """`[classes]`, the most storages of each that are in use in one slot when nothing ever leaves."""
     n = slot.max() + 1 if slot.shape[0] else 0
     change = np.zeros((count, n + 1), np.int32)
     for s in range(class_of.shape[0]):
         if start[s] < start[s + 1]:
-            change[class_of[s], 0 if held[s] else slot[start[s]]] += 1
-            if not kept[s]:
+            change[class_of[s], 0 if live_in[s] else slot[start[s]]] += 1
+            if not outlives[s]:
                 change[class_of[s], slot[start[s + 1] - 1] + 1] -= 1
     most = np.zeros(count, np.int64)
     for c in range(count):
-        now = 0
+        current = 0
         for i in range(n):
-            now += change[c, i]
-            most[c] = max(most[c], now)
+            current += change[c, i]
+            most[c] = max(most[c], current)
     return most

@@ -17,30 +17,30 @@ from planner.swap.problem.problem import Flags, Ints, ProblemArrays, Seconds
 from planner.swap.problem.uses import Uses
 
 #: Where a storage is.
-UNMADE, HERE, AWAY, DONE = 0, 1, 2, 3
+NOT_CREATED, ON_DEVICE, ON_HOST, DEAD = 0, 1, 2, 3
 
 
 class PoolMoves(NamedTuple):
     """What a pass decides for each absence, besides `Absences`.
 
-    `place[k]` is the object that absence `k` leaves (-1: none), needed by another storage in slot `due[k]`. The object
-    that its storage comes back to is free once the copy out of absence `follows[k]` is done, or, if that is -1, from
-    slot `since[k]`.
+    `object[k]` is the object that absence `k` leaves (-1: none), needed by another storage in slot `needed_in[k]`. The
+    object that its storage comes back to is free once the copy out of absence `after_copy_out[k]` is done, or, if that
+    is -1, from slot `free_since[k]`.
     """
 
-    place: Ints
-    due: Ints
-    follows: Ints
-    since: Ints
+    object: Ints
+    needed_in: Ints
+    after_copy_out: Ints
+    free_since: Ints
 
 
 class PoolState(NamedTuple):
     """Scratch of one pass.
 
     Per storage: where it is (`state`), whether its host copy is `valid`, its next use (`cursor`, into the uses), its
-    latest `absence`, the slot of its latest `reload`, and its `object`. Per object: the storage in it (`guest`, -1:
-    none), the slot of the guest's `following` use, the slot in which it was `last` used, or -1; and, in a ring per
-    class from `head` on, the `vacant` objects that are `free`, longest free first.
+    latest `absence`, the slot of its latest `reload`, and its `object`. Per object: the storage in it (`occupant`, -1:
+    none), the slot of the occupant's `next_use`, the slot in which it was `last` used, or -1; and, in a ring per
+    class from `free_head` on, the `free_count` objects that are `free`, longest free first.
     """
 
     state: Ints
@@ -49,22 +49,24 @@ class PoolState(NamedTuple):
     absence: Ints
     reload: Ints
     object: Ints
-    guest: Ints
-    following: Ints
+    occupant: Ints
+    next_use: Ints
     last: Ints
     free: Ints
-    head: Ints
-    vacant: Ints
+    free_head: Ints
+    free_count: Ints
 
 
 def blank_pool_state(storages: int) -> PoolState:
     """Scratch for passes over so many storages; no class has more objects than storages."""
-    room = storages + 1
-    state, cursor, absence, reload, objects, guest, following, last, free, head, vacant = (
-        np.empty(room, np.int32) for _ in range(11)
+    capacity = storages + 1
+    state, cursor, absence, reload, objects, occupant, next_use, last, free, free_head, free_count = (
+        np.empty(capacity, np.int32) for _ in range(11)
     )
-    valid = np.empty(room, np.bool_)
-    return PoolState(state, valid, cursor, absence, reload, objects, guest, following, last, free, head, vacant)
+    valid = np.empty(capacity, np.bool_)
+    return PoolState(
+        state, valid, cursor, absence, reload, objects, occupant, next_use, last, free, free_head, free_count
+    )
 
 
 def blank_pool_moves(count: int) -> PoolMoves:
@@ -75,13 +77,13 @@ def blank_pool_moves(count: int) -> PoolMoves:
 @kernel
 def evict_by_class(
     order: Ints,
-    flow: ProblemArrays,
+    arrays: ProblemArrays,
     uses: Uses,
     clock: Seconds,
     pool: ClassPool,
     threshold: Seconds,
     resident: Flags,
-    home: Ints,
+    initial_objects: Ints,
     absences: Absences,
     moves: PoolMoves,
     reuses_buffer_of: Ints,
@@ -90,13 +92,13 @@ def evict_by_class(
     """Run one eviction pass over the slots; allocates nothing.
 
     Args:
-        order, flow, uses: the op in each slot, what it touches, and when each storage is touched.
+        order, arrays, uses: the op in each slot, what it touches, and when each storage is touched.
         clock: `[slots + 1]`, when each slot would begin if no op ever waited.
         pool: where the objects are.
         threshold: `[storages]`, seconds ago that a storage must have been used last to be chosen before others.
         resident: `[storages]`, live-in storages on the device when the step starts; cleared for one that leaves before
             its first use.
-        home: `[storages]`, the object of each resident when the step starts, or -1 for any.
+        initial_objects: `[storages]`, the object of each resident when the step starts, or -1 for any.
         absences, moves: filled, except `absences.release` and `absences.reload`, which depend on times.
         reuses_buffer_of: `[slots]`, filled with the storage whose object the op in the slot reuses, or -1.
         pool_state: scratch; its `state` and `object` say where each storage is at the end.
@@ -104,58 +106,58 @@ def evict_by_class(
     Returns:
         The number of absences and -1, or, if the op in slot `i` does not fit the pool, 0 and `i`.
     """
-    n, m = order.shape[0], flow.bytes.shape[0]
-    state, guest = pool_state.state, pool_state.guest
-    _open(flow, uses, pool, resident, home, pool_state)
+    n, m = order.shape[0], arrays.bytes.shape[0]
+    state, occupant = pool_state.state, pool_state.occupant
+    _start_step(arrays, uses, pool, resident, initial_objects, pool_state)
     count = 0
     for i in range(n):
         op = order[i]
-        start, stop = flow.touches.start[op], flow.touches.start[op + 1]
+        start, stop = arrays.touches.start[op], arrays.touches.start[op + 1]
         for k in range(start, stop):
-            s = flow.touches.items[k]
-            if state[s] != AWAY:
+            s = arrays.touches.items[k]
+            if state[s] != ON_HOST:
                 continue
             if pool_state.absence[s] < 0:
                 absences.storage[count], absences.ready[count], absences.use[count] = s, -1, i
-                absences.copy[count], moves.place[count], moves.due[count] = False, -1, -1
+                absences.copy[count], moves.object[count], moves.needed_in[count] = False, -1, -1
                 pool_state.absence[s] = count
                 count += 1
-            back = pool_state.absence[s]
-            o = _take(pool, pool_state, pool.class_of[s], False, home[s] if resident[s] else -1)
-            moves.follows[back], moves.since[back] = -1, 0
+            returning = pool_state.absence[s]
+            o = _take(pool, pool_state, pool.class_of[s], False, initial_objects[s] if resident[s] else -1)
+            moves.after_copy_out[returning], moves.free_since[returning] = -1, 0
             if o < 0:
                 o = _victim(clock, pool, threshold, pool_state, pool.class_of[s], i)
                 if o < 0:
                     return 0, i
-                left = _leave(uses, resident, absences, moves, pool_state, guest[o], i, count)
-                if left == count:
+                evicted = _evict(uses, resident, absences, moves, pool_state, occupant[o], i, count)
+                if evicted == count:
                     count += 1
-                    moves.follows[back] = left
-            if moves.follows[back] < 0 or not absences.copy[moves.follows[back]]:
-                moves.follows[back], moves.since[back] = -1, pool_state.last[o] + 1
-            _settle(pool_state, s, o, i)
+                    moves.after_copy_out[returning] = evicted
+            if moves.after_copy_out[returning] < 0 or not absences.copy[moves.after_copy_out[returning]]:
+                moves.after_copy_out[returning], moves.free_since[returning] = -1, pool_state.last[o] + 1
+            _assign(pool_state, s, o, i)
             pool_state.reload[s] = i
         reuses_buffer_of[i] = -1
         reused_buffer = uses.reused_buffer[i]
         for k in range(start, stop):
-            s = flow.touches.items[k]
-            if state[s] != UNMADE:
+            s = arrays.touches.items[k]
+            if state[s] != NOT_CREATED:
                 continue
-            if reused_buffer >= 0 and s == flow.creates[op] and pool_state.reload[reused_buffer] < i:
-                reuses_buffer_of[i], state[reused_buffer] = reused_buffer, DONE
-                _settle(pool_state, s, pool_state.object[reused_buffer], i)
+            if reused_buffer >= 0 and s == arrays.creates[op] and pool_state.reload[reused_buffer] < i:
+                reuses_buffer_of[i], state[reused_buffer] = reused_buffer, DEAD
+                _assign(pool_state, s, pool_state.object[reused_buffer], i)
                 continue
             o = _take(pool, pool_state, pool.class_of[s], True, -1)
             if o < 0:
                 o = _victim(clock, pool, threshold, pool_state, pool.class_of[s], i)
                 if o < 0:
                     return 0, i
-                if _leave(uses, resident, absences, moves, pool_state, guest[o], i, count) == count:
+                if _evict(uses, resident, absences, moves, pool_state, occupant[o], i, count) == count:
                     count += 1
-            _settle(pool_state, s, o, i)
+            _assign(pool_state, s, o, i)
         for k in range(start, stop):
-            s = flow.touches.items[k]
-            if state[s] != HERE:
+            s = arrays.touches.items[k]
+            if state[s] != ON_DEVICE:
                 continue
             c, o = pool_state.cursor[s], pool_state.object[s]
             if uses.writes[c]:
@@ -163,91 +165,98 @@ def evict_by_class(
             pool_state.cursor[s] = c + 1
             pool_state.last[o] = i
             if c + 1 < uses.start[s + 1]:
-                pool_state.following[o] = uses.slot[c + 1]
-            elif flow.persistent[s]:
-                pool_state.following[o] = n + uses.slot[uses.start[s]]
-            elif flow.live_out[s]:
-                pool_state.following[o] = 2 * n
+                pool_state.next_use[o] = uses.slot[c + 1]
+            elif arrays.persistent[s]:
+                pool_state.next_use[o] = n + uses.slot[uses.start[s]]
+            elif arrays.live_out[s]:
+                pool_state.next_use[o] = 2 * n
             else:
-                state[s] = DONE
+                state[s] = DEAD
                 _free(pool, pool_state, pool.class_of[s], o)
     for s in range(m):
         if (
-            flow.persistent[s] and state[s] == HERE and not resident[s]
+            arrays.persistent[s] and state[s] == ON_DEVICE and not resident[s]
         ):  # it began the step on the host, so it ends there
-            _leave(uses, resident, absences, moves, pool_state, s, n, count)
-            state[s] = HERE
+            _evict(uses, resident, absences, moves, pool_state, s, n, count)
+            state[s] = ON_DEVICE
             count += 1
     return count, -1
 
 
 @kernel
-def _open(flow: ProblemArrays, uses: Uses, pool: ClassPool, resident: Flags, home: Ints, pool_state: PoolState) -> None:
+def _start_step(
+    arrays: ProblemArrays, uses: Uses, pool: ClassPool, resident: Flags, initial_objects: Ints, pool_state: PoolState
+) -> None:
     """Put every storage where it is when the step starts; one without a home or a free object is not resident."""
-    m = flow.bytes.shape[0]
+    m = arrays.bytes.shape[0]
     for o in range(pool.offset.shape[0]):
-        pool_state.guest[o] = pool_state.following[o] = pool_state.last[o] = -1
+        pool_state.occupant[o] = pool_state.next_use[o] = pool_state.last[o] = -1
     for s in range(m):
-        pool_state.state[s], pool_state.valid[s], pool_state.cursor[s] = UNMADE, False, uses.start[s]
+        pool_state.state[s], pool_state.valid[s], pool_state.cursor[s] = NOT_CREATED, False, uses.start[s]
         pool_state.absence[s] = pool_state.reload[s] = pool_state.object[s] = -1
-        if resident[s] and home[s] >= 0:
-            _settle(pool_state, s, home[s], uses.slot[uses.start[s]])
+        if resident[s] and initial_objects[s] >= 0:
+            _assign(pool_state, s, initial_objects[s], uses.slot[uses.start[s]])
     for c in range(pool.first.shape[0] - 1):
-        pool_state.head[c] = pool_state.vacant[c] = 0
+        pool_state.free_head[c] = pool_state.free_count[c] = 0
         for o in range(pool.first[c], pool.first[c + 1]):
-            if pool_state.guest[o] < 0:
+            if pool_state.occupant[o] < 0:
                 _free(pool, pool_state, c, o)
     for s in range(m):
-        if resident[s] and home[s] < 0:
+        if resident[s] and initial_objects[s] < 0:
             o = _take(pool, pool_state, pool.class_of[s], True, -1)
             if o < 0:
                 resident[s] = False
             else:
-                _settle(pool_state, s, o, uses.slot[uses.start[s]])
-        if flow.live_in[s] and uses.start[s] < uses.start[s + 1]:
+                _assign(pool_state, s, o, uses.slot[uses.start[s]])
+        if arrays.live_in[s] and uses.start[s] < uses.start[s + 1]:
             if not resident[s]:
-                pool_state.state[s] = AWAY
-            pool_state.valid[s] = not (resident[s] and flow.updated[s])
+                pool_state.state[s] = ON_HOST
+            pool_state.valid[s] = not (resident[s] and arrays.updated[s])
 
 
 @inlined_kernel
-def _settle(pool_state: PoolState, s: int, o: int, following: int) -> None:
+def _assign(pool_state: PoolState, s: int, o: int, next_use: int) -> None:
     """Assign an object to a storage."""
-    pool_state.state[s], pool_state.object[s], pool_state.guest[o], pool_state.following[o] = HERE, o, s, following
+    pool_state.state[s], pool_state.object[s], pool_state.occupant[o], pool_state.next_use[o] = (
+        ON_DEVICE,
+        o,
+        s,
+        next_use,
+    )
 
 
 @kernel
 def _free(pool: ClassPool, pool_state: PoolState, c: int, o: int) -> None:
     """Add an object to the free ones of its class."""
     low, size = pool.first[c], pool.first[c + 1] - pool.first[c]
-    pool_state.guest[o] = pool_state.following[o] = -1
-    pool_state.free[low + (pool_state.head[c] + pool_state.vacant[c]) % size] = o
-    pool_state.vacant[c] += 1
+    pool_state.occupant[o] = pool_state.next_use[o] = -1
+    pool_state.free[low + (pool_state.free_head[c] + pool_state.free_count[c]) % size] = o
+    pool_state.free_count[c] += 1
 
 
 @kernel
-def _take(pool: ClassPool, pool_state: PoolState, c: int, newest: bool, wanted: int) -> int:
+def _take(pool: ClassPool, pool_state: PoolState, c: int, newest: bool, preferred: int) -> int:
     """Take a free object of a class: the one wanted, or the one free for the shortest or longest time; -1 for none.
 
     A storage that is copied in takes the longest free, so that the copy may begin early; a new one needs no such time.
     """
-    if pool_state.vacant[c] == 0:
+    if pool_state.free_count[c] == 0:
         return -1
     low, size = pool.first[c], pool.first[c + 1] - pool.first[c]
-    at = pool_state.vacant[c] - 1 if newest else 0
-    if wanted >= 0 and pool_state.guest[wanted] < 0:
-        at = 0
-        while pool_state.free[low + (pool_state.head[c] + at) % size] != wanted:
-            at += 1
-    o = pool_state.free[low + (pool_state.head[c] + at) % size]
-    if at == 0:
-        pool_state.head[c] = (pool_state.head[c] + 1) % size
+    position = pool_state.free_count[c] - 1 if newest else 0
+    if preferred >= 0 and pool_state.occupant[preferred] < 0:
+        position = 0
+        while pool_state.free[low + (pool_state.free_head[c] + position) % size] != preferred:
+            position += 1
+    o = pool_state.free[low + (pool_state.free_head[c] + position) % size]
+    if position == 0:
+        pool_state.free_head[c] = (pool_state.free_head[c] + 1) % size
     else:
-        for j in range(at, pool_state.vacant[c] - 1):
-            pool_state.free[low + (pool_state.head[c] + j) % size] = pool_state.free[
-                low + (pool_state.head[c] + j + 1) % size
+        for j in range(position, pool_state.free_count[c] - 1):
+            pool_state.free[low + (pool_state.free_head[c] + j) % size] = pool_state.free[
+                low + (pool_state.free_head[c] + j + 1) % size
             ]
-    pool_state.vacant[c] -= 1
+    pool_state.free_count[c] -= 1
     return int(o)
 
 
@@ -257,30 +266,30 @@ def _victim(clock: Seconds, pool: ClassPool, threshold: Seconds, pool_state: Poo
 
     Storages that the op in slot `i` itself needs are used in that slot and cannot be chosen.
     """
-    best, furthest, other, further = -1, i, -1, i
+    best, furthest_use, fallback, fallback_use = -1, i, -1, i
     for o in range(pool.first[c], pool.first[c + 1]):
-        following = pool_state.following[o]
-        if following > furthest:
+        next_use = pool_state.next_use[o]
+        if next_use > furthest_use:
             last = pool_state.last[o]
-            if last < 0 or clock[i] - clock[last + 1] >= threshold[pool_state.guest[o]]:
-                best, furthest = o, following
-            elif following > further:
-                other, further = o, following
-    return best if best >= 0 else other
+            if last < 0 or clock[i] - clock[last + 1] >= threshold[pool_state.occupant[o]]:
+                best, furthest_use = o, next_use
+            elif next_use > fallback_use:
+                fallback, fallback_use = o, next_use
+    return best if best >= 0 else fallback
 
 
 @kernel
-def _leave(
+def _evict(
     uses: Uses, resident: Flags, absences: Absences, moves: PoolMoves, pool_state: PoolState, s: int, i: int, k: int
 ) -> int:
     """Evict a storage for slot `i` as absence `k`; returns -1 if it need not have been there since the start."""
-    pool_state.state[s] = AWAY
+    pool_state.state[s] = ON_HOST
     if pool_state.cursor[s] == uses.start[s]:
         resident[s], pool_state.valid[s] = False, True
         return -1
     o = pool_state.object[s]
     absences.storage[k], absences.ready[k], absences.copy[k] = s, pool_state.last[o], not pool_state.valid[s]
     absences.use[k] = uses.slot[pool_state.cursor[s]] if pool_state.cursor[s] < uses.start[s + 1] else NEVER
-    moves.place[k], moves.due[k] = o, i
+    moves.object[k], moves.needed_in[k] = o, i
     pool_state.valid[s], pool_state.absence[s] = True, k
     return k

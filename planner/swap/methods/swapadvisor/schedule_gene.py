@@ -17,15 +17,15 @@ def cross_schedules(first: Ints, then: Ints, cut: int) -> Ints:
     Respects every dependency that both parents respect: figure 4 of the paper.
     """
     n = len(first)
-    child, required_reuse = np.empty(n, np.int32), np.zeros(n, np.bool_)
+    child, in_child = np.empty(n, np.int32), np.zeros(n, np.bool_)
     for i in range(cut):
         child[i] = first[i]
-        required_reuse[first[i]] = True
-    at = cut
+        in_child[first[i]] = True
+    next_slot = cut
     for op in then:
-        if not required_reuse[op]:
-            child[at] = op
-            at += 1
+        if not in_child[op]:
+            child[next_slot] = op
+            next_slot += 1
     return child
 
 
@@ -40,16 +40,19 @@ def mutate_schedule(parent: Ints, predecessors: Csr, successors: Csr, probabilit
         uniforms: `[2, ops]`, uniform in [0, 1): whether to take any, and which.
     """
     n = len(parent)
-    child, place, waits = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    ready, where = np.empty(n, np.int32), np.full(n, -1, np.int32)  # the ready ops in no order, and each one's position
+    child, place, missing_count = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    ready, position_in_ready = (
+        np.empty(n, np.int32),
+        np.full(n, -1, np.int32),
+    )  # the ready ops in no order, and each one's position
     queue = np.empty(n, np.int32)
     count = queued = 0
     for i in range(n):
         place[parent[i]] = i
     for op in range(n):
-        waits[op] = predecessors.start[op + 1] - predecessors.start[op]
-        if waits[op] == 0:
-            ready[count], where[op] = op, count
+        missing_count[op] = predecessors.start[op + 1] - predecessors.start[op]
+        if missing_count[op] == 0:
+            ready[count], position_in_ready[op] = op, count
             count += 1
             queued = push(queue, queued, place, op)
     for i in range(n):
@@ -57,18 +60,18 @@ def mutate_schedule(parent: Ints, predecessors: Csr, successors: Csr, probabilit
         if uniforms[0, i] < probability:
             op = ready[min(int(uniforms[1, i] * count), count - 1)]
         else:
-            while op < 0 or where[op] < 0:  # ops that were taken at random remain in the queue
+            while op < 0 or position_in_ready[op] < 0:  # ops that were taken at random remain in the queue
                 op, queued = pop(queue, queued, place)
         child[i] = op
         count -= 1
-        ready[where[op]] = ready[count]
-        where[ready[count]] = where[op]
-        where[op] = -1
+        ready[position_in_ready[op]] = ready[count]
+        position_in_ready[ready[count]] = position_in_ready[op]
+        position_in_ready[op] = -1
         for k in range(successors.start[op], successors.start[op + 1]):
-            after = successors.items[k]
-            waits[after] -= 1
-            if waits[after] == 0:
-                ready[count], where[after] = after, count
+            follower = successors.items[k]
+            missing_count[follower] -= 1
+            if missing_count[follower] == 0:
+                ready[count], position_in_ready[follower] = follower, count
                 count += 1
-                queued = push(queue, queued, place, after)
+                queued = push(queue, queued, place, follower)
     return child
