@@ -20,7 +20,7 @@ Examples:
   python -m planner run wresnet:depth=50,batch=16 --budget 40% --steps 3 --check"""
 
 
-class _Lazy(click.Group):
+class _LazyGroup(click.Group):
     """Imports a command's module only when that command is called, so that help does not wait for torch."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -30,8 +30,10 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            known = ", ".join(_COMMANDS)
-            raise click.UsageError(f"there is no command {args[0]!r}{did_you_mean(args[0], _COMMANDS)}; choose {known}")
+            choices = ", ".join(_COMMANDS)
+            raise click.UsageError(
+                f"there is no command {args[0]!r}{did_you_mean(args[0], _COMMANDS)}; choose {choices}"
+            )
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -42,7 +44,7 @@ class _Lazy(click.Group):
 
 
 @click.command(
-    cls=_Lazy, epilog=_EPILOG, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=_LazyGroup, epilog=_EPILOG, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def _cli(debug: bool) -> None:
@@ -55,14 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: the words after `python -m planner`; those of this process where None.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
-    words = [word for word in words if word != "--debug"] or ["--help"]
+    names = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in names
+    names = [name for name in names if name != "--debug"] or ["--help"]
     try:
-        sys.exit(_cli.main(words, prog_name="python -m planner", standalone_mode=False))
+        sys.exit(_cli.main(names, prog_name="python -m planner", standalone_mode=False))
     except click.UsageError as error:
-        where = error.ctx.command_path if error.ctx else "python -m planner"
-        _fail(f"{error.format_message().rstrip('.')}; see {where} --help")
+        command_path = error.ctx.command_path if error.ctx else "python -m planner"
+        _fail(f"{error.format_message().rstrip('.')}; see {command_path} --help")
     except click.ClickException as error:
         _fail(error.format_message())
     except StowageError as error:

@@ -23,6 +23,8 @@ def command(as_json: bool) -> None:
     for model in models:
         arguments = ",".join(f"{key}={value}" for key, value in model.arguments.items())
         click.echo(f"{model.name}:{arguments}\n    {model.about}.")
-    words = {argument: kind for model in models for argument, kind in model.types.items() if isinstance(kind, tuple)}
-    for argument, choices in sorted(words.items()):
+    choices_by_argument = {
+        argument: kind for model in models for argument, kind in model.types.items() if isinstance(kind, tuple)
+    }
+    for argument, choices in sorted(choices_by_argument.items()):
         click.echo(f"{argument} is one of {', '.join(choices)}.")

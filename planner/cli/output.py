@@ -27,13 +27,13 @@ class OutputFile(click.Path):
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def show(facts: Mapping[str, Any], as_json: bool, *, instead: Mapping[str, Any] | None = None) -> None:
+def show(facts: Mapping[str, Any], as_json: bool, *, replacements: Mapping[str, Any] | None = None) -> None:
     """Print named facts; in the table, names ending in `_bytes` or `_seconds` get their unit.
 
     Args:
         facts: the facts by name.
         as_json: print JSON instead of a table.
-        instead: replacements of facts in the table; `...` omits a fact.
+        replacements: replacements of facts in the table; `...` omits a fact.
     """
     if as_json:
         click.echo(json.dumps(_finite(facts), allow_nan=False))
@@ -41,10 +41,10 @@ def show(facts: Mapping[str, Any], as_json: bool, *, instead: Mapping[str, Any] 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column()
-    for name, value in {**facts, **(instead or {})}.items():
+    for name, value in {**facts, **(replacements or {})}.items():
         if value is ...:
             continue
-        table.add_row(name.replace("_", " "), _spoken(name, value))
+        table.add_row(name.replace("_", " "), _value_text(name, value))
     Console(highlight=False).print(table)
 
 
@@ -56,15 +56,15 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     Console(highlight=False).print(table)
 
 
-def _spoken(name: str, value: Any) -> str:
+def _value_text(name: str, value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_spoken(name, item)}" for key, item in value.items()) or "none"
+        return ", ".join(f"{key} {_value_text(name, item)}" for key, item in value.items()) or "none"
     if isinstance(value, list | tuple):
-        return ", ".join(_spoken(name, item) for item in value) or "none"
+        return ", ".join(_value_text(name, item) for item in value) or "none"
     if isinstance(value, int) and ("bytes" in name):
         return f"{format_bytes(value)} ({value:,} bytes)"
     if value == 0:

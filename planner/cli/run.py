@@ -22,8 +22,8 @@ Examples:
   python -m planner run mlp --budget 60% --steps 5 --trace steps.json"""
 
 #: Ratio of measured and predicted step times from which a remark is printed.
-_APART = 1.5
-_NAMED = 20
+_REMARK_RATIO = 1.5
+_MAX_NAMED = 20
 
 
 @click.command("run", epilog=_EPILOG)
@@ -92,7 +92,7 @@ def command(
 def _show(result: RunResult, graph: Graph, check: bool, as_json: bool) -> None:
     from planner.memory import step_peak
 
-    plan, mismatched = result.plan, list(result.mismatches[:_NAMED])
+    plan, mismatched = result.plan, list(result.mismatches[:_MAX_NAMED])
     show(
         {
             "device": result.device,
@@ -111,17 +111,17 @@ def _show(result: RunResult, graph: Graph, check: bool, as_json: bool) -> None:
             "checked": result.checked,
         },
         as_json,
-        instead={"mismatched": mismatched or ...} if check else dict.fromkeys(_OF_A_CHECK, ...),
+        replacements={"mismatched": mismatched or ...} if check else dict.fromkeys(_CHECK_FACTS, ...),
     )
 
 
-_OF_A_CHECK = ("eager_step_seconds", "mismatches", "mismatched", "compared")
+_CHECK_FACTS = ("eager_step_seconds", "mismatches", "mismatched", "compared")
 
 
 def _remark(result: RunResult) -> None:
     """Print a remark if a step's time differs from the plan's; the first step is a warm-up."""
     seconds, predicted = result.step_seconds[1:], result.predicted_step_seconds
-    if seconds and not 1 / _APART < median(seconds) / predicted < _APART:
+    if seconds and not 1 / _REMARK_RATIO < median(seconds) / predicted < _REMARK_RATIO:
         click.echo(
             f"a step took {median(seconds):.3g} s and {predicted:.3g} s were predicted from op times measured before: "
             "plan again with --remeasure if this machine is now faster or slower than it was then",

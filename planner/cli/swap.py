@@ -152,14 +152,14 @@ def command(
             click.echo(f"\n{explanation}")
     if stopped:
         print(f"stopped after {facts['search_seconds']:.1f} s: this is the best plan so far", file=sys.stderr)
-    for option, needed, there, memory in (
+    for option, needed, available, memory in (
         ("--budget", plan.peak_bytes, device.device.memory_bytes, "memory"),
         ("--host-budget", plan.host_bytes, device.host_memory_bytes, "host memory"),
     ):
-        if needed > there:
+        if needed > available:
             print(
-                f"note: the plan takes {format_bytes(needed)} of {memory} and {device.name} has {format_bytes(there)}; "
-                f"give {option} {there} to stay within it",
+                f"note: the plan takes {format_bytes(needed)} of {memory} and {device.name} has "
+                f"{format_bytes(available)}; give {option} {available} to stay within it",
                 file=sys.stderr,
             )
 
@@ -180,12 +180,12 @@ def _facts(search: SwapSearch, plan: SwapPlan, ready: PreparedStep, device: Mach
     """The facts about a plan, by their names in JSON."""
     from planner.swap import CLOSE, order_bound, peak_of
 
-    done, step = search.progress, plan.predicted.seconds
-    bound, sizes = min(done.bound_seconds, step), [storage.bytes for storage in ready.graph.storages]
-    of_order = bound
+    progress, step = search.progress, plan.predicted.seconds
+    bound, sizes = min(progress.bound_seconds, step), [storage.bytes for storage in ready.graph.storages]
+    for_this_order = bound
     if step > bound * CLOSE:
         limit = 0.0 if stopped else _BOUND_SECONDS
-        of_order = order_bound(
+        for_this_order = order_bound(
             ready.graph, device, plan.budget_bytes, ready.seconds, plan.order, time_limit=limit, progress=False
         )
     return {
@@ -193,17 +193,17 @@ def _facts(search: SwapSearch, plan: SwapPlan, ready: PreparedStep, device: Mach
         "budget_bytes": plan.budget_bytes,
         "peak_bytes": plan.peak_bytes,
         "host_bytes": plan.host_bytes,
-        "ideal_seconds": done.ideal_seconds,
+        "ideal_seconds": progress.ideal_seconds,
         "step_seconds": step,
         "bound_seconds": bound,
-        "order_bound_seconds": min(max(bound, of_order), step),
-        "percent_of_ideal": min(100.0, 100 * done.ideal_seconds / step) if step else 100.0,
+        "order_bound_seconds": min(max(bound, for_this_order), step),
+        "percent_of_ideal": min(100.0, 100 * progress.ideal_seconds / step) if step else 100.0,
         "gap_to_bound_percent": 100 * (step / bound - 1) if bound else 0.0,
         "bytes_in": sum(sizes[copy.storage] for copy in plan.swap_ins),
         "bytes_out": sum(sizes[copy.storage] for copy in plan.swap_outs),
-        "evaluations": done.evaluations,
-        "search_seconds": done.seconds,
-        "search_state": done.state,
+        "evaluations": progress.evaluations,
+        "search_seconds": progress.seconds,
+        "search_state": progress.state,
         "baselines": search.baselines,
         "method": plan.method,
         "stopped": stopped,
@@ -215,25 +215,25 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
     """The same facts as rows of the table."""
     from planner.units import format_seconds
 
-    def size(name: str) -> str:
+    def bytes_text(name: str) -> str:
         return f"{format_bytes(facts[name])} ({facts[name]:,} bytes)"
 
-    def span(name: str) -> str:
+    def seconds_text(name: str) -> str:
         return format_seconds(facts[name])
 
     return {
-        "step peak": size("step_peak_bytes"),
-        "budget": size("budget_bytes"),
-        "peak": size("peak_bytes"),
-        "host": size("host_bytes"),
-        "ideal": span("ideal_seconds"),
-        "step": f"{span('step_seconds')}, {facts['percent_of_ideal']:.4g} % of ideal",
-        "bound": f"{span('bound_seconds')} for any order",
-        "order bound": f"{span('order_bound_seconds')} for this order",
+        "step peak": bytes_text("step_peak_bytes"),
+        "budget": bytes_text("budget_bytes"),
+        "peak": bytes_text("peak_bytes"),
+        "host": bytes_text("host_bytes"),
+        "ideal": seconds_text("ideal_seconds"),
+        "step": f"{seconds_text('step_seconds')}, {facts['percent_of_ideal']:.4g} % of ideal",
+        "bound": f"{seconds_text('bound_seconds')} for any order",
+        "order bound": f"{seconds_text('order_bound_seconds')} for this order",
         "gap": f"{facts['gap_to_bound_percent']:.3g} % above the bound",
-        "copied in": size("bytes_in"),
-        "copied out": size("bytes_out"),
-        "timed": f"{facts['evaluations']:,} plans in {facts['search_seconds']:.1f} s{_ended(facts)}",
+        "copied in": bytes_text("bytes_in"),
+        "copied out": bytes_text("bytes_out"),
+        "timed": f"{facts['evaluations']:,} plans in {facts['search_seconds']:.1f} s{_why_ended(facts)}",
         "baselines": ", ".join(
             f"{name} {'-' if seconds is None else format_seconds(seconds)}"
             for name, seconds in facts["baselines"].items()
@@ -243,7 +243,7 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _ended(facts: dict[str, Any]) -> str:
+def _why_ended(facts: dict[str, Any]) -> str:
     """Why the search ended, which tells whether more time may help."""
     from planner.swap import CLOSE
 

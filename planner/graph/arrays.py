@@ -104,9 +104,9 @@ def arrays(graph: Graph) -> GraphArrays:
         if op.overwrites and written and written[0] not in created:
             creates[op.id] = written[0]
             # a storage that is also read through another tensor cannot be overwritten
-            elsewhere = {graph.tensors[tensor].storage for tensor in op.inputs if tensor not in op.overwrites}
+            read_otherwise = {graph.tensors[tensor].storage for tensor in op.inputs if tensor not in op.overwrites}
             reused_buffers = dict.fromkeys(
-                storage for tensor in op.overwrites if (storage := graph.tensors[tensor].storage) not in elsewhere
+                storage for tensor in op.overwrites if (storage := graph.tensors[tensor].storage) not in read_otherwise
             )
             overwrites.append(tuple(reused_buffers))
         else:

@@ -11,7 +11,7 @@ from planner.graph.types import Graph, Kind, Op, Storage, Tensor
 def check(graph: Graph) -> list[str]:
     """List the inconsistencies of a graph, one sentence each; empty when it is valid."""
     problems = [*_references(graph)]
-    return problems or [*_names(graph), *_layouts(graph), *_lives(graph), *_workspaces(graph)]
+    return problems or [*_names(graph), *_layouts(graph), *_liveness(graph), *_workspaces(graph)]
 
 
 def _references(graph: Graph) -> list[str]:
@@ -19,8 +19,10 @@ def _references(graph: Graph) -> list[str]:
     tables: tuple[tuple[str, Sequence[Storage | Tensor | Op]], ...] = (
         ("storage", graph.storages), ("tensor", graph.tensors), ("op", graph.ops),
     )  # fmt: skip
-    for what, items in tables:
-        problems += [f"{what} {place} has id {item.id}" for place, item in enumerate(items) if item.id != place]
+    for name, items in tables:
+        problems += [
+            f"{name} {position} has id {item.id}" for position, item in enumerate(items) if item.id != position
+        ]
     storages, tensors = range(len(graph.storages)), range(len(graph.tensors))
     for tensor in graph.tensors:
         if tensor.storage not in storages:
@@ -56,7 +58,7 @@ def _layouts(graph: Graph) -> list[str]:
     return problems
 
 
-def _lives(graph: Graph) -> list[str]:
+def _liveness(graph: Graph) -> list[str]:
     problems = []
     alive = {storage.id for storage in graph.storages if storage.live_in}
     for op in graph.ops:

@@ -22,7 +22,7 @@ class Module:
         ops: ops that it runs itself, not through a child, in captured order.
         storages: storages that it owns itself; see `storage_modules`.
         children: in the order in which they first run.
-        alike: group number; modules with the same number have the same class, parameters, forward ops and children.
+        isomorphic_group: a number; modules with the same one have the same class, parameters, forward ops and children.
     """
 
     path: str
@@ -30,7 +30,7 @@ class Module:
     ops: tuple[int, ...]
     storages: tuple[int, ...]
     children: tuple[Module, ...]
-    alike: int
+    isomorphic_group: int
 
     @property
     def name(self) -> str:
@@ -56,21 +56,21 @@ class Module:
 
 def module_tree(graph: Graph) -> Module:
     """The modules that run an op or own a storage, as a tree; the returned root owns the batch."""
-    known = vars(graph)  # the instance dictionary also caches what is derived from the graph
-    if _TREE not in known:
-        known[_TREE] = _make_tree(graph)
-    tree: Module = known[_TREE]
+    cached = vars(graph)  # the instance dictionary also caches what is derived from the graph
+    if _TREE not in cached:
+        cached[_TREE] = _make_tree(graph)
+    tree: Module = cached[_TREE]
     return tree
 
 
 def _make_tree(graph: Graph) -> Module:
-    drafts = {"": _Draft("")}
+    partial_modules = {"": _PartialModule("")}
     for op in graph.ops:
-        _draft(drafts, op.module).ops.append(op.id)
+        _partial_module(partial_modules, op.module).ops.append(op.id)
     for storage, path in enumerate(storage_modules(graph)):
-        _draft(drafts, path).storages.append(storage)
-    numbers: dict[object, int] = {}
-    return _finish(drafts[""], graph, numbers)
+        _partial_module(partial_modules, path).storages.append(storage)
+    group_numbers: dict[object, int] = {}
+    return _finish(partial_modules[""], graph, group_numbers)
 
 
 def storage_modules(graph: Graph) -> tuple[str, ...]:
@@ -90,34 +90,34 @@ def storage_modules(graph: Graph) -> tuple[str, ...]:
 
 
 @dataclass(eq=False)
-class _Draft:
+class _PartialModule:
     path: str
     ops: list[int] = field(default_factory=list)
     storages: list[int] = field(default_factory=list)
-    children: dict[str, _Draft] = field(default_factory=dict)
+    children: dict[str, _PartialModule] = field(default_factory=dict)
 
 
-def _draft(drafts: dict[str, _Draft], path: str) -> _Draft:
-    if path not in drafts:
-        drafts[path] = _Draft(path)
-        parent = _draft(drafts, path.rpartition(".")[0])
-        parent.children[path] = drafts[path]
-    return drafts[path]
+def _partial_module(partial_modules: dict[str, _PartialModule], path: str) -> _PartialModule:
+    if path not in partial_modules:
+        partial_modules[path] = _PartialModule(path)
+        parent = _partial_module(partial_modules, path.rpartition(".")[0])
+        parent.children[path] = partial_modules[path]
+    return partial_modules[path]
 
 
-def _finish(draft: _Draft, graph: Graph, numbers: dict[object, int]) -> Module:
-    children = tuple(_finish(child, graph, numbers) for child in draft.children.values())
-    kind = graph.modules.get(draft.path, "")
-    forward = [(op, -1) for op in draft.ops if graph.ops[op].phase is Phase.FORWARD]
-    for place, child in enumerate(children):
-        forward += [(op, place) for op in child.all_ops if graph.ops[op].phase is Phase.FORWARD]
-    runs = groupby(graph.ops[op].target if place < 0 else place for op, place in sorted(forward))
-    parameters = [graph.storages[storage] for storage in draft.storages]
+def _finish(partial: _PartialModule, graph: Graph, group_numbers: dict[object, int]) -> Module:
+    children = tuple(_finish(child, graph, group_numbers) for child in partial.children.values())
+    kind = graph.modules.get(partial.path, "")
+    forward = [(op, -1) for op in partial.ops if graph.ops[op].phase is Phase.FORWARD]
+    for child_index, child in enumerate(children):
+        forward += [(op, child_index) for op in child.all_ops if graph.ops[op].phase is Phase.FORWARD]
+    runs = groupby(graph.ops[op].target if child_index < 0 else child_index for op, child_index in sorted(forward))
+    parameters = [graph.storages[storage] for storage in partial.storages]
     signature = (
         kind,
         tuple(target for target, _ in runs),
         tuple(sorted(storage.bytes for storage in parameters if storage.persistent)),
-        tuple(child.alike for child in children),
+        tuple(child.isomorphic_group for child in children),
     )
-    alike = numbers.setdefault(signature, len(numbers))
-    return Module(draft.path, kind, tuple(draft.ops), tuple(draft.storages), children, alike)
+    isomorphic_group = group_numbers.setdefault(signature, len(group_numbers))
+    return Module(partial.path, kind, tuple(partial.ops), tuple(partial.storages), children, isomorphic_group)

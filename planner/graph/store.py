@@ -97,7 +97,7 @@ def structure(graph: Graph) -> str:
     return _digest(graph, lambda attributes: _NUMBER.sub("#", attributes))
 
 
-def _digest(graph: Graph, words: Callable[[str], str]) -> str:
+def _digest(graph: Graph, normalized: Callable[[str], str]) -> str:
     digest = hashlib.sha256()
     for storage in graph.storages:
         if storage.kind is not Kind.WORKSPACE:
@@ -105,19 +105,19 @@ def _digest(graph: Graph, words: Callable[[str], str]) -> str:
     for tensor in graph.tensors:
         digest.update(f"t{tensor.storage},{tensor.shape},{tensor.strides},{tensor.offset},{tensor.dtype};".encode())
     for op in graph.ops:
-        digest.update(f"o{op.target},{op.inputs},{op.outputs},{words(op.attributes)},{op.overwrites};".encode())
+        digest.update(f"o{op.target},{op.inputs},{op.outputs},{normalized(op.attributes)},{op.overwrites};".encode())
     digest.update(f"r{graph.outputs}".encode())
     return digest.hexdigest()[:32]
 
 
-def _table(items: tuple[Any, ...], of: type) -> dict[str, Any]:
-    return {"columns": [column.name for column in fields(of)], "rows": [astuple(item) for item in items]}
+def _table(items: tuple[Any, ...], row_type: type) -> dict[str, Any]:
+    return {"columns": [column.name for column in fields(row_type)], "rows": [astuple(item) for item in items]}
 
 
-def _rows(table: dict[str, Any], of: type) -> list[list[Any]]:
-    expected = [column.name for column in fields(of)]
+def _rows(table: dict[str, Any], row_type: type) -> list[list[Any]]:
+    expected = [column.name for column in fields(row_type)]
     if table["columns"] != expected:
-        raise ValueError(f"{of.__name__} columns are {table['columns']}, expected {expected}")
+        raise ValueError(f"{row_type.__name__} columns are {table['columns']}, expected {expected}")
     return list(table["rows"])
 
 
@@ -135,12 +135,15 @@ def _tensor(row: list[Any]) -> Tensor:
 
 
 def _op(row: list[Any]) -> Op:
-    identity, name, target, inputs, outputs, attributes, phase, module, source, flops, moved, random, over, work = row
+    (
+        identity, name, target, inputs, outputs, attributes, phase, module, source, flops, moved, random,
+        overwrites, workspace,
+    ) = row  # fmt: skip
     if not isinstance(random, bool):
         raise TypeError(f"{random!r} is neither true nor false")
     return Op(
         _int(identity), _text(name), _text(target), _ints(inputs), _ints(outputs), _text(attributes), Phase(phase),
-        _text(module), _text(source), _int(flops), _int(moved), random, _ints(over), _int(work),
+        _text(module), _text(source), _int(flops), _int(moved), random, _ints(overwrites), _int(workspace),
     )  # fmt: skip
 
 

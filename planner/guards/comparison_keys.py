@@ -12,7 +12,7 @@ from torch.nn.parameter import is_lazy
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range, slice})
 _TORCH_PLAIN = (torch.dtype, torch.device, torch.layout, torch.memory_format)
-_SHOWN = 60
+_MAX_TEXT = 60
 
 
 class Value:
@@ -21,13 +21,13 @@ class Value:
     Args:
         kind: what it is, such as its type.
         bits: everything else that is compared; hashable.
-        shown: the value as text, for messages.
+        text: the value as text, for messages.
     """
 
-    __slots__ = ("bits", "kind", "shown")
+    __slots__ = ("bits", "kind", "text")
 
-    def __init__(self, kind: object, bits: object, shown: str) -> None:
-        self.kind, self.bits, self.shown = kind, bits, shown
+    def __init__(self, kind: object, bits: object, text: str) -> None:
+        self.kind, self.bits, self.text = kind, bits, text
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Value) and self.kind == other.kind and self.bits == other.bits
@@ -36,7 +36,7 @@ class Value:
         return hash((self.kind, self.bits))
 
     def __str__(self) -> str:
-        return self.shown
+        return self.text
 
     __repr__ = __str__
 
@@ -44,16 +44,16 @@ class Value:
 class SameObject:
     """An object that equals nothing but itself, and is kept alive so that its identity is not reused."""
 
-    __slots__ = ("it",)
+    __slots__ = ("value",)
 
-    def __init__(self, it: object) -> None:
-        self.it = it
+    def __init__(self, value: object) -> None:
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SameObject) and self.it is other.it
+        return isinstance(other, SameObject) and self.value is other.value
 
     def __hash__(self) -> int:
-        return id(self.it)
+        return id(self.value)
 
 
 def is_plain(value: object) -> bool:
@@ -77,14 +77,14 @@ def plain(value: object) -> Value:
     return Value(type(value), text if type(value) in (float, complex, slice) else value, _short(text))
 
 
-def identity(value: object, shown: str = "") -> Value:
+def identity(value: object, text: str = "") -> Value:
     """A value that is compared by identity alone."""
-    return Value(type(value), SameObject(value), shown or f"another {type(value).__name__}")
+    return Value(type(value), SameObject(value), text or f"another {type(value).__name__}")
 
 
-def structure(value: Any, shown: str = "") -> Value:
+def structure(value: Any, text: str = "") -> Value:
     """A container, whose type is compared here and whose contents are compared elsewhere."""
-    return Value("container", type(value), shown or f"a {type(value).__name__}")
+    return Value("container", type(value), text or f"a {type(value).__name__}")
 
 
 def tensor(value: torch.Tensor, same: str, shared: str) -> Value:
@@ -96,10 +96,10 @@ def tensor(value: torch.Tensor, same: str, shared: str) -> Value:
     """
     if is_lazy(value):
         return Value("tensor", SameObject(value), "a tensor without a shape")
-    laid = (value.stride(), value.storage_offset()) if value.layout is torch.strided else None
+    layout = (value.stride(), value.storage_offset()) if value.layout is torch.strided else None
     bits = (
         tuple(value.shape),
-        laid,
+        layout,
         value.dtype,
         value.requires_grad,
         value.layout,
@@ -111,4 +111,4 @@ def tensor(value: torch.Tensor, same: str, shared: str) -> Value:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from planner.errors import StowageError
 
-_SAID = "changed size during iteration"
+_MESSAGE = "changed size during iteration"
 
 
 @contextmanager
@@ -16,7 +16,7 @@ def undisturbed() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if _SAID not in str(error):
+        if _MESSAGE not in str(error):
             raise
         raise StowageError(
             "another thread changes the model, or what its code reads, while the step is looked at: let it wait until "

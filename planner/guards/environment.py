@@ -12,7 +12,7 @@ from planner.torch_private import function_modes, saved_tensors_hooks, user_mode
 
 _MKLDNN: Any = torch.backends.mkldnn
 _ATTENTION: Any = torch.backends.cuda
-_FILLING: Any = torch.utils.deterministic
+_DETERMINISTIC: Any = torch.utils.deterministic
 
 
 def environment() -> tuple[object, ...]:
@@ -26,7 +26,7 @@ def environment() -> tuple[object, ...]:
         torch.get_num_threads(),
         _matmul_precision(),
         torch.are_deterministic_algorithms_enabled(),
-        _FILLING.fill_uninitialized_memory,
+        _DETERMINISTIC.fill_uninitialized_memory,
         _ATTENTION.flash_sdp_enabled(),
         _ATTENTION.mem_efficient_sdp_enabled(),
         _ATTENTION.math_sdp_enabled(),
@@ -49,9 +49,9 @@ _NAMES = (
 )  # fmt: skip
 
 
-def named(now: tuple[object, ...]) -> Mapping[str, Value]:
+def named(values: tuple[object, ...]) -> Mapping[str, Value]:
     """The settings by the names that a user would use."""
-    return {name: Value("setting", value, str(value)) for name, value in zip(_NAMES, now, strict=True)}
+    return {name: Value("setting", value, str(value)) for name, value in zip(_NAMES, values, strict=True)}
 
 
 def _default_device() -> str:
@@ -61,11 +61,11 @@ def _default_device() -> str:
 
 def _matmul_precision() -> object:
     """The precision of float32 matrix products; once PyTorch's newer settings for it are used, the older one raises."""
-    newer = _MKLDNN.matmul.fp32_precision, _MKLDNN.conv.fp32_precision, _MKLDNN.rnn.fp32_precision
+    by_backend = _MKLDNN.matmul.fp32_precision, _MKLDNN.conv.fp32_precision, _MKLDNN.rnn.fp32_precision
     try:
-        return torch.get_float32_matmul_precision(), newer
+        return torch.get_float32_matmul_precision(), by_backend
     except RuntimeError:
-        return newer
+        return by_backend
 
 
 def _flushes_denormals() -> bool:

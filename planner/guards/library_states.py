@@ -14,11 +14,11 @@ from planner.guards.comparison_keys import Value
 from planner.guards.containers import Container, DictItems, State
 
 #: Code that reads learning rates or epochs names one of these; other code is not captured again when they change.
-_OF_OPTIMIZERS = frozenset({
+_OPTIMIZER_NAMES = frozenset({
     "param_groups", "defaults", "state_dict", "last_epoch", "base_lrs", "get_last_lr", "get_lr", "_last_lr",
     "_step_count",
 })  # fmt: skip
-_OF_ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
+_ENVIRONMENT_NAMES = frozenset({"environ", "environb", "getenv", "getenvb"})
 
 
 def is_optimizer(value: object) -> bool:
@@ -34,26 +34,26 @@ def of_optimizer(path: str, optimizer: Any, names: Collection[str]) -> Iterator[
         optimizer: the optimizer or scheduler.
         names: the names that the code uses.
     """
-    if _OF_OPTIMIZERS.isdisjoint(names):
+    if _OPTIMIZER_NAMES.isdisjoint(names):
         return
     if isinstance(optimizer, Optimizer):
-        tables = {f"{path}.param_groups[{place}]": group for place, group in enumerate(optimizer.param_groups)}
+        tables = {f"{path}.param_groups[{position}]": group for position, group in enumerate(optimizer.param_groups)}
     else:
         tables = {path: vars(optimizer)}
-    for where, table in tables.items():
-        found = {f"{where}.{key}": item for key, item in table.items()}
+    for table_path, table in tables.items():
+        found = {f"{table_path}.{key}": item for key, item in table.items()}
         found.update({
-            f"{name}[{place}]": each
+            f"{name}[{position}]": element
             for name, item in found.items() if type(item) in (list, tuple)
-            for place, each in enumerate(item)
+            for position, element in enumerate(item)
         })  # fmt: skip
         numbers = {name: comparison_keys.plain(item) for name, item in found.items() if comparison_keys.is_plain(item)}
-        yield DictItems(where, table), numbers
+        yield DictItems(table_path, table), numbers
 
 
 def of_process(names: Collection[str]) -> Iterator[tuple[Container, dict[str, Value]]]:
     """Yield the environment variables, if the code names them."""
-    if _OF_ENVIRONMENT.isdisjoint(names):
+    if _ENVIRONMENT_NAMES.isdisjoint(names):
         return
     yield (
         State("os.environ", lambda: tuple(os.environ.items()), None),

@@ -56,10 +56,10 @@ from planner.guards.referenced_names import (
     assigned_globals,
     imported,
     installed,
-    looks_up,
     names_in,
     names_in_strings,
     of_library,
+    uses_dynamic_lookup,
 )
 from planner.torch_private import hook_tables, storage_identity
 
@@ -67,7 +67,7 @@ _MOST_VALUES = 200_000
 _MOST_ENTRIES = 10_000
 _MOST_ARRAY_BYTES = 1 << 24
 #: Attributes of `nn.Module` itself; the tensors, modules and hooks among them are visited separately.
-_OF_MODULES = frozenset(vars(nn.Module()))
+_MODULE_ATTRIBUTES = frozenset(vars(nn.Module()))
 _HOOKS = (
     "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks",
     "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
@@ -81,10 +81,10 @@ _OPAQUE = frozenset({
 })  # fmt: skip
 _OPAQUE_TORCH = ("torch.optim", "torch.utils.data", "torch._", "torch.profiler", "torch.jit", "torch.fx")
 #: Methods that PyTorch calls of a `torch.autograd.Function`, while code names only `apply`.
-_OF_FUNCTIONS = frozenset({"forward", "backward", "setup_context", "vjp", "jvp", "vmap"})
+_FUNCTION_METHODS = frozenset({"forward", "backward", "setup_context", "vjp", "jvp", "vmap"})
 _CACHE = type(functools.cache(len))
 #: Description of a changed value that is compared as a whole.
-_OTHER = "of other contents"
+_OTHER_CONTENTS = "of other contents"
 _SIMPLE_DATA: Any = ctypes.c_int.__mro__[1]
 _VIEWS: Any = type({}.keys()) | type({}.values()) | type({}.items())
 _ITERATORS: tuple[Any, ...] = (
@@ -115,14 +115,14 @@ class Reach:
         self.tensors: dict[str, torch.Tensor] = {}
         self.owned: set[int] = set()
         self._seen: dict[int, object] = {}
-        self._first: dict[int, str] = {}
-        self._memory: dict[int, str] = {}
+        self._path_of_tensor: dict[int, str] = {}
+        self._path_of_memory: dict[int, str] = {}
         self._names: set[str] = set()
-        self._looks_up = False  # whether attributes of the user's classes may be used without being named
+        self._uses_dynamic_lookup = False  # whether attributes of the user's classes may be used without being named
         self._libraries: dict[int, ModuleType] = {}
-        self._forwards: set[int] = set()  # library classes of modules whose own `forward` has been noted
+        self._noted_forwards: set[int] = set()  # library classes of modules whose own `forward` has been noted
         self._globals: dict[int, tuple[dict[str, Any], set[str]]] = {}
-        self._scopes: dict[int, tuple[Any, str]] = {}
+        self._name_scopes: dict[int, tuple[Any, str]] = {}
         self._optimizers: list[tuple[str, object]] = []
         self._queue: deque[tuple[str, Any]] = deque([("", model)])
         if loss is not None:
@@ -155,8 +155,8 @@ class Reach:
         if isinstance(value, tuple | frozenset):
             self.values[path] = comparison_keys.structure(value)
             kind: Any = tuple if isinstance(value, tuple) else frozenset
-            held = kind.__iter__(value)
-            self._add_children((f"{path}[{place}]", item) for place, item in enumerate(held))
+            members = kind.__iter__(value)
+            self._add_children((f"{path}[{position}]", item) for position, item in enumerate(members))
             if type(value) in (tuple, frozenset) or hasattr(value, "_fields"):
                 return
         if id(value) in self._seen:
@@ -184,16 +184,16 @@ class Reach:
         elif isinstance(value, ModuleType):
             self.values[path] = comparison_keys.identity(value)
             if not of_library(value.__name__):
-                self._scopes[id(value)] = value, value.__name__
+                self._name_scopes[id(value)] = value, value.__name__
         else:
             self._visit_object(path, value)
 
     def _visit_tensor(self, path: str, value: torch.Tensor) -> None:
-        known = self._first.setdefault(id(value), path)
+        first_path = self._path_of_tensor.setdefault(id(value), path)
         shared = path
         if value.layout is torch.strided and not is_lazy(value):
-            shared = self._memory.setdefault(storage_identity(value.untyped_storage()), path)
-        self.values[path] = comparison_keys.tensor(value, known, shared)
+            shared = self._path_of_memory.setdefault(storage_identity(value.untyped_storage()), path)
+        self.values[path] = comparison_keys.tensor(value, first_path, shared)
         self.tensors[path] = value
 
     def _visit_object(self, path: str, value: Any) -> None:
@@ -210,7 +210,9 @@ class Reach:
         elif isinstance(value, bytearray | array.array | ctypes.Array | ctypes.Structure | _SIMPLE_DATA):
             self._visit_bytes(path, value)
         elif isinstance(value, threading.Event):
-            self._visit_state(path, State(path, value.is_set, lambda on: value.set() if on else value.clear()), _OTHER)
+            self._visit_state(
+                path, State(path, value.is_set, lambda on: value.set() if on else value.clear()), _OTHER_CONTENTS
+            )
         elif isinstance(value, MappingProxyType | _VIEWS):
             self.values[path] = comparison_keys.structure(value)
             self._add_children((path, one) for one in gc.get_referents(value) if isinstance(one, dict))
@@ -226,12 +228,12 @@ class Reach:
             self._visit_variable(path, ContextVariable(path, value))
         elif isinstance(value, weakref.ref):
             self.values[path] = comparison_keys.structure(value)
-            self._visit_state(f"{path}()", State(path, lambda: _plain_attributes(value), None), _OTHER)
+            self._visit_state(f"{path}()", State(path, lambda: _plain_attributes(value), None), _OTHER_CONTENTS)
         elif isinstance(value, _CACHE):
-            filled = State(path, lambda: value.cache_info().currsize, None)
-            self.containers.append(filled)
+            cache_state = State(path, lambda: value.cache_info().currsize, None)
+            self.containers.append(cache_state)
             self.values[path] = Value(
-                "cache", (comparison_keys.SameObject(value), *filled.contents()), "filled otherwise"
+                "cache", (comparison_keys.SameObject(value), *cache_state.contents()), "filled otherwise"
             )
             self._queue.append((path, value.__wrapped__))
         else:
@@ -250,7 +252,7 @@ class Reach:
             self.values[path] = comparison_keys.identity(value)
         else:
             write = functools.partial(_write_bytes, value)
-            self._visit_state(path, State(path, lambda: memoryview(value).tobytes(), write), _OTHER)
+            self._visit_state(path, State(path, lambda: memoryview(value).tobytes(), write), _OTHER_CONTENTS)
 
     def _visit_own_attributes(self, path: str, value: Any) -> None:
         """Visit the attributes that a user's class adds to a class of Python's own."""
@@ -280,9 +282,9 @@ class Reach:
         if value.dtype.hasobject or value.nbytes > _MOST_ARRAY_BYTES:
             self.values[path] = comparison_keys.identity(value)
             return
-        kept = elements(path, value)
-        self.containers.append(kept)
-        bits = (value.shape, value.dtype.str, kept.contents()[0])
+        state = elements(path, value)
+        self.containers.append(state)
+        bits = (value.shape, value.dtype.str, state.contents()[0])
         self.values[path] = Value(np.ndarray, bits, f"a NumPy array {str(value.tolist())[:60]}")
 
     def _visit_container(self, path: str, value: Any) -> None:
@@ -295,16 +297,18 @@ class Reach:
             self.containers.append(DictItems(path, value))
             self._add_children((f"{path}[{_key(key)}]", item) for key, item in list(dict.items(value)))
         elif issubclass(type(value), set):
-            kept = SetItems(path, value)
-            self.containers.append(kept)
-            if all(map(comparison_keys.is_plain, kept.contents())):
-                self.values[path] = Value(set, frozenset(map(comparison_keys.plain, kept.contents())), "another set")
+            set_items = SetItems(path, value)
+            self.containers.append(set_items)
+            if all(map(comparison_keys.is_plain, set_items.contents())):
+                self.values[path] = Value(
+                    set, frozenset(map(comparison_keys.plain, set_items.contents())), "another set"
+                )
             else:
-                self._add_children((f"{path}[{place}]", item) for place, item in enumerate(kept.contents()))
+                self._add_children((f"{path}[{index}]", item) for index, item in enumerate(set_items.contents()))
         else:
             items = Items(path, value)
             self.containers.append(items)
-            self._add_children((f"{path}[{place}]", item) for place, item in enumerate(items.contents()))
+            self._add_children((f"{path}[{index}]", item) for index, item in enumerate(items.contents()))
 
     def _visit_module(self, path: str, module: nn.Module) -> None:
         self.values[f"{path or 'model'}"] = comparison_keys.identity(type(module), f"a {type(module).__name__}")
@@ -321,50 +325,50 @@ class Reach:
             if hooks is not None:
                 self._visit_hooks(f"{path or 'model'}.{name.strip('_')}", hooks)
         self._add_children(
-            (f"{path or 'model'}.{name}", item) for name, item in table.items() if name not in _OF_MODULES
+            (f"{path or 'model'}.{name}", item) for name, item in table.items() if name not in _MODULE_ATTRIBUTES
         )
         self.values[f"{path or 'model'}.training"] = comparison_keys.plain(module.training)
         self._follow_class(type(module))
         for base in type(module).__mro__:
-            if of_library(base.__module__) and id(base) not in self._forwards and "forward" in vars(base):
-                self._forwards.add(id(base))
+            if of_library(base.__module__) and id(base) not in self._noted_forwards and "forward" in vars(base):
+                self._noted_forwards.add(id(base))
                 self._note_functions(base.__name__, base, ["forward"])
                 self._queue.append((f"{base.__name__}.forward()", vars(base)["forward"]))
 
     def _visit_hooks(self, path: str, hooks: dict[int, Any]) -> None:
         self.containers.append(DictItems(path, hooks))
-        self._add_children((f"{path}[{place}]", hook) for place, hook in enumerate(hooks.values()))
+        self._add_children((f"{path}[{index}]", hook) for index, hook in enumerate(hooks.values()))
 
     def _visit_function(self, path: str, function: FunctionType) -> None:
         self.values[path] = comparison_keys.identity(function.__code__, f"another function ({function.__qualname__})")
-        written_in = function.__globals__.get("__name__")  # functools.wraps exchanges __module__
-        if written_in is not None and of_library(written_in):
+        defining_module = function.__globals__.get("__name__")  # functools.wraps exchanges __module__
+        if defining_module is not None and of_library(defining_module):
             return
         self.containers.append(Function(path, function))
         name, code = function.__name__, function.__code__
         self._names |= names_in(code)
-        if not installed(str(written_in).partition(".")[0]):
+        if not installed(str(defining_module).partition(".")[0]):
             self._names |= names_in_strings(code)
-            self._looks_up = self._looks_up or looks_up(code)
+            self._uses_dynamic_lookup = self._uses_dynamic_lookup or uses_dynamic_lookup(code)
         assigned = assigned_globals(code)
         for module in imported(code, function.__globals__.get("__package__") or ""):
             if module in sys.modules and not of_library(module):
                 self._queue.append((module, sys.modules[module]))
-        known = self._globals.setdefault(id(function.__globals__), (function.__globals__, set()))
-        known[1].update(assigned)
+        globals_used = self._globals.setdefault(id(function.__globals__), (function.__globals__, set()))
+        globals_used[1].update(assigned)
         for variable, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             if variable != "__class__":
                 self._queue.append((f"{variable} in {name}()", cell))
-        for place, item in enumerate(function.__defaults__ or ()):
-            self._queue.append((f"default {place} of {name}()", item))
+        for index, item in enumerate(function.__defaults__ or ()):
+            self._queue.append((f"default {index} of {name}()", item))
         for key, item in (function.__kwdefaults__ or {}).items():
             self._queue.append((f"default {key} of {name}()", item))
         self.containers.append(DictItems(f"{name}()", vars(function)))
         self._add_children((f"{name}.{key}", item) for key, item in vars(function).items())
 
-    def _visit_variable(self, path: str, kept: ClosureCell | ContextVariable) -> None:
-        self.containers.append(kept)
-        (value,) = kept.contents()
+    def _visit_variable(self, path: str, variable: ClosureCell | ContextVariable) -> None:
+        self.containers.append(variable)
+        (value,) = variable.contents()
         if value is MISSING:
             self.values[path] = Value("missing", None, "not assigned")
         else:
@@ -376,9 +380,9 @@ class Reach:
 
     def _follow_class(self, kind: type) -> None:
         """Visit the methods that are called without being named."""
-        if id(kind) in self._scopes:
+        if id(kind) in self._name_scopes:
             return
-        self._scopes[id(kind)] = kind, kind.__name__
+        self._name_scopes[id(kind)] = kind, kind.__name__
         for base in kind.__mro__:
             if not of_library(base.__module__):
                 unnamed = {name: item for name, item in vars(base).items() if _unnamed(kind, name)}
@@ -392,36 +396,42 @@ class Reach:
 
     def _follow_names(self) -> None:
         """Look up the names that the code uses in its namespaces, until nothing new is found."""
-        done: dict[int, set[str]] = {}
-        spaces: dict[int, tuple[str, Any, object]] = {}
+        names_done: dict[int, set[str]] = {}
+        namespaces: dict[int, tuple[str, Any, object]] = {}
         while True:
             for table, assigned in list(self._globals.values()):
-                spaces[id(table)] = "global ", table, None
-                done.setdefault(id(table), set()).update(())
-                self._look_up("global ", table, assigned | (self._names & table.keys()), done)
-            for scope, label in list(self._scopes.values()):
+                namespaces[id(table)] = "global ", table, None
+                names_done.setdefault(id(table), set()).update(())
+                self._look_up("global ", table, assigned | (self._names & table.keys()), names_done)
+            for scope, label in list(self._name_scopes.values()):
                 bases = scope.__mro__ if isinstance(scope, type) else (scope,)
                 for base in bases:
                     if isinstance(base, type) and of_library(base.__module__):
                         continue
                     own = vars(base)
-                    spaces[id(base)] = f"{label}.", own, base
+                    namespaces[id(base)] = f"{label}.", own, base
                     named = self._names & own.keys()
-                    if self._looks_up and isinstance(base, type) and not installed(base.__module__.partition(".")[0]):
+                    if (
+                        self._uses_dynamic_lookup
+                        and isinstance(base, type)
+                        and not installed(base.__module__.partition(".")[0])
+                    ):
                         named |= {name for name in own if not name.startswith("__")}
-                    self._look_up(f"{label}.", own, named, done, id(base))
+                    self._look_up(f"{label}.", own, named, names_done, id(base))
             if not self._queue:
                 break
             self._drain()
         libraries = list(self._libraries.values())
         for library in libraries:  # and the named modules in them, which are appended during the loop
             self._note_functions(library.__name__, library, self._names)
-            inner = (vars(library).get(name) for name in sorted(self._names & vars(library).keys()))
-            libraries += [one for one in inner if isinstance(one, ModuleType) and id(one) not in self._libraries]
+            named_modules = (vars(library).get(name) for name in sorted(self._names & vars(library).keys()))
+            libraries += [
+                one for one in named_modules if isinstance(one, ModuleType) and id(one) not in self._libraries
+            ]
             self._libraries |= {id(one): one for one in libraries}
-        for key, (label, table, owner) in spaces.items():
-            if done.get(key):
-                self.containers.append(Names(label, table, sorted(done[key]), owner))
+        for key, (label, table, owner) in namespaces.items():
+            if names_done.get(key):
+                self.containers.append(Names(label, table, sorted(names_done[key]), owner))
 
     def _note_functions(self, label: str, owner: ModuleType | type, names: Iterable[str]) -> None:
         """Record the functions of a library that the code calls, which may be replaced by others."""
@@ -439,11 +449,16 @@ class Reach:
             self.values.update(found)
 
     def _look_up(
-        self, label: str, table: Mapping[str, Any], names: set[str], done: dict[int, set[str]], key: int | None = None
+        self,
+        label: str,
+        table: Mapping[str, Any],
+        names: set[str],
+        names_done: dict[int, set[str]],
+        key: int | None = None,
     ) -> None:
-        known = done.setdefault(id(table) if key is None else key, set())
-        for name in sorted(names - known):
-            known.add(name)
+        seen_names = names_done.setdefault(id(table) if key is None else key, set())
+        for name in sorted(names - seen_names):
+            seen_names.add(name)
             value = table.get(name, MISSING)
             if isinstance(value, staticmethod | classmethod):
                 value = value.__func__
@@ -451,7 +466,7 @@ class Reach:
                 value = value.fget
             if value is MISSING:
                 self.values[f"{label}{name}"] = Value("missing", None, "not assigned")
-            elif not _of_no_interest(value):
+            elif not _never_changes(value):
                 self._queue.append((f"{label}{name}", value))
             elif isinstance(value, ModuleType):
                 self._libraries[id(value)] = value
@@ -462,7 +477,7 @@ def _progress(path: str, value: Any) -> State | None:
     if isinstance(value, GeneratorType):
         return State(path, lambda: _suspended(value), None)
     if type(value) in _ITERATORS:
-        return State(path, lambda: repr(_reduced(value)), None)
+        return State(path, lambda: repr(_reduced_form(value)), None)
     return None
 
 
@@ -476,9 +491,9 @@ def _write_bytes(value: Any, bits: bytes) -> None:
         ctypes.memmove(ctypes.addressof(value), bits, len(bits))
 
 
-def _plain_attributes(weak: weakref.ref[Any]) -> object:
+def _plain_attributes(reference: weakref.ref[Any]) -> object:
     """The plain values among the attributes of an object, without keeping it alive; None once it is dead."""
-    thing = weak()
+    thing = reference()
     if thing is None:
         return None
     table = _dict_of(thing)
@@ -497,10 +512,10 @@ def _suspended(value: GeneratorType[Any, Any, Any]) -> object:
 def _number_in(item: object) -> object:
     if comparison_keys.is_plain(item):
         return comparison_keys.plain(item)
-    return repr(_reduced(item)) if type(item) in _ITERATORS else None
+    return repr(_reduced_form(item)) if type(item) in _ITERATORS else None
 
 
-def _reduced(value: Any) -> object:
+def _reduced_form(value: Any) -> object:
     try:
         return value.__reduce__()
     except TypeError:
@@ -516,7 +531,7 @@ def _opaque(value: Any) -> bool:
     )
 
 
-def _of_no_interest(value: Any) -> bool:
+def _never_changes(value: Any) -> bool:
     """Whether a named value is one that does not change: a library, or a function or class of a library."""
     if isinstance(value, ModuleType):
         return of_library(value.__name__)
@@ -550,7 +565,7 @@ def _unnamed(kind: type, name: str) -> bool:
     """Whether Python or PyTorch calls a method of a class without any code naming it."""
     if issubclass(kind, nn.Module):
         return name == "forward" or (name.startswith("__") and name != "__init__")
-    return name.startswith("__") or (issubclass(kind, torch.autograd.Function) and name in _OF_FUNCTIONS)
+    return name.startswith("__") or (issubclass(kind, torch.autograd.Function) and name in _FUNCTION_METHODS)
 
 
 def _key(key: object) -> str:

@@ -10,7 +10,7 @@ from types import CodeType
 
 #: Packages whose code is not inspected, because their state is not part of a model.
 _LIBRARIES = frozenset({"torch", "numpy", "scipy", "functorch", "numba", "planner", "widgets"})
-_LOOKING_UP = frozenset({"getattr", "vars", "eval", "__dict__", "attrgetter", "methodcaller"})
+_DYNAMIC_LOOKUPS = frozenset({"getattr", "vars", "eval", "__dict__", "attrgetter", "methodcaller"})
 _STORE_GLOBAL, _IMPORT_NAME = dis.opmap["STORE_GLOBAL"], dis.opmap["IMPORT_NAME"]
 
 
@@ -28,8 +28,8 @@ def of_library(module: object) -> bool:
 def names_in(code: CodeType) -> frozenset[str]:
     """Every global and attribute that the code names, including nested functions."""
     found = set(code.co_names)
-    for inner in _inner(code):
-        found |= names_in(inner)
+    for nested in _nested_codes(code):
+        found |= names_in(nested)
     return frozenset(found)
 
 
@@ -39,8 +39,8 @@ def names_in_strings(code: CodeType) -> frozenset[str]:
     found: set[str] = set()
     for constant in code.co_consts:
         found.update(text for text in (constant if isinstance(constant, tuple) else (constant,)) if _is_name(text))
-    for inner in _inner(code):
-        found |= names_in_strings(inner)
+    for nested in _nested_codes(code):
+        found |= names_in_strings(nested)
     return frozenset(found)
 
 
@@ -54,17 +54,17 @@ def imported(code: CodeType, package: str) -> frozenset[str]:
     """
     found = set()
     if _IMPORT_NAME in code.co_code[::2]:
-        before: list[object] = [0, 0]  # an import's level and its names are loaded before it
+        loaded: list[object] = [0, 0]  # an import's level and its names are loaded before it
         for instruction in dis.get_instructions(code):
             if instruction.opcode == _IMPORT_NAME:
-                level, name = before[-2], instruction.argval
+                level, name = loaded[-2], instruction.argval
                 if isinstance(level, int) and level:
                     parents = package.split(".")[: len(package.split(".")) - level + 1]
                     name = ".".join([*parents, name] if name else parents)
                 found |= {name, name.partition(".")[0]}
-            before = [before[-1], instruction.argval]
-    for inner in _inner(code):
-        found |= imported(inner, package)
+            loaded = [loaded[-1], instruction.argval]
+    for nested in _nested_codes(code):
+        found |= imported(nested, package)
     return frozenset(found)
 
 
@@ -74,15 +74,15 @@ def assigned_globals(code: CodeType) -> frozenset[str]:
     found = set()
     if _STORE_GLOBAL in code.co_code[::2]:
         found = {i.argval for i in dis.get_instructions(code) if i.opcode == _STORE_GLOBAL}
-    for inner in _inner(code):
-        found |= assigned_globals(inner)
+    for nested in _nested_codes(code):
+        found |= assigned_globals(nested)
     return frozenset(found)
 
 
 @cache
-def looks_up(code: CodeType) -> bool:
+def uses_dynamic_lookup(code: CodeType) -> bool:
     """Whether the code may look up an attribute whose name is in none of its strings."""
-    return bool(names_in(code) & _LOOKING_UP)
+    return bool(names_in(code) & _DYNAMIC_LOOKUPS)
 
 
 def installed(package: str) -> bool:
@@ -95,5 +95,5 @@ def _is_name(text: object) -> bool:
     return isinstance(text, str) and text.isidentifier()
 
 
-def _inner(code: CodeType) -> Iterator[CodeType]:
+def _nested_codes(code: CodeType) -> Iterator[CodeType]:
     return (constant for constant in code.co_consts if isinstance(constant, CodeType))

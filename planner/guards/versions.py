@@ -23,27 +23,27 @@ class Fields:
     """A field of each of several objects.
 
     Args:
-        things: the objects, kept alive so that their memory is not reused.
+        objects: the objects, kept alive so that their memory is not reused.
         field: offset of the field from the start of an object, in bytes.
     """
 
-    def __init__(self, things: Sequence[object], field: int) -> None:
-        self._things = things
-        places = np.fromiter(map(id, things), np.int64, len(things))
-        self._places = (places + field) // WORD - 1
-        self._noted: bytes | None = None
+    def __init__(self, objects: Sequence[object], field: int) -> None:
+        self._objects = objects
+        addresses = np.fromiter(map(id, objects), np.int64, len(objects))
+        self._word_indices = (addresses + field) // WORD - 1
+        self._recorded: bytes | None = None
 
     def note(self) -> None:
         """Record the current values of the fields for later comparison."""
-        self._noted = self._now() if _known else None
+        self._recorded = self._read() if _SUPPORTED else None
 
     def changed(self) -> bool:
         """Whether any field may have changed since `note`; True if that is unknown."""
-        return self._noted is None or self._now() != self._noted
+        return self._recorded is None or self._read() != self._recorded
 
-    def _now(self) -> bytes:
-        now: bytes = words[self._places].tobytes()  # NumPy's own comparison is slow to start
-        return now
+    def _read(self) -> bytes:
+        values: bytes = words[self._word_indices].tobytes()  # NumPy's own comparison is slow to start
+        return values
 
 
 def versions(tables: Sequence[dict[Any, Any]]) -> Fields:
@@ -51,9 +51,9 @@ def versions(tables: Sequence[dict[Any, Any]]) -> Fields:
     return Fields(tables, _VERSION_FIELD)
 
 
-def classes(things: Sequence[object]) -> Fields:
+def classes(objects: Sequence[object]) -> Fields:
     """The class of each object."""
-    return Fields(things, _CLASS_FIELD)
+    return Fields(objects, _CLASS_FIELD)
 
 
 class _Before:
@@ -64,24 +64,24 @@ class _After(_Before):
     pass
 
 
-def _counts() -> bool:
+def _counters_work() -> bool:
     if platform.python_implementation() != "CPython":
         return False
     table: dict[str, int] = {"a": 1}
     changes = (lambda: table.update(a=2), lambda: table.update(b=2), lambda: table.pop("b"), lambda: None)
-    thing = _Before()
-    exchanges = (lambda: None, lambda: setattr(thing, "__class__", _After), lambda: None)
-    seen = [_seen(versions([table]), changes), _seen(classes([thing]), exchanges)]
-    return seen == [[True, True, True, False], [False, True, False]]
+    instance = _Before()
+    class_changes = (lambda: None, lambda: setattr(instance, "__class__", _After), lambda: None)
+    detected = [_changes_detected(versions([table]), changes), _changes_detected(classes([instance]), class_changes)]
+    return detected == [[True, True, True, False], [False, True, False]]
 
 
-def _seen(fields: Fields, changes: Sequence[Callable[[], object]]) -> list[bool]:
-    seen = []
+def _changes_detected(fields: Fields, changes: Sequence[Callable[[], object]]) -> list[bool]:
+    detected = []
     for change in changes:
-        fields._noted = fields._now()
+        fields._recorded = fields._read()
         change()
-        seen.append(fields.changed())
-    return seen
+        detected.append(fields.changed())
+    return detected
 
 
-_known = platform.python_version_tuple()[:2] in (("3", "11"), ("3", "12")) and _counts()
+_SUPPORTED = platform.python_version_tuple()[:2] in (("3", "11"), ("3", "12")) and _counters_work()

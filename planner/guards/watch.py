@@ -21,10 +21,12 @@ class ContainerWatch:
 
     def __init__(self, containers: Sequence[Container], objects: Sequence[object] = ()) -> None:
         self._objects = objects
-        self._tables = [one.thing for one in containers if isinstance(one, DictItems)]
-        lists = [one for one in containers if isinstance(one, Items) and one.kind is list]
-        self._lists: list[list[object]] = [one.thing for one in lists]  # type: ignore[misc]
-        self._others = [one for one in containers if not isinstance(one, DictItems) and one not in lists]
+        self._tables = [container.thing for container in containers if isinstance(container, DictItems)]
+        lists = [container for container in containers if isinstance(container, Items) and container.kind is list]
+        self._lists: list[list[object]] = [container.thing for container in lists]  # type: ignore[misc]
+        self._others = [
+            container for container in containers if not isinstance(container, DictItems) and container not in lists
+        ]
         self._versions, self._classes = versions(self._tables), classes(objects)
         self.note()
 
@@ -38,7 +40,7 @@ class ContainerWatch:
         self._values = list(chain.from_iterable(map(dict.values, self._tables)))
         self._lengths = list(map(list.__len__, self._lists))
         self._items = list(chain.from_iterable(map(list.__iter__, self._lists)))
-        self._contents = [one.contents() for one in self._others]
+        self._contents = [container.contents() for container in self._others]
 
     def changed(self) -> bool:
         """Whether any container holds another object, or the same object under another name."""
@@ -50,7 +52,10 @@ class ContainerWatch:
             return (
                 (self._classes.changed() and not _same(map(type, self._objects), self._kinds))
                 or self._lists_differ()
-                or any(self._differs(one, before) for one, before in zip(self._others, self._contents, strict=True))
+                or any(
+                    self._differs(container, before)
+                    for container, before in zip(self._others, self._contents, strict=True)
+                )
             )
         except RuntimeError:  # another thread is changing one
             return True
@@ -67,11 +72,11 @@ class ContainerWatch:
             chain.from_iterable(map(list.__iter__, self._lists)), self._items
         )
 
-    def _differs(self, one: Container, before: tuple[object, ...]) -> bool:
-        now = one.contents()
+    def _differs(self, container: Container, before: tuple[object, ...]) -> bool:
+        now = container.contents()
         return len(now) != len(before) or not _same(now, before)
 
 
-def _same(these: Iterable[object], those: Sequence[object]) -> bool:
+def _same(left: Iterable[object], right: Sequence[object]) -> bool:
     """Whether two sequences of the same length hold the same objects."""
-    return all(map(is_, these, those))
+    return all(map(is_, left, right))

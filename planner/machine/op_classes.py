@@ -55,8 +55,8 @@ def _convolution(graph: Graph, op: Op) -> OpClass:
     result = inputs[0] if backward else graph.tensors[op.outputs[0]]
     if weight.shape[1] == 1 and image.shape[1] > 1:
         return OpClass.DEPTHWISE
-    plain = weight.shape[2:] == (3, 3) and weight.shape[1] == image.shape[1]
-    return OpClass.CONVOLUTION_3X3 if plain and _stride_is_one(image, result) else OpClass.CONVOLUTION
+    three_by_three = weight.shape[2:] == (3, 3) and weight.shape[1] == image.shape[1]
+    return OpClass.CONVOLUTION_3X3 if three_by_three and _stride_is_one(image, result) else OpClass.CONVOLUTION
 
 
 def _stride_is_one(image: Tensor, result: Tensor) -> bool:

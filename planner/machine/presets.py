@@ -14,7 +14,7 @@ from planner.machine.machine_types import Device, Link, Machine
 from planner.machine.roofline import CUDA_EFFICIENCY
 
 _GB = 10**9
-_T = 1e12
+_TERA = 1e12
 
 
 def _gpu(
@@ -28,15 +28,15 @@ def _gpu(
         kind="cuda",
         memory_bytes=memory_gb * _GB,
         memory_bandwidth=bandwidth_gbs * _GB,
-        flops={dtype: peak * _T for dtype, peak in peaks.items()},
+        flops={dtype: peak * _TERA for dtype, peak in peaks.items()},
         efficiency=CUDA_EFFICIENCY,
         launch_seconds=launch,
     )
 
 
 #: Host memory where neither a paper nor the usual server gives a figure: half a terabyte.
-_HOST = 512 * _GB
-_SERVER = 2000 * _GB
+_HOST_MEMORY = 512 * _GB
+_SERVER_MEMORY = 2000 * _GB
 
 _MACHINES = (
     # SwapAdvisor's machine (ASPLOS 2020): 12 GB/s one way, 20 GB/s both ways together, hosts of 61 to 244 GB
@@ -59,7 +59,7 @@ _MACHINES = (
         "a100-80gb",
         (_gpu("NVIDIA A100 SXM4 80 GB", 80, 2039, float32=19.5, half=312, float64=9.7),),
         Link(25e9, 42e9, 10e-6),
-        host_memory_bytes=_HOST,
+        host_memory_bytes=_HOST_MEMORY,
         peer_link=Link(300e9, 600e9, 5e-6),
     ),
     # SXM5, PCIe 5.0 x16 to the host, fourth-generation NVLink
@@ -67,14 +67,14 @@ _MACHINES = (
         "h100",
         (_gpu("NVIDIA H100 SXM5 80 GB", 80, 3350, float32=67, half=989, float64=34),),
         Link(53e9, 90e9, 10e-6),
-        host_memory_bytes=_HOST,
+        host_memory_bytes=_HOST_MEMORY,
         peer_link=Link(450e9, 900e9, 5e-6),
     ),
     Machine(
         "h200",
         (_gpu("NVIDIA H200 SXM5 141 GB", 141, 4800, float32=67, half=989, float64=34),),
         Link(53e9, 90e9, 10e-6),
-        host_memory_bytes=_HOST,
+        host_memory_bytes=_HOST_MEMORY,
         peer_link=Link(450e9, 900e9, 5e-6),
     ),
     # a mid-range GPU in a laptop, PCIe 4.0 x8
@@ -87,13 +87,17 @@ _MACHINES = (
 )
 
 
-def _eight(name: str, preset: str) -> Machine:
+def _with_eight_devices(name: str, preset: str) -> Machine:
     """A server with eight devices of a preset, each with a link of its own to the host, all connected by NVSwitch."""
-    one = next(machine for machine in _MACHINES if machine.name == preset)
-    return replace(one, name=name, devices=one.devices * 8, host_memory_bytes=_SERVER)
+    device_preset = next(machine for machine in _MACHINES if machine.name == preset)
+    return replace(device_preset, name=name, devices=device_preset.devices * 8, host_memory_bytes=_SERVER_MEMORY)
 
 
 #: NVIDIA's DGX A100 (640 GB), DGX H100 and DGX H200, whose hosts have two terabytes.
-_SERVERS = (_eight("a100x8", "a100-80gb"), _eight("h100x8", "h100"), _eight("h200x8", "h200"))
+_SERVERS = (
+    _with_eight_devices("a100x8", "a100-80gb"),
+    _with_eight_devices("h100x8", "h100"),
+    _with_eight_devices("h200x8", "h200"),
+)
 
 PRESETS: Mapping[str, Machine] = MappingProxyType({preset.name: preset for preset in (*_MACHINES, *_SERVERS)})

@@ -61,10 +61,10 @@ def op_seconds(graph: Graph, machine: Machine) -> NDArray[np.float64]:
 
 
 def _seconds(graph: Graph, op: Op, device: Device) -> float:
-    kind = op_class(graph, op)
+    class_of_op = op_class(graph, op)
     work = op.bytes / (device.memory_bandwidth * device.efficiency.get(OpClass.MEMORY, 1.0))
-    if kind is not OpClass.MEMORY:
-        work = max(work, op.flops / (_peak(graph, op, device) * device.efficiency.get(kind, 1.0)))
+    if class_of_op is not OpClass.MEMORY:
+        work = max(work, op.flops / (_peak(graph, op, device) * device.efficiency.get(class_of_op, 1.0)))
     return work + device.launch_seconds
 
 

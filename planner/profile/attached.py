@@ -44,12 +44,12 @@ def attached() -> Machine:
     if not torch.cuda.is_available():
         cpu = attached_cpu()
         return Machine("auto", cpu.devices, cpu.host_link, cpu.host_memory_bytes)
-    places = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
-    peer = measure_link(places[0], places[1]) if len(places) > 1 else None
+    devices = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
+    peer = measure_link(devices[0], devices[1]) if len(devices) > 1 else None
     return Machine(
         "auto",
-        (_cuda(places[0]),) * len(places),
-        measure_link(places[0]),
+        (_cuda(devices[0]),) * len(devices),
+        measure_link(devices[0]),
         host_memory_bytes=int(psutil.virtual_memory().total),
         peer_link=peer,
     )
@@ -61,21 +61,21 @@ def cpu_name() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return (named and named[0]) or platform.processor() or platform.machine()
+    model_names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return (model_names and model_names[0]) or platform.processor() or platform.machine()
 
 
-def _cuda(place: torch.device) -> Device:
-    properties = torch.cuda.get_device_properties(place)
+def _cuda(device: torch.device) -> Device:
+    properties = torch.cuda.get_device_properties(device)
     return Device(
         name=str(properties.name),
         kind="cuda",
         memory_bytes=int(properties.total_memory),
-        memory_bandwidth=measure_memory(place),
-        flops=_peaks(place),
+        memory_bandwidth=measure_memory(device),
+        flops=_peaks(device),
         efficiency=CUDA_EFFICIENCY,
     )
 
 
-def _peaks(place: torch.device) -> Mapping[str, float]:
-    return {str(dtype).removeprefix("torch."): measure_matmul(place, dtype) for dtype in _DTYPES}
+def _peaks(device: torch.device) -> Mapping[str, float]:
+    return {str(dtype).removeprefix("torch."): measure_matmul(device, dtype) for dtype in _DTYPES}

@@ -83,7 +83,7 @@ def open_cache() -> CostCache:
 
 def cache_path() -> Path:
     """The file of the op times measured here; if it is removed, they are measured again."""
-    setting = "|".join(
+    environment_key = "|".join(
         (
             *(hashlib.sha256(path.read_bytes()).hexdigest() for path in CALL_SOURCES),
             torch.__version__,
@@ -94,7 +94,7 @@ def cache_path() -> Path:
         )
     )
     folder = platformdirs.user_cache_path("stowage", appauthor=False)
-    return folder / f"op-times-{hashlib.sha256(setting.encode()).hexdigest()[:16]}.json"
+    return folder / f"op-times-{hashlib.sha256(environment_key.encode()).hexdigest()[:16]}.json"
 
 
 def _read(path: Path) -> dict[str, Cost]:

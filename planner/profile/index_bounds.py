@@ -28,18 +28,18 @@ def index_bounds(graph: Graph, program: Program, ops: Iterable[int]) -> dict[int
         ops: a segment of it, in order.
     """
     bounds: dict[int, float] = {}
-    loose: dict[int, float] = {}
+    fallback: dict[int, float] = {}
     for op in reversed(list(ops)):
-        made = [graph.tensors[t].storage for t in graph.ops[op].outputs if graph.tensors[t].dtype in _INTEGERS]
-        passed_on = min((bounds.get(storage, inf) for storage in made), default=inf)
+        created = [graph.tensors[t].storage for t in graph.ops[op].outputs if graph.tensors[t].dtype in _INTEGERS]
+        propagated = min((bounds.get(storage, inf) for storage in created), default=inf)
         smallest = min(_sizes(graph, op), default=1)
         for tensor in graph.ops[op].inputs:
-            facts = graph.tensors[tensor]
-            if facts.dtype in _INTEGERS:
-                bound = min(_indexed(graph, program.calls[op], operator(graph.ops[op]), tensor), passed_on)
-                bounds[facts.storage] = min(bound, bounds.get(facts.storage, inf))
-                loose[facts.storage] = min(smallest, loose.get(facts.storage, inf))
-    return {storage: max(int(loose[storage] if bound == inf else bound), 1) for storage, bound in bounds.items()}
+            info = graph.tensors[tensor]
+            if info.dtype in _INTEGERS:
+                bound = min(_indexed(graph, program.calls[op], operator(graph.ops[op]), tensor), propagated)
+                bounds[info.storage] = min(bound, bounds.get(info.storage, inf))
+                fallback[info.storage] = min(smallest, fallback.get(info.storage, inf))
+    return {storage: max(int(fallback[storage] if bound == inf else bound), 1) for storage, bound in bounds.items()}
 
 
 def pooled_positions(graph: Graph, program: Program, op: int, tensor: int) -> torch.Tensor | None:
@@ -60,11 +60,11 @@ def pooled_positions(graph: Graph, program: Program, op: int, tensor: int) -> to
 def _indexed(graph: Graph, call: Call, name: str, tensor: int) -> float:
     """The size of what a call indexes with a tensor, or infinity."""
     reference = TensorRef(tensor)
-    if name in _LISTS:
+    if name in _INDEX_LIST_OPS:
         shape = _argument(call, 0, graph).shape
-        return min((shape[place] for place, index in enumerate(call.args[1]) if index == reference), default=inf)
-    known = _KNOWN.get(name.removesuffix("_"), ())
-    return min((size(call, graph) for place, size in known if call.args[place] == reference), default=inf)
+        return min((shape[position] for position, index in enumerate(call.args[1]) if index == reference), default=inf)
+    known = _INDEX_ARGUMENTS.get(name.removesuffix("_"), ())
+    return min((size(call, graph) for position, size in known if call.args[position] == reference), default=inf)
 
 
 def _sizes(graph: Graph, op: int) -> list[int]:
@@ -72,13 +72,13 @@ def _sizes(graph: Graph, op: int) -> list[int]:
     return [size for tensor in tensors for size in graph.tensors[tensor].shape]
 
 
-def _argument(call: Call, place: int, graph: Graph) -> Tensor:
-    value = call.args[place]
+def _argument(call: Call, position: int, graph: Graph) -> Tensor:
+    value = call.args[position]
     assert isinstance(value, TensorRef)
     return graph.tensors[value.tensor]
 
 
-def _along(source: int, dimension: int) -> Callable[[Call, Graph], int]:
+def _size_of_dimension(source: int, dimension: int) -> Callable[[Call, Graph], int]:
     """The size of argument `source` along the dimension that argument `dimension` names."""
 
     def size(call: Call, graph: Graph) -> int:
@@ -104,7 +104,7 @@ def _number(call: Call, _graph: Graph) -> int:
     return int(call.args[2])
 
 
-def _nothing(_call: Call, _graph: Graph) -> int:
+def _offsets(_call: Call, _graph: Graph) -> int:
     """The bound 1 for offsets, which must not decrease from 0 or a kernel writes elsewhere; all 0 satisfies that."""
     return 1
 
@@ -118,26 +118,26 @@ def _positions(call: Call, _graph: Graph) -> int:
 
 
 #: Ops that take a list of indices, one per dimension, with None for dimensions that are not indexed.
-_LISTS = frozenset({"index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put"})
+_INDEX_LIST_OPS = frozenset({"index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put"})
 
 #: By op, the arguments that are indices, and the function for the bound of each.
-_KNOWN: Mapping[str, Sequence[tuple[int, Callable[[Call, Graph], Any]]]] = {
+_INDEX_ARGUMENTS: Mapping[str, Sequence[tuple[int, Callable[[Call, Graph], Any]]]] = {
     "embedding": [(1, _rows)],
     "embedding_dense_backward": [(1, _number)],
-    "gather": [(2, _along(0, 1))],
-    "scatter": [(2, _along(0, 1))],
-    "scatter_add": [(2, _along(0, 1))],
-    "scatter_reduce": [(2, _along(0, 1))],
-    "index_select": [(2, _along(0, 1))],
-    "index_add": [(2, _along(0, 1))],
-    "index_copy": [(2, _along(0, 1))],
-    "index_fill": [(2, _along(0, 1))],
+    "gather": [(2, _size_of_dimension(0, 1))],
+    "scatter": [(2, _size_of_dimension(0, 1))],
+    "scatter_add": [(2, _size_of_dimension(0, 1))],
+    "scatter_reduce": [(2, _size_of_dimension(0, 1))],
+    "index_select": [(2, _size_of_dimension(0, 1))],
+    "index_add": [(2, _size_of_dimension(0, 1))],
+    "index_copy": [(2, _size_of_dimension(0, 1))],
+    "index_fill": [(2, _size_of_dimension(0, 1))],
     "nll_loss_forward": [(1, _classes(0))],
     "nll_loss_backward": [(2, _classes(1))],
     "nll_loss2d_forward": [(1, _classes(0))],
     "nll_loss2d_backward": [(2, _classes(1))],
     "max_unpool2d": [(1, _positions)],
-    "_embedding_bag": [(1, _rows), (2, _nothing)],
-    "_embedding_bag_forward_only": [(1, _rows), (2, _nothing)],
+    "_embedding_bag": [(1, _rows), (2, _offsets)],
+    "_embedding_bag_forward_only": [(1, _rows), (2, _offsets)],
     "_embedding_bag_dense_backward": [(1, _weights), (2, _rows), (4, _weights)],
 }

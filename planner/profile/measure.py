@@ -65,21 +65,21 @@ def measure_ops(
     if machine.device.kind != "cpu":
         raise StowageError(f"op times are measured on the attached CPU, and {machine.name} is not; choose machine cpu")
     signatures = [signature(graph, op) for op in graph.ops]
-    kept = open_cache() if cache else CostCache(Path())
-    missing = {each for each in signatures if remeasure or each not in kept}
+    cost_cache = open_cache() if cache else CostCache(Path())
+    missing = {key for key in signatures if remeasure or key not in cost_cache}
     if missing:
         if cache:
-            kept.save()  # find out before measuring, not after, if it cannot be written
+            cost_cache.save()  # find out before measuring, not after, if it cannot be written
         with reporting(progress) as report:
             report(0.0, "measuring ops")
-            for each, cost in _measure(graph, program, machine, signatures, missing, report):
-                kept[each] = cost
+            for key, cost in _measure(graph, program, machine, signatures, missing, report):
+                cost_cache[key] = cost
         if cache:
-            kept.save()
-    found = [kept[each] for each in signatures]
+            cost_cache.save()
+    costs = [cost_cache[key] for key in signatures]
     return OpMeasurements(
-        np.array([cost.seconds for cost in found], np.float64),
-        np.array([-(-cost.workspace_bytes // _LEAST_BYTES) * _LEAST_BYTES for cost in found], np.int64),
+        np.array([cost.seconds for cost in costs], np.float64),
+        np.array([-(-cost.workspace_bytes // _LEAST_BYTES) * _LEAST_BYTES for cost in costs], np.int64),
     )
 
 
@@ -87,11 +87,11 @@ def _measure(
     graph: Graph, program: Program, machine: Machine, signatures: Sequence[str], missing: set[str], progress: Progress
 ) -> Iterator[tuple[str, Cost]]:
     """The missing signatures and their costs; each is measured in the first segment that contains it."""
-    numbers = program.scalars(0)
+    scalar_values = program.scalars(0)
     available = int(psutil.virtual_memory().available)
-    done: set[str] = set()
+    measured: set[str] = set()
     for segment in segments(graph, min(_MOST_BYTES, available // 3)):
-        wanted = [signatures[op] in missing and signatures[op] not in done for op in segment.ops]
+        wanted = [signatures[op] in missing and signatures[op] not in measured for op in segment.ops]
         if not any(wanted):
             continue
         if segment.bytes > available:
@@ -99,36 +99,35 @@ def _measure(
                 f"{graph.ops[segment.ops[0]].name} needs {segment.bytes} bytes and {available} are free, so it cannot "
                 "be measured here; plan for a preset, or choose a smaller batch"
             )
-        done.update(signatures[op] for op, ask in zip(segment.ops, wanted, strict=True) if ask)
-        reached = segment.ops[-1] + 1
-        first, total = segment.ops[0], len(graph.ops)
-        part = progress.part(first / total, reached / total, f"measuring ops {first} to {reached}")
-        yield from _costs(segment, graph, program, machine, numbers, signatures, wanted, part)
+        measured.update(signatures[op] for op, requested in zip(segment.ops, wanted, strict=True) if requested)
+        first, stop, total = segment.ops[0], segment.ops[-1] + 1, len(graph.ops)
+        part = progress.part(first / total, stop / total, f"measuring ops {first} to {stop}")
+        yield from _costs(segment, graph, program, machine, scalar_values, signatures, wanted, part)
 
 
 def _costs(
-    segment: Segment, graph: Graph, program: Program, machine: Machine, numbers: Mapping[str, float],
+    segment: Segment, graph: Graph, program: Program, machine: Machine, scalar_values: Mapping[str, float],
     signatures: Sequence[str], wanted: Sequence[bool], progress: Progress,
 ) -> Iterator[tuple[str, Cost]]:  # fmt: skip
     with torch.inference_mode():
-        benchmark = SegmentBenchmark(segment, graph, program, numbers)
+        benchmark = SegmentBenchmark(segment, graph, program, scalar_values)
         workspaces = benchmark.scratch_bytes(wanted)
         seconds = benchmark.seconds(progress)
-    if benchmark.refused:
+    if benchmark.failed:
         predicted = op_seconds(graph, machine)
-        for place in benchmark.refused:
-            seconds[place] = predicted[segment.ops[place]]
-            workspaces[place] = _supposed(graph, program, segment.ops[place])
-    places: dict[str, list[int]] = {}
-    for place, (op, ask) in enumerate(zip(segment.ops, wanted, strict=True)):
-        if ask:
-            places.setdefault(signatures[op], []).append(place)
-    for each, where in places.items():
+        for position in benchmark.failed:
+            seconds[position] = predicted[segment.ops[position]]
+            workspaces[position] = _estimated_scratch(graph, program, segment.ops[position])
+    positions: dict[str, list[int]] = {}
+    for position, (op, requested) in enumerate(zip(segment.ops, wanted, strict=True)):
+        if requested:
+            positions.setdefault(signatures[op], []).append(position)
+    for key, occurrences in positions.items():
         # the mean, so that the times of the step's ops add up to the step's time
-        yield each, Cost(statistics.fmean(seconds[p] for p in where), max(workspaces[p] for p in where))
+        yield key, Cost(statistics.fmean(seconds[p] for p in occurrences), max(workspaces[p] for p in occurrences))
 
 
-def _supposed(graph: Graph, program: Program, op: int) -> int:
+def _estimated_scratch(graph: Graph, program: Program, op: int) -> int:
     """Scratch memory of an op that fails on all synthetic values: estimated from twice the bytes of its operands."""
     touched = {*graph.reads[op], *graph.writes[op]}
     return program.temporaries.get(op, 0) + 2 * sum(graph.storages[storage].bytes for storage in touched)

@@ -19,7 +19,7 @@ from planner.machine import operator
 from planner.profile.scratch_memory import SIZED_BY_VALUES, scratch_bytes
 from planner.profile.segments import Segment
 from planner.profile.signatures import ALIGNMENT
-from planner.profile.synthetic_inputs import OTHERS, Filling, clear_integers, fill, filled, view
+from planner.profile.synthetic_inputs import ALTERNATIVE_FILLINGS, Filling, clear_integers, fill, filled, view
 from planner.program import BoundCall, Program, ScalarRef, TensorRef, bind
 
 _LEAST_ROUNDS, _MOST_ROUNDS = 7, 40
@@ -34,24 +34,24 @@ class SegmentBenchmark:
         numbers: the values of `ScalarRef` names.
 
     Attributes:
-        refused: positions in the segment of calls that fail on all synthetic values; they are skipped, and readers of
+        failed: positions in the segment of calls that fail on all synthetic values; they are skipped, and readers of
             their results read the memory as it is.
     """
 
     def __init__(self, segment: Segment, graph: Graph, program: Program, numbers: Mapping[str, float]) -> None:
         self._slab = torch.empty(max(segment.bytes, ALIGNMENT), dtype=torch.uint8)
-        self._stretch, self._graph, self._numbers = segment, graph, numbers
+        self._segment, self._graph, self._numbers = segment, graph, numbers
         self._program = program
         self._generator = torch.Generator()  # measuring in a thread must not advance PyTorch's default one
         self._calls = [self._bind(op) for op in segment.ops]
-        self.refused: set[int] = set()
+        self.failed: set[int] = set()
         fill(self._slab, segment, graph, program, self._generator)
         try:
             self._round()
         except (IndexError, RuntimeError):
             # an index computed in the step was out of range
             clear_integers(self._slab, segment, graph)
-            self._leave_out()
+            self._replace_failing_calls()
 
     def scratch_bytes(self, wanted: Sequence[bool]) -> list[int]:
         """Run once; returns the scratch memory of each call, 0 where it is not requested.
@@ -59,16 +59,18 @@ class SegmentBenchmark:
         Args:
             wanted: whether to measure, per op of the segment.
         """
-        taken = []
-        for place, ask in enumerate(wanted):
-            taken.append(self._tried(place, _temporary_bytes if ask else _run))
-            op = self._graph.ops[self._stretch.ops[place]]
-            demanding = SIZED_BY_VALUES.get(operator(op)) if ask else None
-            if demanding is not None:
+        scratch = []
+        for position, requested in enumerate(wanted):
+            scratch.append(self._run_or_rebind(position, _temporary_bytes if requested else _run))
+            op = self._graph.ops[self._segment.ops[position]]
+            fillings = SIZED_BY_VALUES.get(operator(op)) if requested else None
+            if fillings is not None:
                 # inputs that mix these kinds of values may also need copies to separate them
                 copies = sum(self._graph.storages[storage].bytes for storage in self._graph.reads[op.id])
-                taken[-1] = max([taken[-1], *(self._tried_with(place, values) for values in demanding)]) + copies
-        return taken
+                scratch[-1] = (
+                    max([scratch[-1], *(self._scratch_with_values(position, values) for values in fillings)]) + copies
+                )
+        return scratch
 
     def seconds(self, progress: Callable[[float], object]) -> list[float]:
         """Run repeatedly; returns the typical duration of each call.
@@ -83,52 +85,52 @@ class SegmentBenchmark:
             try:
                 rounds.append(self._round())
             except (IndexError, RuntimeError):  # values change from round to round
-                self._leave_out()
+                self._replace_failing_calls()
                 rounds.clear()
         # Interference by other programs comes in bursts, which the slower half of the rounds had more of than a usual
         # step. The mean, because it adds up: a step of a thousand ops includes the occasional delays of all of them.
         quiet = sorted(rounds, key=sum)[: -(-len(rounds) // 2)]
         return [statistics.fmean(each) for each in zip(*quiet, strict=True)]
 
-    def _leave_out(self) -> None:
+    def _replace_failing_calls(self) -> None:
         """Run once, replacing the calls that fail on their values."""
-        for place in range(len(self._calls)):
-            self._tried(place, _run)
+        for position in range(len(self._calls)):
+            self._run_or_rebind(position, _run)
 
-    def _tried(self, place: int, way: Callable[[BoundCall], int]) -> int:
-        """The result of `way` for a call; if the call fails on the present values, it gets its own from now on."""
-        op = self._stretch.ops[place]
-        for other in OTHERS:
+    def _run_or_rebind(self, position: int, measure: Callable[[BoundCall], int]) -> int:
+        """The result of `measure` for a call; if the call fails on the present values, it gets its own from now on."""
+        op = self._segment.ops[position]
+        for other in ALTERNATIVE_FILLINGS:
             try:
-                return way(self._calls[place])
+                return measure(self._calls[position])
             except (IndexError, RuntimeError):
-                self._calls[place] = self._bind(op, other)
+                self._calls[position] = self._bind(op, other)
         try:
-            return way(self._calls[place])
+            return measure(self._calls[position])
         except (IndexError, RuntimeError):
             # other ops may use its results as indices
             results = [self._view(tensor) for tensor in self._program.calls[op].results if tensor >= 0]
-            whole = [each for each in results if not each.is_floating_point() and not each.is_complex()]
-            self._calls[place] = BoundCall(_clear, tuple(whole), {})
-            self._calls[place].function(*whole)
-            self.refused.add(place)
+            integers = [each for each in results if not each.is_floating_point() and not each.is_complex()]
+            self._calls[position] = BoundCall(_clear, tuple(integers), {})
+            self._calls[position].function(*integers)
+            self.failed.add(position)
             return 0
 
-    def _tried_with(self, place: int, values: Filling) -> int:
+    def _scratch_with_values(self, position: int, values: Filling) -> int:
         """The scratch memory of a call with other values; 0 if it fails on them."""
         try:
-            return _temporary_bytes(self._bind(self._stretch.ops[place], values))
+            return _temporary_bytes(self._bind(self._segment.ops[position], values))
         except (IndexError, RuntimeError):
             return 0
 
     def _round(self) -> list[float]:
         # exactly the executor's loop: between two marks there is one call and the taking of one mark
         marks: list[float] = []
-        stamp, mark = marks.append, time.perf_counter
-        stamp(mark())
+        append_mark, clock = marks.append, time.perf_counter
+        append_mark(clock())
         for function, args, kwargs in self._calls:
             function(*args, **kwargs)
-            stamp(mark())
+            append_mark(clock())
         return [stop - start for start, stop in pairwise(marks)]
 
     def _bind(self, op: int, values: Filling | None = None) -> BoundCall:
@@ -136,29 +138,29 @@ class SegmentBenchmark:
         call = self._program.calls[op]
         written = {self._graph.tensors[tensor].storage for tensor in self._graph.ops[op].outputs}
 
-        def place(tensor: int) -> torch.Tensor:
-            there = self._view(tensor)
+        def tensor_of(tensor: int) -> torch.Tensor:
+            own_view = self._view(tensor)
             if values is None or self._graph.tensors[tensor].storage in written:
-                return there
-            return filled(there, values)
+                return own_view
+            return filled(own_view, values)
 
-        args = [self._resolve(value, place) for value in call.args]
-        kwargs = {name: self._resolve(value, place) for name, value in call.kwargs.items()}
+        args = [self._resolve(value, tensor_of) for value in call.args]
+        kwargs = {name: self._resolve(value, tensor_of) for name, value in call.kwargs.items()}
         if self._graph.ops[op].random:
             kwargs["generator"] = self._generator
         return bind(call, args, kwargs, [None if t < 0 else self._view(t) for t in call.results])
 
-    def _resolve(self, value: Any, place: Callable[[int], torch.Tensor]) -> Any:
+    def _resolve(self, value: Any, tensor_of: Callable[[int], torch.Tensor]) -> Any:
         if isinstance(value, TensorRef):
-            return place(value.tensor)
+            return tensor_of(value.tensor)
         if isinstance(value, ScalarRef):
             return self._numbers[value.name]
         if isinstance(value, list | tuple):
-            return type(value)(self._resolve(item, place) for item in value)
+            return type(value)(self._resolve(item, tensor_of) for item in value)
         return value
 
     def _view(self, tensor: int) -> torch.Tensor:
-        return view(self._slab, self._stretch, self._graph, tensor)
+        return view(self._slab, self._segment, self._graph, tensor)
 
 
 def _run(call: BoundCall) -> int:

@@ -19,30 +19,30 @@ class Segment:
     Args:
         ops: in captured order.
         offsets: bytes from the slab's start, by storage.
-        given: storages that exist before the segment.
+        live_in: storages that exist before the segment.
         bytes: size of the slab.
     """
 
     ops: list[int] = field(default_factory=list)
     offsets: dict[int, int] = field(default_factory=dict)
-    given: set[int] = field(default_factory=set)
+    live_in: set[int] = field(default_factory=set)
     bytes: int = 0
 
-    def add(self, graph: Graph, op: int, last: list[int]) -> None:
+    def add(self, graph: Graph, op: int, last_use: list[int]) -> None:
         """Append an op.
 
         Args:
             graph: of the op.
             op: the one after the segment's last.
-            last: per storage, the op that uses it last.
+            last_use: per storage, the op that uses it last.
         """
         self.ops.append(op)
         used = touched(graph, op)
         for storage in used:
             if storage not in self.offsets:
-                self._place(graph, op, storage, last)
+                self._place(graph, op, storage, last_use)
         for storage in used:
-            if last[storage] == op and storage not in self.given and storage not in self._inherited:
+            if last_use[storage] == op and storage not in self.live_in and storage not in self._reused_buffers:
                 self._free.setdefault(graph.storages[storage].bytes, []).append(self.offsets[storage])
 
     def growth(self, graph: Graph, op: int) -> int:
@@ -51,16 +51,16 @@ class Segment:
 
     def __post_init__(self) -> None:
         self._free: dict[int, list[int]] = {}
-        self._inherited: set[int] = set()
+        self._reused_buffers: set[int] = set()
 
-    def _place(self, graph: Graph, op: int, storage: int, last: list[int]) -> None:
+    def _place(self, graph: Graph, op: int, storage: int, last_use: list[int]) -> None:
         size = graph.storages[storage].bytes
-        made = storage not in graph.reads[op] and not graph.storages[storage].live_in
-        if not made:
-            self.given.add(storage)
-        elif (donor := self._donor(graph, op, size, last)) >= 0:
-            self._inherited.add(donor)
-            self.offsets[storage] = self.offsets[donor]
+        created = storage not in graph.reads[op] and not graph.storages[storage].live_in
+        if not created:
+            self.live_in.add(storage)
+        elif (reused := self._reusable_buffer(graph, op, size, last_use)) >= 0:
+            self._reused_buffers.add(reused)
+            self.offsets[storage] = self.offsets[reused]
             return
         elif self._free.get(size):
             self.offsets[storage] = self._free[size].pop()
@@ -68,25 +68,27 @@ class Segment:
         self.offsets[storage] = self.bytes
         self.bytes += _aligned(size)
 
-    def _donor(self, graph: Graph, op: int, size: int, last: list[int]) -> int:
+    def _reusable_buffer(self, graph: Graph, op: int, size: int, last_use: list[int]) -> int:
         """A storage of the given size whose buffer the op's result may reuse, or -1."""
         for tensor in graph.ops[op].overwrites:
             storage = graph.tensors[tensor].storage
-            own = storage in self.offsets and storage not in self.given and storage not in self._inherited
-            if own and last[storage] == op and graph.storages[storage].bytes == size:
+            created_here = (
+                storage in self.offsets and storage not in self.live_in and storage not in self._reused_buffers
+            )
+            if created_here and last_use[storage] == op and graph.storages[storage].bytes == size:
                 return storage
         return -1
 
 
 def segments(graph: Graph, limit: int) -> Iterator[Segment]:
     """Cut a step into segments that take at most `limit` bytes, except where a single op takes more."""
-    last = _last_uses(graph)
+    last_use = _last_uses(graph)
     segment = Segment()
     for op in graph.ops:
         if segment.ops and segment.bytes + segment.growth(graph, op.id) > limit:
             yield segment
             segment = Segment()
-        segment.add(graph, op.id, last)
+        segment.add(graph, op.id, last_use)
     if segment.ops:
         yield segment
 
@@ -97,13 +99,13 @@ def touched(graph: Graph, op: int) -> tuple[int, ...]:
 
 
 def _last_uses(graph: Graph) -> list[int]:
-    last = [-1] * len(graph.storages)
+    last_use = [-1] * len(graph.storages)
     for op in graph.ops:
         for storage in touched(graph, op.id):
-            last[storage] = op.id
+            last_use[storage] = op.id
     for storage in graph.output_storages:
-        last[storage] = len(graph.ops)
-    return last
+        last_use[storage] = len(graph.ops)
+    return last_use
 
 
 def _aligned(size: int) -> int:

@@ -74,10 +74,10 @@ def _typical(seconds: Sequence[float]) -> float:
 
 
 def _pair(device: torch.device, other: torch.device | None, size: int) -> tuple[Tensor, Tensor]:
-    here = torch.ones(size, dtype=torch.uint8, device=device)
+    source = torch.ones(size, dtype=torch.uint8, device=device)
     if other is not None:
-        return here, torch.ones(size, dtype=torch.uint8, device=other)
-    return here, torch.ones(size, dtype=torch.uint8, device="cpu", pin_memory=device.type == "cuda")
+        return source, torch.ones(size, dtype=torch.uint8, device=other)
+    return source, torch.ones(size, dtype=torch.uint8, device="cpu", pin_memory=device.type == "cuda")
 
 
 def _copy_seconds(pairs: Sequence[tuple[Tensor, Tensor]]) -> float:
@@ -85,40 +85,42 @@ def _copy_seconds(pairs: Sequence[tuple[Tensor, Tensor]]) -> float:
     start = threading.Barrier(len(pairs))
     spans: list[list[float]] = [[] for _ in pairs]
 
-    def work(place: int, source: Tensor, destination: Tensor) -> None:
+    def work(position: int, source: Tensor, destination: Tensor) -> None:
         with _own_stream(source, destination):
             for _ in range(_REPEATS):
                 start.wait()
-                began = time.perf_counter()
+                begin = time.perf_counter()
                 _copy(destination, source)
-                spans[place].append(time.perf_counter() - began)
+                spans[position].append(time.perf_counter() - begin)
 
-    threads = [threading.Thread(target=work, args=(place, *pair), daemon=True) for place, pair in enumerate(pairs)]
+    threads = [
+        threading.Thread(target=work, args=(position, *pair), daemon=True) for position, pair in enumerate(pairs)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return _typical([max(together) for together in zip(*spans, strict=True)])
+    return _typical([max(pair_seconds) for pair_seconds in zip(*spans, strict=True)])
 
 
 def _handover_seconds(source: Tensor, destination: Tensor) -> float:
     work: SimpleQueue[threading.Event | None] = SimpleQueue()
 
-    def serve() -> None:
+    def copy_on_request() -> None:
         with _own_stream(source, destination):
             while (done := work.get()) is not None:
                 _copy(destination, source)
                 done.set()
 
-    thread = threading.Thread(target=serve, daemon=True)
+    thread = threading.Thread(target=copy_on_request, daemon=True)
     thread.start()
     seconds = []
     for _ in range(_HANDOVERS):
         done = threading.Event()
-        began = time.perf_counter()
+        begin = time.perf_counter()
         work.put(done)
         done.wait()
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.perf_counter() - begin)
     work.put(None)
     thread.join()
     return _typical(seconds)

@@ -31,10 +31,10 @@ def fill(slab: torch.Tensor, segment: Segment, graph: Graph, program: Program, g
     constants = {graph.tensors[tensor].storage: (tensor, value) for tensor, value in program.constants}
     for storage, op, tensor in _first_uses(segment, graph):
         if storage in constants:
-            place, value = constants[storage]
-            view(slab, segment, graph, place).copy_(value)
+            constant, value = constants[storage]
+            view(slab, segment, graph, constant).copy_(value)
             continue
-        values = _whole(slab, segment, graph, tensor)
+        values = _storage_view(slab, segment, graph, tensor)
         if values.is_complex():
             values = torch.view_as_real(values).flatten()
         if values.is_floating_point():
@@ -50,7 +50,7 @@ def fill(slab: torch.Tensor, segment: Segment, graph: Graph, program: Program, g
 def clear_integers(slab: torch.Tensor, segment: Segment, graph: Graph) -> None:
     """Set all integers that exist before a segment to 0, an index that is valid almost everywhere."""
     for _, _, tensor in _first_uses(segment, graph):
-        values = _whole(slab, segment, graph, tensor)
+        values = _storage_view(slab, segment, graph, tensor)
         if not values.is_floating_point() and not values.is_complex():
             values.zero_()
 
@@ -68,7 +68,7 @@ class Filling(NamedTuple):
 
 
 #: Alternatives for calls that fail on the default values: probabilities and indices; decomposable matrices and pivots.
-OTHERS = (Filling(0.5, 0), Filling(None, 1))
+ALTERNATIVE_FILLINGS = (Filling(0.5, 0), Filling(None, 1))
 
 
 def filled(like: torch.Tensor, filling: Filling) -> torch.Tensor:
@@ -78,18 +78,18 @@ def filled(like: torch.Tensor, filling: Filling) -> torch.Tensor:
         like: the tensor whose layout is used.
         filling: the values.
     """
-    made = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype)
-    if made.is_floating_point() or made.is_complex():
+    result = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype)
+    if result.is_floating_point() or result.is_complex():
         if filling.number is not None:
-            return made.fill_(filling.number)
-        made.zero_()
-        if made.dim() > 1:
-            made.diagonal(dim1=-2, dim2=-1).fill_(1)
-    elif filling.integer is None and made.dtype is not torch.bool:
-        made.copy_(torch.arange(made.numel()).reshape(made.shape))
+            return result.fill_(filling.number)
+        result.zero_()
+        if result.dim() > 1:
+            result.diagonal(dim1=-2, dim2=-1).fill_(1)
+    elif filling.integer is None and result.dtype is not torch.bool:
+        result.copy_(torch.arange(result.numel()).reshape(result.shape))
     else:
-        made.fill_(filling.integer or 0)
-    return made
+        result.fill_(filling.integer or 0)
+    return result
 
 
 def _first_uses(segment: Segment, graph: Graph) -> Iterator[tuple[int, int, int]]:
@@ -98,7 +98,7 @@ def _first_uses(segment: Segment, graph: Graph) -> Iterator[tuple[int, int, int]
     for op in segment.ops:
         for tensor in (*graph.ops[op].inputs, *graph.ops[op].outputs):
             storage = graph.tensors[tensor].storage
-            if storage in segment.given and storage not in seen:
+            if storage in segment.live_in and storage not in seen:
                 seen.add(storage)
                 yield storage, op, tensor
 
@@ -111,16 +111,16 @@ def _repeat(block: torch.Tensor, values: torch.Tensor) -> None:
 
 def view(slab: torch.Tensor, segment: Segment, graph: Graph, tensor: int) -> torch.Tensor:
     """A view of the slab at a tensor of the graph."""
-    facts = graph.tensors[tensor]
-    dtype: torch.dtype = getattr(torch, facts.dtype)
-    start = segment.offsets[facts.storage] // dtype.itemsize + facts.offset
-    return slab.view(dtype).as_strided(facts.shape, facts.strides, start)
+    info = graph.tensors[tensor]
+    dtype: torch.dtype = getattr(torch, info.dtype)
+    start = segment.offsets[info.storage] // dtype.itemsize + info.offset
+    return slab.view(dtype).as_strided(info.shape, info.strides, start)
 
 
-def _whole(slab: torch.Tensor, segment: Segment, graph: Graph, tensor: int) -> torch.Tensor:
+def _storage_view(slab: torch.Tensor, segment: Segment, graph: Graph, tensor: int) -> torch.Tensor:
     """All of a tensor's storage, flat."""
-    facts = graph.tensors[tensor]
-    dtype: torch.dtype = getattr(torch, facts.dtype)
-    start = segment.offsets[facts.storage]
-    size = graph.storages[facts.storage].bytes // dtype.itemsize * dtype.itemsize
+    info = graph.tensors[tensor]
+    dtype: torch.dtype = getattr(torch, info.dtype)
+    start = segment.offsets[info.storage]
+    size = graph.storages[info.storage].bytes // dtype.itemsize * dtype.itemsize
     return slab[start : start + size].view(dtype)

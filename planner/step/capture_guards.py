@@ -16,26 +16,26 @@ _NUMBERS = ("weight_decay", "momentum")
 _FLAGS = ("nesterov", "amsgrad", "maximize", "decoupled_weight_decay")
 
 
-def capture_guards(held: Iterable[ModuleTensor], reach: Reach, *, modes: bool) -> CaptureGuards:
+def capture_guards(tensors: Iterable[ModuleTensor], reach: Reach, *, modes: bool) -> CaptureGuards:
     """Everything that the ops of a step depend on, by the expression that a user would write for it.
 
     These are PyTorch's present settings, every value that the step's code can reach, the shapes and dtypes of tensors,
     whether they require gradients, and which of them share memory.
 
     Args:
-        held: the tensors that the code holds.
+        tensors: the tensors that the code holds.
         reach: everything that the code can reach.
         modes: whether the training modes matter.
     """
     found: dict[str, object] = dict(named(environment()))
-    own = [member for member in held if not member.reached]
-    for member in own:
-        tensor = member.tensor
-        found[f"{member.name}.shape"] = tuple(tensor.shape)
-        found[f"{member.name}.dtype"] = tensor.dtype
-        if member.kind is Kind.PARAMETER:
-            found[f"{member.name}.requires_grad"] = tensor.requires_grad
-    found.update({f"{one.name}.shares_memory_with": other.name for one, other in overlaps(own)})
+    own_entries = [entry for entry in tensors if not entry.reached]
+    for entry in own_entries:
+        tensor = entry.tensor
+        found[f"{entry.name}.shape"] = tuple(tensor.shape)
+        found[f"{entry.name}.dtype"] = tensor.dtype
+        if entry.kind is Kind.PARAMETER:
+            found[f"{entry.name}.requires_grad"] = tensor.requires_grad
+    found.update({f"{one.name}.shares_memory_with": other.name for one, other in overlaps(own_entries)})
     found.update({name: value for name, value in reach.values.items() if modes or not name.endswith(".training")})
     return found
 
@@ -47,8 +47,8 @@ def optimizer_guards(groups: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) 
         groups: hyperparameters and parameter names of each group.
     """
     found: dict[str, object] = {}
-    for place, (group, names) in enumerate(groups):
-        name = f"optimizer.param_groups[{place}]"
+    for index, (group, names) in enumerate(groups):
+        name = f"optimizer.param_groups[{index}]"
         found[f"{name}.params"] = tuple(names)
         found.update({f"{name}.{key}": "0" if group[key] == 0 else "not 0" for key in _NUMBERS if key in group})
         found.update({f"{name}.{key}": bool(group[key]) for key in _FLAGS if key in group})

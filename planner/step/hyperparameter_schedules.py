@@ -31,18 +31,18 @@ class Scalars:
     Args:
         step: the step of the program.
         references: the quantities to compute.
-        alike: by parameter, the one whose step count represents its own.
+        representatives: by parameter, the one whose step count represents its own.
     """
 
-    def __init__(self, step: Step, references: References, alike: Mapping[str, str]) -> None:
+    def __init__(self, step: Step, references: References, representatives: Mapping[str, str]) -> None:
         self._step = step
-        self._references, self._alike = references, alike
+        self._references, self._representatives = references, representatives
         self._counts: dict[str, float] = {}
-        self._undamped: set[str] = set()
+        self._undampened: set[str] = set()
         self._steps = 0
         self._started = False
-        self._ahead: LRScheduler | None = None
-        self._reached = 0
+        self._scheduler_copy: LRScheduler | None = None
+        self._scheduler_steps = 0
 
     def __call__(self, number: int) -> dict[str, float]:
         """The value of each reference, by name, in step `number` of the run."""
@@ -50,10 +50,10 @@ class Scalars:
             self._start()
         values = {}
         groups = self._groups(number)
-        for reference, (place, name, quantity) in self._references.items():
-            first = number == 0 and name in self._undamped
+        for reference, (index, name, quantity) in self._references.items():
+            first = number == 0 and name in self._undampened
             count = self._counts[name] + number + 1
-            values[reference.name] = optimizers.numbers(groups[place], count, first=first)[quantity]
+            values[reference.name] = optimizers.numbers(groups[index], count, first=first)[quantity]
         return values
 
     def apart(self, found: Iterable[ModuleTensor]) -> str:
@@ -65,7 +65,7 @@ class Scalars:
         optimizer = self._step.torch_optimizer
         if optimizer is None:
             return ""
-        tensors = {member.name: member.tensor for member in found}
+        tensors = {entry.name: entry.tensor for entry in found}
         dampened = any(group.get("dampening") for group in optimizer.param_groups)
 
         def reached(name: str) -> tuple[float, bool]:
@@ -74,48 +74,48 @@ class Scalars:
             state = optimizer.state.get(tensors[name], {})
             return float(state.get("step", 0.0)), dampened and untouched(optimizer, tensors[name])
 
-        for name, other in self._alike.items():
+        for name, other in self._representatives.items():
             if name != other and reached(name) != reached(other):
                 return f"{name} has been updated more or less often than {other}"
         return ""
 
     def _start(self) -> None:
         live = self._step.live
-        self._started, self._ahead = True, None
+        self._started, self._scheduler_copy = True, None
         self._steps = live.steps if live is not None else 0
         self._counts = {name: 0.0 for _, name, _ in self._references.values()}
-        damped = {name for _, name, quantity in self._references.values() if quantity == "1-dampening"}
-        self._undamped = damped if live is None else set()
+        dampened_names = {name for _, name, quantity in self._references.values() if quantity == "1-dampening"}
+        self._undampened = dampened_names if live is None else set()
         optimizer = self._step.torch_optimizer
         if optimizer is None:
             return
         model = live.model if live is not None else self._step.make_model()
-        for member in module_tensors(model):
-            if member.name in self._counts:
-                state = optimizer.state.get(member.tensor, {})
-                self._counts[member.name] = float(state.get("step", 0.0))
-                if member.name in damped and untouched(optimizer, member.tensor):
-                    self._undamped.add(member.name)
+        for entry in module_tensors(model):
+            if entry.name in self._counts:
+                state = optimizer.state.get(entry.tensor, {})
+                self._counts[entry.name] = float(state.get("step", 0.0))
+                if entry.name in dampened_names and untouched(optimizer, entry.tensor):
+                    self._undampened.add(entry.name)
 
     def _groups(self, number: int) -> list[dict[str, Any]]:
         """The hyperparameters of each parameter group in a step of the run."""
         spec = getattr(self._step, "optimizer", None)
         if isinstance(spec, optimizers.Spec):
             return [optimizers.group_of(spec, self._steps + number)]
-        made = 0 if self._step.live is None else self._step.live.steps - self._steps
+        live_steps = 0 if self._step.live is None else self._step.live.steps - self._steps
         scheduler = getattr(self._step, "scheduler", None)
-        if number > made and scheduler is not None:
-            return self._groups_ahead(scheduler, made, number)
+        if number > live_steps and scheduler is not None:
+            return self._groups_ahead(scheduler, live_steps, number)
         optimizer = self._step.torch_optimizer
         return [] if optimizer is None else optimizer.param_groups
 
-    def _groups_ahead(self, scheduler: LRScheduler, made: int, number: int) -> list[dict[str, Any]]:
+    def _groups_ahead(self, scheduler: LRScheduler, live_steps: int, number: int) -> list[dict[str, Any]]:
         """The same from a copy of the scheduler that is advanced to the step."""
-        if self._ahead is None or self._reached > number:
-            self._ahead, self._reached = _bodiless(scheduler), made
-        advance(self._ahead, number - self._reached)
-        self._reached = number
-        return self._ahead.optimizer.param_groups
+        if self._scheduler_copy is None or self._scheduler_steps > number:
+            self._scheduler_copy, self._scheduler_steps = _without_parameters(scheduler), live_steps
+        advance(self._scheduler_copy, number - self._scheduler_steps)
+        self._scheduler_steps = number
+        return self._scheduler_copy.optimizer.param_groups
 
 
 def advance(scheduler: LRScheduler, count: int) -> None:
@@ -126,7 +126,7 @@ def advance(scheduler: LRScheduler, count: int) -> None:
             scheduler.step()
 
 
-def _bodiless(scheduler: LRScheduler) -> LRScheduler:
+def _without_parameters(scheduler: LRScheduler) -> LRScheduler:
     """A copy of a scheduler whose optimizer has no parameter of its own."""
     optimizer = scheduler.optimizer
     memo: dict[int, object] = {id(optimizer.state): {}}

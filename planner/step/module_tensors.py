@@ -59,7 +59,7 @@ def reached_tensors(
         found: the module tensors of the model.
         parameters: the tensors that the optimizer updates.
     """
-    known = {id(member.tensor) for member in found}
+    known = {id(entry.tensor) for entry in found}
     updated = {id(parameter) for parameter in parameters}
     others = []
     for path, tensor in reach.tensors.items():
@@ -70,33 +70,33 @@ def reached_tensors(
     return others
 
 
-def overlaps(held: Iterable[ModuleTensor]) -> Iterator[tuple[ModuleTensor, ModuleTensor]]:
+def overlaps(tensors: Iterable[ModuleTensor]) -> Iterator[tuple[ModuleTensor, ModuleTensor]]:
     """Every module tensor that shares bytes with an earlier one, and that earlier one."""
-    places: dict[int, list[tuple[int, int, ModuleTensor]]] = {}
-    for member in held:
-        tensor = member.tensor
+    spans_by_storage: dict[int, list[tuple[int, int, ModuleTensor]]] = {}
+    for entry in tensors:
+        tensor = entry.tensor
         if tensor.layout is not torch.strided or not tensor.numel():
             continue
         start = int(tensor.storage_offset()) * tensor.element_size()
-        reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-        stop = start + int(reach) * tensor.element_size()
-        others = places.setdefault(storage_identity(tensor.untyped_storage()), [])
-        for begun, ended, other in others:
-            if start < ended and begun < stop:
-                yield member, other
+        extent = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        stop = start + int(extent) * tensor.element_size()
+        others = spans_by_storage.setdefault(storage_identity(tensor.untyped_storage()), [])
+        for other_start, other_stop, other in others:
+            if start < other_stop and other_start < stop:
+                yield entry, other
                 break
-        others.append((start, stop, member))
+        others.append((start, stop, entry))
 
 
 def repeats(tensor: torch.Tensor) -> bool:
     """Whether elements of a tensor may share an address: False if each stride exceeds the extent of smaller strides."""
     if tensor.layout is not torch.strided or not tensor.numel():
         return False
-    reach = 0
+    extent = 0
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size > 1 and stride <= reach:
+        if size > 1 and stride <= extent:
             return True
-        reach += (size - 1) * stride
+        extent += (size - 1) * stride
     return False
 
 

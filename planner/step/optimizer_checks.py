@@ -26,13 +26,13 @@ def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
     kind = type(optimizer)
     if kind not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
         raise StowageError(f"the optimizer {kind.__name__} cannot be captured: use torch.optim.SGD, Adam or AdamW")
-    if not _as_torch_wrote_it(optimizer.step):
+    if not _is_torchs_own(optimizer.step):
         raise StowageError(
             "the optimizer's step was replaced by another function, which a plan would not call: make a new optimizer "
             "and load_state_dict() into it, and do what the function does between two steps of Run.steps"
         )
-    for place, group in enumerate(optimizer.param_groups):
-        _check_group(f"optimizer.param_groups[{place}]", group, adam=kind is not torch.optim.SGD)
+    for index, group in enumerate(optimizer.param_groups):
+        _check_group(f"optimizer.param_groups[{index}]", group, adam=kind is not torch.optim.SGD)
     for state in optimizer.state.values():
         for name, value in state.items():
             if value is not None and not isinstance(value, torch.Tensor):
@@ -42,27 +42,29 @@ def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
                 )
 
 
-def _check_group(where: str, group: Mapping[str, Any], *, adam: bool) -> None:
+def _check_group(path: str, group: Mapping[str, Any], *, adam: bool) -> None:
     for name in _FLAGS:
         if group.get(name):
             raise StowageError(f"an optimizer with {name}=True cannot be captured: make it with {name}=False")
     for name in _FOREIGN_TO_ADAM if adam else _FOREIGN_TO_SGD:
         if name in group:
-            raise StowageError(f"{where} has {name}, which this kind of optimizer does not read: take it out")
+            raise StowageError(f"{path} has {name}, which this kind of optimizer does not read: take it out")
     for name in ("lr", *(_ADAM if adam else _SGD)):
         if name not in group:
-            raise StowageError(f"{where} has no {name}: put it in, as add_param_group does")
+            raise StowageError(f"{path} has no {name}: put it in, as add_param_group does")
     lr = group["lr"]
     if not _number(lr) and not (isinstance(lr, torch.Tensor) and lr.numel() == 1 and not lr.requires_grad):
-        raise StowageError(f"{where}['lr'] is {_words(lr)}: give a number, or a tensor of one number without gradient")
+        raise StowageError(
+            f"{path}['lr'] is {_type_text(lr)}: give a number, or a tensor of one number without gradient"
+        )
     betas = group["betas"] if adam else ()
     if not isinstance(betas, tuple | list) or (adam and len(betas) != 2):
-        raise StowageError(f"{where}['betas'] is {_words(betas)}: give a pair of numbers")
+        raise StowageError(f"{path}['betas'] is {_type_text(betas)}: give a pair of numbers")
     named = [("betas", beta) for beta in betas]
     named += [(name, group[name]) for name in (_ADAM if adam else _SGD) if name != "betas"]
     for name, value in named:
         if not _number(value):
-            raise StowageError(f"{where}['{name}'] holds {_words(value)}: give a plain number, as float() makes it")
+            raise StowageError(f"{path}['{name}'] holds {_type_text(value)}: give a plain number, as float() makes it")
 
 
 def refuse_other_optimizers(own: torch.optim.Optimizer | None, found: Iterable[ModuleTensor]) -> None:
@@ -75,13 +77,13 @@ def refuse_other_optimizers(own: torch.optim.Optimizer | None, found: Iterable[M
     updated = {
         id(parameter) for group in (own.param_groups if own is not None else ()) for parameter in group["params"]
     }
-    left = {id(one.tensor): one.name for one in found if id(one.tensor) not in updated}
-    if not left or (own is None and not any(one.reached for one in found)):
+    other_tensors = {id(one.tensor): one.name for one in found if id(one.tensor) not in updated}
+    if not other_tensors or (own is None and not any(one.reached for one in found)):
         return
     for other in gc.get_objects():
         if issubclass(type(other), torch.optim.Optimizer) and other is not own:
             for group in other.param_groups:
-                name = next((left[id(one)] for one in group["params"] if id(one) in left), None)
+                name = next((other_tensors[id(one)] for one in group["params"] if id(one) in other_tensors), None)
                 if name is not None:
                     raise StowageError(
                         f"{name} gets its gradient in this step and is in another optimizer, and a plan keeps no "
@@ -95,11 +97,11 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _words(value: object) -> str:
+def _type_text(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-def _as_torch_wrote_it(step: Any) -> bool:
+def _is_torchs_own(step: Any) -> bool:
     """Whether a method is PyTorch's own, possibly wrapped by a learning-rate scheduler to count calls."""
     while step is not None:
         step = getattr(step, "__func__", step)
@@ -125,12 +127,12 @@ def unwritten(optimizer: torch.optim.Optimizer | None) -> Iterator[None]:
     groups = [(group, dict(group)) for group in optimizer.param_groups]
     states = dict(optimizer.state)
     yield
-    written = next((key for group, was in groups for key in was if group.get(key) is not was[key]), None)
+    written = next((key for group, saved in groups for key in saved if group.get(key) is not saved[key]), None)
     emptied = any(optimizer.state.get(parameter) is not state for parameter, state in states.items())
     if written is None and not emptied:
         return
-    for group, was in groups:
-        group.update(was)
+    for group, saved in groups:
+        group.update(saved)
     optimizer.state.update(states)
     what = f"{written!r} of a parameter group" if written is not None else "what the optimizer keeps for a parameter"
     raise StowageError(

@@ -9,7 +9,7 @@ from planner.errors import StowageError
 from planner.step.optimizers import initial_state, state_names
 
 #: Attribute of an optimizer for its untouched buffers, which PyTorch neither copies nor pickles with it.
-_MADE = "_stowage_untouched"
+_CREATED = "_stowage_untouched"
 
 
 def complete(optimizer: torch.optim.Optimizer) -> None:
@@ -33,7 +33,7 @@ def complete(optimizer: torch.optim.Optimizer) -> None:
                 state[name] = initial_state(name, parameter)
                 if name == "momentum_buffer":
                     momenta.append(state[name])
-    _note(optimizer, momenta)
+    _record_untouched(optimizer, momenta)
 
 
 def untouched(optimizer: torch.optim.Optimizer | None, parameter: torch.Tensor) -> bool:
@@ -44,8 +44,8 @@ def untouched(optimizer: torch.optim.Optimizer | None, parameter: torch.Tensor) 
     momentum = None if optimizer is None else optimizer.state.get(parameter, {}).get("momentum_buffer")
     if momentum is None:
         return True
-    made, version = vars(optimizer).get(_MADE, {}).get(id(momentum), (None, 0))
-    if made is not momentum or version != private.version(momentum):
+    created, version = vars(optimizer).get(_CREATED, {}).get(id(momentum), (None, 0))
+    if created is not momentum or version != private.version(momentum):
         return False
     numbers = torch.view_as_real(momentum) if momentum.is_complex() else momentum
     return bool((numbers == 0).all() and numbers.signbit().all())  # .data writes do not change the version
@@ -59,14 +59,14 @@ def copy_untouched(source: torch.optim.Optimizer, target: torch.optim.Optimizer)
             momentum = target.state.get(copied, {}).get("momentum_buffer")
             if momentum is not None and untouched(source, parameter):
                 momenta.append(momentum)
-    _note(target, momenta)
+    _record_untouched(target, momenta)
 
 
-def _note(optimizer: torch.optim.Optimizer, momenta: list[torch.Tensor]) -> None:
+def _record_untouched(optimizer: torch.optim.Optimizer, momenta: list[torch.Tensor]) -> None:
     """Record untouched buffers; the tensors are kept alive, so that no later tensor has the id of one of them."""
     if not momenta:
         return
-    there = {id(state.get("momentum_buffer")) for state in optimizer.state.values()}
-    made = {key: value for key, value in vars(optimizer).get(_MADE, {}).items() if key in there}
-    made.update({id(momentum): (momentum, private.version(momentum)) for momentum in momenta})
-    setattr(optimizer, _MADE, made)
+    current = {id(state.get("momentum_buffer")) for state in optimizer.state.values()}
+    created = {key: value for key, value in vars(optimizer).get(_CREATED, {}).items() if key in current}
+    created.update({id(momentum): (momentum, private.version(momentum)) for momentum in momenta})
+    setattr(optimizer, _CREATED, created)

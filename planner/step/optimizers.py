@@ -101,11 +101,13 @@ def check_supported(optimizer: object) -> None:
             raise StowageError(f"{optimizer} cannot be made ({first_line(error)}): correct what it is given") from error
         return
     if not isinstance(optimizer, torch.optim.Optimizer):
-        raise StowageError(f"{_not_one(optimizer)}, such as torch.optim.AdamW(model.parameters()) or planner.AdamW()")
+        raise StowageError(
+            f"{_not_an_optimizer(optimizer)}, such as torch.optim.AdamW(model.parameters()) or planner.AdamW()"
+        )
     check_optimizer(optimizer)
 
 
-def _not_one(optimizer: object) -> str:
+def _not_an_optimizer(optimizer: object) -> str:
     """Why an argument is not an optimizer, and what to pass instead."""
     if not isinstance(optimizer, type):
         return f"the optimizer is a {type(optimizer).__name__}: pass an SGD, Adam or AdamW optimizer"
@@ -133,8 +135,8 @@ def initial_state(name: str, parameter: torch.Tensor) -> torch.Tensor:
     if name == "step":
         return torch.tensor(0.0, dtype=step_dtype())
     if name == "momentum_buffer":
-        nothing = complex(-0.0, -0.0) if parameter.is_complex() else -0.0
-        return torch.full_like(parameter, nothing, requires_grad=False)
+        negative_zero = complex(-0.0, -0.0) if parameter.is_complex() else -0.0
+        return torch.full_like(parameter, negative_zero, requires_grad=False)
     return torch.zeros_like(parameter, memory_format=torch.preserve_format, requires_grad=False)
 
 

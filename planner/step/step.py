@@ -95,12 +95,12 @@ class Step:
         Raises:
             StowageError: the function returns something else, or a part of the module was compiled by `torch.jit`.
         """
-        made = self.model if isinstance(self.model, nn.Module) else self.model()
-        if not isinstance(made, nn.Module):
-            raise StowageError(f"the model's function returned a {type(made).__name__}: let it return an nn.Module")
-        if any(isinstance(module, torch.jit.ScriptModule) for module in made.modules()):
+        model = self.model if isinstance(self.model, nn.Module) else self.model()
+        if not isinstance(model, nn.Module):
+            raise StowageError(f"the model's function returned a {type(model).__name__}: let it return an nn.Module")
+        if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
             raise StowageError("the model is a torch.jit module, which cannot be captured: pass the nn.Module it is of")
-        return made
+        return model
 
     def make_batch(self) -> Any:
         """The given batch, or the one that the given function returns."""
@@ -120,25 +120,25 @@ class Step:
         if self.live is None:
             with global_state_lock():  # another thread may be making it
                 if self.live is None:
-                    self.live = self._made(note)
+                    self.live = self._materialized(note)
         return self.live
 
-    def _made(self, note: Callable[[int], None]) -> Live:
+    def _materialized(self, note: Callable[[int], None]) -> Live:
         with drawing_from(torch.Generator(), note), torch.random.fork_rng():
             torch.manual_seed(self.seed)
             model = self.make_model()
             torch.manual_seed(self.seed + 1)
-            return self._enliven(model, self.make_batch())
+            return self._make_live(model, self.make_batch())
 
     @contextmanager
     def given_batch(self, batch: Any) -> Iterator[None]:
         """Replace the step's own batch during the block."""
         live = self.materialize()
-        own, live.batch = live.batch, batch
+        original, live.batch = live.batch, batch
         try:
             yield
         finally:
-            live.batch = own
+            live.batch = original
 
     def batch_leaves(self) -> list[torch.Tensor]:
         """The tensors of the real batch, in order."""
@@ -154,7 +154,7 @@ class Step:
             reach: of the live model as it is now, if known.
         """
         model = self.materialize().model
-        return {member.key: member.tensor.detach() for member in self.held(model, reach or self.reach(model))}
+        return {entry.key: entry.tensor.detach() for entry in self.held(model, reach or self.reach(model))}
 
     def reach(self, model: nn.Module) -> Reach:
         """Everything that the step's code can reach.
@@ -255,7 +255,7 @@ class Step:
         del model
         return []
 
-    def _enliven(self, model: nn.Module, batch: Any) -> Live:
+    def _make_live(self, model: nn.Module, batch: Any) -> Live:
         return Live(model, batch)
 
 

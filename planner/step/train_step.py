@@ -150,9 +150,9 @@ class TrainStep(Step):
         assert live.optimizer is not None
         for group, names in self.groups(live.model):
             for name, parameter in zip(names, group["params"], strict=True):
-                kept = live.optimizer.state.get(parameter, {})
-                states = (key for key in optimizers.state_names(group) if kept.get(key) is not None)
-                found.update({f"optimizer/{name}/{key}": kept[key] for key in states})
+                state = live.optimizer.state.get(parameter, {})
+                states = (key for key in optimizers.state_names(group) if state.get(key) is not None)
+                found.update({f"optimizer/{name}/{key}": state[key] for key in states})
         return found
 
     def clone(self) -> Self:
@@ -175,8 +175,8 @@ class TrainStep(Step):
             held, reach: of the model.
         """
         found = dict(super().setup(model, held, reach))
-        own = ("loss", "clip_norm", "micro_batches", "autocast")
-        found.update({f"step.{name}": getattr(self, name) for name in own})
+        own_settings = ("loss", "clip_norm", "micro_batches", "autocast")
+        found.update({f"step.{name}": getattr(self, name) for name in own_settings})
         if isinstance(self.optimizer, torch.optim.Optimizer):
             optimizers.check_supported(self.optimizer)
             found.update(optimizer_guards(self.groups(model)))
@@ -190,7 +190,7 @@ class TrainStep(Step):
         """
         live = self.materialize()
         assert live.optimizer is not None
-        self._adopt(live)
+        self._add_unfrozen_parameters(live)
         optimizer_state.complete(live.optimizer)
 
     def settle(self) -> None:
@@ -212,15 +212,15 @@ class TrainStep(Step):
     @undisturbed()
     def groups(self, model: nn.Module) -> list[tuple[dict[str, Any], list[str]]]:
         """Per parameter group, the hyperparameters (with the present learning rate) and the names of the parameters."""
-        names = {id(member.tensor): member.name for member in module_tensors(model) if member.kind is Kind.PARAMETER}
+        names = {id(entry.tensor): entry.name for entry in module_tensors(model) if entry.kind is Kind.PARAMETER}
         updated = self.torch_optimizer
         if updated is not None and any(
             id(one) not in names for group in updated.param_groups for one in group["params"]
         ):
             found = self.held(model, self.reach(model))
-            names = {id(member.tensor): member.name for member in found if member.kind is Kind.PARAMETER}
+            names = {id(entry.tensor): entry.name for entry in found if entry.kind is Kind.PARAMETER}
         if self.live is not None and self.live.optimizer is not None:
-            self._adopt(self.live)
+            self._add_unfrozen_parameters(self.live)
             groups = self.live.optimizer.param_groups
         elif isinstance(self.optimizer, torch.optim.Optimizer):
             groups = self.optimizer.param_groups
@@ -235,7 +235,7 @@ class TrainStep(Step):
                     )
         return [(group, [names[id(parameter)] for parameter in group["params"]]) for group in groups]
 
-    def _adopt(self, live: Live) -> None:
+    def _add_unfrozen_parameters(self, live: Live) -> None:
         """Add parameters unfrozen since to an optimizer that was made here, in the order of the model's parameters."""
         assert live.optimizer is not None
         if isinstance(self.optimizer, torch.optim.Optimizer):
@@ -244,12 +244,12 @@ class TrainStep(Step):
         known = {id(parameter) for parameter in group["params"]}
         if all(id(one) in known or not one.requires_grad for one in live.model.parameters()):
             return
-        wanted = [one for one in live.model.parameters() if one.requires_grad or id(one) in known]
-        there = {id(one) for one in wanted}
-        group["params"] = wanted + [one for one in group["params"] if id(one) not in there]
+        parameters = [one for one in live.model.parameters() if one.requires_grad or id(one) in known]
+        kept_ids = {id(one) for one in parameters}
+        group["params"] = parameters + [one for one in group["params"] if id(one) not in kept_ids]
 
     @undisturbed()
-    def _enliven(self, model: nn.Module, batch: Any) -> Live:
+    def _make_live(self, model: nn.Module, batch: Any) -> Live:
         optimizer = self.optimizer
         if not isinstance(optimizer, torch.optim.Optimizer):
             optimizer = optimizer.build(_trainable(model.parameters()))
@@ -292,15 +292,15 @@ def _own_loss(model: nn.Module, batch: Any) -> object:
 @contextmanager
 def _single_tensor_kernels(optimizer: torch.optim.Optimizer) -> Iterator[None]:
     """Make an optimizer update parameters one by one, whatever its settings."""
-    asked: list[dict[str, Any]] = [
+    settings: list[dict[str, Any]] = [
         {name: group[name] for name in ("foreach", "fused") if name in group} for group in optimizer.param_groups
     ]
-    for group, names in zip(optimizer.param_groups, asked, strict=True):
+    for group, names in zip(optimizer.param_groups, settings, strict=True):
         group.update(dict.fromkeys(names, False))
     try:
         yield
     finally:
-        for group, names in zip(optimizer.param_groups, asked, strict=True):
+        for group, names in zip(optimizer.param_groups, settings, strict=True):
             group.update(names)
 
 

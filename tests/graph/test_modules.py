@@ -1,4 +1,4 @@
-"""The module tree: every op and every storage has one place in it, and what is alike is known to be."""
+"""The module tree: every op and every storage has one place in it, and isomorphic modules are recognised."""
 
 import pytest
 
@@ -52,17 +52,17 @@ def test_gradients_and_optimizer_states_belong_to_their_parameters_module() -> N
             assert owner[storage.id]
 
 
-def test_blocks_are_alike_where_class_parameters_and_ops_are(resnet: Graph) -> None:
+def test_blocks_are_isomorphic_where_class_parameters_and_ops_are(resnet: Graph) -> None:
     stages = next(module for module in module_tree(resnet).walk() if module.path == "stages")
     for stage in stages.children:
         first, *rest = stage.children
-        assert len({block.alike for block in rest}) == 1
-        assert first.alike != rest[0].alike  # it has a downsampling branch, or other widths
-    assert len({stage.children[1].alike for stage in stages.children}) == len(stages.children)
+        assert len({block.isomorphic_group for block in rest}) == 1
+        assert first.isomorphic_group != rest[0].isomorphic_group  # it has a downsampling branch, or other widths
+    assert len({stage.children[1].isomorphic_group for stage in stages.children}) == len(stages.children)
 
 
 def one_op_each(*modules: tuple[str, str, int]) -> list[int]:
-    """The `alike` of modules with (class, op, parameter bytes)."""
+    """The `isomorphic_group` of modules with (class, op, parameter bytes)."""
     build = GraphBuilder("modules")
     last = build.add_tensor("x", build.add_storage("x", 4, Kind.INPUT), (1,))
     for number, (kind, target, size) in enumerate(modules):
@@ -71,7 +71,7 @@ def one_op_each(*modules: tuple[str, str, int]) -> list[int]:
         out = build.add_tensor("y", build.add_storage("y", 4, Kind.ACTIVATION), (1,))
         build.add_op(str(number), target, [last, weight], [out], module=str(number))
         last = out
-    return [module.alike for module in module_tree(build.build()).children]
+    return [module.isomorphic_group for module in module_tree(build.build()).children]
 
 
 def test_another_class_op_or_parameter_size_is_not_alike() -> None:

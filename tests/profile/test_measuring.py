@@ -196,7 +196,7 @@ def test_a_stretch_never_lets_two_living_storages_overlap(limit: int) -> None:
         assert segment.bytes <= limit or len(segment.ops) == 1
         ops += segment.ops
         contents: dict[int, int] = {}  # which storage's value is at each byte of the slab
-        for storage in segment.given:
+        for storage in segment.live_in:
             _write(contents, segment.offsets[storage], graph.storages[storage].bytes, storage)
         for op in segment.ops:
             for storage in graph.reads[op]:
@@ -205,7 +205,7 @@ def test_a_stretch_never_lets_two_living_storages_overlap(limit: int) -> None:
                 assert all(contents[byte] == storage for byte in range(start, start + size, 64))
             for storage in graph.writes[op]:
                 _write(contents, segment.offsets[storage], graph.storages[storage].bytes, storage)
-        for storage in segment.given:
+        for storage in segment.live_in:
             start = segment.offsets[storage]
             whole = all(contents[byte] == storage for byte in range(start, start + graph.storages[storage].bytes, 64))
             assert whole, "what a stretch starts from must still be there when it starts again"

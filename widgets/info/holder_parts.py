@@ -137,7 +137,7 @@ class _Division:
         return found
 
     def _alike(self, part: _Part) -> int:
-        return part.modules[0].alike if len(part.modules) == 1 and part.divide == self._children else -1
+        return part.modules[0].isomorphic_group if len(part.modules) == 1 and part.divide == self._children else -1
 
     def _few(self, parts: list[_Part]) -> list[_Part]:
         """Merge the two neighbours that hold least until there are at most `_MOST_CHILDREN` parts."""

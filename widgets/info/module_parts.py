@@ -86,7 +86,7 @@ def _is_plain(graph: Graph, module: Module) -> bool:
 
 def _look(part: ModulePart) -> object:
     """A key by which equal neighbours are folded; ops of the opened module itself are never folded."""
-    return -1 - part.forward[0] if part.own else part.modules[0].alike
+    return -1 - part.forward[0] if part.own else part.modules[0].isomorphic_group
 
 
 def _join(parts: tuple[ModulePart, ...], count: int) -> ModulePart:

@@ -73,7 +73,7 @@ def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (
         "storage_end": ("i4", unswapped.end),
         "storage_layout": ("i4", [layouts[layout] for layout in storage_layout]),
         "module_parent": ("i4", parents),
-        "module_alike": ("i4", [module.alike for module in modules]),
+        "module_alike": ("i4", [module.isomorphic_group for module in modules]),
     })  # fmt: skip
 
 

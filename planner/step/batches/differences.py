@@ -17,7 +17,7 @@ class Described(Protocol):
     tensors: dict[str, Any]
     sharing: tuple[tuple[str, str, int], ...]
     plain: dict[str, Hashable]
-    words: dict[str, str]
+    texts: dict[str, str]
 
 
 def differences(own: Described, other: Described, without: Collection[str]) -> Iterator[str]:
@@ -35,31 +35,31 @@ def differences(own: Described, other: Described, without: Collection[str]) -> I
     shorter, longer = sorted((own.structure, other.structure), key=len)
     for name, _ in longer[len(shorter) :]:
         yield f"{name} is {'new' if longer is other.structure else 'gone'}"
-    for name, facts in own.tensors.items():
-        now = other.tensors.get(name, facts)
-        for word in _FACTS:
-            before, after = getattr(facts, word), getattr(now, word)
+    for name, own_facts in own.tensors.items():
+        other_facts = other.tensors.get(name, own_facts)
+        for fact in _FACTS:
+            before, after = getattr(own_facts, fact), getattr(other_facts, fact)
             if before != after:
-                yield _changed(name, word, before, after)
+                yield _changed(name, fact, before, after)
     yield from _shared(own.sharing, other.sharing)
     for name in own.plain:
         if name not in without and name in other.plain and other.plain[name] != own.plain[name]:
-            yield f"{name} is now {other.words[name]}"
+            yield f"{name} is now {other.texts[name]}"
 
 
-def _changed(name: str, word: str, before: object, after: object) -> str:
-    if word == "requires_grad":
+def _changed(name: str, fact: str, before: object, after: object) -> str:
+    if fact == "requires_grad":
         return f"{name} {'now requires' if after else 'no longer requires'} a gradient"
-    verb = "is" if word in ("device", "layout", "lazily") else "has"
-    what = "" if word in ("device", "layout") else f"{word} "
+    verb = "is" if fact in ("device", "layout", "lazily") else "has"
+    what = "" if fact in ("device", "layout") else f"{fact} "
     return f"{name} {verb} {what}{after}, was {before}"
 
 
 def _shared(own: tuple[tuple[str, str, int], ...], other: tuple[tuple[str, str, int], ...]) -> Iterator[str]:
     for a, b, _ in sorted(set(own) ^ set(other)):
-        before, now = (any(pair[:2] == (a, b) for pair in pairs) for pairs in (own, other))
-        how = "otherwise than" if before and now else "and did not" if now else "and not"
-        yield f"{a} and {b} share memory {how if now else 'no longer, as they did'} in the step's own batch"
+        before, other_facts = (any(pair[:2] == (a, b) for pair in pairs) for pairs in (own, other))
+        change = "otherwise than" if before and other_facts else "and did not" if other_facts else "and not"
+        yield f"{a} and {b} share memory {change if other_facts else 'no longer, as they did'} in the step's own batch"
 
 
 def _typed(token: Any) -> str:

@@ -12,7 +12,7 @@ import torch
 
 from planner import torch_private as private
 from planner.step.batches.differences import differences
-from planner.step.batches.plain_value_keys import opaque, value_key, words
+from planner.step.batches.plain_value_keys import opaque, value_key, value_text
 from planner.step.batches.tree import Tree
 
 
@@ -44,7 +44,7 @@ class Form:
         self.tensors = {name: _facts(node.value) for name, node in tree.tensors.items()}
         self.sharing = _sharing({name: node.value for name, node in tree.tensors.items()})
         self.plain = {name: value_key(node.value, name) for name, node in tree.plain.items()}
-        self.words = {name: words(node.value) for name, node in tree.plain.items()}
+        self.texts = {name: value_text(node.value) for name, node in tree.plain.items()}
 
     @property
     def opaque(self) -> list[str]:
@@ -93,11 +93,11 @@ def tensors_of(batch: Any) -> dict[str, torch.Tensor]:
 
 
 def _facts(tensor: torch.Tensor) -> TensorFacts:
-    plain = tensor.layout is torch.strided and not tensor.is_nested
-    lazily = (tensor.is_conj(), tensor.is_neg()) if plain else (False, False)
+    strided = tensor.layout is torch.strided and not tensor.is_nested
+    lazily = (tensor.is_conj(), tensor.is_neg()) if strided else (False, False)
     return TensorFacts(
         tuple(tensor.shape) if not tensor.is_nested else (),
-        tensor.stride() if plain else None,
+        tensor.stride() if strided else None,
         tensor.dtype,
         tensor.device,
         tensor.layout,
@@ -123,10 +123,10 @@ def _span(tensor: torch.Tensor) -> tuple[int, int, int] | None:
     """The memory of a tensor: its owner, first byte and end."""
     if tensor.layout is not torch.strided or tensor.is_nested or not tensor.numel():
         return None
-    reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     if tensor.is_meta or isinstance(tensor, private.FakeTensor):
         owner = private.storage_identity(tensor.untyped_storage())
         start = int(tensor.storage_offset()) * tensor.itemsize
     else:
         owner, start = 0, int(tensor.data_ptr())
-    return owner, start, start + int(reach) * tensor.itemsize
+    return owner, start, start + int(extent) * tensor.itemsize

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-_MOST = 10_000
-_CLOSED = (type, types.ModuleType, types.CodeType)
+_MAX_OBJECTS = 10_000
+_NOT_SEARCHED = (type, types.ModuleType, types.CodeType)
 _ATOMS = frozenset({str, bytes, int, float, complex, bool, type(None)})
 
 
@@ -27,7 +27,7 @@ def holds_tensor(value: object) -> bool:
             if id(other) not in seen:
                 seen[id(other)] = other
                 waiting.append(other)
-        if len(seen) > _MOST:
+        if len(seen) > _MAX_OBJECTS:
             return True
     return False
 
@@ -37,7 +37,9 @@ def _reached(value: Any) -> list[Any]:
         cells = value.__closure__ or ()
         return [value.__defaults__, value.__kwdefaults__, vars(value), *map(_content, cells)]
     return [
-        other for other in gc.get_referents(value) if type(other) not in _ATOMS and not issubclass(type(other), _CLOSED)
+        other
+        for other in gc.get_referents(value)
+        if type(other) not in _ATOMS and not issubclass(type(other), _NOT_SEARCHED)
     ]
 
 

@@ -51,11 +51,11 @@ def _rows(tree: Tree, count: int) -> int | None:
 def _entries(tree: Tree, rows: int) -> list[Node]:
     """The outermost plain values with an entry per row."""
     found = []
-    holding = tree.touched(tree.tensors.values())
+    with_tensors = tree.touched(tree.tensors.values())
     waiting, seen = [tree.root], {tree.root}
     while waiting:
         node = waiting.pop()
-        if node not in holding and _length(node) == rows:
+        if node not in with_tensors and _length(node) == rows:
             found.append(node)
             continue
         for _, child in node.children:

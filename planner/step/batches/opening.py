@@ -80,41 +80,41 @@ def shell(kind: Any, model: Any) -> Any:
         model: the object that it replaces.
     """
     base: Any = _base(kind)
-    made = base.__new__(kind)
+    result = base.__new__(kind)
     if base is deque:
-        deque.__init__(made, (), model.maxlen)
-    return made
+        deque.__init__(result, (), model.maxlen)
+    return result
 
 
-def fill(made: Any, held: list[ObjectPart]) -> None:
+def fill(result: Any, object_parts: list[ObjectPart]) -> None:
     """Fill an object made by `shell` with its parts."""
-    kind: Any = type(made)
+    kind: Any = type(result)
     base: Any = _base(kind)
-    items = [part for part in held if not part.attribute]
+    items = [part for part in object_parts if not part.attribute]
     if base in (dict, defaultdict, OrderedDict):
         for part in items:
-            base.__setitem__(made, part.label, part.value)
+            base.__setitem__(result, part.label, part.value)
     elif base in (list, deque):
-        base.extend(made, [part.value for part in items])
-    _set_attributes(made, [part for part in held if part.attribute])
+        base.extend(result, [part.value for part in items])
+    _set_attributes(result, [part for part in object_parts if part.attribute])
 
 
-def assembled(value: Any, held: list[ObjectPart]) -> Any:
+def assembled(value: Any, object_parts: list[ObjectPart]) -> Any:
     """A copy of an object of an immutable type, with other parts."""
     kind: Any = type(value)
-    items = [part.value for part in held if not part.attribute]
+    items = [part.value for part in object_parts if not part.attribute]
     if kind is types.MappingProxyType:
-        return types.MappingProxyType({part.label: part.value for part in held})
+        return types.MappingProxyType({part.label: part.value for part in object_parts})
     if kind is types.MethodType:
-        owner, function = (part.value for part in held)
+        owner, function = (part.value for part in object_parts)
         return types.MethodType(function, owner)
     if _base(kind) is None:
-        return _registered(kind).unflatten_fn(items, held[-1].value)
+        return _registered(kind).unflatten_fn(items, object_parts[-1].value)
     if hasattr(kind, "n_sequence_fields"):
         return kind(items)
-    made = tuple.__new__(kind, items)
-    _set_attributes(made, [part for part in held if part.attribute])
-    return made
+    result = tuple.__new__(kind, items)
+    _set_attributes(result, [part for part in object_parts if part.attribute])
+    return result
 
 
 def transparent(value: Any, part: ObjectPart) -> bool:
@@ -122,16 +122,16 @@ def transparent(value: Any, part: ObjectPart) -> bool:
     return part.attribute and issubclass(type(part.value), dict) and issubclass(type(value), Mapping)
 
 
-def _set_attributes(made: Any, held: list[ObjectPart]) -> None:
-    slots, own = dict(_slots(_type(made))), None
-    for part in held:
+def _set_attributes(result: Any, object_parts: list[ObjectPart]) -> None:
+    slots, own_dict = dict(_slots(_type(result))), None
+    for part in object_parts:
         if part.label in slots:
-            slots[part.label].__set__(made, part.value)
-        elif issubclass(type(made), defaultdict) and part.label == "default_factory":
-            made.default_factory = part.value
-        elif not (issubclass(type(made), deque) and part.label == "maxlen"):
-            own = _own_dict(made) if own is None else own
-            own[part.label] = part.value
+            slots[part.label].__set__(result, part.value)
+        elif issubclass(type(result), defaultdict) and part.label == "default_factory":
+            result.default_factory = part.value
+        elif not (issubclass(type(result), deque) and part.label == "maxlen"):
+            own_dict = _own_dict(result) if own_dict is None else own_dict
+            own_dict[part.label] = part.value
 
 
 def _type(value: Any) -> Any:
@@ -161,8 +161,8 @@ def _slots(kind: Any) -> tuple[tuple[str, Any], ...]:
     for owner in kind.__mro__:
         names = owner.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else tuple(names):
-            hidden = name.startswith("__") and not name.endswith("__")
-            mangled = f"_{owner.__name__.lstrip('_')}{name}" if hidden else name
+            is_private = name.startswith("__") and not name.endswith("__")
+            mangled = f"_{owner.__name__.lstrip('_')}{name}" if is_private else name
             slot = owner.__dict__.get(mangled)
             if isinstance(slot, types.MemberDescriptorType):
                 found.setdefault(mangled, slot)
@@ -179,10 +179,10 @@ def _base(kind: Any) -> type | None:
         return base
     if kind is not base and not kind.__flags__ & (1 << 9):  # not a class defined in Python
         return None
-    counted = sum(isinstance(slot, types.MemberDescriptorType) for owner in kind.__mro__ for slot in _members(owner))
+    slot_count = sum(isinstance(slot, types.MemberDescriptorType) for owner in kind.__mro__ for slot in _members(owner))
     for offset in ("__dictoffset__", "__weakrefoffset__"):
-        counted += getattr(kind, offset) > 0 and getattr(base, offset) == 0
-    return base if kind.__basicsize__ <= base.__basicsize__ + counted * _POINTER else None
+        slot_count += getattr(kind, offset) > 0 and getattr(base, offset) == 0
+    return base if kind.__basicsize__ <= base.__basicsize__ + slot_count * _POINTER else None
 
 
 def _members(owner: type) -> list[Any]:

@@ -30,14 +30,14 @@ _FLOAT, _COMPLEX = struct.Struct("<d"), struct.Struct("<dd")
 _BUFFERS = (bytearray, memoryview, array)
 _ARRAYS = (np.ndarray, np.memmap, np.matrix, np.recarray)
 #: Immutable types whose `repr` is a complete description.
-_FIXED = frozenset({
+_IMMUTABLE = frozenset({
     range, slice, decimal.Decimal, fractions.Fraction, datetime.date, datetime.datetime, datetime.time,
     datetime.timedelta, uuid.UUID, pathlib.PurePosixPath, pathlib.PosixPath, pathlib.PureWindowsPath, torch.Size,
 })  # fmt: skip
 #: Types whose values are unique immutable objects.
-_SINGLE = (enum.Enum, type, types.ModuleType, torch.dtype, torch.layout, torch.memory_format)
+_UNIQUE_TYPES = (enum.Enum, type, types.ModuleType, torch.dtype, torch.layout, torch.memory_format)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
-_SINGLES = frozenset({type(Ellipsis), type(NotImplemented)})
+_UNIQUE = frozenset({type(Ellipsis), type(NotImplemented)})
 
 
 class ObjectIdentity:
@@ -59,15 +59,15 @@ class ObjectIdentity:
         return id(self.value)
 
 
-def run_of_atoms(value: Any) -> bool:
+def is_flat_sequence(value: Any) -> bool:
     """Whether a value is a list or tuple of nothing but numbers, text and None."""
     return type(value) in (list, tuple) and len(value) > 0 and ATOMS.issuperset(map(type, value))
 
 
-def known(kind: type) -> bool:
+def comparable(kind: type) -> bool:
     """Whether values of a type can be compared without taking them apart."""
-    exactly = kind in ATOMS or kind in _FIXED or kind in _SINGLES
-    return exactly or (kind in _ARRAYS) or issubclass(kind, (*_SINGLE, np.generic, *_BUFFERS))
+    exactly = kind in ATOMS or kind in _IMMUTABLE or kind in _UNIQUE
+    return exactly or (kind in _ARRAYS) or issubclass(kind, (*_UNIQUE_TYPES, np.generic, *_BUFFERS))
 
 
 def value_key(value: Any, name: str) -> Hashable:
@@ -87,7 +87,7 @@ def value_key(value: Any, name: str) -> Hashable:
         return kind, _COMPLEX.pack(value.real, value.imag)
     if kind in ATOMS:
         return kind, value
-    if run_of_atoms(value):
+    if is_flat_sequence(value):
         # marshal version 2 keeps the bits of numbers; version 0 is for text, where later ones encode how it is stored
         return kind, _digest(marshal.dumps(value, 0 if str in set(map(type, value)) else 2), name)
     if kind in _ARRAYS:
@@ -99,7 +99,7 @@ def value_key(value: Any, name: str) -> Hashable:
         return kind, value.dtype.str, value.tobytes()
     if issubclass(kind, _BUFFERS):
         return kind, _digest(bytes(value), name)
-    if kind in _FIXED:
+    if kind in _IMMUTABLE:
         return kind, repr(value)
     if kind is tuple:
         return kind, tuple(value_key(item, name) for item in value)
@@ -117,10 +117,10 @@ def opaque(key: Hashable) -> bool:
     if not (isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], ObjectIdentity)):
         return False
     kind = type(key[1].value)
-    return not (issubclass(kind, (*_SINGLE, *_FUNCTIONS)) or kind in _SINGLES)
+    return not (issubclass(kind, (*_UNIQUE_TYPES, *_FUNCTIONS)) or kind in _UNIQUE)
 
 
-def words(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A short text for a plain value in an error."""
     kind = type(value)
     if kind in (bool, int, float, complex, type(None)) or (kind in (str, bytes) and len(value) <= 40):

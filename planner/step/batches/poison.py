@@ -11,17 +11,17 @@ from functools import lru_cache
 from typing import Any
 
 #: Binary operators, and the other special methods that the interpreter calls on objects of any type.
-_TWO = (
+_BINARY = (
     "add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "divmod", "pow", "lshift", "rshift", "and", "xor",
     "or",
 )  # fmt: skip
-_ONE = (
+_UNARY = (
     "eq", "ne", "lt", "le", "gt", "ge", "hash", "bool", "len", "str", "repr", "format", "bytes", "int", "float",
     "index", "complex", "round", "trunc", "floor", "ceil", "neg", "pos", "abs", "invert", "fspath", "reduce",
     "reduce_ex", "getstate", "dir", "sizeof", "length_hint", "setattr", "delattr",
 )  # fmt: skip
 #: Special methods of some types only; code may check for their presence.
-_SOMETIMES = (
+_OPTIONAL = (
     "call", "iter", "next", "getitem", "setitem", "delitem", "contains", "reversed", "enter", "exit", "await", "array",
     "array_interface", "buffer",
 )  # fmt: skip
@@ -61,48 +61,48 @@ def poisoned(value: Any, name: str, used: Used) -> Any:
     if type(value) in (list, tuple):
         return type(value)(poisoned(item, name, used) for item in value)
     kind: Any = type(value)
-    return _kind(kind)(name, used)
+    return _poison_type(kind)(name, used)
 
 
 @lru_cache(maxsize=256)
-def _kind(stood_for: Any) -> Callable[[str, Used], Any]:
+def _poison_type(original: Any) -> Callable[[str, Used], Any]:
     """A class whose instances look like those of another and raise on every use."""
 
-    there = {name for owner in stood_for.__mro__ for name in vars(owner)}
+    attribute_names = {name for owner in original.__mro__ for name in vars(owner)}
 
-    def touch(self: Any) -> PoisonError:
-        name, used = object.__getattribute__(self, "_note")
+    def record_use(self: Any) -> PoisonError:
+        name, used = object.__getattribute__(self, "_name_and_used")
         used.names.append(name)
         return PoisonError(f"{name} is used")
 
     def method(self: Any, *args: Any, **named: Any) -> Any:
         del args, named
-        raise touch(self)
+        raise record_use(self)
 
     def get(self: Any, name: str) -> Any:
         if name in _OWN:
             return object.__getattribute__(self, name)
-        if name not in there and not stood_for.__flags__ & (1 << 9) and stood_for.__dictoffset__ == 0:
-            raise AttributeError(f"'{stood_for.__name__}' object has no attribute '{name}'")
-        raise touch(self)
+        if name not in attribute_names and not original.__flags__ & (1 << 9) and original.__dictoffset__ == 0:
+            raise AttributeError(f"'{original.__name__}' object has no attribute '{name}'")
+        raise record_use(self)
 
-    def itself(self: Any, *_: Any) -> Any:
+    def return_self(self: Any, *_: Any) -> Any:
         return self
 
-    def start(self: Any, name: str, used: Used) -> None:
-        object.__setattr__(self, "_note", (name, used))
+    def initialise(self: Any, name: str, used: Used) -> None:
+        object.__setattr__(self, "_name_and_used", (name, used))
 
-    names = [f"__{name}__" for name in (*_TWO, *_ONE)]
-    names += [f"__{way}{name}__" for name in _TWO for way in "ri"]
-    names += [name for name in (f"__{name}__" for name in _SOMETIMES) if name in there]
+    names = [f"__{name}__" for name in (*_BINARY, *_UNARY)]
+    names += [f"__{prefix}{name}__" for name in _BINARY for prefix in "ri"]
+    names += [name for name in (f"__{name}__" for name in _OPTIONAL) if name in attribute_names]
     body: dict[str, Any] = dict.fromkeys(names, method)
     body |= {
-        "__slots__": ("_note",),
-        "__init__": start,
+        "__slots__": ("_name_and_used",),
+        "__init__": initialise,
         "__getattribute__": get,
-        "__class__": property(lambda _: stood_for),
+        "__class__": property(lambda _: original),
     }
-    if not callable(getattr(stood_for, "__deepcopy__", None)):
-        body |= {"__deepcopy__": itself, "__copy__": itself}
-    kind: Callable[[str, Used], Any] = type(f"Poisoned{stood_for.__name__}", (Poison,), body)
+    if not callable(getattr(original, "__deepcopy__", None)):
+        body |= {"__deepcopy__": return_self, "__copy__": return_self}
+    kind: Callable[[str, Used], Any] = type(f"Poisoned{original.__name__}", (Poison,), body)
     return kind

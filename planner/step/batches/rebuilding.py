@@ -33,49 +33,49 @@ def rebuilt(
 
 def replaced(tree: Tree, others: Mapping[Node, Any]) -> Any:
     """The same, by the nodes of the batch's tree."""
-    return _Builder(tree, others).made(tree.root)
+    return _Builder(tree, others).build(tree.root)
 
 
 class _Builder:
     def __init__(self, tree: Tree, others: Mapping[Node, Any]) -> None:
         self._others = others
-        self._touched = tree.touched(others)
-        self._made: dict[Node, Any] = {}
+        self._on_path = tree.touched(others)
+        self._built: dict[Node, Any] = {}
 
-    def made(self, node: Node) -> Any:
+    def build(self, node: Node) -> Any:
         if node in self._others:
             return self._others[node]
-        if node in self._made:
-            return self._made[node]
+        if node in self._built:
+            return self._built[node]
         kind = type(node.value)
         if node.kind == "plain" and kind is list:
             return list(node.value)
-        if node.kind in ("plain", "tensor") or (node not in self._touched and kind not in (list, dict)):
+        if node.kind in ("plain", "tensor") or (node not in self._on_path and kind not in (list, dict)):
             return node.value
         if node.kind == "weak":
-            return weakref.ref(self.made(node.children[0][1]))
+            return weakref.ref(self.build(node.children[0][1]))
         if hasattr(kind, "__del__"):
             raise _refusal(node, "cleans up when it is deleted")
         if not mutable(kind):
-            return self._assembled(node)
+            return self._build_immutable(node)
         try:
-            made = self._made[node] = shell(kind, node.value)
-            fill(made, self._parts(node))
+            result = self._built[node] = shell(kind, node.value)
+            fill(result, self._parts(node))
         except (TypeError, AttributeError) as error:
             raise _refusal(node, "cannot be made anew") from error
-        return made
+        return result
 
-    def _assembled(self, node: Node) -> Any:
-        held = self._parts(node)
+    def _build_immutable(self, node: Node) -> Any:
+        object_parts = self._parts(node)
         try:
-            made = assembled(node.value, held)
+            result = assembled(node.value, object_parts)
         except Exception as error:
             raise _refusal(node, "cannot be made anew") from error
-        self._made[node] = made
-        return made
+        self._built[node] = result
+        return result
 
     def _parts(self, node: Node) -> list[ObjectPart]:
-        return [ObjectPart(part.attribute, part.label, self.made(child)) for part, child in node.children]
+        return [ObjectPart(part.attribute, part.label, self.build(child)) for part, child in node.children]
 
 
 def _refusal(node: Node, why: str) -> StowageError:

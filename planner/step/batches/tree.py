@@ -14,12 +14,12 @@ from torch.nn.utils.rnn import PackedSequence
 from planner.errors import StowageError
 from planner.step.batches.hidden import holds_tensor
 from planner.step.batches.opening import ObjectPart, can_open, mutable, parts, transparent
-from planner.step.batches.plain_value_keys import ATOMS, known, run_of_atoms, value_key
+from planner.step.batches.plain_value_keys import ATOMS, comparable, is_flat_sequence, value_key
 from planner.step.batches.poison import Poison
 
 #: Limits of the number of containers and values, and of their depth; an entry of a list or tuple counts as a hundredth.
-_MOST, _DEEPEST = 20_000, 100
-_INSTEAD = "hand over a dict of tensors"
+_MAX_VALUES, _MAX_DEPTH = 20_000, 100
+_ADVICE = "hand over a dict of tensors"
 
 
 @dataclass(eq=False, slots=True)
@@ -67,7 +67,7 @@ class Tree:
         self._count = 0.0
         self.root = self._node(batch, "batch", 0)
         for node in self._weak:
-            self._tie(node)
+            self._link_weak_reference(node)
 
     def touched(self, leaves: Iterable[Node]) -> set[Node]:
         """Every node from which one of the given nodes can be reached."""
@@ -81,11 +81,11 @@ class Tree:
         return found
 
     def _node(self, value: Any, name: str, depth: int) -> Node:
-        known_node = self._open.get(id(value))
-        if known_node is not None:
-            self.structure.append((name, ("as", known_node.name)))
-            return known_node
-        self._bound(name, depth, value)
+        existing = self._open.get(id(value))
+        if existing is not None:
+            self.structure.append((name, ("as", existing.name)))
+            return existing
+        self._check_limits(name, depth, value)
         kind = type(value)
         if issubclass(kind, torch.Tensor):
             node = self._leaf(value, name, "tensor", self.tensors)
@@ -94,7 +94,7 @@ class Tree:
             node = Node(value, self._name(name), "weak")
             self._weak.append(node)
             self.structure.append((node.name, kind))
-        elif run_of_atoms(value) or _single(value, kind, name):
+        elif is_flat_sequence(value) or _is_plain_leaf(value, kind, name):
             node = self._leaf(value, name, "plain", self.plain)
             self.structure.append((node.name, (kind, len(value)) if kind in (list, tuple) else kind))
         else:
@@ -105,20 +105,20 @@ class Tree:
         node = Node(value, name, "open")
         if mutable(type(value)):
             self._open[id(value)] = node
-        held = parts(value)
-        labels = tuple((part.attribute, _label(part, name)) for part in held)
+        object_parts = parts(value)
+        labels = tuple((part.attribute, _label(part, name)) for part in object_parts)
         self.structure.append((name, (type(value), labels)))
         items: dict[str, Node] = {}
-        hidden = False
-        for part in held:
+        transparent_seen = False
+        for part in object_parts:
             if part.attribute and part.label in items and items[part.label].value is part.value:
                 node.add(part, items[part.label])  # a ModelOutput also stores its items as attributes
                 continue
-            if not hidden and transparent(value, part):
-                hidden, inner = True, name
+            if not transparent_seen and transparent(value, part):
+                transparent_seen, part_name = True, name
             else:
-                inner = f"{name}/{_word(part)}"
-            node.add(part, self._node(part.value, inner, depth + 1))
+                part_name = f"{name}/{_label_text(part)}"
+            node.add(part, self._node(part.value, part_name, depth + 1))
             if type(part.label) is str and not part.attribute:
                 items[part.label] = node.children[-1][1]
         return node
@@ -137,7 +137,7 @@ class Tree:
         self._names.add(unique)
         return unique
 
-    def _tie(self, node: Node) -> None:
+    def _link_weak_reference(self, node: Node) -> None:
         """Link a weak reference to its target in the batch, so that a rebuilt one refers to the replacement."""
         target = node.value()
         if target is not None and id(target) in self._open:
@@ -148,18 +148,18 @@ class Tree:
             node.kind = "plain"
             self.plain[node.name] = node
 
-    def _bound(self, name: str, depth: int, value: Any) -> None:
+    def _check_limits(self, name: str, depth: int, value: Any) -> None:
         self._count += 1 + (len(value) / 100 if type(value) in (list, tuple) else 0)
-        if depth > _DEEPEST:
-            raise StowageError(f"the batch is nested more than {_DEEPEST} deep: {_INSTEAD}")
-        if self._count > _MOST:
+        if depth > _MAX_DEPTH:
+            raise StowageError(f"the batch is nested more than {_MAX_DEPTH} deep: {_ADVICE}")
+        if self._count > _MAX_VALUES:
             raise StowageError(
-                f"the batch has more than {_MOST:,} values that are not tensors, up to {name}: {_INSTEAD}, without "
-                "what the step does not need"
+                f"the batch has more than {_MAX_VALUES:,} values that are not tensors, up to {name}: {_ADVICE}, "
+                "without what the step does not need"
             )
 
 
-def _single(value: Any, kind: type, name: str) -> bool:
+def _is_plain_leaf(value: Any, kind: type, name: str) -> bool:
     """Whether a value is a plain leaf."""
     if kind in ATOMS or issubclass(kind, Poison):
         return True
@@ -177,9 +177,9 @@ def _single(value: Any, kind: type, name: str) -> bool:
         raise _refusal(name, value, "is a weak proxy")
     if hasattr(kind, "__next__"):
         raise _refusal(name, value, "gives its values once")
-    if issubclass(kind, np.ndarray) and not known(kind):
+    if issubclass(kind, np.ndarray) and not comparable(kind):
         raise _refusal(name, value, "is a NumPy array with more than its values")
-    if known(kind):
+    if comparable(kind):
         if issubclass(kind, np.ndarray) and value.dtype.hasobject and holds_tensor(value.ravel().tolist()):
             raise _refusal(name, value, "holds tensors")
         return True
@@ -191,17 +191,17 @@ def _single(value: Any, kind: type, name: str) -> bool:
 
 
 def _refusal(name: str, value: Any, why: str) -> StowageError:
-    return StowageError(f"{name} is a {type(value).__name__}, which {why}: {_INSTEAD} instead")
+    return StowageError(f"{name} is a {type(value).__name__}, which {why}: {_ADVICE} instead")
 
 
 def _label(part: ObjectPart, name: str) -> Any:
     label = part.label
-    if not known(type(label)) and holds_tensor(label):
-        raise StowageError(f"{name} has a tensor in one of its keys: {_INSTEAD} whose keys are text")
+    if not comparable(type(label)) and holds_tensor(label):
+        raise StowageError(f"{name} has a tensor in one of its keys: {_ADVICE} whose keys are text")
     return value_key(label, name)
 
 
-def _word(part: ObjectPart) -> str:
+def _label_text(part: ObjectPart) -> str:
     label = part.label
     if type(label) in (str, int):
         return str(label)[:80]
