@@ -30,14 +30,14 @@ from planner.memory import parse_budget
 from planner.plan import SwapPlan, validate
 from planner.swap.baselines.registry import BASELINES
 from planner.swap.bounds.any_order import bound_of
+from planner.swap.methods.eviction_portfolio import Portfolio, ways
 from planner.swap.methods.local_search import LocalSearch
 from planner.swap.methods.method import Method, SearchContext
-from planner.swap.methods.portfolio import Portfolio, ways
 from planner.swap.methods.swapadvisor import Genetic
-from planner.swap.methods.swapadvisor.planned import pool_planner
 from planner.swap.methods.swapadvisor.pool import default_allocation, demand_of
+from planner.swap.methods.swapadvisor.pool_planner import pool_planner
 from planner.swap.problem.problem import Problem, build_problem
-from planner.swap.schedule.feasibility import orders
+from planner.swap.schedule.budget_feasibility import orders
 from planner.swap.schedule.list_scheduling import captured
 
 

@@ -13,7 +13,7 @@ from planner.units import format_bytes
 def command(as_json: bool) -> None:
     """List the machines that can be planned for; `cpu` and `auto` are measured.
 
-    How long an op takes here is measured once and kept in a file, whose place stands below the table; `planner swap`
+    How long an op takes here is measured once and kept in a file, whose path is printed below the table; `planner swap`
     and `planner run` measure anew with --remeasure, or when that file has been removed.
     """
     from planner import profile

@@ -26,7 +26,7 @@ def _references(graph: Graph) -> list[str]:
     storages, tensors = range(len(graph.storages)), range(len(graph.tensors))
     for tensor in graph.tensors:
         if tensor.storage not in storages:
-            problems.append(f"tensor {tensor.name} lies in storage {tensor.storage}, which does not exist")
+            problems.append(f"tensor {tensor.name} is in storage {tensor.storage}, which does not exist")
         if tensor.base != -1 and tensor.base not in tensors:
             problems.append(f"tensor {tensor.name} is a view of tensor {tensor.base}, which does not exist")
         elif tensor.base >= tensor.id:
@@ -54,7 +54,7 @@ def _layouts(graph: Graph) -> list[str]:
         elif tensor.offset < 0 or any(size < 0 for size in (*tensor.shape, *tensor.strides)):
             problems.append(f"tensor {tensor.name} has a negative size, stride or offset")
         if tensor.base != -1 and graph.tensors[tensor.base].storage != tensor.storage:
-            problems.append(f"tensor {tensor.name} lies in another storage than the tensor it is a view of")
+            problems.append(f"tensor {tensor.name} is in another storage than the tensor it is a view of")
     return problems
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 from operator import is_
 
 from planner.guards.containers import Container, DictItems, Items
-from planner.guards.versions import classes, versions
+from planner.guards.dict_versions import classes, versions
 
 
 class ContainerWatch:

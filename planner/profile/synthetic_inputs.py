@@ -22,7 +22,7 @@ def fill(slab: torch.Tensor, segment: Segment, graph: Graph, program: Program, g
     to stay finite through a deep network, but not so small that they become subnormal, which is slow.
 
     Args:
-        slab: shape (stretch.bytes,), uint8.
+        slab: shape (segment.bytes,), uint8.
         segment, graph, program: the segment, and its step.
         generator: the generator that other numbers are drawn from.
     """

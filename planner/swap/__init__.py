@@ -5,10 +5,10 @@ from planner.swap.bounds.any_order import lower_bound
 from planner.swap.bounds.fixed_order import order_bound
 from planner.swap.explain.explain_plan import explain
 from planner.swap.explain.explanation import Explanation
-from planner.swap.methods.portfolio import CLOSE
+from planner.swap.methods.eviction_portfolio import CLOSE
 from planner.swap.methods.swapadvisor.figure_1 import Case, Span, figure_1
 from planner.swap.problem.problem import Seconds
-from planner.swap.schedule.feasibility import least_budget, working_sets
+from planner.swap.schedule.budget_feasibility import least_budget, working_sets
 from planner.swap.search.blocking import SwapComparison, compare_plans, plan_swaps
 from planner.swap.search.budget_sweep import BudgetPoint, sweep
 from planner.swap.search.driver import METHODS, Point

@@ -113,7 +113,7 @@ def with_storage(graph: Graph, place: int, **changes) -> Graph:
 
 UNSOUND = {
     "an id out of place": (lambda g: with_op(g, id=3), "op 0 has id 3"),
-    "no such storage": (lambda g: with_tensor(g, 1, storage=9), "tensor y lies in storage 9, which does not exist"),
+    "no such storage": (lambda g: with_tensor(g, 1, storage=9), "tensor y is in storage 9, which does not exist"),
     "no such base": (lambda g: with_tensor(g, 1, base=7), "tensor y is a view of tensor 7, which does not exist"),
     "a view of itself": (
         lambda g: with_tensor(g, 1, base=1),
@@ -125,11 +125,11 @@ UNSOUND = {
     "negative bytes": (lambda g: with_storage(g, 1, bytes=-1), "storage y has -1 bytes"),
     "strides missing": (lambda g: with_tensor(g, 1, strides=()), "tensor y has 1 sizes and 0 strides"),
     "negative offset": (lambda g: with_tensor(g, 1, offset=-4), "tensor y has a negative size, stride or offset"),
-    "a view elsewhere": (lambda g: with_tensor(g, 1, base=0), "tensor y lies in another storage than the tensor it is"),
+    "a view elsewhere": (lambda g: with_tensor(g, 1, base=0), "tensor y is in another storage than the tensor it is"),
     "read too early": (lambda g: with_op(g, inputs=(1,)), "op relu reads y before it is made"),
     "never made": (lambda g: with_op(g, outputs=(0,)), "the step returns y, which is never made"),
     "overwrites a stranger": (lambda g: with_op(g, overwrites=(1,)), "op relu overwrites a tensor that is not among"),
-    "workspace of nobody": (lambda g: with_op(g, workspace=-1), "storage relu/workspace and the op whose workspace it"),
+    "workspace of no op": (lambda g: with_op(g, workspace=-1), "storage relu/workspace and the op whose workspace it"),
     "workspace of a kind": (lambda g: with_storage(g, 2, kind=Kind.ACTIVATION), "storage relu/workspace and the op"),
     "a result in a workspace": (lambda g: with_tensor(g, 1, storage=2), "op relu writes a result into a workspace"),
     "one name twice": (

@@ -8,7 +8,7 @@ from planner.graph import Graph, GraphBuilder, Kind
 
 
 def random_graph(seed: int, ops: int = 12) -> Graph:
-    """A graph with updates in place, takeovers, several outputs, workspaces, and storages nobody reads."""
+    """A graph with updates in place, buffer reuse, several outputs, workspaces, and storages that no op reads."""
     rng = random.Random(seed)
     build = GraphBuilder(f"random-{seed}")
     kinds = [Kind.PARAMETER, Kind.BUFFER, Kind.OPTIMIZER_STATE, Kind.INPUT]

@@ -9,7 +9,7 @@ from tests.memory.graphs import random_graph, random_order
 
 
 def chain():
-    """x -> a -> b (may overwrite a) -> loss, with a parameter, a batch used once, and a parameter nobody uses."""
+    """x -> a -> b (may overwrite a) -> loss, with a parameter, a batch used once, and a parameter that no op uses."""
     build = GraphBuilder("chain")
     tensors = {}
     for name, size, kind in [
@@ -39,7 +39,7 @@ def test_each_kind_lives_as_long_as_it_must():
     assert life.peak_bytes == 120
 
 
-def test_a_chain_of_takeovers_is_one_box():
+def test_a_chain_of_reused_buffers_is_one_box():
     graph, ids = chain()
     chains = reuse_chains(lifetimes(graph))
     assert chains.head[ids["b"]] == ids["a"]

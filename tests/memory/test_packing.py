@@ -165,15 +165,15 @@ def test_a_cut_square_is_packed_nearly_whole(seed):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from([1, 16, 64]))
-def test_a_step_is_packed_with_takeovers_at_one_address(seed, shuffle, alignment):
+def test_a_step_is_packed_with_reused_buffers_at_one_address(seed, shuffle, alignment):
     graph = random_graph(seed)
     order = random_order(graph, shuffle)
     life = lifetimes(graph, order)
     packing = pack_step(arrays(graph), order, alignment=alignment)
     sizes = [storage.bytes for storage in graph.storages]
     assert meetings(life.birth, life.end, sizes, packing.offsets) == []
-    heirs = np.flatnonzero(life.reused_buffer >= 0)
-    assert (packing.offsets[heirs] == packing.offsets[life.reused_buffer[heirs]]).all()
+    reusing = np.flatnonzero(life.reused_buffer >= 0)
+    assert (packing.offsets[reusing] == packing.offsets[life.reused_buffer[reusing]]).all()
     alive = life.birth < life.end
     assert packing.peak == max((packing.offsets + sizes)[alive], default=0)
     assert packing.peak >= life.peak_bytes

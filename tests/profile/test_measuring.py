@@ -208,7 +208,7 @@ def test_a_stretch_never_lets_two_living_storages_overlap(limit: int) -> None:
         for storage in segment.live_in:
             start = segment.offsets[storage]
             whole = all(contents[byte] == storage for byte in range(start, start + graph.storages[storage].bytes, 64))
-            assert whole, "what a stretch starts from must still be there when it starts again"
+            assert whole, "what a segment starts from must still be there when it starts again"
     assert ops == [op.id for op in graph.ops]
 
 

@@ -23,7 +23,7 @@ from planner.capture.trace.same_calls_with_another_batch import unused_leaves
 from planner.errors import StowageError
 from planner.step import TrainStep
 from planner.step.batches import Form, batch_key, cut, rebuilt, tensors_of
-from planner.step.batches.poison import PoisonError, Used, poisoned
+from planner.step.batches.poisoned_values import PoisonError, Used, poisoned
 
 Pair = namedtuple("Pair", "x y")
 

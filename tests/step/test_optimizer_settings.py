@@ -54,7 +54,7 @@ EQUAL = {
     "NumPy's double": lambda p: adam(p, lr=np.float64(0.1), betas=(np.float64(0.9), np.float64(0.99))),
     "learning rate as a tensor": lambda p: torch.optim.AdamW(p, lr=torch.tensor(0.1), weight_decay=0.1, foreach=False),
     "whole numbers": lambda p: adam(p, betas=(0, 0), weight_decay=1),
-    "what nobody reads": lambda p: sgd(p, name="head", lr_scale=2),
+    "what no optimizer reads": lambda p: sgd(p, name="head", lr_scale=2),
     "one group without decoupling": lambda p: torch.optim.AdamW(
         [{"params": list(p), "decoupled_weight_decay": False}], weight_decay=0.1, foreach=False
     ),

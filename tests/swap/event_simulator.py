@@ -1,6 +1,7 @@
 """A slow and plain account of the three streams, written from the words of `planner.plan.swap_plan` alone.
 
-Every copy has its work in seconds left; every moment, whoever may begin begins, and time goes on to the next end.
+Every copy has its work in seconds left; at every moment each stream that may begin does, and time advances to the next
+end.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The space, in the words of `planner.plan.swap_plan`: every order that keeps the 
 steps is on the device at both ends of the step, at one address, or at neither, and an input at the start or not; in
 every span between two uses, before the first and after the last, each storage stays, or leaves at some slot `release`
 and comes back from some slot `start`; a copy out is made where the host copy is not valid, and may begin once the
-value is there; what an op makes takes over an input's memory or not; both copy queues in every order; every placement
+value is there; the result of an op reuses an input's memory or not; both copy queues in every order; every placement
 in memory. Left out is only what takes more memory and gains no time: copies that nothing needs, waiting that nothing
 asks for, memory held before or after it is of use.
 
@@ -101,7 +101,7 @@ def optimum(
 
 
 def _reusable_buffers(graph: Graph, order: tuple[int, ...]) -> Iterator[dict[int, int]]:
-    """Per way to take over memory: what each op's new storage takes the place of."""
+    """Every way to reuse buffers: by new storage, the storage whose buffer it reuses."""
     last = {s: slot for slot, op in enumerate(order) for s in (*graph.reads[op], *graph.writes[op])}
     options: list[list[tuple[int, int]]] = []
     for slot, op in enumerate(order):

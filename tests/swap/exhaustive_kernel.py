@@ -315,7 +315,7 @@ def _place(n, memory, sizes, choice, rows, table, reusers, persistent, release, 
         home = persistent[s] and (after == absence or table[absence, _RELEASE] != _NONE)
         if home and last[s] != first[s]:
             box[last[s]] = box[first[s]]
-    for _ in range(m):  # chains of takeovers, from whatever end
+    for _ in range(m):  # chains of reused buffers, from whatever end
         for s in range(m):
             if reusers[s] >= 0:
                 a, b = box[last[s]], box[first[reusers[s]]]
@@ -341,7 +341,7 @@ def _place(n, memory, sizes, choice, rows, table, reusers, persistent, release, 
 def _stack(n, memory, mask, size, offset):
     """Place boxes, each lying at the bottom or on another as in any placement pushed down; whether they fit.
 
-    Lowest first, so that whatever is still to come lies no lower; of those equally low, in the order of their numbers.
+    Lowest first, so that later boxes are never lower; of those equally low, in the order of their numbers.
     """
     boxes = np.flatnonzero(mask != 0)
     count = boxes.shape[0]

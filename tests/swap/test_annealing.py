@@ -1,4 +1,4 @@
-"""Polishing takes plans that others made and makes them faster; what it returns follows from its seed and turns."""
+"""Annealing makes plans of other methods faster; its results follow from its seed and the number of search steps."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +32,7 @@ def problem(number, layers=None):
 
 
 def begun(task, plan, each=one_by_one, seed=3):
-    """Polishing that begins with a plan and does not stop at any bound."""
+    """Annealing that begins with a plan and does not stop at any bound."""
     now = {"plan": plan}
     context = SearchContext(
         task, 0.0, seed, each, lambda: now["plan"].predicted.seconds, lambda: now["plan"]

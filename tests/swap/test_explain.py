@@ -231,7 +231,7 @@ def check_waits(explanation: Explanation, plan: SwapPlan, time: Timeline) -> Non
 
 
 def check_decisions(explanation: Explanation, plan: SwapPlan, graph: Graph) -> None:
-    """What the verdicts say of copies and stays is so."""
+    """The decisions agree with the copies and residencies of the plan."""
     used = {s for op in graph.ops for s in (*graph.reads[op.id], *graph.writes[op.id])}
     out, copied_in = {copy.storage for copy in plan.swap_outs}, {copy.storage for copy in plan.swap_ins}
     assert {one.storage for one in explanation.decisions} == {

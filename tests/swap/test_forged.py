@@ -19,7 +19,7 @@ OPS, STORAGES = len(GRAPH.ops), len(GRAPH.storages)
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """What was saved in the middle of the paper's search, the local search and polishing."""
+    """What was saved in the middle of the paper's search, the local search and annealing."""
     found = {}
     for name, method, words in (
         ("genetic", "swapadvisor", "generation"),

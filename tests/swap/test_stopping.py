@@ -1,4 +1,4 @@
-"""Whoever stops a search waits for no long turn, and loses nothing but that turn."""
+"""A search stops soon after it is asked to, and loses at most the search step that was running."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from planner.swap.evict.cyclic_addresses import address_pass
 from planner.swap.evict.cyclic_bytes import bytes_pass, clock_of
 from planner.swap.methods.annealing.annealing import Annealing
 from planner.swap.methods.candidate import Candidate, Evaluator
-from planner.swap.schedule.feasibility import fitting_order, orders
+from planner.swap.schedule.budget_feasibility import fitting_order, orders
 from planner.swap.schedule.list_scheduling import captured
 from planner.swap.search.driver import SearchState
 from planner.swap.search.inputs import make_problem

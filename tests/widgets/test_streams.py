@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
-from widgets.figures._spans import joined
+from widgets.figures._join_short_spans import joined
 from widgets.info import Copy, Group, Stall, get_streams
 
 SPEC = "mlp:optimizer=adam"

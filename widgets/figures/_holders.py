@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.units import bytes_label, format_seconds, several
-from widgets.figures._rows import Row, Table
+from widgets.figures._bar_rows import Row, Table
 from widgets.figures.theme import Theme, escape, shorten
 from widgets.info import Holder, MemoryByKind
 

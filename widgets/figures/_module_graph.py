@@ -10,7 +10,7 @@ from xml.etree import ElementTree as Xml
 from planner.units import bytes_label
 from widgets.figures._module_layout import INSET, RIGHT, ModuleLayout, find_places
 from widgets.figures._module_style import colours, module_style
-from widgets.figures._moves import DOWN, UP, move_text, moved
+from widgets.figures._swapped_bytes import DOWN, UP, move_text, moved
 from widgets.figures.drawing import Drawing
 from widgets.figures.frame import TIMES
 from widgets.figures.theme import AUTO, Theme, unbroken

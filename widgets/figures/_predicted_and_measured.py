@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.units import Unit, byte_unit, format_seconds
-from widgets.figures._columns import columns
-from widgets.figures._rows import Row, Table, draw_rows, rows_height
+from widgets.figures._bar_rows import Row, Table, draw_rows, rows_height
+from widgets.figures._pixel_columns import columns
 from widgets.figures.frame import DASHES, LINE, add_budget, add_key, framed, plotly, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme
 from widgets.info import Curve, PredictedAndMeasured

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.graph import Phase
 from planner.units import exact_bytes_label, format_seconds, several
-from widgets.figures._spans import Spans, joined
+from widgets.figures._join_short_spans import Spans, joined
 from widgets.figures.frame import SQUARE, add_key, framed, plotly, tag, time_axis, value_axis
 from widgets.figures.theme import Theme, escape
 from widgets.info import STACK, Copy, Floats, Streams

@@ -16,7 +16,7 @@ from planner.machine import Machine
 from widgets.fallback import fallback_view, save_page
 from widgets.messages import Message
 from widgets.page import script, style
-from widgets.panels import cells
+from widgets.panels import cell_tracking
 from widgets.panels.links import link_of
 from widgets.session import Session, in_message
 
@@ -126,7 +126,7 @@ class Panel(anywidget.AnyWidget):
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is None:
             return None
-        cells.shown(self, _retiring(self))
+        cell_tracking.shown(self, _retiring(self))
         data, metadata = bundle
         known = fallback_view(self.session.messages())
         self.fallback = known["text/html"]

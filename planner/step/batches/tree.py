@@ -15,7 +15,7 @@ from planner.errors import StowageError
 from planner.step.batches.hidden import holds_tensor
 from planner.step.batches.opening import ObjectPart, can_open, mutable, parts, transparent
 from planner.step.batches.plain_value_keys import ATOMS, comparable, is_flat_sequence, value_key
-from planner.step.batches.poison import Poison
+from planner.step.batches.poisoned_values import Poison
 
 #: Limits of the number of containers and values, and of their depth; an entry of a list or tuple counts as a hundredth.
 _MAX_VALUES, _MAX_DEPTH = 20_000, 100

@@ -21,7 +21,7 @@ from planner.swap.evict.cyclic_bytes import bytes_pass, clock_of
 from planner.swap.evict.state import ON_DEVICE
 from planner.swap.problem.problem import Bytes, Ints, Problem
 from planner.swap.problem.uses import Uses
-from planner.swap.schedule.feasibility import fitting_order
+from planner.swap.schedule.budget_feasibility import fitting_order
 from planner.swap.schedule.list_scheduling import captured
 from planner.swap.simulate.draft_timing import Timing, time_draft
 

@@ -1,4 +1,4 @@
-"""A proven lower bound on the time of a plan whose order is given, by a linear programme.
+"""A proven lower bound on the time of a plan whose order is given, by a linear program.
 
 Let the op in slot `c` start at time `t(c)`, and look only at the starts of some slots, the checkpoints, of which slot 0
 is one. They cut the step into intervals: before the first, between two, and from the last to the end of the step. For
@@ -52,7 +52,7 @@ from planner.swap.problem.uses import Uses, uses_of
 
 #: How many segments of equal compute time get a checkpoint each: more give a higher bound and take longer.
 _SEGMENT_COUNTS = (8, 24, 40, 64)
-#: A finer programme is started only if this many times the time of the last one is left.
+#: A finer program is started only if this many times the time of the last one is left.
 _GROWTH = 4.0
 
 
@@ -100,7 +100,7 @@ def _legal(graph: Graph, order: Sequence[int]) -> bool:
 
 
 def bound_of_order(problem: Problem, order: Ints, time_limit: float, report: Progress | None = None) -> float:
-    """`order_bound` of a problem: programmes of more and more checkpoints, as long as there is time."""
+    """`order_bound` of a problem: linear programs of more and more checkpoints, as long as there is time."""
     report = report or Progress()
     best, begin, last_seconds = bound_of(problem), perf_counter(), 0.0
     uses = uses_of(order, problem.arrays)
@@ -113,7 +113,7 @@ def bound_of_order(problem: Problem, order: Ints, time_limit: float, report: Pro
             break
         start = perf_counter()
         share = min(1.0, (start - begin) / time_limit)
-        report(share, f"bounding the order by {segments} stretches of it")
+        report(share, f"bounding the order with {segments} checkpoints")
         program = _LinearProgram(problem, order, uses, live, _checkpoints(problem.seconds[order], live, segments))
         best = max(best, program.solve(left))
         last_seconds = perf_counter() - start

@@ -103,7 +103,7 @@ def flags(value: Any, count: int) -> Flags:
         ValueError: they are not.
     """
     if type(value) is not list or len(value) != count or any(type(one) is not bool for one in value):
-        raise strict.DamageError(f"a list does not hold {count} answers")
+        raise strict.DamageError(f"a list does not hold {count} booleans")
     return np.array(value, np.bool_)
 
 
@@ -116,7 +116,7 @@ def reused_buffers(problem: Problem, value: Any) -> Ints:
     found, reusables = wholes(value, problem.ops, -1, problem.storages - 1), problem.arrays.overwrites
     for op in np.flatnonzero(found >= 0).tolist():
         if found[op] not in reusables.items[reusables.start[op] : reusables.start[op + 1]]:
-            raise strict.DamageError("an op takes over what it cannot")
+            raise strict.DamageError("an op reuses a buffer that it cannot reuse")
     return found.astype(np.int32)
 
 

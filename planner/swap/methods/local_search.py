@@ -12,9 +12,9 @@ from planner.plan import SwapPlan
 from planner.swap.emit.place_and_assemble import PackedPlan, finish_packed, finish_placed
 from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.methods.candidate import Candidate, Evaluation, Evaluator
+from planner.swap.methods.eviction_portfolio import CLOSE, ways
 from planner.swap.methods.method import SearchContext, SearchStep
 from planner.swap.methods.mutation import Mutation, aligned
-from planner.swap.methods.portfolio import CLOSE, ways
 
 NAME = "local"
 _BATCH = 8

@@ -17,7 +17,7 @@ from planner.plan import SwapPlan
 from planner.progress import Progress, ShowProgress, reporting
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.problem.problem import Problem, Seconds
-from planner.swap.schedule.feasibility import least_budget
+from planner.swap.schedule.budget_feasibility import least_budget
 from planner.swap.search.handle import search_swaps
 from planner.swap.search.inputs import make_problem, peak_of
 from planner.swap.search.plan_quality import percent_of_ideal

@@ -14,9 +14,9 @@ from planner.plan import SwapPlan, validate
 from planner.swap.baselines.registry import BASELINES
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.methods.annealing import Annealing
+from planner.swap.methods.eviction_portfolio import CLOSE, Portfolio
 from planner.swap.methods.local_search import LocalSearch
 from planner.swap.methods.method import Each, Item, Method, Result, SearchContext, SearchStep
-from planner.swap.methods.portfolio import CLOSE, Portfolio
 from planner.swap.methods.swapadvisor import Genetic
 from planner.swap.problem.problem import Problem
 from planner.units import format_bytes

@@ -10,7 +10,7 @@ from planner.graph import Graph
 from planner.machine import Machine
 from planner.memory import parse_budget, step_peak
 from planner.swap.problem.problem import Problem, Seconds, build_problem, durations, link_model
-from planner.swap.schedule.feasibility import fitting_order, refuse, working_sets
+from planner.swap.schedule.budget_feasibility import fitting_order, refuse, working_sets
 
 #: Up to `_FEW` ops are laid out in less than a third of a second, and up to `_FEW_FOR_PEAK` with the step's peak.
 _FEW, _FEW_FOR_PEAK = 10_000, 300

@@ -13,7 +13,7 @@ from planner.machine import Machine
 from planner.plan import SwapPlan
 from planner.progress import ShowProgress, reporting
 from planner.swap.bounds.any_order import bound_of
-from planner.swap.methods.portfolio import CLOSE
+from planner.swap.methods.eviction_portfolio import CLOSE
 from planner.swap.problem.problem import Problem, Seconds
 from planner.swap.search.budget_sweep import SECONDS_EACH, best_at
 from planner.swap.search.inputs import make_problem

@@ -11,8 +11,8 @@ from planner.plan import validate
 from planner.swap.draft.absences import NEVER
 from planner.swap.methods.swapadvisor.allocation_gene import Allocation
 from planner.swap.methods.swapadvisor.individual import random_schedule
-from planner.swap.methods.swapadvisor.planned import pool_planner
 from planner.swap.methods.swapadvisor.pool import default_allocation, demand_of, fits, pool_of, random_allocation
+from planner.swap.methods.swapadvisor.pool_planner import pool_planner
 from planner.swap.problem.problem import build_problem
 from tests.swap.random_graphs import machine, steps
 
@@ -70,7 +70,7 @@ def test_figure_1_which_schedule_is_best_depends_on_the_pool(schedule, pool, uni
     repeated step leaves them, and a victim must have been used last as long ago as its copy takes.
 
     By slots, c takes 8: W1 comes into the memory of W4 in the very slot that waits for A2 to leave, and in a plan a
-    swap-in waits for all that its slot waits for. The lesson stands: each pool has another best schedule.
+    swap-in waits for all that its slot waits for. The conclusion is the same: each pool has another best schedule.
     """
     problem = figure_1()
     names = [op.name for op in problem.graph.ops]

@@ -21,9 +21,9 @@ from planner.swap.methods.annealing.decisions import (
 from planner.swap.methods.annealing.decode import blank_decode_buffers, decode
 from planner.swap.methods.annealing.moves import RngState
 from planner.swap.methods.candidate import Evaluator
+from planner.swap.methods.eviction_portfolio import CLOSE, ways
 from planner.swap.methods.method import SearchContext, SearchStep
 from planner.swap.methods.mutation import aligned
-from planner.swap.methods.portfolio import CLOSE, ways
 from planner.swap.problem.uses import uses_of
 from planner.swap.simulate.draft_timing import Timing
 

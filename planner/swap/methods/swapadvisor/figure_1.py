@@ -12,9 +12,9 @@ from planner.graph import GraphBuilder, Kind
 from planner.machine import Device, Link, Machine
 from planner.swap.draft.absences import NEVER
 from planner.swap.methods.swapadvisor.allocation_gene import Allocation
-from planner.swap.methods.swapadvisor.edges import run_edges
-from planner.swap.methods.swapadvisor.planned import PoolPlanner, pool_planner
+from planner.swap.methods.swapadvisor.control_edges import run_edges
 from planner.swap.methods.swapadvisor.pool import demand_of, pool_of
+from planner.swap.methods.swapadvisor.pool_planner import PoolPlanner, pool_planner
 from planner.swap.problem.problem import Ints, Problem, build_problem
 
 Stream = Literal["compute", "out", "in"]

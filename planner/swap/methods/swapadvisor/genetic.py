@@ -21,8 +21,8 @@ from planner.swap.methods.swapadvisor.individual import (
     random_schedule,
     to_data,
 )
-from planner.swap.methods.swapadvisor.planned import pool_planner
 from planner.swap.methods.swapadvisor.pool import default_allocation, demand_of, random_allocation
+from planner.swap.methods.swapadvisor.pool_planner import pool_planner
 from planner.swap.problem.problem import Ints
 from planner.swap.schedule.list_scheduling import captured
 

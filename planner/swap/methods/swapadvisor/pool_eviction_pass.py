@@ -262,7 +262,7 @@ def _take(pool: ClassPool, pool_state: PoolState, c: int, newest: bool, preferre
 
 @kernel
 def _victim(clock: Seconds, pool: ClassPool, threshold: Seconds, pool_state: PoolState, c: int, i: int) -> int:
-    """The object whose guest has the furthest next use, of those last used long enough ago, else of all; or -1.
+    """The object whose occupant has the furthest next use, of those last used long enough ago, else of all; or -1.
 
     Storages that the op in slot `i` itself needs are used in that slot and cannot be chosen.
     """

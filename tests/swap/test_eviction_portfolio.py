@@ -6,10 +6,10 @@ from planner.machine import op_seconds
 from planner.plan import validate
 from planner.profile import machine
 from planner.swap.bounds.any_order import bound_of
+from planner.swap.methods.eviction_portfolio import Portfolio, ways
 from planner.swap.methods.method import SearchContext
-from planner.swap.methods.portfolio import Portfolio, ways
 from planner.swap.problem.problem import build_problem
-from planner.swap.schedule.feasibility import orders
+from planner.swap.schedule.budget_feasibility import orders
 from planner.swap.schedule.list_scheduling import captured
 from planner.swap.search.driver import one_by_one
 from tests.widgets.steps import real

@@ -1,4 +1,4 @@
-"""Steps in which an op only fits where what it makes takes over an input's memory."""
+"""Steps in which an op only fits if its result reuses an input's memory."""
 
 from functools import cache
 from math import inf
@@ -59,11 +59,11 @@ def test_the_least_budget_is_the_least_of_all_plans():
 
 
 def residual(blocks, *, late=False, elsewhere=False):
-    """Blocks that add what they made to what they were given, which the sum may take over; each is two units.
+    """Blocks that add what they made to what they were given, whose buffers the sum may reuse; each is two units.
 
     Args:
         late: a copy of what each block was given is made last of all, so that it is used when the sum is made.
-        elsewhere: the last op uses all that the blocks made, so that nothing can be taken over.
+        elsewhere: the last op uses all that the blocks made, so that no buffer can be reused.
     """
     b = GraphBuilder("residual")
 

@@ -14,9 +14,9 @@ from planner.swap.emit.place_and_assemble import finish_placed
 from planner.swap.evict.cyclic_addresses import PlacedPlan
 from planner.swap.evict.cyclic_bytes import clock_of
 from planner.swap.methods.swapadvisor.allocation_gene import Allocation
-from planner.swap.methods.swapadvisor.edges import run_edges, write_slots
+from planner.swap.methods.swapadvisor.control_edges import run_edges, write_slots
 from planner.swap.methods.swapadvisor.pool import ClassPool, Demand, fits, pool_of
-from planner.swap.methods.swapadvisor.pool_walk import (
+from planner.swap.methods.swapadvisor.pool_eviction_pass import (
     ON_DEVICE,
     PoolMoves,
     PoolState,

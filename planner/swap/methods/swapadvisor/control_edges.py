@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.jit import kernel
 from planner.swap.draft.absences import NEVER, Absences
-from planner.swap.methods.swapadvisor.pool_walk import PoolMoves
+from planner.swap.methods.swapadvisor.pool_eviction_pass import PoolMoves
 from planner.swap.problem.heap import pop, push
 from planner.swap.problem.problem import Ints, Seconds
 

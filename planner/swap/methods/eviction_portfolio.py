@@ -14,7 +14,7 @@ from planner.swap.emit.place_and_assemble import finish_packed, finish_placed
 from planner.swap.methods.candidate import Candidate, Evaluation, Evaluator
 from planner.swap.methods.method import SearchContext, SearchStep
 from planner.swap.problem.problem import Seconds
-from planner.swap.schedule.feasibility import orders
+from planner.swap.schedule.budget_feasibility import orders
 
 Found = TypeVar("Found")
 

@@ -150,14 +150,14 @@ def refuse(problem: Problem, step_peak_bytes: int) -> StowageError:
     share = ' (a bare number is bytes; write "40%" for a share of what the step takes)' if problem.budget < 4096 else ""
     if problem.budget < most:
         budget, alone, enough = format_apart(problem.budget, most, least)
-        how = ", even where its result takes over an input's memory" if most < set_bytes[op] else ""
+        how = ", even if its result reuses an input's memory" if most < set_bytes[op] else ""
         why = f"{_op_text(problem, op)} alone works on {alone}{how}"
     else:
         op = int(set_bytes.argmax())
         budget, alone, enough = format_apart(problem.budget, int(set_bytes[op]), least)
         why = (
-            f"{_op_text(problem, op)} alone works on {alone} unless its result takes over an input's memory, and no "
-            "order of the ops was found that lets all take over what they must"
+            f"{_op_text(problem, op)} alone works on {alone} unless its result reuses an input's memory, and no "
+            "order of the ops was found in which every buffer that must be reused can be"
         )
     return StowageError(f"a budget of {budget} is too small{share}: {why}; allow at least {least} bytes ({enough})")
 
