@@ -89,26 +89,31 @@ def bytes_by_kind(index: PlanIndex, timeline: Timeline) -> Iterator[tuple[float,
 
 
 def compute_waits(index: PlanIndex, timeline: Timeline) -> list[ComputeWait]:
-    """Where compute waits, by slot; the time between two ops is a wait only if a copy that is due then ends in it.
+    """Where compute waits, by slot; the time between two ops is a wait only if a copy that is due by then ends in it.
+
+    A measured step may wait for a copy in a later slot than the one it is due in: the first whose op needs its memory.
 
     Args:
         index: of the plan.
         timeline: of a step by that plan.
     """
     n, plan = index.slots, index.plan
-    due: dict[int, list[tuple[float, int, Literal["out", "in", "end"]]]] = {}
-    # what an op waits for is due in its very slot: whatever was due earlier is done by then
-    for out, stop in zip(plan.swap_outs, timeline.swap_out[:, 1].tolist(), strict=True):
-        due.setdefault(out.release, []).append((stop, out.storage, "out"))
-    for into, stop in zip(plan.swap_ins, timeline.swap_in[:, 1].tolist(), strict=True):
-        due.setdefault(into.use, []).append((stop, into.storage, "in"))
-    ended = [(stop, storage) for copies in due.values() for stop, storage, _ in copies]
-    if ended:
-        due.setdefault(n, []).append((*max(ended), "end"))
-    starts, stops = [*timeline.compute[:, 0].tolist(), timeline.seconds], [0.0, *timeline.compute[:, 1].tolist()]
-    waits = []
-    for slot, copies in sorted(due.items()):
-        end, storage, direction = max(copies, key=lambda copy: copy[0])
-        if starts[slot] > stops[slot] and end > stops[slot]:
-            waits.append(ComputeWait(slot, stops[slot], starts[slot], storage, direction))
-    return waits
+    starts = np.append(timeline.compute[:, 0], timeline.seconds)
+    stops = np.append(0.0, timeline.compute[:, 1])
+    out_stops, in_stops = timeline.swap_out[:, 1].tolist(), timeline.swap_in[:, 1].tolist()
+    copies: list[tuple[float, int, int, Literal["out", "in"]]] = [
+        *((stop, out.release, out.storage, "out") for stop, out in zip(out_stops, plan.swap_outs, strict=True)),
+        *((stop, into.use, into.storage, "in") for stop, into in zip(in_stops, plan.swap_ins, strict=True)),
+    ]
+    last: dict[int, tuple[float, int, int, Literal["out", "in"]]] = {}
+    slots = np.minimum(np.searchsorted(starts, [copy[0] for copy in copies]), n).tolist()
+    for slot, copy in zip(slots, copies, strict=True):
+        stop, due = copy[:2]
+        if stops[slot] < min(stop, starts[slot]) and due <= slot and (slot not in last or stop > last[slot][0]):
+            last[slot] = copy
+    return [
+        ComputeWait(
+            slot, float(stops[slot]), float(starts[slot]), storage, "end" if slot == n and due < n else direction
+        )
+        for slot, (_, due, storage, direction) in sorted(last.items())
+    ]

@@ -11,6 +11,9 @@ the slots determine what each entry waits for:
 - the step ends when all three queues are empty.
 
 So the memory in use in any slot is known without any times, and a budget holds for any timing.
+Planners predict, and the validator proves, by these rules. The executor leaves out every wait that no access to memory
+needs: an op may then run while a copy is still under way in bytes that the op does not use. Every byte still goes from
+one storage to the next in the plan's order, so the slabs, and with them the budget, hold for any timing there too.
 Where the op in slot `i` creates a storage by overwriting one of its inputs, the input's residency stops at `i`
 and the new storage's begins there, at the same offset.
 """

@@ -16,7 +16,7 @@ from planner.program.python_side_effects import (
 from planner.program.readings import Leaf, Reading, Readings, Value
 from planner.program.references import ScalarRef, TensorRef
 from planner.program.replay_readings import Memory, reading_changed
-from planner.program.rewrites import BoundCall
+from planner.program.rewrites import BoundCall, operands
 
 __all__ = [
     "ALLOCATIONS",
@@ -45,6 +45,7 @@ __all__ = [
     "drawing_from",
     "find_effects",
     "may_overwrite",
+    "operands",
     "reading_changed",
     "substituted",
     "takes_generator",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from planner.torch_private import tensors
 
 _ATEN = torch.ops.aten
 
@@ -17,6 +20,24 @@ class BoundCall(NamedTuple):
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+
+
+def operands(bound: BoundCall) -> list[Tensor] | None:
+    """The tensors that a bound call can read or write: its arguments, and the tensor that it is a method of.
+
+    None if these are not all, because the function holds values of its own.
+    """
+    function = bound.function
+    if isinstance(function, partial) or getattr(function, "__closure__", None) is not None:
+        return None
+    owner = getattr(function, "__self__", None)
+    found = [owner] if isinstance(owner, Tensor) else []
+    for value in (*bound.args, *bound.kwargs.values()):
+        inner = operands(value) if isinstance(value, BoundCall) else [*tensors(value)]
+        if inner is None:
+            return None
+        found += inner
+    return found
 
 
 def _in_turn(*calls: BoundCall) -> BoundCall:

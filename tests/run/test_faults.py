@@ -29,6 +29,11 @@ def loads_too_late(plan: SwapPlan) -> SwapPlan:
     )
 
 
+def saves_nothing(plan: SwapPlan) -> SwapPlan:
+    """What is copied back was never copied to the host."""
+    return replace(plan, swap_outs=())
+
+
 def saves_too_early(plan: SwapPlan) -> SwapPlan:
     """Copies leave before what they copy is made."""
     return replace(
@@ -45,7 +50,7 @@ def shares_an_address(plan: SwapPlan) -> SwapPlan:
     return replace(plan, residencies=moved)
 
 
-FAULTS = [loads_too_late, saves_too_early, shares_an_address]
+FAULTS = [saves_nothing, saves_too_early, shares_an_address]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -66,6 +71,19 @@ def test_a_faulty_plan_is_refused_and_would_have_shown(make: object, fault: obje
     except StowageError as error:
         # poison may be taken for a word, and the executor refuses what would overwrite its own input
         assert isinstance(error.__cause__, IndexError) or "write over an input" in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("make", [mlp, convolutions])
+def test_a_plan_whose_ops_need_not_wait_is_refused_and_waits_all_the_same(make: object) -> None:
+    """The executor orders all accesses to the same memory, whatever slots a plan gives its copies."""
+    assert callable(make)
+    step = make()
+    plan = planned(step, "45%")
+    faulty = loads_too_late(plan)
+    assert plan.swap_ins
+    with pytest.raises(StowageError, match="not valid"):
+        run(step, faulty).wait()
+    assert _mismatches(step, faulty) == ()
 
 
 def _mismatches(step: Step, plan: SwapPlan) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The executor's events order exactly what the plan's slots say, no more and no less."""
+"""The executor's events order what accesses to memory need, as the plan's slots have it: no more and no less."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from planner.errors import StowageError
 from planner.graph import GraphBuilder
 from planner.plan import PlanIndex, SwapIn, SwapOut, SwapPlan, Timeline
+from planner.run.executor.memory_accesses import Access, PlanAccesses
 from planner.run.executor.stream_dependencies import SlotStep, schedule
 
 Node = tuple[str, int]
+Pair = tuple[Node, Node]
 
 
 def plan_of(n: int, outs: list[tuple[int, int]], ins: list[tuple[int, int]]) -> SwapPlan:
@@ -28,8 +30,10 @@ def plan_of(n: int, outs: list[tuple[int, int]], ins: list[tuple[int, int]]) -> 
     )  # fmt: skip
 
 
-def scheduled(plan: SwapPlan) -> tuple[SlotStep, ...]:
-    return schedule(PlanIndex(GraphBuilder("nothing").build([]), plan))
+def scheduled(plan: SwapPlan, accesses: dict[Node, list[Access]]) -> tuple[SlotStep, ...]:
+    sizes = {"op": len(plan.order), "out": len(plan.swap_outs), "in": len(plan.swap_ins)}
+    listed = ([accesses.get((kind, number), []) for number in range(size)] for kind, size in sizes.items())
+    return schedule(PlanIndex(GraphBuilder("nothing").build([]), plan), PlanAccesses(*listed))
 
 
 def closure(nodes: list[Node], edges: set[tuple[Node, Node]]) -> set[tuple[Node, Node]]:
@@ -62,28 +66,25 @@ def by_the_rules(plan: SwapPlan) -> set[tuple[Node, Node]]:
     return closure(nodes, edges)
 
 
-def by_events(plan: SwapPlan) -> tuple[list[Node], set[tuple[Node, Node]], set[tuple[Node, Node]]]:
+def by_events(plan: SwapPlan, accesses: dict[Node, list[Access]]) -> tuple[list[Node], set[Pair], set[Pair]]:
     """All that there is, what the queues order, and what events order."""
     nodes, queued = queues(len(plan.order), len(plan.swap_outs), len(plan.swap_ins))
-    edges: set[tuple[Node, Node]] = set()
-    steps = scheduled(plan)
-    given_so_far: set[Node] = set()
-    for slot, step in enumerate(steps):
-        for kind, copies in (("out", step.outs), ("in", step.ins)):
+    edges: set[Pair] = set()
+    issued: set[Node] = set()
+    for slot, step in enumerate(scheduled(plan, accesses)):
+        for kind, other, copies in (("out", "in", step.outs), ("in", "out", step.ins)):
             for copy in copies:
-                if copy.after_op >= 0:
-                    assert steps[copy.after_op].recorded
-                    assert copy.after_op < slot
-                    edges.add((("op", copy.after_op), (kind, copy.index)))
-                if copy.after_out >= 0:
-                    assert ("out", copy.after_out) in given_so_far
-                    edges.add((("out", copy.after_out), (kind, copy.index)))
-                given_so_far.add((kind, copy.index))
+                for before in (("op", copy.after_op), (other, copy.after_copy)):
+                    if before[1] >= 0:
+                        assert before in issued
+                        edges.add((before, (kind, copy.index)))
+                issued.add((kind, copy.index))
         for kind, index in (("out", step.await_out), ("in", step.await_in)):
             if index >= 0:
-                assert (kind, index) in given_so_far
+                assert (kind, index) in issued
                 edges.add(((kind, index), ("op", slot)))
-    assert len(given_so_far) == len(plan.swap_outs) + len(plan.swap_ins)
+        issued.add(("op", slot))
+    assert len(issued) == len(nodes)
     return nodes, queued, edges
 
 
@@ -98,32 +99,64 @@ def plans(draw: st.DrawFn) -> SwapPlan:
     return plan_of(n, outs, ins)
 
 
-@given(plans())
-def test_events_and_queues_order_what_the_rules_order(plan: SwapPlan) -> None:
-    ordered = by_the_rules(plan)
-    cyclic = any(before == after for before, after in ordered)
-    if cyclic:
-        with pytest.raises(StowageError, match="wait for each other"):
-            scheduled(plan)
-        return
-    # the end of the step waits for all copies by emptying the queues
+@st.composite
+def plans_with_accesses(draw: st.DrawFn) -> tuple[SwapPlan, dict[Node, list[Access]], set[Pair]]:
+    """A plan, accesses that its rules order, and the pairs of entries that access the same bytes."""
+    plan = draw(plans().filter(lambda plan: all(before != after for before, after in by_the_rules(plan))))
     end = ("op", len(plan.order))
-    nodes, queued, events = by_events(plan)
-    assert {pair for pair in closure(nodes, queued | events) if pair[1] != end} == {
-        pair for pair in ordered if pair[1] != end
-    }
+    ordered = sorted(pair for pair in by_the_rules(plan) if end not in pair)
+    conflicts = draw(st.sets(st.sampled_from(ordered), max_size=12)) if ordered else set()
+    accesses: dict[Node, list[Access]] = {}
+    for place, (before, after) in enumerate(sorted(conflicts)):
+        first, size = 10 * place, draw(st.integers(1, 10))
+        reader = draw(st.sampled_from([before, after, None]))
+        for node in (before, after):
+            accesses.setdefault(node, []).append(Access(first, first + size, node != reader))
+        accesses[before].append(Access(first + 500, first + 510, draw(st.booleans())))  # what nothing else accesses
+        shared = Access(1000, 1010, writes=False)  # what everything reads and nothing writes
+        accesses[after].append(shared)
+        accesses[before].append(shared)
+    return plan, accesses, conflicts
 
 
 @given(plans())
-def test_no_event_is_waited_for_that_others_imply(plan: SwapPlan) -> None:
+def test_queues_that_wait_for_each_other_are_refused(plan: SwapPlan) -> None:
     if any(before == after for before, after in by_the_rules(plan)):
-        return
-    nodes, queued, events = by_events(plan)
+        with pytest.raises(StowageError, match="wait for each other"):
+            scheduled(plan, {})
+    else:
+        scheduled(plan, {})
+
+
+@given(plans_with_accesses())
+def test_events_and_queues_order_what_accesses_need_and_nothing_else(
+    drawn: tuple[SwapPlan, dict[Node, list[Access]], set[Pair]],
+) -> None:
+    plan, accesses, conflicts = drawn
+    nodes, queued, events = by_events(plan, accesses)
+    assert closure(nodes, queued | events) == closure(nodes, queued | conflicts)
+
+
+@given(plans_with_accesses())
+def test_no_event_is_waited_for_that_others_imply(
+    drawn: tuple[SwapPlan, dict[Node, list[Access]], set[Pair]],
+) -> None:
+    plan, accesses, _ = drawn
+    nodes, queued, events = by_events(plan, accesses)
     for event in events:
         assert event not in closure(nodes, queued | (events - {event}))
 
 
-def test_what_waits_for_nothing_records_and_awaits_nothing() -> None:
-    steps = scheduled(plan_of(5, [], []))
-    assert not any(step.recorded or step.outs or step.ins for step in steps)
+def test_what_shares_no_memory_waits_for_nothing() -> None:
+    plan = plan_of(5, [(0, 1)], [(2, 3)])
+    steps = scheduled(plan, {("op", slot): [Access(slot, slot + 1, writes=True)] for slot in range(5)})
+    assert [copy.index for step in steps for copy in (*step.outs, *step.ins)] == [0, 0]
+    assert {copy.after_op for step in steps for copy in (*step.outs, *step.ins)} == {-1}
     assert {step.await_out for step in steps} | {step.await_in for step in steps} == {-1}
+
+
+def test_an_op_waits_in_the_slot_that_first_needs_the_memory_of_a_copy() -> None:
+    plan = plan_of(4, [(0, 1)], [])
+    place = Access(0, 64, writes=True)
+    accesses = {("op", 0): [place], ("out", 0): [Access(0, 64, writes=False)], ("op", 3): [Access(32, 96, writes=True)]}
+    assert [step.await_out for step in scheduled(plan, accesses)] == [-1, -1, -1, 0, -1]

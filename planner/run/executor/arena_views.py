@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor
 
 from planner.errors import StowageError
 from planner.graph import Tensor as GraphTensor
 from planner.plan import HostResidency, PlanIndex, Residency
+
+_Place = TypeVar("_Place", Residency, HostResidency)
 
 
 class ArenaViews:
@@ -47,6 +51,31 @@ class ArenaViews:
     def host_bytes(self, stay: HostResidency) -> Tensor:
         """The bytes of a residency in the host slab, `[n]` of uint8."""
         return self._slice(self._host, stay.storage, stay.offset)
+
+    @property
+    def slabs(self) -> tuple[tuple[int, int], ...]:
+        """The first address of the arena and of the host slab, and the one after the last."""
+        return tuple((slab.data_ptr(), slab.data_ptr() + len(slab)) for slab in (self._arena, self._host))
+
+    def out_ends(self, entry: int) -> tuple[Tensor, Tensor]:
+        """Target and source of a swap-out, both `[n]` of uint8."""
+        copy = self.index.plan.swap_outs[entry]
+        stay = self.index.residency_until(copy.storage, copy.release)
+        place = self.index.host_residency(copy.storage, copy.ready, copy.release)
+        return self.host_bytes(self._found(place, copy.storage)), self.device_bytes(self._found(stay, copy.storage))
+
+    def in_ends(self, entry: int) -> tuple[Tensor, Tensor]:
+        """Target and source of a swap-in, both `[n]` of uint8."""
+        copy = self.index.plan.swap_ins[entry]
+        landing = self.index.residency_from(copy.storage, copy.start)
+        origin = self.index.host_residency(copy.storage, copy.start - 1, copy.use)
+        return self.device_bytes(self._found(landing, copy.storage)), self.host_bytes(self._found(origin, copy.storage))
+
+    def _found(self, place: _Place | None, storage: int) -> _Place:
+        if place is None:
+            name = self._graph.storages[storage].name
+            raise StowageError(f"the plan copies {name} but has no place for one end of the copy; plan again")
+        return place
 
     def _slice(self, slab: Tensor, storage: int, offset: int) -> Tensor:
         facts = self._graph.storages[storage]

@@ -43,12 +43,16 @@ class Binder:
         call = self._program.calls[op]
         args = [self._resolve(value, slot, scalars) for value in call.args]
         kwargs = {name: self._resolve(value, slot, scalars) for name, value in call.kwargs.items()}
-        results = [None if t < 0 else self._views.tensor(t, self._stay(t, slot)) for t in call.results]
+        results = [None if t < 0 else self.tensor(t, slot) for t in call.results]
         if not call.in_place and writes_directly(call):
             self._refuse_overlap(op, call, slot)
         if self._graph.ops[op].random:
             kwargs["generator"] = self._generator
         return bind(call, args, kwargs, results)
+
+    def tensor(self, tensor: int, slot: int) -> torch.Tensor:
+        """A tensor of the graph where the op in a slot finds it."""
+        return self._views.tensor(tensor, self._stay(tensor, slot))
 
     def scalar_names(self, op: int) -> frozenset[str]:
         """The names of the numbers that an op's call takes and that change from step to step."""
@@ -57,7 +61,7 @@ class Binder:
 
     def _resolve(self, value: Any, slot: int, scalars: Scalars) -> Any:
         if isinstance(value, TensorRef):
-            return self._views.tensor(value.tensor, self._stay(value.tensor, slot))
+            return self.tensor(value.tensor, slot)
         if isinstance(value, ScalarRef):
             return scalars[value.name]
         if isinstance(value, list | tuple):
@@ -86,8 +90,8 @@ class Binder:
                 if not isinstance(reference, TensorRef):
                     continue
                 for result in written:
-                    a = self._views.tensor(reference.tensor, self._stay(reference.tensor, slot))
-                    b = self._views.tensor(result, self._stay(result, slot))
+                    a = self.tensor(reference.tensor, slot)
+                    b = self.tensor(result, slot)
                     if _overlap(a, b) and not (_same(a, b) and may_overwrite(call.target, position)):
                         name = self._graph.ops[op].name
                         raise StowageError(f"the plan lets {name} write over an input that it still reads; plan again")
@@ -102,11 +106,12 @@ def _references(values: Iterable[Any]) -> Iterable[TensorRef | ScalarRef]:
 
 
 def _overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
-    (a_start, a_stop), (b_start, b_stop) = _span(a), _span(b)
+    (a_start, a_stop), (b_start, b_stop) = byte_span(a), byte_span(b)
     return a_start < b_stop and b_start < a_stop
 
 
-def _span(tensor: torch.Tensor) -> tuple[int, int]:
+def byte_span(tensor: torch.Tensor) -> tuple[int, int]:
+    """The address of a tensor's first byte, and the one after its last."""
     if tensor.numel() == 0:
         return 0, 0
     reach = 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))

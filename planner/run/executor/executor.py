@@ -20,6 +20,7 @@ from planner.run.devices.device import RuntimeDevice
 from planner.run.executor.arena_views import ArenaViews
 from planner.run.executor.binder import Binder
 from planner.run.executor.failures import explain
+from planner.run.executor.memory_accesses import plan_accesses
 from planner.run.executor.occupancy import Occupancy
 from planner.run.executor.rng_states import RngStates, reordered
 from planner.run.executor.scratch_and_clock import Clock, Temporaries
@@ -87,10 +88,11 @@ class Executor:
             self._held = StepIO(self.graph, program, plan, self._views)
             calls = [self._bound(slot) for slot in range(len(plan.order))]
             self._rng_states = self._make_rng_states(calls) if reordered(self.graph, plan) else None
-            delays = Stress(self._views) if stress else None
-            self._segments = StepProgram(self.graph, plan, device, self._views, self._rng_states, delays).segments(
-                calls
-            )
+            accesses = plan_accesses(self._views, self._binder, calls)
+            delays = Stress(self._views, accesses) if stress else None
+            self._segments = StepProgram(
+                self.graph, plan, device, self._views, accesses, self._rng_states, delays
+            ).segments(calls)
         self._temporaries = Temporaries(self.graph, plan, device)
         self._clock = Clock(index, [len(segment.calls) for segment in self._segments])
         self._changing = self._changing_calls()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
-from planner.errors import StowageError
 from planner.graph import Graph
 from planner.plan import SwapPlan
 from planner.program import BoundCall
 from planner.run.devices.device import Event, RuntimeDevice, RuntimeStream
 from planner.run.executor.arena_views import ArenaViews
+from planner.run.executor.memory_accesses import PlanAccesses
 from planner.run.executor.rng_states import RngStates
 from planner.run.executor.stream_dependencies import SlotStep, schedule
 from planner.run.executor.stress import POISON, Stress
@@ -37,7 +37,7 @@ class StepProgram:
 
     Args:
         graph: with the plan's workspaces.
-        plan, device, views: the plan, the device and the arena views.
+        plan, device, views, accesses: the plan, the device, the arena views, and what ops and copies access.
         rng_states: the RNG states; None if random ops keep their captured order.
         stress: delays and poison; None for neither.
     """
@@ -48,16 +48,21 @@ class StepProgram:
         plan: SwapPlan,
         device: RuntimeDevice,
         views: ArenaViews,
+        accesses: PlanAccesses,
         rng_states: RngStates | None,
         stress: Stress | None,
     ) -> None:
         self._graph, self._plan, self._device, self._views = graph, plan, device, views
         self._rng_states, self._stress = rng_states, stress
-        steps = schedule(views.index)
-        self._op_events: dict[int, Event] = {s: device.event() for s, step in enumerate(steps) if step.recorded}
-        self._out_events = [device.event() for _ in plan.swap_outs]
-        self._in_events = [device.event() for _ in plan.swap_ins]
-        self._steps = steps
+        self._steps = steps = schedule(views.index, accesses)
+        outs, ins = [copy for step in steps for copy in step.outs], [copy for step in steps for copy in step.ins]
+
+        def events(awaited: Iterable[int]) -> dict[int, Event]:
+            return {entry: device.event() for entry in sorted({*awaited} - {-1})}
+
+        self._op_events = events(copy.after_op for copy in (*outs, *ins))
+        self._out_events = events([*(copy.after_copy for copy in ins), *(step.await_out for step in steps)])
+        self._in_events = events([*(copy.after_copy for copy in outs), *(step.await_in for step in steps)])
 
     def segments(self, calls: Sequence[BoundCall]) -> list[ProgramSegment]:
         """The segments of the step; the last one has no calls and is the step's end.
@@ -99,28 +104,20 @@ class StepProgram:
     def _copies(self, step: SlotStep) -> list[Action]:
         actions: list[Action] = []
         for out in step.outs:
-            entry = self._plan.swap_outs[out.index]
-            stay = self._views.index.residency_until(entry.storage, entry.release)
-            place = self._views.index.host_residency(entry.storage, entry.ready, entry.release)
-            if stay is None or place is None:
-                raise self._homeless(entry.storage)
-            source, target = self._views.device_bytes(stay), self._views.host_bytes(place)
-            before = [self._op_events[out.after_op]] if out.after_op >= 0 else []
-            actions += self._copy(self._device.swap_out, before, target, source, self._out_events[out.index])
+            before = self._events(self._op_events, out.after_op) + self._events(self._in_events, out.after_copy)
+            done = self._out_events.get(out.index)
+            actions += self._copy(self._device.swap_out, before, *self._views.out_ends(out.index), done)
         for copy in step.ins:
-            arrival = self._plan.swap_ins[copy.index]
-            landing = self._views.index.residency_from(arrival.storage, arrival.start)
-            origin = self._views.index.host_residency(arrival.storage, arrival.start - 1, arrival.use)
-            if landing is None or origin is None:
-                raise self._homeless(arrival.storage)
-            source, target = self._views.host_bytes(origin), self._views.device_bytes(landing)
-            before = [self._op_events[copy.after_op]] if copy.after_op >= 0 else []
-            before += [self._out_events[copy.after_out]] if copy.after_out >= 0 else []
-            actions += self._copy(self._device.swap_in, before, target, source, self._in_events[copy.index])
+            before = self._events(self._op_events, copy.after_op) + self._events(self._out_events, copy.after_copy)
+            done = self._in_events.get(copy.index)
+            actions += self._copy(self._device.swap_in, before, *self._views.in_ends(copy.index), done)
         return actions
 
+    def _events(self, events: Mapping[int, Event], entry: int) -> list[Event]:
+        return [events[entry]] if entry >= 0 else []
+
     def _copy(
-        self, stream: RuntimeStream, before: list[Event], target: Tensor, source: Tensor, done: Event
+        self, stream: RuntimeStream, before: list[Event], target: Tensor, source: Tensor, done: Event | None
     ) -> list[Action]:
         actions: list[Action] = [(stream.wait, (event,)) for event in before]
         if self._stress is not None:
@@ -128,8 +125,4 @@ class StepProgram:
         actions.append((stream.copy, (target, source)))
         if self._stress is not None:
             actions.append((self._stress.copy, (stream,)))
-        return [*actions, (stream.record, (done,))]
-
-    def _homeless(self, storage: int) -> StowageError:
-        name = self._graph.storages[storage].name
-        return StowageError(f"the plan copies {name} but has no place for one end of the copy; plan again")
+        return actions if done is None else [*actions, (stream.record, (done,))]

@@ -1,15 +1,25 @@
-"""Dependencies between the streams, derived from the slots of a plan by the rules of `planner.plan.swap_plan` alone.
+"""Dependencies between the streams: when each copy is issued, and what ops and copies wait for.
 
-Each queue is processed in order, so "every swap-out with `release <= i`" is the last of them in the queue. A wait
-that other waits imply is left out: a stream that waited for an event also comes after all that this event came after.
+Copies are issued by the slots of the plan, as `planner.plan.swap_plan` says. Waits are fewer than its rules: an op or a
+copy waits for another stream only where both access the same bytes of the arena or the host slab, at least one of them
+to write, and no other wait implies it. The rules order all such accesses (the validator proves that), so their order is
+the plan's, and no byte ever holds two storages. But an op may run while a copy that the rules have it wait for is still
+under way, in memory that this op does not use; a step is never later for that, and may be earlier, than predicted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
 
 from planner.errors import StowageError
 from planner.plan import PlanIndex
+from planner.run.executor.memory_accesses import Access, PlanAccesses
+
+_COMPUTE, _OUT, _IN = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +29,12 @@ class CopyStep:
     Args:
         index: its position in the queue.
         after_op: the slot whose op it waits for, -1 for none.
-        after_out: the swap-out it waits for, -1 for none.
+        after_copy: the entry of the other copy queue it waits for, -1 for none.
     """
 
     index: int
     after_op: int
-    after_out: int
+    after_copy: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,105 +44,119 @@ class SlotStep:
     Args:
         outs, ins: copies to issue to their streams; everything that they wait for has been issued before.
         await_out, await_in: the swap-out and the swap-in that the op waits for, -1 for none.
-        recorded: whether a copy waits for the op in this slot.
     """
 
     outs: tuple[CopyStep, ...]
     ins: tuple[CopyStep, ...]
     await_out: int
     await_in: int
-    recorded: bool
 
 
-#: How far a stream is known to be: the last op, swap-out and swap-in that are done, -1 for none.
-_Clock = tuple[int, int, int]
-_START: _Clock = (-1, -1, -1)
-
-
-def schedule(index: PlanIndex) -> tuple[SlotStep, ...]:
+def schedule(index: PlanIndex, accesses: PlanAccesses) -> tuple[SlotStep, ...]:
     """Steps for the slots `0..n` of a plan.
+
+    Args:
+        index: of the plan.
+        accesses: of the plan's ops and copies; none need be given if the plan copies nothing.
 
     Raises:
         StowageError: the queues wait for each other.
     """
-    outs, ins = _given(index)
-    swap_outs, swap_ins, n = index.plan.swap_outs, index.plan.swap_ins, index.slots
-    compute, out_stream, in_stream = _START, _START, _START
-    after_op: list[_Clock] = []  # what each op, swap-out and swap-in is after, itself included
-    after_out: list[_Clock] = []
-    after_in: list[_Clock] = []
-    awaited: set[int] = set()
+    outs, ins = _issued(index)
+    order = _StreamOrder(accesses)
     steps = []
-    for slot in range(n + 1):
-        given_outs, given_ins = [], []
+    for slot in range(index.slots + 1):
+        issued_outs, issued_ins = [], []
         for number in outs[slot]:
-            op = swap_outs[number].ready
-            if op <= out_stream[0]:
-                op = -1
-            out_stream = _later(out_stream, after_op[op] if op >= 0 else _START)
-            given_outs.append(CopyStep(number, op, -1))
-            out_stream = (out_stream[0], number, out_stream[2])
-            after_out.append(out_stream)
-            awaited.add(op)
+            op, _, copy = order.append(_OUT, accesses.outs[number])
+            issued_outs.append(CopyStep(number, op, copy))
         for number in ins[slot]:
-            start = swap_ins[number].start
-            op, out = _needed(in_stream, (start - 1, after_op, 0), (index.outs_due[start] - 1, after_out, 1))
-            in_stream = _later(in_stream, after_op[op] if op >= 0 else _START, after_out[out] if out >= 0 else _START)
-            given_ins.append(CopyStep(number, op, out))
-            in_stream = (in_stream[0], in_stream[1], number)
-            after_in.append(in_stream)
-            awaited.add(op)
-        last_out, last_in = index.outs_due[slot] - 1, index.ins_due[slot] - 1
-        if slot == n:  # the device is synchronized there
-            last_out, last_in = -1, -1
-        out, into = _needed(compute, (last_out, after_out, 1), (last_in, after_in, 2))
-        compute = _later(compute, after_out[out] if out >= 0 else _START, after_in[into] if into >= 0 else _START)
-        compute = (slot, compute[1], compute[2])
-        after_op.append(compute)
-        steps.append((tuple(given_outs), tuple(given_ins), out, into))
-    return tuple(SlotStep(*step, recorded=slot in awaited) for slot, step in enumerate(steps))
+            op, copy, _ = order.append(_IN, accesses.ins[number])
+            issued_ins.append(CopyStep(number, op, copy))
+        at_end = slot == index.slots  # where the device is synchronized
+        _, out, into = (-1, -1, -1) if at_end else order.append(_COMPUTE, accesses.ops[slot])
+        steps.append(SlotStep(tuple(issued_outs), tuple(issued_ins), out, into))
+    return tuple(steps)
 
 
-def _needed(clock: _Clock, one: tuple[int, list[_Clock], int], other: tuple[int, list[_Clock], int]) -> tuple[int, int]:
-    """Of two entries to wait for, each with what its stream's entries are after and its place in a clock: -1 for one
-    that is implied by the other or by what was waited for before."""
-    (first, after_first, place), (second, after_second, beside) = one, other
-    if first <= clock[place]:
-        first = -1
-    if second <= clock[beside]:
-        second = -1
-    if first >= 0 and second >= 0:
-        if after_second[second][place] >= first:
-            first = -1
-        elif after_first[first][beside] >= second:
-            second = -1
-    return first, second
+class _StreamOrder:
+    """The accesses so far, and how far each stream is known to be when another one goes on.
+
+    A clock is the last op, swap-out and swap-in that are done, -1 for none.
+    """
+
+    def __init__(self, accesses: PlanAccesses) -> None:
+        copies = [access for entry in chain(accesses.outs, accesses.ins) for access in entry]
+        every = [*copies, *chain.from_iterable(accesses.ops)] if copies else []
+        self._edges = np.unique([edge for access in every for edge in access[:2]])
+        self._place = {edge: place for place, edge in enumerate(self._edges.tolist())}
+        bytes_between = len(self._edges)
+        # by stream and bytes between two edges, the last entry that read and the last that wrote them
+        self._read = np.full((3, bytes_between), -1, np.int64)
+        self._written = np.full((3, bytes_between), -1, np.int64)
+        copied = np.zeros(bytes_between, np.bool_)
+        for access in copies:
+            copied[self._span(access)] = True
+        self._copied = np.concatenate([[0], np.cumsum(copied)])
+        self._clocks = [np.full(3, -1, np.int64) for _ in range(3)]
+        self._after: list[list[np.ndarray]] = [[], [], []]  # what each entry is after, itself included
+
+    def append(self, stream: int, accesses: Sequence[Access]) -> tuple[int, int, int]:
+        """Add the next entry of a stream; by stream, the entry that it has to wait for, -1 for none."""
+        shared = [(self._span(access), access.writes) for access in accesses if self._shared(access)]
+        latest = np.full(3, -1, np.int64)
+        for span, writes in shared:
+            np.maximum(latest, self._written[:, span].max(axis=1), out=latest)
+            if writes:
+                np.maximum(latest, self._read[:, span].max(axis=1), out=latest)
+        clock = self._clocks[stream].copy()
+        needed = [other for other in range(3) if other != stream and latest[other] > clock[other]]
+        if len(needed) == 2:
+            one, two = needed
+            if self._after[two][latest[two]][one] >= latest[one]:
+                needed = [two]
+            elif self._after[one][latest[one]][two] >= latest[two]:
+                needed = [one]
+        for other in needed:
+            np.maximum(clock, self._after[other][latest[other]], out=clock)
+        number = clock[stream] = len(self._after[stream])
+        self._clocks[stream] = clock
+        self._after[stream].append(clock)
+        for span, writes in shared:
+            (self._written if writes else self._read)[stream, span] = number
+        compute, out, into = (int(latest[other]) if other in needed else -1 for other in range(3))
+        return compute, out, into
+
+    def _span(self, access: Access) -> slice:
+        return slice(self._place[access.begin], self._place[access.end])
+
+    def _shared(self, access: Access) -> bool:
+        """Whether any copy ever accesses some of these bytes."""
+        if not self._place:
+            return False
+        span = self._span(access)
+        return bool(self._copied[span.stop] > self._copied[span.start])
 
 
-def _later(*clocks: _Clock) -> _Clock:
-    ops, outs, ins = zip(*clocks, strict=True)
-    return max(ops), max(outs), max(ins)
+def _issued(index: PlanIndex) -> tuple[list[list[int]], list[list[int]]]:
+    """By slot, the entries of both copy queues that are issued to their streams before its op.
 
-
-def _given(index: PlanIndex) -> tuple[list[list[int]], list[list[int]]]:
-    """By slot, the entries of both copy queues that are given to their streams before its op.
-
-    An entry is given once everything that it waits for has been given.
+    An entry is issued once everything that it waits for by the plan's rules has been issued.
     """
     plan, n = index.plan, index.slots
     outs: list[list[int]] = [[] for _ in range(n + 1)]
     ins: list[list[int]] = [[] for _ in range(n + 1)]
-    out_given: list[int] = []
+    out_issued: list[int] = []
     for number, out in enumerate(plan.swap_outs):
-        out_given.append(max(out.ready + 1, out_given[-1] if out_given else 0))
-        if out_given[-1] > out.release:
+        out_issued.append(max(out.ready + 1, out_issued[-1] if out_issued else 0))
+        if out_issued[-1] > out.release:
             raise StowageError("the plan's queues wait for each other; plan again")
-        outs[out_given[-1]].append(number)
-    given = 0
+        outs[out_issued[-1]].append(number)
+    issued = 0
     for number, copy in enumerate(plan.swap_ins):
         last_out = index.outs_due[copy.start] - 1
-        given = max(given, copy.start, out_given[last_out] if last_out >= 0 else 0)
-        if given > copy.use:
+        issued = max(issued, copy.start, out_issued[last_out] if last_out >= 0 else 0)
+        if issued > copy.use:
             raise StowageError("the plan's queues wait for each other; plan again")
-        ins[given].append(number)
+        ins[issued].append(number)
     return outs, ins

@@ -15,6 +15,8 @@ from torch import Tensor
 from planner.plan import PlanIndex
 from planner.run.devices.device import RuntimeStream
 from planner.run.executor.arena_views import ArenaViews
+from planner.run.executor.binder import byte_span
+from planner.run.executor.memory_accesses import PlanAccesses
 
 POISON = 0xFF
 _COMPUTE_SHARE = 0.05  # of the slots are delayed; copies are delayed before and after, with probability one half
@@ -26,14 +28,15 @@ class Stress:
 
     Args:
         views: views of the arena.
+        accesses: of the plan.
         seed: of the delays; PyTorch's generator is not used.
 
     Attributes:
         new: by slot, memory that the op in the slot is the first to write.
-        dead: by slot, memory last needed by the op in the previous slot, unless it is to be swapped out first.
+        dead: by slot, memory last accessed by the op in the previous slot, unless it is to be swapped out first.
     """
 
-    def __init__(self, views: ArenaViews, seed: int = 0) -> None:
+    def __init__(self, views: ArenaViews, accesses: PlanAccesses, seed: int = 0) -> None:
         self.new: dict[int, list[Tensor]] = defaultdict(list)
         self.dead: dict[int, list[Tensor]] = defaultdict(list)
         self._random = Random(seed)
@@ -41,11 +44,19 @@ class Stress:
         handed = set(_reused_buffers(index))
         made = ~index.from_step_start & (index.copy_in < 0)
         freed = index.ends & (index.copy_out < 0)
+        users = _users(index)
         for number, stay in enumerate(index.plan.residencies):
             if made[number] and (stay.start, stay.storage) not in handed:
                 self.new[stay.start].append(views.device_bytes(stay))
             if freed[number] and (stay.stop, stay.storage) not in handed:
-                self.dead[stay.stop].append(views.device_bytes(stay))
+                # the next to use these bytes waits for the last access, not for the end of the residency
+                place = views.device_bytes(stay)
+                begin, end = byte_span(place)
+                for slot in reversed(users.get(stay.storage, [])):
+                    touched = any(access.begin < end and begin < access.end for access in accesses.ops[slot])
+                    if stay.start <= slot < stay.stop and touched:
+                        self.dead[slot + 1].append(place)
+                        break
 
     def slot(self, stream: RuntimeStream) -> None:
         """Delay the compute stream occasionally."""
@@ -56,6 +67,15 @@ class Stress:
         """Delay a copy stream with probability one half."""
         if self._random.random() < 0.5:
             stream.delay(self._random.uniform(0.0, _LONGEST))
+
+
+def _users(index: PlanIndex) -> dict[int, list[int]]:
+    """By storage, the slots whose ops have it among their operands, or as their scratch memory."""
+    graph, found = index.graph, defaultdict[int, list[int]](list)
+    for slot, op in enumerate(index.plan.order):
+        for storage in {*graph.reads[op], *graph.writes[op], graph.ops[op].workspace}:
+            found[storage].append(slot)
+    return found
 
 
 def _reused_buffers(index: PlanIndex) -> Iterator[tuple[int, int]]:
