@@ -22,7 +22,9 @@ from torch import nn
 import planner
 from planner.capture.trace.trace import trace
 from planner.guards import environment
+from planner.program import backend_of
 from planner.run.checks.mutation_guard import MutationGuard
+from planner.run.devices.memcmp import areas_differ
 
 _TURNS = 60
 #: Of a step of 20 ms, and for 1,000 modules: most seconds that a look may take.
@@ -85,7 +87,7 @@ def measured(count: int, width: int, rows: int) -> dict[str, float]:
     assert run.result is not None
     state = step.state()
     copies = {key: value.clone() for key, value in state.items()}
-    watch, empty = MutationGuard(step, copies), MutationGuard(step, {})
+    watch, empty = MutationGuard(step, copies, areas_differ), MutationGuard(step, {}, areas_differ)
     assert not watch.changed()
 
     def pause() -> None:
@@ -93,7 +95,7 @@ def measured(count: int, width: int, rows: int) -> dict[str, float]:
 
     look, without = typical(watch.changed, pause), typical(empty.changed, pause)
     begun = time.perf_counter()
-    trace(step, lambda *_: None)
+    trace(step, backend_of("cpu"), lambda *_: None)
     again = time.perf_counter() - begun
     return {
         "state": sum(value.nbytes for value in state.values()),

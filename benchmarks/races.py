@@ -40,13 +40,13 @@ def measure(model: str, budget: str) -> list[str]:
         races, void, waits = races + len(device.races), void + device.void_waits, device.waits // STEPS
     raced = claimed = harmless = unseen = 0
     for wait in range(1, waits + 1):
-        races, wrong = without(wait, model, plan)
-        if not races and not wrong:
+        seen, wrong = without(wait, model, plan)
+        if not seen and not wrong:
             claim, _ = without(wait, model, plan, stress=True)
             claimed += claim
             harmless += not claim
-        raced += races
-        unseen += wrong and not races
+        raced += seen
+        unseen += wrong and not seen
     return [
         model, budget, f"{len(graph.ops):,}", str(len(plan.swap_outs) + len(plan.swap_ins)), f"{right} of 5",
         str(races), str(void), str(waits), str(raced), str(claimed), str(harmless), str(unseen),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
 
 from torch import nn
 
@@ -16,7 +15,7 @@ from planner.capture.trace.trace_difference import trace_difference
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.guards import undisturbed
-from planner.program import reading_changed
+from planner.program import backend_of, reading_changed
 from planner.progress import ShowProgress, reporting
 from planner.step import CaptureGuards, Form, Scalars, Step, check_optimizer, guard_change, tensor_leaves
 
@@ -25,7 +24,7 @@ _MOST_CAPTURES = 8
 
 
 @undisturbed()
-def capture(step: Step, *, progress: ShowProgress = True) -> Graph:
+def capture(step: Step, *, device: str = "cpu", progress: ShowProgress = True) -> Graph:
     """Capture the dataflow graph of a whole step, with its program, without allocating memory for the model.
 
     The result is cached on the step, so calling again is free until something that the step depends on changes:
@@ -36,20 +35,26 @@ def capture(step: Step, *, progress: ShowProgress = True) -> Graph:
 
     Args:
         step: a `TrainStep` or an `InferenceStep`.
+        device: the type of device that the step is to run on, which need not be attached: `"cpu"`.
         progress: True shows the progress, False shows nothing; a function is called with the fraction done, 0 to 1,
             and a description of the current work.
 
     Raises:
-        StowageError: the step does something that no graph can represent, or it raises an exception.
+        StowageError: steps cannot be captured for the device, or the step does something that no graph can represent,
+            or it raises an exception.
     """
+    backend = backend_of(device)
     refuse_meta_default()
     with reporting(progress) as report, global_state_lock(lambda: report(0.0, "waiting for another capture or run")):
-        found = _known(step)
+        found = _known(step, device)
         if found is None:
-            traced = trace(step, report)
+            traced = trace(step, backend, report)
             report(0.8, "building the graph")
-            alike = _alike(step.captures, traced)
-            graph = lower(traced, Scalars(step, traced.scalars, traced.alike)) if alike is None else alike.graph
+            alike = _alike(_captured_for(step, device), traced)
+            if alike is None:
+                graph = lower(traced, Scalars(step, traced.scalars, traced.alike), backend)
+            else:
+                graph = alike.graph
             found = Capture(graph, traced.guards, traced)
             if step.graph is not None:
                 step.change = _change(step, traced.guards, traced.form) or step.change
@@ -75,13 +80,18 @@ class Capture:
     trace: Trace
 
 
-def _known(step: Step) -> Capture | None:
-    """Return an earlier capture that matches the current setup of the step, or None."""
+def _captured_for(step: Step, device: str) -> list[Capture]:
+    return [one for one in step.captures if one.graph.device == device]
+
+
+def _known(step: Step, device: str) -> Capture | None:
+    """Return an earlier capture for a device that matches the current setup of the step, or None."""
     model = step.live.model if step.live is not None else step.model
-    if not step.captures:
+    captures = _captured_for(step, device)
+    if not captures:
         return None
     if not isinstance(model, nn.Module):
-        return cast(Capture, step.captures[0])
+        return captures[0]
     reach = step.reach(model)
     found = step.held(model, reach)
     refuse_hooks(model, step.loss, found, step.torch_optimizer)
@@ -91,7 +101,7 @@ def _known(step: Step) -> Capture | None:
     batch = step.live.batch if step.live is not None else None
     form = Form(batch) if batch is not None else None
     leaves = tensor_leaves(batch)
-    for known in step.captures:
+    for known in captures:
         program = known.graph.program
         # without a program if the step was copied; guessed if the batch of the capture had no values
         if program is None or (program.guessed and form is not None):
@@ -104,7 +114,7 @@ def _known(step: Step) -> Capture | None:
         apart = scalars.apart(found) if isinstance(scalars, Scalars) else ""
         apart = apart or ("" if form is None else reading_changed(program, leaves))
         if not apart:
-            return cast(Capture, known)
+            return known
         step.change = apart
     return None
 

@@ -15,7 +15,7 @@ from planner.files import read_text, write_text
 from planner.graph.check import check
 from planner.graph.types import Graph, Kind, Op, Phase, Storage, Tensor
 
-VERSION = 1
+VERSION = 2
 _FORMAT = "stowage-graph"
 _NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 
@@ -27,6 +27,7 @@ def to_json(graph: Graph) -> str:
             "format": _FORMAT,
             "version": VERSION,
             "name": graph.name,
+            "device": graph.device,
             "modules": dict(graph.modules),
             "outputs": graph.outputs,
             "storages": _table(graph.storages, Storage),
@@ -61,6 +62,7 @@ def from_json(text: str) -> Graph:
             storages=tuple(_storage(row) for row in _rows(data["storages"], Storage)),
             outputs=_ints(data["outputs"]),
             modules={path: _text(kind) for path, kind in data["modules"].items()},
+            device=_text(data["device"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise StowageError(f"this graph is damaged ({type(error).__name__}: {error}); capture it again") from error

@@ -118,6 +118,7 @@ class Graph:
         ops, tensors, storages: each entry's `id` is its position.
         outputs: tensors the step returns, the loss first; they are valid when the step ends.
         modules: class name by module path; the root's path is `""`.
+        device: PyTorch's name of the type of device that it was captured for.
         program: the executable program; never written to a file, pickled or copied with the graph.
     """
 
@@ -127,6 +128,7 @@ class Graph:
     storages: tuple[Storage, ...]
     outputs: tuple[int, ...] = ()
     modules: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    device: str = "cpu"
     program: Any = field(default=None)
 
     def __repr__(self) -> str:
@@ -137,7 +139,7 @@ class Graph:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy without the program, as files are written, because it belongs to a live step."""
-        return Graph, (self.name, self.ops, self.tensors, self.storages, self.outputs, dict(self.modules))
+        return Graph, (self.name, self.ops, self.tensors, self.storages, self.outputs, dict(self.modules), self.device)
 
     @cached_property
     def reads(self) -> tuple[tuple[int, ...], ...]:

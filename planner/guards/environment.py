@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from planner.guards.comparison_keys import SameObject, Value
-from planner.torch_private import function_modes, saved_tensors_hooks, user_modes
+from planner.torch_private import autocast_setting, default_device, saved_tensors_hooks, user_modes
 
 _MKLDNN: Any = torch.backends.mkldnn
 _ATTENTION: Any = torch.backends.cuda
@@ -18,11 +18,10 @@ _DETERMINISTIC: Any = torch.utils.deterministic
 def environment() -> tuple[object, ...]:
     """The current settings; takes microseconds."""
     return (
-        torch.is_autocast_enabled("cpu"),
-        torch.get_autocast_dtype("cpu"),  # the default when a model enters autocast
+        *autocast_setting(),
         torch.is_autocast_cache_enabled(),
         torch.get_default_dtype(),
-        _default_device(),
+        default_device(),
         torch.get_num_threads(),
         _matmul_precision(),
         torch.are_deterministic_algorithms_enabled(),
@@ -52,11 +51,6 @@ _NAMES = (
 def named(values: tuple[object, ...]) -> Mapping[str, Value]:
     """The settings by the names that a user would use."""
     return {name: Value("setting", value, str(value)) for name, value in zip(_NAMES, values, strict=True)}
-
-
-def _default_device() -> str:
-    """The device of new tensors; PyTorch's own query takes a hundred microseconds, and gives cpu without any mode."""
-    return str(torch.get_default_device()) if function_modes() else "cpu"
 
 
 def _matmul_precision() -> object:

@@ -4,7 +4,6 @@ from planner.profile.cache import cache_path
 from planner.profile.machine_by_name import machine, machines
 from planner.profile.measure import OpMeasurements, measure_ops
 from planner.profile.prepare import PreparedStep, prepare
-from planner.profile.scratch_memory import scratch_bytes
 from planner.profile.signatures import signature
 
 __all__ = [
@@ -15,6 +14,5 @@ __all__ = [
     "machines",
     "measure_ops",
     "prepare",
-    "scratch_bytes",
     "signature",
 ]  # fmt: skip

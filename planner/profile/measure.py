@@ -62,7 +62,7 @@ def measure_ops(
     program = graph.program
     if not isinstance(program, Program):
         raise StowageError("a graph read from a file cannot be measured; capture its model again")
-    if machine.device.kind != "cpu":
+    if machine.device.kind != graph.device:
         raise StowageError(f"op times are measured on the attached CPU, and {machine.name} is not; choose machine cpu")
     signatures = [signature(graph, op) for op in graph.ops]
     cost_cache = open_cache() if cache else CostCache(Path())

@@ -49,7 +49,7 @@ def prepare(
     remeasure: bool = False,
     stop: CancelToken | None = None,
 ) -> PreparedStep:
-    """Capture a step and time its ops: measured on the attached CPU, predicted by the roofline on any other machine.
+    """Capture a step and time its ops: measured on the device it is captured for, predicted by the roofline on others.
 
     Args:
         step: the step, or its graph as `capture` returns it.
@@ -69,7 +69,7 @@ def prepare(
             name, known = machine, whole.part(0.0, _KNOWN)
             machine = _interruptibly(lambda: machine_by_name(name, progress=known), stop)
         graph = step if isinstance(step, Graph) else _captured(step, whole.part(_KNOWN, _CAPTURED))
-        if machine.device.kind != "cpu":
+        if machine.device.kind != graph.device:
             return PreparedStep(graph, machine, op_seconds(graph, machine))
         device, measuring = machine, whole.part(_CAPTURED, 1.0)
         # held for many rounds of measuring, each as long as a step

@@ -16,11 +16,11 @@ import torch
 
 from planner.graph import Graph
 from planner.machine import operator
-from planner.profile.scratch_memory import SIZED_BY_VALUES, scratch_bytes
+from planner.profile.scratch_memory import SIZED_BY_VALUES
 from planner.profile.segments import Segment
 from planner.profile.signatures import ALIGNMENT
 from planner.profile.synthetic_inputs import ALTERNATIVE_FILLINGS, Filling, clear_integers, fill, filled, view
-from planner.program import BoundCall, Program, ScalarRef, TensorRef, bind
+from planner.program import BoundCall, Program, ScalarRef, TensorRef, backend_of, bind
 
 _LEAST_ROUNDS, _MOST_ROUNDS = 7, 40
 _SECONDS = 1.5
@@ -41,7 +41,7 @@ class SegmentBenchmark:
     def __init__(self, segment: Segment, graph: Graph, program: Program, numbers: Mapping[str, float]) -> None:
         self._slab = torch.empty(max(segment.bytes, ALIGNMENT), dtype=torch.uint8)
         self._segment, self._graph, self._numbers = segment, graph, numbers
-        self._program = program
+        self._program, self._backend = program, backend_of(graph.device)
         self._generator = torch.Generator()  # measuring in a thread must not advance PyTorch's default one
         self._calls = [self._bind(op) for op in segment.ops]
         self.failed: set[int] = set()
@@ -61,7 +61,7 @@ class SegmentBenchmark:
         """
         scratch = []
         for position, requested in enumerate(wanted):
-            scratch.append(self._run_or_rebind(position, _temporary_bytes if requested else _run))
+            scratch.append(self._run_or_rebind(position, self._temporary_bytes if requested else _run))
             op = self._graph.ops[self._segment.ops[position]]
             fillings = SIZED_BY_VALUES.get(operator(op)) if requested else None
             if fillings is not None:
@@ -119,9 +119,12 @@ class SegmentBenchmark:
     def _scratch_with_values(self, position: int, values: Filling) -> int:
         """The scratch memory of a call with other values; 0 if it fails on them."""
         try:
-            return _temporary_bytes(self._bind(self._segment.ops[position], values))
+            return self._temporary_bytes(self._bind(self._segment.ops[position], values))
         except (IndexError, RuntimeError):
             return 0
+
+    def _temporary_bytes(self, call: BoundCall) -> int:
+        return self._backend.scratch_bytes(lambda: _run(call))
 
     def _round(self) -> list[float]:
         # exactly the executor's loop: between two marks there is one call and the taking of one mark
@@ -148,7 +151,7 @@ class SegmentBenchmark:
         kwargs = {name: self._resolve(value, tensor_of) for name, value in call.kwargs.items()}
         if self._graph.ops[op].random:
             kwargs["generator"] = self._generator
-        return bind(call, args, kwargs, [None if t < 0 else self._view(t) for t in call.results])
+        return bind(self._backend, call, args, kwargs, [None if t < 0 else self._view(t) for t in call.results])
 
     def _resolve(self, value: Any, tensor_of: Callable[[int], torch.Tensor]) -> Any:
         if isinstance(value, TensorRef):
@@ -167,10 +170,6 @@ def _run(call: BoundCall) -> int:
     function, args, kwargs = call
     function(*args, **kwargs)
     return 0
-
-
-def _temporary_bytes(call: BoundCall) -> int:
-    return scratch_bytes(lambda: _run(call))
 
 
 def _clear(*results: torch.Tensor) -> None:

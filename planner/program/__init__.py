@@ -1,8 +1,10 @@
 """Executable programs: kernel calls on recorded or live tensors, and the effects of a step."""
 
+from planner.program.backend import Backend
+from planner.program.backends import CALL_SOURCES, backend_of
 from planner.program.events import ALLOCATIONS, Event, Layout, argument_text, substituted
 from planner.program.isolated_generator import as_default, drawing_from
-from planner.program.out_variants import CALL_SOURCES, bind, may_overwrite, takes_generator, writes_directly
+from planner.program.out_variants import bind, takes_generator, writes_directly
 from planner.program.program import Call, Program
 from planner.program.python_side_effects import (
     Effects,
@@ -21,6 +23,7 @@ from planner.program.rewrites import BoundCall, operands
 __all__ = [
     "ALLOCATIONS",
     "CALL_SOURCES",
+    "Backend",
     "BoundCall",
     "Call",
     "Effects",
@@ -40,11 +43,11 @@ __all__ = [
     "Value",
     "argument_text",
     "as_default",
+    "backend_of",
     "bind",
     "clone_with_alignment",
     "drawing_from",
     "find_effects",
-    "may_overwrite",
     "operands",
     "reading_changed",
     "substituted",

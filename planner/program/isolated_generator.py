@@ -30,7 +30,7 @@ def as_default(generator: torch.Generator) -> Iterator[None]:
     """Redirect this thread's use of the default generator by `torch`'s functions to another one.
 
     Args:
-        generator: a CPU generator. One thread at a time may do this.
+        generator: draws on the device of the default one. One thread at a time may do this.
     """
     before = torch.random.default_generator  # type: ignore[attr-defined]
     torch.random.default_generator = _OfTheThread(generator)  # type: ignore[assignment, attr-defined]
@@ -41,7 +41,7 @@ def as_default(generator: torch.Generator) -> Iterator[None]:
 
 
 class _DrawMode(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Makes ops of this thread that draw on the CPU draw from a generator, and reports the bytes of new tensors."""
+    """Makes ops of this thread that draw on a generator's device draw from it, and reports the bytes of new tensors."""
 
     def __init__(self, generator: torch.Generator, note: Callable[[int], None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -56,7 +56,9 @@ class _DrawMode(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = dict(kwargs or {})
-        if not private.is_deterministic(func, args, kwargs) and _on_cpu(args, kwargs):
+        if not private.is_deterministic(func, args, kwargs) and self._generator.device.type == _device_type(
+            args, kwargs
+        ):
             result = self._draw(func, args, kwargs)
         else:
             result = func(*args, **kwargs)
@@ -81,10 +83,10 @@ class _DrawMode(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def drawing_from(generator: torch.Generator, note: Callable[[int], None] = lambda _: None) -> Iterator[None]:
-    """Redirect all draws of this thread on the CPU, and all seeds that it sets there, to another generator.
+    """Redirect all draws of this thread on a generator's device, and all seeds that it sets, to that generator.
 
     Args:
-        generator: a CPU generator. One thread at a time may do this.
+        generator: draws on the device of the default one. One thread at a time may do this.
         note: called with the total bytes so far of tensors created from no other tensor; it may raise.
 
     Raises:
@@ -94,12 +96,12 @@ def drawing_from(generator: torch.Generator, note: Callable[[int], None] = lambd
         yield
 
 
-def _on_cpu(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _device_type(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     device = kwargs.get("device")
     if device is None:
         given = next(private.tensors((args, kwargs)), None)
         device = torch.get_default_device() if given is None else given.device
-    return torch.device(device).type == "cpu"
+    return torch.device(device).type
 
 
 def _drawn(func: private.OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,15 +25,11 @@ from torch import Tensor
 
 from planner import torch_private as private
 from planner.errors import StowageError
+from planner.program.backend import Backend
 from planner.program.isolated_generator import has_generator
 from planner.program.program import Call
-from planner.program.rewrites import DRAWING, REWRITTEN, BoundCall
-from planner.torch_private import BATCH_NORMALISATIONS, plainly_laid
+from planner.program.rewrites import DRAWING, BoundCall
 
-#: The files that decide how calls are made: changing them changes what calls cost.
-CALL_SOURCES = Path(__file__), Path(__file__).with_name("rewrites.py")
-
-_ATEN = torch.ops.aten
 #: Arguments that a result already determines.
 _LAYOUT_ARGUMENTS = frozenset({"dtype", "layout", "device", "pin_memory"})
 
@@ -57,7 +52,7 @@ class OutVariant:
     left_out: frozenset[str]
 
 
-def writes_directly(call: Call) -> bool:
+def writes_directly(backend: Backend, call: Call) -> bool:
     """Whether a call writes its results to their destination without a second copy of them in scratch memory.
 
     A kernel cannot omit a result, so a result without a tensor in the graph rules out `out=`.
@@ -65,7 +60,7 @@ def writes_directly(call: Call) -> bool:
     if call.in_place:
         return True
     return all(tensor >= 0 for tensor in call.results) and (
-        call.target in REWRITTEN or out_variant(call.target) is not None
+        call.target in backend.rewritten or out_variant(backend, call.target) is not None
     )
 
 
@@ -75,10 +70,17 @@ def takes_generator(target: Callable[..., Any]) -> bool:
     return target in DRAWING or has_generator(target)
 
 
-def bind(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], results: Sequence[Tensor | None]) -> BoundCall:
+def bind(
+    backend: Backend,
+    call: Call,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    results: Sequence[Tensor | None],
+) -> BoundCall:
     """Bind a call to its arguments and to the memory of its results.
 
     Args:
+        backend: of the device that it is called on.
         call: the call; only its target and whether it works in place matter here.
         args, kwargs: its arguments, with the tensors and numbers filled in.
         results: per value it returns, its destination; None if the value is unused.
@@ -86,29 +88,29 @@ def bind(call: Call, args: Sequence[Any], kwargs: Mapping[str, Any], results: Se
     target = call.target
     if call.in_place:
         return BoundCall(target, tuple(args), dict(kwargs))
-    rewrite = REWRITTEN.get(target)
+    rewrite = backend.rewritten.get(target)
     if rewrite is not None and isinstance(results[0], Tensor):
         return rewrite(*results, *args, **kwargs)
-    variant = out_variant(target)
-    if variant is not None and all(isinstance(result, Tensor) for result in results) and not _scattered(target, args):
+    variant = out_variant(backend, target)
+    whole = all(isinstance(result, Tensor) for result in results)
+    if variant is not None and whole and not backend.rounds_apart(target, args):
         kept = {name: value for name, value in kwargs.items() if name not in variant.left_out}
         missing = {name: value for place, name, value in variant.defaults if place >= len(args) and name not in kept}
         bound = BoundCall(variant.target, tuple(args), missing | kept | dict(zip(variant.names, results, strict=True)))
         if not _resizes(bound, variant.names):
             return bound
-    # where gradients are enabled, oneDNN's LSTM keeps a workspace for the backward pass, and rounds accordingly
-    run = _run_with_gradients if target is _ATEN.mkldnn_rnn_layer.default and results[3] is not None else _run_and_copy
+    run = _run_with_gradients if backend.keeps_gradients(target, results) else _run_and_copy
     return BoundCall(run, (target, tuple(args), dict(kwargs), tuple(results)), {})
 
 
 @cache
-def out_variant(target: Callable[..., Any]) -> OutVariant | None:
+def out_variant(backend: Backend, target: Callable[..., Any]) -> OutVariant | None:
     """Return the `out=` overload that an operator's kernel was written for, or None if there is none."""
     schema = private.schema(target)
     reduces = any(argument.name == "reduction" for argument in schema.arguments)
     if reduces and not schema.name.endswith("_backward"):
         return None  # `mse_loss` resizes its result to hold the losses before it sums them
-    if target in _STORAGE_AWARE:
+    if target in backend.storage_aware:
         return None
     wanted = [(a.name, str(a.type)) for a in schema.arguments if a.name not in _LAYOUT_ARGUMENTS]
     packet = target.overloadpacket  # type: ignore[attr-defined]
@@ -135,21 +137,6 @@ def out_variant(target: Callable[..., Any]) -> OutVariant | None:
             taken = {argument.name for argument in private.schema(overload).arguments}
             return OutVariant(overload, tuple(out), defaults, _LAYOUT_ARGUMENTS - taken)
     return None
-
-
-def may_overwrite(target: Callable[..., Any], position: int) -> bool:
-    """Whether a result may reuse the exact buffer of the tensor argument at `position`, with the same bits.
-
-    This holds only for kernels known to read each element before they write it: `mm` into its own input is silently
-    wrong. The caller ensures that both have the same dtype and layout, and that no other argument overlaps them in any
-    other way.
-    """
-    return target in _POINTWISE or (position == 0 and target in _SELF_FIRST)
-
-
-def _scattered(target: Callable[..., Any], args: Sequence[Any]) -> bool:
-    """Whether an `out=` variant rounds differently: batch normalisation does if its input is transposed."""
-    return target in BATCH_NORMALISATIONS and not plainly_laid(args[0])
 
 
 def _resizes(bound: BoundCall, names: tuple[str, ...]) -> bool:
@@ -220,24 +207,3 @@ def _run_and_copy(
 def _run_with_gradients(*call: Any) -> None:
     with torch.enable_grad():
         _run_and_copy(*call)
-
-
-#: Kernels that mistake two results in one storage, as in an arena, for the same tensor.
-_STORAGE_AWARE: frozenset[Callable[..., Any]] = frozenset({_ATEN.linalg_qr.default})
-
-_POINTWISE: frozenset[Callable[..., Any]] = frozenset({
-    _ATEN.add.Tensor, _ATEN.add.Scalar, _ATEN.sub.Tensor, _ATEN.sub.Scalar, _ATEN.mul.Tensor, _ATEN.mul.Scalar,
-    _ATEN.div.Tensor, _ATEN.div.Scalar, _ATEN.neg.default, _ATEN.exp.default, _ATEN.sqrt.default,
-    _ATEN.rsqrt.default, _ATEN.reciprocal.default, _ATEN.pow.Tensor_Scalar, _ATEN.addcmul.default,
-    _ATEN.addcdiv.default, _ATEN.lerp.Scalar, _ATEN.lerp.Tensor, _ATEN.maximum.default, _ATEN.minimum.default,
-    _ATEN.relu.default, _ATEN.threshold_backward.default, _ATEN.sigmoid.default, _ATEN.sigmoid_backward.default,
-    _ATEN.tanh.default, _ATEN.tanh_backward.default, _ATEN.gelu.default, _ATEN.gelu_backward.default,
-    _ATEN.silu.default, _ATEN.silu_backward.default, _ATEN.hardtanh.default, _ATEN.hardtanh_backward.default,
-    _ATEN.where.self, _ATEN.clamp.default, _ATEN.clamp_min.default, _ATEN.sin.default, _ATEN.cos.default,
-})  # fmt: skip
-
-#: Kernels that copy their first argument and then change the copy in place.
-_SELF_FIRST: frozenset[Callable[..., Any]] = frozenset({
-    _ATEN.index_put.default, _ATEN.masked_fill.Scalar, _ATEN.masked_fill.Tensor,
-    _ATEN.slice_scatter.default, _ATEN.select_scatter.default,
-})  # fmt: skip

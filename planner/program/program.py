@@ -50,7 +50,7 @@ class Program:
         scalars: returns the numbers behind each `ScalarRef` name for a step number, which counts from 0 in this run.
         unused: by kernel (`aten.add`), how many calls of eager PyTorch were omitted, because no tensor that outlives
             the step depends on them.
-        temporaries: by op, bytes of scratch memory in which its call computes its results on a CPU before they are
+        temporaries: by op, bytes of scratch memory in which its call computes its results before they are
             copied to their destination; calls that write directly to it are left out. Other scratch memory of a kernel
             is not known here.
         effects: effects on Python variables; None if there are none.

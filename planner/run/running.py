@@ -9,6 +9,7 @@ from planner.errors import StowageError
 from planner.machine import Link
 from planner.plan import SwapPlan
 from planner.progress import ShowProgress, check_progress
+from planner.run.devices.registry import DEVICES
 from planner.run.handle import Run
 from planner.run.prepare.plan_run import RunRequest
 from planner.step import Step
@@ -67,8 +68,9 @@ def run(
         raise StowageError(f"a {type(plan).__name__} is not a plan: give a SwapPlan; load_plan reads one from a file")
     if not isinstance(steps, int) or steps < 0:
         raise StowageError(f"steps must be a whole number, at least 1, or 0 to get ready, got {steps!r}")
-    if device != "cpu":
-        raise StowageError(f'there is no device "{device}" to run on; choose "cpu"')
+    if device not in DEVICES:
+        known = " or ".join(f'"{name}"' for name in DEVICES)
+        raise StowageError(f'there is no device "{device}" to run on; choose {known}')
     if plan is not None and budget is not None:
         raise StowageError("a plan has its own budget; give a plan or a budget, not both")
     if plan is not None and remeasure:

@@ -267,7 +267,7 @@ class TrainStep(Step):
         if self.autocast is None:
             return nullcontext()
         leaves = tensor_leaves(batch)
-        return torch.autocast(leaves[0].device.type if leaves else "cpu", dtype=self.autocast)
+        return torch.autocast(leaves[0].device.type if leaves else torch.get_default_device().type, dtype=self.autocast)
 
 
 def _own_loss(model: nn.Module, batch: Any) -> object:

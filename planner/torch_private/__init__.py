@@ -3,7 +3,10 @@
 from planner.torch_private.autograd import backward_node, backward_sequence, forward_sequence, saved_tensors_hooks
 from planner.torch_private.dispatch import (
     TorchDispatchMode,
+    autocast_as,
+    autocast_setting,
     autocasting,
+    default_device,
     function_modes,
     no_modes,
     overriding,
@@ -73,9 +76,12 @@ __all__ = [
     "TorchDispatchMode",
     "addresses_refused",
     "allocations",
+    "autocast_as",
+    "autocast_setting",
     "autocasting",
     "backward_node",
     "backward_sequence",
+    "default_device",
     "device_of",
     "fake_call",
     "forward_sequence",

@@ -12,7 +12,21 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils._python_dispatch import _disable_current_modes as no_modes
 
-__all__ = ["TorchDispatchMode", "autocasting", "function_modes", "no_modes", "overriding", "plainly", "user_modes"]
+__all__ = [
+    "TorchDispatchMode",
+    "autocast_as",
+    "autocast_setting",
+    "autocasting",
+    "default_device",
+    "function_modes",
+    "no_modes",
+    "overriding",
+    "plainly",
+    "user_modes",
+]  # fmt: skip
+
+#: The type of device whose autocast matters: the only one that steps are captured for and run on.
+_AUTOCAST = "cpu"
 
 
 @contextmanager
@@ -56,7 +70,7 @@ def _plainly(go_on: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def plainly() -> Iterator[None]:
     """Run kernels without modes, derivatives and autocast."""
     modes = no_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
-    autocast = torch.autocast("cpu", enabled=False) if torch.is_autocast_enabled("cpu") else nullcontext()
+    autocast = autocast_as(enabled=False) if torch.is_autocast_enabled(_AUTOCAST) else nullcontext()
     with modes, autocast, torch._C.DisableTorchFunction(), torch.no_grad():
         yield
 
@@ -64,7 +78,17 @@ def plainly() -> Iterator[None]:
 def autocasting() -> bool:
     """Whether autocast was enabled at the call of the op that a dispatch mode is handling."""
     with torch._C._RestorePythonTLSSnapshot():  # type: ignore[attr-defined]
-        return torch.is_autocast_enabled("cpu")
+        return torch.is_autocast_enabled(_AUTOCAST)
+
+
+def autocast_setting() -> tuple[bool, torch.dtype]:
+    """Whether autocast is enabled in this thread, and the dtype that it has or would have by default."""
+    return torch.is_autocast_enabled(_AUTOCAST), torch.get_autocast_dtype(_AUTOCAST)
+
+
+def autocast_as(*, enabled: bool, dtype: torch.dtype | None = None, caching: bool | None = None) -> torch.autocast:
+    """Set autocast for a block."""
+    return torch.autocast(_AUTOCAST, dtype, enabled, caching)
 
 
 def function_modes() -> int:
@@ -79,3 +103,8 @@ def user_modes() -> tuple[object, ...]:
         return ()
     modes = [torch._C._get_function_stack_at(place) for place in range(functions)]
     return (*modes, *_get_current_dispatch_mode_stack())
+
+
+def default_device() -> str:
+    """The device of new tensors; PyTorch's own query takes a hundred microseconds, and gives cpu without any mode."""
+    return str(torch.get_default_device()) if function_modes() else "cpu"

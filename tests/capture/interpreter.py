@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from planner.capture import capture
-from planner.program import ScalarRef, TensorRef
+from planner.program import ScalarRef, TensorRef, backend_of, bind
 
 
 @dataclass
@@ -98,10 +98,11 @@ class Interpreter:
         return None
 
     def _compute_in_place(self, call, scalars):
-        from planner.program.out_variants import bind
 
         args, kwargs = self._filled(call.args, scalars), self._filled(call.kwargs, scalars)
-        bound = bind(call, args, kwargs, [self.tensor(identity) for identity in call.results])
+        bound = bind(
+            backend_of(self.graph.device), call, args, kwargs, [self.tensor(identity) for identity in call.results]
+        )
         bound.function(*bound.args, **bound.kwargs)
 
     def _filled(self, value, scalars):

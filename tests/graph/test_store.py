@@ -56,8 +56,13 @@ def spoilt(change):
 
 DAMAGE = {
     "another format": (lambda d: d.update(format="onnx"), 'lacks "format"'),
-    "another version": (lambda d: d.update(version=2), "has version 2 and this program reads version 1"),
+    "another version": (
+        lambda d: d.update(version=1),
+        "has version 1 and this program reads version 2; capture it again",
+    ),
     "no version": (lambda d: d.pop("version"), "has version None"),
+    "no device": (lambda d: d.pop("device"), "is damaged"),
+    "a number for the device": (lambda d: d.update(device=0), "is damaged"),
     "no ops": (lambda d: d.pop("ops"), "is damaged"),
     "a short row": (lambda d: d["ops"]["rows"][0].pop(), "is damaged"),
     "other columns": (lambda d: d["ops"]["columns"].reverse(), "Op columns are"),

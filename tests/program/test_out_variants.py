@@ -12,6 +12,7 @@ from planner import StowageError, run
 from planner.capture import capture
 from planner.capture.trace.trace import trace
 from planner.graph import Phase
+from planner.program import backend_of
 from planner.step import TrainStep
 from tests.capture.interpreter import differences
 
@@ -120,7 +121,9 @@ def laid(tensor):
 def test_every_recorded_result_is_laid_out_as_the_kernel_lays_it_out(name):
     torch.manual_seed(0)
     made = TrainStep(Laid(BENT[name]), torch.randn(4, 6, 8), loss=lambda m, x: m(x).mT.square().sum())
-    recorded = [e for e in trace(made, lambda share, what: None).events if e.phase is not Phase.OPTIMIZER]
+    recorded = [
+        e for e in trace(made, backend_of("cpu"), lambda share, what: None).events if e.phase is not Phase.OPTIMIZER
+    ]
     with Shapes() as seen:
         made.materialize()
         made.passes(made.live.model, made.live.batch, lambda phase: None)

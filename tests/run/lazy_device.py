@@ -21,6 +21,9 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from planner.run.devices.memcmp import areas_differ
+from planner.run.devices.rng_states import RngStates
+
 HOST, COMPUTE, SWAP_OUT, SWAP_IN = range(4)
 #: In which order streams that could go on do so; anything else is a seed of random choices.
 SCHEDULES: Mapping[str, tuple[int, ...]] = {
@@ -134,13 +137,28 @@ class LazyDevice:
         arena_bytes, host_bytes: sizes.
         schedule: a name in `SCHEDULES`, or a seed.
         dropped_wait: of the waits given since this was made, counted from 1, the one that is not given; 0 for none.
+        marks_ops: as in the protocol.
 
     Attributes:
         races: what was not ordered, in words.
         waits, void_waits: how many waits were given, and how many of these for an event that nobody had recorded.
     """
 
-    def __init__(self, arena_bytes: int, host_bytes: int, schedule: str | int = "compute first", dropped_wait: int = 0):
+    name = "cpu"
+    default_generator = torch.default_generator
+    rng_states = RngStates
+    differs = staticmethod(areas_differ)
+
+    def __init__(
+        self,
+        arena_bytes: int,
+        host_bytes: int,
+        schedule: str | int = "compute first",
+        dropped_wait: int = 0,
+        *,
+        marks_ops: bool = True,
+    ) -> None:
+        self.marks_ops = marks_ops
         # aligned as PyTorch's own memory is: kernels choose their path by it
         self._memory = [torch.zeros(size + 64, dtype=torch.uint8) for size in (arena_bytes, host_bytes)]
         self.arena, self.host = (
@@ -236,6 +254,12 @@ class LazyDevice:
         for stream in self._streams:
             merge(self.clock, stream.clock)
         self._accesses.clear()  # whatever comes next is ordered after all of them
+
+    def passed(self, marks: Sequence[float]) -> int:
+        return len(marks)
+
+    def generator(self) -> torch.Generator:
+        return torch.Generator()
 
     def seconds(self, start: float, marks: list[float]) -> list[float]:
         return [mark - start for mark in marks]

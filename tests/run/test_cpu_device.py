@@ -23,14 +23,14 @@ def test_copies_go_both_ways_and_wait_for_events(link: Link | None) -> None:
     try:
         device.begin()
         done, there, back = device.event(), device.event(), device.event()
+        device.arena.copy_(torch.arange(size) % 251)
+        device.compute.record(done)
         device.swap_out.wait(done)
         device.swap_out.copy(device.host, device.arena)
         device.swap_out.record(there)
         device.swap_in.wait(there)
         device.swap_in.copy(device.arena[:100], device.host[-100:])
         device.swap_in.record(back)
-        device.arena.copy_(torch.arange(size) % 251)  # the copy has to wait for this
-        device.compute.record(done)
         device.compute.wait(back)
         device.synchronize()
         expected = (torch.arange(size) % 251).to(torch.uint8)
@@ -84,11 +84,46 @@ def test_a_failing_copy_reaches_whoever_waits() -> None:
     assert stowage_threads() == []
 
 
-def test_closing_ends_threads_that_wait_for_what_never_comes() -> None:
+def test_a_wait_before_any_record_is_for_nothing_as_it_is_on_a_gpu() -> None:
     device = CpuDevice(64, 64)
+    try:
+        event = device.event()
+        for _ in range(2):
+            device.begin()  # forgets the records of the step before
+            device.compute.wait(event)
+            device.swap_out.wait(event)
+            device.synchronize()
+            device.swap_in.record(event)
+            device.swap_out.wait(event)
+            device.synchronize()
+    finally:
+        device.close()
+
+
+def test_a_wait_is_for_the_record_that_was_latest_at_the_call() -> None:
+    device = CpuDevice(64, 64, Link(1e-9, 1e-9, 0.0))  # no copy ever ends
+    try:
+        device.begin()
+        event, done = device.event(), device.event()
+        device.compute.record(event)
+        device.swap_out.wait(event)
+        device.swap_in.copy(device.arena, device.host)
+        device.swap_in.record(event)
+        device.swap_out.fill(device.host[:1], 7)
+        device.swap_out.record(done)
+        device.compute.wait(done)
+        assert device.host[0] == 7
+    finally:
+        device.close()
+
+
+def test_closing_ends_threads_that_wait_for_what_never_comes() -> None:
+    device = CpuDevice(64, 64, Link(1e-9, 1e-9, 0.0))
     device.begin()
-    device.swap_out.wait(device.event())
-    device.swap_in.wait(device.event())
+    never = device.event()
+    device.swap_in.copy(device.arena, device.host)
+    device.swap_in.record(never)
+    device.swap_out.wait(never)
     assert len(stowage_threads()) == 2
     device.close()
     assert stowage_threads() == []

@@ -8,11 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from planner.program.out_variants import bind, may_overwrite, out_variant, writes_directly
+from planner.program import backend_of, bind, writes_directly
+from planner.program.out_variants import out_variant
 from planner.program.program import Call
 from planner.run import same_bits
 
 aten = torch.ops.aten
+CPU = backend_of("cpu")
 X, Y, Z = (torch.randn(6, 8, generator=torch.Generator().manual_seed(seed)) for seed in range(3))
 WIDE = torch.randn(400, 300, generator=torch.Generator().manual_seed(5))  # for several threads
 MASK, ROWS = X > 0, torch.tensor([1, 1, 4])
@@ -94,7 +96,7 @@ def bound(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], like: tupl
         results.append(view.set_(slabs[-1].untyped_storage(), 256 // item, value.shape, value.stride()))
     call = Call(target, args, kwargs, tuple(range(len(like))))
     torch.manual_seed(1)
-    function, arguments, named = bind(call, args, kwargs, results)
+    function, arguments, named = bind(CPU, call, args, kwargs, results)
     function(*arguments, **named)
     for slab in slabs:
         assert bool((slab[:256] == 0xFF).all())
@@ -116,26 +118,26 @@ def test_the_bound_call_has_the_plain_calls_bits(target: Any, args: Any, kwargs:
 def test_what_needs_temporary_memory_is_known_beforehand() -> None:
     for known, cases in ((True, DIRECT), (False, COPIED)):
         for target, args, kwargs in cases:
-            assert writes_directly(Call(target, args, kwargs, (0,))) is known, target
+            assert writes_directly(CPU, Call(target, args, kwargs, (0,))) is known, target
 
 
 def test_dropout_whose_mask_nobody_reads_makes_one_in_temporary_memory() -> None:
     call = Call(aten.native_dropout.default, (X, 0.3, True), {}, (0, -1))
-    assert not writes_directly(call)
+    assert not writes_directly(CPU, call)
     plain, _ = called(call.target, call.args, {})
     result = torch.empty_like(plain)
     torch.manual_seed(1)
-    function, args, kwargs = bind(call, call.args, {}, [result, None])
+    function, args, kwargs = bind(CPU, call, call.args, {}, [result, None])
     function(*args, **kwargs)
     assert same_bits(result, plain)
 
 
 def test_a_result_that_the_graph_lacks_rules_the_kernels_own_out_out() -> None:
     call = Call(aten.max_pool2d_with_indices.default, (IMAGES, [2, 2]), {}, (0, -1))
-    assert not writes_directly(call)
+    assert not writes_directly(CPU, call)
     values, _ = call.target(*call.args)
     result = torch.empty_like(values)
-    function, args, kwargs = bind(call, call.args, {}, [result, None])
+    function, args, kwargs = bind(CPU, call, call.args, {}, [result, None])
     function(*args, **kwargs)
     assert same_bits(result, values)
 
@@ -143,7 +145,7 @@ def test_a_result_that_the_graph_lacks_rules_the_kernels_own_out_out() -> None:
 def test_a_kernel_that_would_resize_its_result_is_not_given_one() -> None:
     # the shapes of a hand-made plan may be wrong: (8,) is not what adding (6, 8) and (6, 8) gives
     result = torch.full((64,), 7.0)[:8]
-    function, args, kwargs = bind(Call(aten.add.Tensor, (X, Y), {}, (0,)), (X, Y), {}, [result])
+    function, args, kwargs = bind(CPU, Call(aten.add.Tensor, (X, Y), {}, (0,)), (X, Y), {}, [result])
     with pytest.raises(RuntimeError):
         function(*args, **kwargs)
     assert result.untyped_storage().nbytes() == 256
@@ -182,21 +184,21 @@ def test_a_result_may_take_the_exact_place_of_an_input(target: Any, args: tuple[
     positions = [place for place, value in enumerate(fresh()) if isinstance(value, Tensor) and value.dtype is dtype]
     if dtype is not torch.float32 and target is aten.index_put.default:
         args = (args[0], args[1], args[2].to(dtype), True)
-    taken = [place for place in positions if may_overwrite(target, place)]
+    taken = [place for place in positions if CPU.may_overwrite(target, place)]
     assert taken
     for place in taken:
         values = fresh()
         plain = target(*values)
-        function, arguments, named = bind(Call(target, tuple(values), {}, (0,)), values, {}, [values[place]])
+        function, arguments, named = bind(CPU, Call(target, tuple(values), {}, (0,)), values, {}, [values[place]])
         function(*arguments, **named)
         assert same_bits(values[place], plain)
 
 
 def test_a_matrix_product_never_overwrites_an_input() -> None:
     for target in (aten.mm.default, aten.addmm.default, aten.bmm.default, aten.cumsum.default, aten._softmax.default):
-        assert not any(may_overwrite(target, place) for place in range(4))
+        assert not any(CPU.may_overwrite(target, place) for place in range(4))
 
 
 def test_generated_out_variants_are_not_taken_for_kernels() -> None:
-    assert out_variant(aten.convolution.default) is None
-    assert out_variant(aten.mm.default) is not None
+    assert out_variant(CPU, aten.convolution.default) is None
+    assert out_variant(CPU, aten.mm.default) is not None

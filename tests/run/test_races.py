@@ -19,7 +19,7 @@ from planner.errors import StowageError
 from planner.plan import SwapPlan, validate
 from planner.profile import machine
 from planner.run import Executor, same_bits
-from planner.run.executor.rng_states import reordered
+from planner.run.executor.executor import reordered
 from planner.step import TrainStep
 from planner.swap import plan_swaps
 from tests.run.lazy_device import SCHEDULES, LazyDevice
@@ -111,6 +111,24 @@ def test_what_the_plan_counts_for_an_op_is_free_when_the_op_begins(name: str) ->
     device = device_for(plan, "copies first")
     assert run_on(device, name, plan, stress=True)
     assert device.races == []
+
+
+def test_a_device_whose_marks_cost_has_two_a_segment_and_ops_that_share_the_time_between() -> None:
+    plan = plan_of("mlp", "80%")
+    step, expected = step_of("mlp")
+    device = LazyDevice(plan.peak_bytes, plan.host_bytes, marks_ops=False)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        executor = Executor(capture(step), plan, device)
+        executor.load(step.state())
+        with device.watching():
+            records = [executor.step(step.batch_leaves()) for _ in range(STEPS)]
+    assert all(same_bits(value, expected[key]) for key, value in executor.state().items())
+    for record in records:
+        compute = record.timeline.compute
+        assert compute.shape == (len(plan.order), 2)
+        assert (compute[:, 1] >= compute[:, 0]).all()
+        assert (compute[1:, 0] >= compute[:-1, 1]).all()
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -12,7 +12,7 @@ from planner.graph import Graph
 from planner.plan import validate
 from planner.profile import prepare
 from planner.run import run
-from planner.run.executor.rng_states import reordered
+from planner.run.executor.executor import reordered
 from planner.step import TrainStep
 from tests.run.plans import resident_plan
 from tests.run.steps import branches, gpt

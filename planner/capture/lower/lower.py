@@ -23,13 +23,13 @@ from planner.errors import StowageError
 from planner.graph import Graph, Kind, Phase
 from planner.program import (
     ALLOCATIONS,
+    Backend,
     Call,
     Event,
     Layout,
     Program,
     TensorRef,
     argument_text,
-    may_overwrite,
     substituted,
     writes_directly,
 )
@@ -43,22 +43,23 @@ _ABSOLUTE = frozenset({"as_strided_scatter", "as_strided_copy"})
 _REFUSED = frozenset({"resize_", "set_", "resize_as_", "_resize_output_", "unsafe_set_data"})
 
 
-def lower(trace: Trace, scalars: Callable[[int], Mapping[str, float]]) -> Graph:
+def lower(trace: Trace, scalars: Callable[[int], Mapping[str, float]], backend: Backend) -> Graph:
     """Build the graph and the program of a trace.
 
     Args:
         trace: the recorded step.
         scalars: returns the numbers behind each `ScalarRef` name for a step number.
+        backend: of the device that the step was traced for.
 
     Raises:
         StowageError: a call cannot be represented in a plan.
     """
-    return _Lowering(trace).graph(scalars)
+    return _Lowering(trace, backend).graph(scalars)
 
 
 class _Lowering:
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
+    def __init__(self, trace: Trace, backend: Backend) -> None:
+        self.trace, self.backend = trace, backend
         self.tensors = Tensors(trace)
         self.builder = self.tensors.builder
         self.calls: list[Call] = []
@@ -98,7 +99,8 @@ class _Lowering:
             dict(self.unused), self.temporaries, trace.effects, trace.returned, trace.readings, trace.guessed,
         )  # fmt: skip
         # in the graph as well, so that a plan for any machine can be run by our kernels
-        return replace(self.builder.build(outputs).with_workspaces(self.temporaries), program=program)
+        graph = self.builder.build(outputs).with_workspaces(self.temporaries)
+        return replace(graph, device=self.backend.device, program=program)
 
     def _lower(self, event: Event) -> None:
         if _only_views(event):
@@ -150,7 +152,7 @@ class _Lowering:
         form = private.functional_form(event.target)
         same_type = all(layout.dtype == target.dtype or not layout.shape for layout in event.arguments)
         alone = free and whole and len(mutated) == 1 and not target.dtype.is_complex
-        if alone and form is not None and may_overwrite(form, 1) and same_type:
+        if alone and form is not None and self.backend.may_overwrite(form, 1) and same_type:
             self._read(target)
             self._add(event._replace(target=form), renamed=True)
             return
@@ -222,7 +224,7 @@ class _Lowering:
             overwrites=() if in_place else self._donors(event, inputs),
         )  # fmt: skip
         self.calls.append(call)
-        if not writes_directly(call):
+        if not writes_directly(self.backend, call):
             self.temporaries[op] = sum(layout.bytes for layout in written)
 
     def _donors(self, event: Event, inputs: Mapping[Layout, int]) -> Iterator[int]:
@@ -238,7 +240,7 @@ class _Lowering:
                 continue
             alike = argument[1:] == event.made[0][1:] and self.tensors.whole(argument)
             alone = all(other == argument for other in inputs if other.storage == argument.storage)
-            if alike and alone and may_overwrite(event.target, place):
+            if alike and alone and self.backend.may_overwrite(event.target, place):
                 yield inputs[argument]
 
     def _clone(self, layout: Layout, event: Event) -> None:

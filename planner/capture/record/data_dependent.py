@@ -35,7 +35,9 @@ def result_by_values(recorder: _Layouts, steering: Steering, call: Event) -> Any
     if call.target in private.READS:
         steering.keep(call, _place(call), result)
         return result
-    made = private.pytree.tree_map_only(torch.Tensor, lambda real: fake_tensor(real, recorder.fake, ""), result)
+    made = private.pytree.tree_map_only(
+        torch.Tensor, lambda real: fake_tensor(real, recorder.fake, "", real.device.type), result
+    )
     call = call._replace(results=tuple(recorder.results(made)))
     steering.keep(call, _place(call), tuple(layout.shape for layout in call.made))
     return made

@@ -29,7 +29,7 @@ def refuse_meta_default() -> None:
 def fake_model(make: Callable[[], nn.Module], fake: private.FakeTensorMode, generator: torch.Generator) -> nn.Module:
     """Build a module without memory for its weights.
 
-    A constructor may read the values of small tensors that it explicitly puts on the CPU; then all other tensors are
+    A constructor may read the values of small tensors that it explicitly puts on the host; then all other tensors are
     put on the meta device, so that those keep their values.
 
     Args:
@@ -65,13 +65,14 @@ def fake_batch(make: Callable[[], Any], fake: private.FakeTensorMode, generator:
             return make()
 
 
-def fake_tensor(tensor: torch.Tensor, fake: private.FakeTensorMode, what: str) -> torch.Tensor:
+def fake_tensor(tensor: torch.Tensor, fake: private.FakeTensorMode, what: str, device: str) -> torch.Tensor:
     """Return a fake tensor with the layout of a real one; tensors that share memory still share it afterwards.
 
     Args:
-        tensor: a tensor that is real, fake or on the meta device, which stands for the CPU.
+        tensor: a tensor that is real, fake or on the meta device, which stands for `device`.
         fake: the fake mode of the result.
         what: what the tensor is, for the error: `"the batch"`.
+        device: the type of device that the step is captured for.
 
     Raises:
         StowageError: the tensor is sparse, quantised or lazily conjugated.
@@ -88,7 +89,7 @@ def fake_tensor(tensor: torch.Tensor, fake: private.FakeTensorMode, what: str) -
         if tensor.device.type != "meta":
             return fake.from_tensor(tensor)
         with fake:
-            made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
+            made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)
         if isinstance(tensor, nn.Parameter):
             return nn.Parameter(made, requires_grad=tensor.requires_grad)
         return made
@@ -97,7 +98,7 @@ def fake_tensor(tensor: torch.Tensor, fake: private.FakeTensorMode, what: str) -
             tensor.grad = gradient
 
 
-def fake_members(found: list[ModuleTensor], fake: private.FakeTensorMode) -> dict[int, torch.Tensor]:
+def fake_members(found: list[ModuleTensor], fake: private.FakeTensorMode, device: str) -> dict[int, torch.Tensor]:
     """Return a fake tensor for each module tensor, by the `id` of the real one.
 
     Raises:
@@ -121,13 +122,15 @@ def fake_members(found: list[ModuleTensor], fake: private.FakeTensorMode) -> dic
                 f"{one.name} and {other.name} share memory and are two tensors: let both be the one nn.Parameter (tied "
                 "weights), or give each memory of its own, by clone()"
             )
-    return {id(member.tensor): fake_tensor(member.tensor, fake, f"{member.kind} {member.name}") for member in found}
+    return {
+        id(member.tensor): fake_tensor(member.tensor, fake, f"{member.kind} {member.name}", device) for member in found
+    }
 
 
-def fake_reached(found: list[ModuleTensor], fake: private.FakeTensorMode) -> dict[int, torch.Tensor]:
+def fake_reached(found: list[ModuleTensor], fake: private.FakeTensorMode, device: str) -> dict[int, torch.Tensor]:
     """Return fake tensors for those a step's code reaches; it may not use them, so unsupported ones are left out."""
     return {
-        id(member.tensor): fake_tensor(member.tensor, fake, member.name)
+        id(member.tensor): fake_tensor(member.tensor, fake, member.name, device)
         for member in found
         if unplannable(member.tensor) is None
         and member.tensor.device.type != "meta"
@@ -136,7 +139,7 @@ def fake_reached(found: list[ModuleTensor], fake: private.FakeTensorMode) -> dic
     }
 
 
-def fake_leaves(batch: Any, found: list[ModuleTensor], fake: private.FakeTensorMode) -> Any:
+def fake_leaves(batch: Any, found: list[ModuleTensor], fake: private.FakeTensorMode, device: str) -> Any:
     """Return the batch with fake tensors in place of its own.
 
     Raises:
@@ -164,32 +167,32 @@ def fake_leaves(batch: Any, found: list[ModuleTensor], fake: private.FakeTensorM
                 f"{name} shares memory with {member.kind} {member.name}, which steps change: let the loss read it from "
                 "the model instead of the batch"
             )
-    return rebuilt(batch, {name: _fake_leaf(leaf, fake, name, held) for name, leaf in leaves.items()})
+    return rebuilt(batch, {name: _fake_leaf(leaf, fake, name, held, device) for name, leaf in leaves.items()})
 
 
 def _fake_leaf(
-    leaf: torch.Tensor, fake: private.FakeTensorMode, name: str, held: Mapping[int, ModuleTensor]
+    leaf: torch.Tensor, fake: private.FakeTensorMode, name: str, held: Mapping[int, ModuleTensor], device: str
 ) -> torch.Tensor:
     """Return a fake leaf; one that the code also reaches elsewhere gets its own memory, as the next batch differs."""
     known = unplannable(leaf) is None and private.storage_identity(leaf.untyped_storage()) in held
     if not known or isinstance(leaf, private.FakeTensor):
-        return fake_tensor(leaf, fake, name)
+        return fake_tensor(leaf, fake, name, device)
     with fake:
         made = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device)
     return made.requires_grad_(leaf.requires_grad)
 
 
-def check_devices(model: nn.Module, batch: Any, *, meta: bool) -> None:
+def check_devices(model: nn.Module, batch: Any, stood_for: str | None) -> None:
     """Raise a StowageError unless model and batch are on one device.
 
     Args:
         model, batch: real or fake.
-        meta: whether weights on the meta device stand for weights on the CPU.
+        stood_for: the device that weights on the meta device stand for; None for none.
     """
     of_model = {member.tensor.device for member in module_tensors(model)}
     of_batch = {leaf.device for leaf in tensor_leaves(batch)}
-    if meta:
-        of_model = {torch.device("cpu") if device.type == "meta" else device for device in of_model}
+    if stood_for is not None:
+        of_model = {torch.device(stood_for) if device.type == "meta" else device for device in of_model}
     if any(device.type == "meta" for device in of_model | of_batch):
         raise StowageError("the model or the batch is on the meta device: pass a function that makes it instead")
     if len(of_model) > 1:

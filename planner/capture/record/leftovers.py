@@ -11,7 +11,7 @@ from weakref import ref
 import torch
 
 from planner.errors import StowageError
-from planner.torch_private import FakeTensor
+from planner.torch_private import FakeTensor, autocast_setting
 
 #: A cached value may be a tuple of tuples of tensors.
 _DEPTH = 3
@@ -45,7 +45,7 @@ class Leftovers:
             return
         gc.collect()
         kept = self._alive()
-        if kept and torch.is_autocast_enabled("cpu"):
+        if kept and autocast_setting()[0]:
             del kept
             torch.clear_autocast_cache()
             kept = self._alive()

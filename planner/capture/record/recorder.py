@@ -26,7 +26,7 @@ from planner.capture.record.rng_tracker import RngTracker
 from planner.capture.record.steering import Steering
 from planner.errors import StowageError
 from planner.graph import Phase
-from planner.program import Event, Layout
+from planner.program import Backend, Event, Layout
 from planner.torch_private import source_line
 
 _CHECK_SECONDS = 0.1
@@ -36,6 +36,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records every kernel call made while it is active.
 
     Args:
+        backend: of the device that the step is to run on.
         fake: the mode that fake tensors are created in.
         paths: module path by `id(module)`.
         draws: notified of every draw.
@@ -46,6 +47,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(
         self,
+        backend: Backend,
         fake: private.FakeTensorMode,
         paths: Mapping[int, str],
         draws: RngTracker,
@@ -62,7 +64,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.current: private.OpOverload | None = None
         self.draws, self._steering, self._leftovers, self._report_calls = draws, steering, leftovers, report_calls
         self._checked_at = perf_counter()
-        self.fake = fake
+        self.fake, self._backend = fake, backend
         self.paths = paths
         self._numbers: dict[int, int] = {}
         self._kept: list[torch.UntypedStorage | None] = []  # the identity of a freed storage is reused
@@ -113,7 +115,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         args, kwargs = self._faked(args), {name: self._faked(value) for name, value in kwargs.items()}
         module, source = self._where()
         try:
-            result = private.fake_call(func, args, kwargs)
+            result = self._backend.fake_call(func, args, kwargs)
         except private.DATA_DEPENDENT:
             call = Event(func, self.noted(args), self.noted(kwargs), (), self.phase, module, source)
             result = result_by_values(self, self._steering, call)

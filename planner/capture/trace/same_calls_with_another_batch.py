@@ -11,6 +11,7 @@ from planner.capture.trace.trace import Trace, trace
 from planner.capture.trace.trace_difference import trace_difference
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
+from planner.program import backend_of
 from planner.progress import Progress
 from planner.step import Form, Step, Tree, Used, poisoned, rebuilt
 
@@ -22,7 +23,7 @@ def unused_leaves(step: Step, names: Collection[str], other: Any = None) -> bool
     is also traced with another batch if there is one.
 
     Args:
-        step: a step with a live model, which is left unchanged.
+        step: a captured step with a live model, which is left unchanged.
         names: names of plain values, as in `Form.plain`.
         other: a batch in which they differ; None if there is none.
     """
@@ -51,4 +52,4 @@ def _as_captured(step: Step) -> Any:
 def _traced(step: Step, batch: Any) -> Trace:
     other = copy.copy(step)
     other.live = replace(step.materialize(), batch=batch)
-    return trace(other, Progress())
+    return trace(other, backend_of(step.captures[0].graph.device), Progress())

@@ -33,7 +33,7 @@ from planner.capture.record.steering import Steering
 from planner.capture.trace.changes import Changes
 from planner.errors import StowageError
 from planner.graph import Kind
-from planner.program import Effects, Event, Layout, Readings, ScalarRef, as_default
+from planner.program import Backend, Effects, Event, Layout, Readings, ScalarRef, as_default
 from planner.progress import Progress
 from planner.step import (
     CaptureGuards,
@@ -107,11 +107,12 @@ class Trace:
                 yield held.replaced
 
 
-def trace(step: Step, progress: Progress) -> Trace:
+def trace(step: Step, backend: Backend, progress: Progress) -> Trace:
     """Trace a step by running it once on fake tensors.
 
     Args:
         step: the step; its model is left unchanged.
+        backend: of the device that it is to run on.
         progress: called with the fraction done, from 0 to 1, and a description of the current work; it may raise.
 
     Raises:
@@ -119,14 +120,14 @@ def trace(step: Step, progress: Progress) -> Trace:
     """
     leftovers = Leftovers()
     try:
-        traced = _trace(step, progress, leftovers)
+        traced = _trace(step, backend, progress, leftovers)
     finally:
         leftovers.clear()
     leftovers.refuse()
     return traced
 
 
-def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
+def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftovers) -> Trace:
     def report_calls(calls: int) -> None:
         progress(0.1, f"{_RUNNING}: {calls:,} ops")
 
@@ -142,26 +143,27 @@ def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
             model = step.make_model() if given else fake_model(step.make_model, fake, generator)
             generator.manual_seed(step.seed + 1)
             batch = fake_batch(step.make_batch, fake, generator)
-    check_devices(model, batch, meta=not given)
+    check_devices(model, batch, None if given else backend.device)
     refuse_observers()
     reach = step.reach(model)
     with restored(reach), unchanged_generators():
         found = step.held(model, reach)
         refuse_hooks(model, step.loss, found, step.torch_optimizer)
         own = [member for member in found if not member.reached]
-        fakes = fake_members(own, fake)
-        fakes |= fake_reached([member for member in found if member.reached], fake)
+        fakes = fake_members(own, fake, backend.device)
+        fakes |= fake_reached([member for member in found if member.reached], fake, backend.device)
         setup = step.setup(model, found, reach)
         form = Form(batch)
         as_given = rebuilt(batch, tensors_of(batch)) if step.live is not None or not callable(step.batch) else None
         real = tensors_of(batch)
-        batch = fake_leaves(batch, found, fake)
+        batch = fake_leaves(batch, found, fake, backend.device)
         groups = step.groups(model)
         steering = readings = Steering(list(real.values()), list(real))
         substitute(reach, fakes)
         classes = {path: type(module).__name__ for path, module in model.named_modules()}
         draws = RngTracker()
         recorder = Recorder(
+            backend,
             fake,
             {id(module): path for path, module in model.named_modules()},
             draws,
@@ -213,7 +215,7 @@ def _trace(step: Step, progress: Progress, leftovers: Leftovers) -> Trace:
         held, effects, left = changes.found(held, found, recorder)
         if changes.advances and not step.recapture:
             steering = Steering(list(real.values()), list(real))
-            once_more = Recorder(fake, {}, RngTracker(), steering, leftovers, report_calls)
+            once_more = Recorder(backend, fake, {}, RngTracker(), steering, leftovers, report_calls)
             steering.hold_batch([once_more.layout(leaf) for leaf in tensors_of(batch).values()])
             changes.refuse_advancing(lambda: _again(step, model, batch, fakes.values(), once_more))
         progress(0.7, "adding the optimizer")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from operator import is_
 from typing import Any
@@ -13,7 +13,6 @@ from torch.optim import Optimizer
 from planner.capture import unplannable
 from planner.guards import ContainerWatch, DictItems, Reach, environment, versions
 from planner.run.checks.eager_reference import same_bits
-from planner.run.checks.memcmp import Areas, places
 from planner.step import Step, optimizer_guards
 from planner.torch_private import GRADIENT_HOOKS, has_step_hooks, layout_guard, version
 
@@ -27,10 +26,18 @@ class MutationGuard:
     Args:
         step: live.
         state: the run's own values, by the keys of `Step.state()`.
+        differs: makes a check of whether any byte of some tensors differs from others', as a device does.
         reach: of the step as it is now, if known.
     """
 
-    def __init__(self, step: Step, state: Mapping[str, Tensor], reach: Reach | None = None) -> None:
+    def __init__(
+        self,
+        step: Step,
+        state: Mapping[str, Tensor],
+        differs: Callable[[Sequence[Tensor], Sequence[Tensor]], Callable[[], bool]],
+        reach: Reach | None = None,
+    ) -> None:
+        self._differs = differs
         live = step.materialize()
         self._live, self._optimizer, self._state = live, live.optimizer, state
         reach = self._reach = reach or step.reach(live.model)
@@ -49,11 +56,11 @@ class MutationGuard:
         found = self._step.state(self._reach)
         pairs = [(found[key], ours) for key, ours in self._state.items() if key in found]
         plain = [(live, ours) for live, ours in pairs if _alike(live, ours)]
-        self._plain = Areas([live for live, _ in plain], [ours for _, ours in plain])
+        self._plain_differ = self._differs([live for live, _ in plain], [ours for _, ours in plain])
         self._odd = [(live, ours) for live, ours in pairs if not _alike(live, ours)]
-        reached = set(places(self._reached).tolist())
+        reached = set(_addresses(self._reached))
         self._tensors = self._reached + [live for live, _ in pairs if live.data_ptr() not in reached]
-        self._places, self._laid_out = places(self._tensors).tobytes(), layout_guard(self._tensors)
+        self._places, self._laid_out = _addresses(self._tensors), layout_guard(self._tensors)
         compared = {live.data_ptr() for live, _ in pairs}
         self._others = [one for one in self._reached if one.data_ptr() not in compared]
         self._versions = list(map(version, self._others))
@@ -69,7 +76,7 @@ class MutationGuard:
             self._live.steps != self._steps
             or environment() != self._environment
             or self._containers.changed()
-            or places(self._tensors).tobytes() != self._places
+            or _addresses(self._tensors) != self._places
             or list(map(version, self._others)) != self._versions
             or not self._laid_out()
             or any(any(map(hooks, self._reached)) for hooks in GRADIENT_HOOKS)
@@ -77,7 +84,7 @@ class MutationGuard:
             or has_step_hooks(self._optimizer)
             or _step_of(self._optimizer) is not self._step_by
             or (self._optimizer is not None and self._optimizer.state is not self._states)
-            or self._plain.differ()
+            or self._plain_differ()
             or not all(same_bits(live, ours) for live, ours in self._odd)
         )
 
@@ -116,6 +123,10 @@ class OptimizerGroups:
 
     def _members(self) -> list[Tensor]:
         return list(chain.from_iterable(group["params"] for group in self._groups))
+
+
+def _addresses(tensors: Sequence[Tensor]) -> list[int]:
+    return list(map(Tensor.data_ptr, tensors))
 
 
 def _step_of(optimizer: Optimizer | None) -> object:

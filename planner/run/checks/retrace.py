@@ -9,6 +9,7 @@ from planner.capture import trace, trace_difference
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.guards import undisturbed
+from planner.program import backend_of
 from planner.progress import Progress
 from planner.step import Step
 
@@ -64,10 +65,10 @@ class Recheck:
 
     def _look(self, number: int) -> None:
         begun = perf_counter()
-        known = self._step.captures[0].trace
+        known, backend = self._step.captures[0].trace, backend_of(self._step.captures[0].graph.device)
         with global_state_lock(self._stop.check):
             try:
-                now = trace(self._step, Progress(stop=self._stop))
+                now = trace(self._step, backend, Progress(stop=self._stop))
             except StowageError as error:
                 raise StowageError(
                     f"step {number} can no longer be captured, although nothing that is watched has changed; the "

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 import torch
 
+from planner import torch_private as private
 from planner.capture import refuse_meta_default, refuse_observers
 from planner.errors import StowageError
 
@@ -25,7 +26,7 @@ class TorchContext:
         refuse_meta_default()
         refuse_observers()
         self._gradients, self._inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
-        self._autocast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+        self._autocast = private.autocast_setting()
         self._caching = torch.is_autocast_cache_enabled()
         self._device, self._threads = torch.get_default_device(), torch.get_num_threads()
         self._dtype = torch.get_default_dtype()
@@ -56,6 +57,6 @@ class TorchContext:
                 stack.enter_context(torch.inference_mode())
             stack.enter_context(torch.set_grad_enabled(self._gradients))
             enabled, dtype = self._autocast
-            if enabled or torch.is_autocast_enabled("cpu"):
-                stack.enter_context(torch.autocast("cpu", dtype, enabled, self._caching))
+            if enabled or private.autocast_setting()[0]:
+                stack.enter_context(private.autocast_as(enabled=enabled, dtype=dtype, caching=self._caching))
             yield

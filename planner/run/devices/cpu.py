@@ -1,5 +1,7 @@
 """The CPU as a device: an arena and a host slab in memory, and a thread for each direction of copies.
 
+An event is what it is for CUDA: a wait is for its latest record at the time of the call, and for nothing before any.
+
 Kernels run on the thread that calls them, with PyTorch's own threads; the copies take one core each while they run.
 """
 
@@ -17,14 +19,29 @@ from torch import Tensor
 
 from planner.errors import StowageError
 from planner.machine import Link
-from planner.profile import scratch_bytes
+from planner.program import backend_of
 from planner.run.devices.link import PacedLink
+from planner.run.devices.memcmp import areas_differ
+from planner.run.devices.rng_states import RngStates
 
 _Work = tuple[Callable[..., None], tuple[Any, ...]]
 Span = tuple[float, float]
 _ALIGNMENT = 64  # of PyTorch's allocations
 _PATIENCE = 0.1  # seconds
 _TOUCHED_BYTES = 2**28  # of a slab, between two checks for cancellation
+
+
+class _CpuEvent:
+    """A point in a stream; `latest` is set when the stream reaches the last record of it, None before any."""
+
+    __slots__ = ("latest",)
+
+    def __init__(self) -> None:
+        self.latest: Event | None = None
+
+
+_DONE = Event()  # of records in the compute stream, whose work so far is always done
+_DONE.set()
 
 
 class CpuDevice:
@@ -40,6 +57,12 @@ class CpuDevice:
         StowageError: there is not enough memory.
     """
 
+    name = "cpu"
+    marks_ops = True
+    default_generator = torch.default_generator
+    rng_states = RngStates
+    differs = staticmethod(areas_differ)
+
     def __init__(
         self,
         arena_bytes: int,
@@ -49,25 +72,32 @@ class CpuDevice:
     ) -> None:
         self.arena = _slab(arena_bytes, check_cancelled)
         self.host = _slab(host_bytes, check_cancelled)
-        self._events: list[Event] = []
+        self._events: list[_CpuEvent] = []
+        self._records: list[Event] = []  # of this step, in the copy streams
         self._failure: BaseException | None = None
         self._check_cancelled = check_cancelled
-        self._idle = (self.event(), self.event())
         paced = PacedLink(link, lambda: self._failure is not None)
         self.compute = _CpuComputeStream(self)
         self.swap_out = _CpuCopyStream(self, paced, 0)
         self.swap_in = _CpuCopyStream(self, paced, 1)
         self.mark = time.perf_counter
 
-    def event(self) -> Event:
+    def event(self) -> _CpuEvent:
         """Make an event."""
-        self._events.append(Event())
+        self._events.append(_CpuEvent())
         return self._events[-1]
+
+    def record(self, event: _CpuEvent) -> Event:
+        """The next record of an event, to be set by a copy stream."""
+        event.latest = Event()
+        self._records.append(event.latest)
+        return event.latest
 
     def begin(self) -> float:
         """Start a step."""
         for event in self._events:
-            event.clear()
+            event.latest = None
+        self._records.clear()
         self.swap_out.spans.clear()
         self.swap_in.spans.clear()
         self.swap_in.begun = 0
@@ -75,7 +105,16 @@ class CpuDevice:
 
     def scratch_bytes(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
         """Call a function; returns the most bytes that it held at once in memory it allocated."""
-        return scratch_bytes(lambda: function(*args, **kwargs))
+        return backend_of(self.name).scratch_bytes(lambda: function(*args, **kwargs))
+
+    @staticmethod
+    def generator() -> torch.Generator:
+        """Make a generator that ops may draw from."""
+        return torch.Generator()
+
+    def passed(self, marks: Sequence[float]) -> int:
+        """How many of a step's marks the compute stream has passed: all, as it works in the calling thread."""
+        return len(marks)
 
     def copied(self) -> tuple[int, int]:
         """The numbers of swap-outs of this step that are done and of swap-ins that have begun."""
@@ -87,10 +126,10 @@ class CpuDevice:
         Raises:
             RuntimeError: a copy failed; the original error is its cause.
         """
-        for stream, event in zip((self.swap_out, self.swap_in), self._idle, strict=True):
-            event.clear()
-            stream.record(event)
-            self.await_patiently(event)
+        for stream in (self.swap_out, self.swap_in):
+            empty = _CpuEvent()
+            stream.record(empty)
+            self.compute.wait(empty)
 
     def seconds(self, start: float, marks: list[float]) -> list[float]:
         """Seconds from `start` to each mark."""
@@ -108,24 +147,24 @@ class CpuDevice:
         self.swap_in.join()
         self.arena = self.host = torch.empty(0, dtype=torch.uint8)
 
-    def await_event(self, event: Event) -> None:
-        """Block this thread until the event happens or a stream fails."""
-        if self._failure is None:  # otherwise the event may have been cleared after the failure had set it
-            event.wait()
+    def await_record(self, record: Event) -> None:
+        """Block this thread until a stream reaches a record, or fails."""
+        if self._failure is None:  # otherwise the record may have been issued after that, to a stream that has ended
+            record.wait()
         if self._failure is not None:
             raise RuntimeError("a stream of the device has stopped") from self._failure
 
-    def await_patiently(self, event: Event) -> None:
+    def await_patiently(self, record: Event) -> None:
         """The same for the thread that runs the kernels, checking for cancellation periodically."""
-        while self._failure is None and not event.wait(_PATIENCE):
+        while self._failure is None and not record.wait(_PATIENCE):
             self._check_cancelled()
-        self.await_event(event)
+        self.await_record(record)
 
     def fail(self, error: BaseException | None) -> None:
         """Record a failure and wake up all waiting threads."""
         self._failure = self._failure or error or _Closed()
-        for event in self._events:
-            event.set()
+        for record in tuple(self._records):
+            record.set()
 
 
 class _Closed(Exception):  # noqa: N818 it is the reason for an end, not an error
@@ -138,13 +177,14 @@ class _CpuComputeStream:
     def __init__(self, device: CpuDevice) -> None:
         self._await = device.await_patiently
 
-    def wait(self, event: Event) -> None:
-        """Block until the event happens."""
-        self._await(event)
+    def wait(self, event: _CpuEvent) -> None:
+        """Block until the event's latest record is reached."""
+        if event.latest is not None:
+            self._await(event.latest)
 
-    def record(self, event: Event) -> None:
-        """Set the event: all work so far is already done."""
-        event.set()
+    def record(self, event: _CpuEvent) -> None:
+        """Record the event: all work so far is already done."""
+        event.latest = _DONE
 
     def launch(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Call at once."""
@@ -175,13 +215,14 @@ class _CpuCopyStream:
         self._thread = Thread(target=self._serve, name=name, daemon=True)
         self._thread.start()
 
-    def wait(self, event: Event) -> None:
-        """Start later entries of the queue after the event."""
-        self._queue.put((self._device.await_event, (event,)))
+    def wait(self, event: _CpuEvent) -> None:
+        """Start later entries of the queue after the event's latest record."""
+        if event.latest is not None:
+            self._queue.put((self._device.await_record, (event.latest,)))
 
-    def record(self, event: Event) -> None:
-        """Set the event when the queue reaches this point."""
-        self._queue.put((event.set, ()))
+    def record(self, event: _CpuEvent) -> None:
+        """Record the event when the queue reaches this point."""
+        self._queue.put((self._device.record(event).set, ()))
 
     def copy(self, target: Tensor, source: Tensor) -> None:
         """Copy at the link's pace."""

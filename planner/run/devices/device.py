@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
-#: A point in a stream, reused in every step; opaque to everything but the device that made it.
+from planner.graph import Graph
+from planner.program import BoundCall
+
+#: A point in a stream, recorded anew in every step; opaque to everything but the device that made it.
 Event = Any
 #: A time stamp; opaque to everything but the device that made it.
 Mark = Any
@@ -22,10 +26,14 @@ class RuntimeStream(Protocol):
     """Work done in order."""
 
     def wait(self, event: Event) -> None:
-        """Start work issued from now on after `event`, which is recorded before this call."""
+        """Start work issued from now on after the latest record of `event` at the time of this call.
+
+        Later records do not matter. Before any record in this step there is nothing to wait for: like CUDA, the stream
+        goes on at once.
+        """
 
     def record(self, event: Event) -> None:
-        """Set `event` when all work issued so far is done."""
+        """Record `event`: whoever waits for it goes on when all work issued so far is done."""
 
     def copy(self, target: Tensor, source: Tensor) -> None:
         """Copy bytes, both `[n]` of uint8, between the arena and the host slab; start and stop times are recorded."""
@@ -44,8 +52,21 @@ class ComputeStream(RuntimeStream, Protocol):
         """Call a function on tensors of the slabs."""
 
 
+class DeviceRngStates(Protocol):
+    """The generator's state before each random op of a step, for ops that run in another order than captured."""
+
+    def begin(self) -> None:
+        """Compute the states of this step, which starts from the generator's present state."""
+
+    def restore(self, op: int) -> None:
+        """Set the generator to its state before an op in captured order; -1 is the end of the step."""
+
+
 class RuntimeDevice(Protocol):
     """A device with an arena and a host slab of exactly the requested sizes.
+
+    What a step does before and after its streams work (the batch is copied in, outputs are read) is done by the calling
+    thread in inference mode, between `synchronize` and `begin`.
 
     Args:
         arena, host: `[bytes]` of uint8; zero at first.
@@ -54,6 +75,22 @@ class RuntimeDevice(Protocol):
 
     arena: Tensor
     host: Tensor
+
+    @property
+    def name(self) -> str:
+        """PyTorch's name of its type; it runs graphs that were captured for this name."""
+
+    @property
+    def marks_ops(self) -> bool:
+        """Whether a mark is cheap enough to be made after every op.
+
+        Otherwise there is one before and one after each segment of ops with nothing between them, and the ops share its
+        time as the plan predicts.
+        """
+
+    @property
+    def default_generator(self) -> torch.Generator:
+        """PyTorch's own generator, which random ops of eager PyTorch draw from."""
 
     @property
     def compute(self) -> ComputeStream:
@@ -71,10 +108,35 @@ class RuntimeDevice(Protocol):
         """Make an event."""
 
     def mark(self) -> Mark:
-        """Stamp the time in the compute stream; called after every kernel, so it must be cheap."""
+        """Stamp the time in the compute stream."""
+
+    def passed(self, marks: Sequence[Mark]) -> int:
+        """How many of a step's marks the compute stream has passed; cheap, thread-safe."""
 
     def begin(self) -> Mark:
-        """Start a step: clears all events and recorded copies. Returns the time."""
+        """Start a step: forgets all records of events and all recorded copies. Returns the time."""
+
+    def generator(self) -> torch.Generator:
+        """Make a generator that random ops may draw from."""
+
+    def rng_states(self, graph: Graph, calls: Mapping[int, BoundCall], generator: torch.Generator) -> DeviceRngStates:
+        """Make the states of random ops that run in another order than captured.
+
+        Args:
+            graph: the graph.
+            calls: by random op, its call.
+            generator: the generator that they draw from.
+
+        Raises:
+            StowageError: how far an op advances the generator cannot be known in advance.
+        """
+
+    def differs(self, these: Sequence[Tensor], those: Sequence[Tensor]) -> Callable[[], bool]:
+        """Make a check of whether any byte of some tensors differs from others'.
+
+        Args:
+            these, those: contiguous, pairwise of equal size; they must not move in memory.
+        """
 
     def scratch_bytes(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
         """Launch a function, and return the most bytes of device memory outside the arena that it held at once."""

@@ -10,7 +10,7 @@ import torch
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.plan import Residency, SwapPlan
-from planner.program import BoundCall, Call, Program, ScalarRef, TensorRef, bind, may_overwrite, writes_directly
+from planner.program import BoundCall, Call, Program, ScalarRef, TensorRef, backend_of, bind, writes_directly
 from planner.run.executor.arena_views import ArenaViews
 
 Scalars = Mapping[str, float]
@@ -30,7 +30,7 @@ class Binder:
         self, graph: Graph, program: Program, plan: SwapPlan, views: ArenaViews, generator: torch.Generator
     ) -> None:
         self._graph, self._program, self._plan, self._views = graph, program, plan, views
-        self._generator = generator
+        self._generator, self._backend = generator, backend_of(graph.device)
 
     def bind(self, slot: int, scalars: Scalars) -> BoundCall:
         """The call in a slot.
@@ -44,11 +44,11 @@ class Binder:
         args = [self._resolve(value, slot, scalars) for value in call.args]
         kwargs = {name: self._resolve(value, slot, scalars) for name, value in call.kwargs.items()}
         results = [None if t < 0 else self.tensor(t, slot) for t in call.results]
-        if not call.in_place and writes_directly(call):
+        if not call.in_place and writes_directly(self._backend, call):
             self._refuse_overlap(op, call, slot)
         if self._graph.ops[op].random:
             kwargs["generator"] = self._generator
-        return bind(call, args, kwargs, results)
+        return bind(self._backend, call, args, kwargs, results)
 
     def tensor(self, tensor: int, slot: int) -> torch.Tensor:
         """A tensor of the graph where the op in a slot finds it."""
@@ -92,7 +92,7 @@ class Binder:
                 for result in written:
                     a = self.tensor(reference.tensor, slot)
                     b = self.tensor(result, slot)
-                    if _overlap(a, b) and not (_same(a, b) and may_overwrite(call.target, position)):
+                    if _overlap(a, b) and not (_same(a, b) and self._backend.may_overwrite(call.target, position)):
                         name = self._graph.ops[op].name
                         raise StowageError(f"the plan lets {name} write over an input that it still reads; plan again")
 

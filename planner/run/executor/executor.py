@@ -16,19 +16,24 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from planner.plan import PlanIndex, SwapPlan, Timeline
 from planner.program import BoundCall, Program
-from planner.run.devices.device import RuntimeDevice
+from planner.run.devices.device import DeviceRngStates, RuntimeDevice
 from planner.run.executor.arena_views import ArenaViews
 from planner.run.executor.binder import Binder
 from planner.run.executor.failures import explain
 from planner.run.executor.memory_accesses import plan_accesses
 from planner.run.executor.occupancy import Occupancy
-from planner.run.executor.rng_states import RngStates, reordered
 from planner.run.executor.scratch_and_clock import Clock, Temporaries
 from planner.run.executor.step_io import StepIO
 from planner.run.executor.step_program import ProgramSegment, StepProgram
 from planner.run.executor.stress import POISON, Stress
 
 _TRIES = 4
+
+
+def reordered(graph: Graph, plan: SwapPlan) -> bool:
+    """Whether a plan runs the random ops of a graph in a different order from the captured one."""
+    drawn = [op for op in plan.order if graph.ops[op].random]
+    return drawn != sorted(drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +59,13 @@ class Executor:
         plan: valid for the graph.
         device: with an arena of `plan.peak_bytes` and a host slab of `plan.host_bytes`.
         stress: whether to add random delays and poison memory, to expose races.
-        generator: the generator that random ops draw from; None for PyTorch's default.
+        generator: the generator that random ops draw from; None for the device's default.
         check_cancelled: called periodically, also during construction and loading; may raise to abandon these or the
             step.
 
     Raises:
-        StowageError: the plan reads a tensor that is not on the device, or a kernel would overwrite an input that it
-            still reads.
+        StowageError: the graph was captured for another device, the plan reads a tensor that is not on the device, or a
+            kernel would overwrite an input that it still reads.
     """
 
     def __init__(
@@ -73,11 +78,16 @@ class Executor:
         generator: torch.Generator | None = None,
         check_cancelled: Callable[[], object] = lambda: None,
     ) -> None:
+        if graph.device != device.name:
+            raise StowageError(
+                f"{graph.name} was captured for {graph.device} and cannot run on {device.name}: capture it with "
+                f'device="{device.name}"'
+            )
         self.graph = graph.with_workspaces(dict(plan.workspaces))
         self.plan, self.device = plan, device
         program: Program = graph.program
         self._program, self._stress, self._check_cancelled = program, stress, check_cancelled
-        self._generator = torch.default_generator if generator is None else generator
+        self._generator = device.default_generator if generator is None else generator
         self._number = 0  # steps since the last load
         self._before = 0  # steps before the last load
         self._scalars = dict(program.scalars(0))  # may make the live model, whose tensors must be ordinary ones
@@ -94,9 +104,10 @@ class Executor:
                 self.graph, plan, device, self._views, accesses, self._rng_states, delays
             ).segments(calls)
         self._temporaries = Temporaries(self.graph, plan, device)
-        self._clock = Clock(index, [len(segment.calls) for segment in self._segments])
+        sizes = [len(segment.calls) for segment in self._segments]
+        self._clock = Clock(index, sizes, marks_ops=device.marks_ops)
         self._changing = self._changing_calls()
-        self._occupancy = Occupancy(index, [len(segment.calls) for segment in self._segments])
+        self._occupancy = Occupancy(index, sizes, marks_ops=device.marks_ops)
         self._present: tuple[int, list[Any]] | None = None
 
     @property
@@ -115,9 +126,11 @@ class Executor:
                 return None
             number, marks = present
             _, begun = self.device.copied()
-            reached = len(marks)
+            reached = self.device.passed(marks)
             done, again = self.device.copied()
-            if self._present is present and reached == len(marks) and begun == again:  # a consistent reading
+            if (
+                self._present is present and reached == self.device.passed(marks) and begun == again
+            ):  # a consistent reading
                 return number, *self._occupancy.at(reached, done, begun)
         return None
 
@@ -151,7 +164,7 @@ class Executor:
         """
         device = self.device
         scalars = self._program.scalars(self._number)
-        with torch.inference_mode(), torch.autocast("cpu", enabled=False):  # captured ops include autocast's casts
+        with torch.inference_mode(), torch.autocast(device.name, enabled=False):  # captured ops include its casts
             self._set_scalars(scalars)
             self._held.load_batch(batch)
             if self._rng_states is not None:
@@ -161,7 +174,10 @@ class Executor:
             number = self._before + self._number
             self._present = number, marks
             try:
-                (self._run_segments if number else self._first_run)(marks)
+                if number and device.marks_ops:
+                    self._run_segments(marks)
+                else:
+                    self._run_plainly(marks, first=not number)
                 device.synchronize()
             finally:
                 self._present = None
@@ -178,6 +194,7 @@ class Executor:
         return self._binder.bind(slot, self._scalars)
 
     def _run_segments(self, marks: list[Any]) -> None:
+        """Issue all segments, with a mark after every op; nothing else happens between two of them."""
         stamp, mark, launch = marks.append, self.device.mark, self.device.compute.launch
         for segment in self._segments:
             self._check_cancelled()
@@ -192,19 +209,27 @@ class Executor:
             except Exception as error:
                 self._stop(error, segment.first + len(marks) - done)
 
-    def _first_run(self, marks: list[Any]) -> None:
-        """Like `_run_segments`, and measures the scratch memory that kernels allocate outside of the arena."""
+    def _run_plainly(self, marks: list[Any], *, first: bool) -> None:
+        """The same for devices whose marks cost, and for the first step.
+
+        That one measures the scratch memory that kernels allocate outside of the arena.
+        """
+        device, launch = self.device, self.device.compute.launch
         for segment in self._segments:
             self._check_cancelled()
             for function, args in segment.actions:
                 function(*args)
-            marks.append(self.device.mark())
+            marks.append(device.mark())
             for slot, bound in enumerate(segment.calls, segment.first):
                 try:
-                    self._temporaries.run(slot, bound)
+                    if first:
+                        self._temporaries.run(slot, bound)
+                    else:
+                        launch(*bound)
                 except Exception as error:
                     self._stop(error, slot)
-                marks.append(self.device.mark())
+                if device.marks_ops or bound is segment.calls[-1]:
+                    marks.append(device.mark())
 
     def _stop(self, error: Exception, slot: int) -> NoReturn:
         if isinstance(error, StowageError):
@@ -230,6 +255,6 @@ class Executor:
             if names[slot]
         ]
 
-    def _make_rng_states(self, calls: list[BoundCall]) -> RngStates:
+    def _make_rng_states(self, calls: list[BoundCall]) -> DeviceRngStates:
         slots = {op: slot for slot, op in enumerate(self.plan.order) if self.graph.ops[op].random}
-        return RngStates(self.graph, {op: calls[slot] for op, slot in slots.items()}, self._generator)
+        return self.device.rng_states(self.graph, {op: calls[slot] for op, slot in slots.items()}, self._generator)

@@ -18,9 +18,10 @@ class Occupancy:
     Args:
         index: of the plan.
         sizes: number of calls in each segment of the step program.
+        marks_ops: whether there is a time stamp after every call, or only after the last of each segment.
     """
 
-    def __init__(self, index: PlanIndex, sizes: Sequence[int]) -> None:
+    def __init__(self, index: PlanIndex, sizes: Sequence[int], *, marks_ops: bool) -> None:
         plan, n = index.plan, index.slots
         made, dropped = np.zeros(n + 2, np.int64), np.zeros(n + 2, np.int64)
         copied_in, copied_out = index.copy_in >= 0, index.copy_out >= 0
@@ -39,8 +40,9 @@ class Occupancy:
         slots, begun = [0], [0]
         for size in sizes:
             first = slots[-1]
-            slots += range(first, first + size + 1)
-            begun += [*range(first + 1, first + size + 1), first + size]
+            running = range(first, first + size) if marks_ops else range(first, first + min(size, 1))
+            slots += [*running, first + size]
+            begun += [*(slot + 1 for slot in running), first + size]
         self._slots = np.array([*slots, n], np.int64)
         self._levels = made[np.minimum([*begun, n], n)] - dropped[self._slots]
 

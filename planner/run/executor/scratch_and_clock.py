@@ -16,6 +16,7 @@ from planner.run.devices.device import RuntimeDevice
 from planner.units import format_apart
 
 Span = tuple[float, float]
+_LEAST_SECONDS = 1e-9  # that an op takes, so that ops without a prediction share their segment's time evenly
 
 
 class Temporaries:
@@ -66,7 +67,8 @@ class Temporaries:
                 has, takes = format_apart(reserved, used)
                 raise StowageError(
                     f"{op.name} takes {takes} of temporary memory here, and the plan, made for {self._plan.machine}, "
-                    f"has {has} for it and nothing to spare; plan for cpu, with the op costs measured on this machine"
+                    f"has {has} for it and nothing to spare; plan for {self._device.name}, with the op costs measured "
+                    "on this machine"
                 )
             self.top_bytes = max(self.top_bytes, total)
 
@@ -77,29 +79,43 @@ class Clock:
     Args:
         index: of the plan.
         sizes: number of calls in each segment of the step program.
+        marks_ops: whether there is a mark after every call, or only after the last of each segment.
     """
 
-    def __init__(self, index: PlanIndex, sizes: Sequence[int]) -> None:
+    def __init__(self, index: PlanIndex, sizes: Sequence[int], *, marks_ops: bool) -> None:
         self._index = index
-        # one mark before each segment and one after each call: the stop of a call is the mark after its start
-        self._starts = np.array([m for first, size in _offsets(sizes) for m in range(first, first + size)], np.int64)
+        # one mark before each segment and one after each call or its last: a call runs between a mark and the next
+        groups = [[1] * size for size in sizes] if marks_ops else [[size] if size else [] for size in sizes]
+        starts = [mark for first, group in _offsets(groups) for mark in range(first, first + len(group))]
+        self._starts = np.repeat(np.array(starts, np.int64), [size for group in groups for size in group])
+        # which part of the time between those marks a call takes, as the plan predicts
+        shares = np.maximum(index.plan.predicted.compute @ [-1.0, 1.0], _LEAST_SECONDS)
+        opens = np.append(True, self._starts[1:] != self._starts[:-1])[: len(self._starts)]
+        before = np.cumsum(shares) - shares
+        of_group = np.cumsum(opens) - 1
+        total = np.bincount(of_group, shares)[of_group]
+        self._from = (before - before[opens][of_group]) / total
+        self._until = np.where(np.append(opens[1:], True), 1.0, np.append(self._from[1:], 1.0))
 
     def timeline(self, marks: Sequence[float], outs: list[Span], ins: list[Span]) -> Timeline:
         """The timeline of a step.
 
         Args:
-            marks: seconds, per segment one before its first call and one after each, then one for the step's end.
+            marks: seconds, per segment one before its first call and those after its calls, then one for the end of
+                the step.
             outs, ins: spans of the copies.
         """
         stamps = np.array(marks, np.float64)
-        compute = np.stack([stamps[self._starts], stamps[self._starts + 1]], axis=1)
+        start, stop = stamps[self._starts], stamps[self._starts + 1]
+        until = np.where(self._until == 1.0, stop, start + (stop - start) * self._until)
+        compute = np.stack([start + (stop - start) * self._from, until], axis=1)
         swap_out, swap_in = (np.array(spans, np.float64).reshape(-1, 2) for spans in (outs, ins))
         times, levels = memory_over_time(self._index, compute, swap_out, swap_in)
         return Timeline(float(stamps[-1]), compute, swap_out, swap_in, times, levels)
 
 
-def _offsets(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _offsets(groups: Sequence[list[int]]) -> Iterator[tuple[int, list[int]]]:
     first = 0
-    for size in sizes:
-        yield first, size
-        first += size + 1
+    for group in groups:
+        yield first, group
+        first += len(group) + 1

@@ -11,10 +11,9 @@ from torch import Tensor
 from planner.graph import Graph
 from planner.plan import SwapPlan
 from planner.program import BoundCall
-from planner.run.devices.device import Event, RuntimeDevice, RuntimeStream
+from planner.run.devices.device import DeviceRngStates, Event, RuntimeDevice, RuntimeStream
 from planner.run.executor.arena_views import ArenaViews
 from planner.run.executor.memory_accesses import PlanAccesses
-from planner.run.executor.rng_states import RngStates
 from planner.run.executor.stream_dependencies import SlotStep, schedule
 from planner.run.executor.stress import POISON, Stress
 
@@ -49,7 +48,7 @@ class StepProgram:
         device: RuntimeDevice,
         views: ArenaViews,
         accesses: PlanAccesses,
-        rng_states: RngStates | None,
+        rng_states: DeviceRngStates | None,
         stress: Stress | None,
     ) -> None:
         self._graph, self._plan, self._device, self._views = graph, plan, device, views

@@ -25,6 +25,7 @@ from planner.progress import Listener, Progress
 from planner.run.checks.ownership_lock import OwnershipLock
 from planner.run.checks.retrace import Recheck
 from planner.run.checks.torch_context import TorchContext
+from planner.run.devices.registry import DEVICES
 from planner.run.loop.batch_matcher import Matcher
 from planner.run.loop.monitor import Monitor
 from planner.run.loop.result import RunLog, RunResult
@@ -77,7 +78,7 @@ class RunThread:
         self._recheck = Recheck(asked.step, asked.recheck, self.stop)
         self._surroundings = TorchContext()
         self._thread = Thread(target=copy_context().run, args=(self._run,), name="stowage run", daemon=True)
-        self._generator = torch.Generator()
+        self._generator = DEVICES[asked.device].generator()
         self._generator.set_state(torch.get_rng_state())
         self._claim = OwnershipLock(asked.step, self.stop)
         self._before = self._claim.make()
@@ -244,7 +245,7 @@ class RunThread:
     def _captured_anew(self) -> bool:
         """Capture the step; returns whether its graph is not the one that the plan is for."""
         with global_state_lock(self.stop.check):
-            return capture(self.asked.step, progress=False) is not self.graph
+            return capture(self.asked.step, device=self.asked.device, progress=False) is not self.graph
 
     def _look_again(self, batch: Any = None) -> None:
         """Recheck the next step against the capture, if due."""

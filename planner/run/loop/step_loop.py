@@ -18,7 +18,7 @@ from planner.program import Effects
 from planner.run.checks.eager_reference import EagerReference
 from planner.run.checks.mutation_guard import MutationGuard
 from planner.run.checks.state_writeback import StateWriteback
-from planner.run.devices.cpu import CpuDevice
+from planner.run.devices.registry import DEVICES
 from planner.run.executor.executor import Executor, StepRecord
 from planner.run.loop.monitor import Monitor
 from planner.run.loop.result import RunLog
@@ -139,7 +139,9 @@ class StepLoop:
         self._done.add(record, self._executor.peak_bytes)
 
     def _look(self, reach: Reach | None = None) -> None:
-        self._watch = MutationGuard(self._asked.step, self._executor.state(), reach) if self._followed else None
+        if self._followed:
+            executor = self._executor
+            self._watch = MutationGuard(self._asked.step, executor.state(), executor.device.differs, reach)
 
 
 @contextmanager
@@ -174,7 +176,7 @@ def step_loop(
         kept = StateWriteback(asked.step, generator, effects, shared=followed)  # makes the live model
     try:
         with ExitStack() as stack:
-            device = CpuDevice(plan.peak_bytes, plan.host_bytes, asked.link, stop.check)
+            device = DEVICES[asked.device](plan.peak_bytes, plan.host_bytes, asked.link, stop.check)
             stack.callback(device.close)
             executor = Executor(
                 graph, plan, device, stress=asked.stress, generator=generator, check_cancelled=stop.check

@@ -73,7 +73,7 @@ def plan_run(
     whole = Progress(listener, stop)
     capturing = whole.part(0.0, 1.0 if asked.plan is not None else 0.2, "capturing the step")
     with global_state_lock(stop.check):
-        graph = capture(asked.step, progress=capturing)
+        graph = capture(asked.step, device=asked.device, progress=capturing)
     plan = _transferred(graph, known)
     if plan is None and within and asked.plan is not None:
         asked = replace(asked, plan=None, budget=asked.plan.budget_bytes)
@@ -98,11 +98,11 @@ def _transferred(graph: Graph, known: Sequence[tuple[Graph, SwapPlan]]) -> SwapP
 
 
 def _planned(graph: Graph, asked: RunRequest, stop: CancelToken, measuring: Progress, planning: Progress) -> SwapPlan:
-    """A plan for this CPU, with op times and scratch memory as measured here."""
+    """A plan for this device, with op times and scratch memory as measured here."""
     from planner.profile import prepare
     from planner.swap import search_swaps
 
-    ready = prepare(graph, "cpu", progress=measuring, remeasure=asked.remeasure, stop=stop)
+    ready = prepare(graph, asked.device, progress=measuring, remeasure=asked.remeasure, stop=stop)
     here = ready.machine if asked.link is None else replace(ready.machine, host_link=asked.link)
     planning(0.0, "planning")
     budget = "100%" if asked.budget is None else asked.budget

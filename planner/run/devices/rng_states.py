@@ -1,6 +1,6 @@
 """RNG states: random ops draw the same numbers as in eager PyTorch, in whatever order they run.
 
-PyTorch's CPU generator is one sequence of numbers, and each op takes the next ones. If a plan runs random ops in
+The CPU's generator is one sequence of numbers, and each op takes the next ones. If a plan runs random ops in
 captured order, they draw the right numbers by themselves. Otherwise the generator is set before each of them to the
 state that eager PyTorch would have reached; how many numbers each op takes is counted once.
 
@@ -16,7 +16,6 @@ import torch
 
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.plan import SwapPlan
 from planner.program import BoundCall
 
 #: Kernels whose number of draws does not depend on the values of their inputs, as that of a Poisson draw does.
@@ -26,12 +25,6 @@ _EVEN = frozenset({
 })  # fmt: skip
 _CHUNK = 1 << 16
 _TAIL = 16
-
-
-def reordered(graph: Graph, plan: SwapPlan) -> bool:
-    """Whether a plan runs the random ops of a graph in a different order from the captured one."""
-    drawn = [op for op in plan.order if graph.ops[op].random]
-    return drawn != sorted(drawn)
 
 
 class RngStates:

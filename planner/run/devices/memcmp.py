@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,26 +12,21 @@ from planner.guards import WORD, octets, words
 from planner.jit import kernel
 
 
-class Areas:
-    """Pairs of tensors whose bytes are compared.
+def areas_differ(these: Sequence[Tensor], those: Sequence[Tensor]) -> Callable[[], bool]:
+    """A check of whether any byte of some tensors differs from others'.
 
     Args:
-        these, those: contiguous tensors, pairwise of equal size; they are kept alive, and must not move in memory.
+        these, those: contiguous tensors in host memory, pairwise of equal size; they are kept alive, and must not move.
     """
+    kept = tuple(these), tuple(those)
+    sizes = np.fromiter((one.nbytes for one in these), np.int64, len(these))
+    one, other = (np.fromiter(map(Tensor.data_ptr, tensors), np.int64, len(tensors)) - WORD for tensors in kept)
 
-    def __init__(self, these: Sequence[Tensor], those: Sequence[Tensor]) -> None:
-        self._kept = these, those
-        sizes = np.fromiter((one.nbytes for one in these), np.int64, len(these))
-        self._begins_and_sizes = places(these) - WORD, places(those) - WORD, sizes
+    def differ() -> bool:
+        assert kept  # alive as long as this check is
+        return bool(_differ(words, octets, one, other, sizes))
 
-    def differ(self) -> bool:
-        """Whether any byte differs."""
-        return bool(_differ(words, octets, *self._begins_and_sizes))
-
-
-def places(tensors: Sequence[Tensor]) -> Any:
-    """The address of each tensor's first element."""
-    return np.fromiter(map(Tensor.data_ptr, tensors), np.int64, len(tensors))
+    return differ
 
 
 @kernel

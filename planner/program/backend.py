@@ -1,0 +1,53 @@
+"""What differs between devices in how the ops of a step are captured and called: a `Backend`, one file for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from planner.program.rewrites import BoundCall
+
+Target = Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Backend:
+    """The kernels of a device, as far as capturing and calling them depends on it.
+
+    Args:
+        device: PyTorch's name of its type.
+        fake_call: calls an operator on fake tensors; the results have the layouts of the real kernel's.
+        rewritten: by operator, a function that builds the call that replaces it, from its results, each in place, and
+            its arguments; the call does exactly the same arithmetic.
+        pointwise: operators whose result may reuse the exact buffer of any of their arguments, with the same bits.
+        self_first: the same, but only of the first argument.
+        storage_aware: operators that mistake two results in one storage, as in an arena, for the same tensor.
+        rounds_apart: whether an operator's `out=` variant rounds differently on these arguments.
+        keeps_gradients: whether a call with these results must be made with gradients enabled, to round as in a step.
+        scratch_bytes: runs a call once, and returns the most bytes that it holds at once in memory it allocates itself.
+        sources: the files that decide how calls are made: changing them changes what calls cost.
+    """
+
+    device: str
+    fake_call: Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]
+    rewritten: Mapping[Target, Callable[..., BoundCall]]
+    pointwise: frozenset[Target]
+    self_first: frozenset[Target]
+    storage_aware: frozenset[Target]
+    rounds_apart: Callable[[Target, Sequence[Any]], bool]
+    keeps_gradients: Callable[[Target, Sequence[Tensor | None]], bool]
+    scratch_bytes: Callable[[Callable[[], object]], int]
+    sources: tuple[Path, ...]
+
+    def may_overwrite(self, target: Target, position: int) -> bool:
+        """Whether a result may reuse the exact buffer of the tensor argument at `position`, with the same bits.
+
+        This holds only for kernels known to read each element before they write it: `mm` into its own input is silently
+        wrong. The caller ensures that both have the same dtype and layout, and that no other argument overlaps them in
+        any other way.
+        """
+        return target in self.pointwise or (position == 0 and target in self.self_first)

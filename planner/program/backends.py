@@ -1,0 +1,27 @@
+"""The devices that steps can be captured for."""
+
+from __future__ import annotations
+
+from planner.errors import StowageError
+from planner.program.backend import Backend
+from planner.program.cpu import CPU
+
+_BACKENDS = {backend.device: backend for backend in (CPU,)}
+#: The files that decide how calls are made: changing them changes what calls cost.
+CALL_SOURCES = tuple(dict.fromkeys(path for backend in _BACKENDS.values() for path in backend.sources))
+
+
+def backend_of(device: str) -> Backend:
+    """The backend of a device.
+
+    Args:
+        device: its name, such as `Graph.device`.
+
+    Raises:
+        StowageError: there is none.
+    """
+    backend = _BACKENDS.get(device) if isinstance(device, str) else None
+    if backend is None:
+        known = " or ".join(f'"{name}"' for name in _BACKENDS)
+        raise StowageError(f"a step cannot be captured for device {device!r}; choose {known}")
+    return backend

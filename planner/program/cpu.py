@@ -1,0 +1,67 @@
+"""The CPU's kernels: which calls may be rewritten, which results may reuse a buffer, and scratch memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from planner.program.backend import Backend, Target
+from planner.program.rewrites import REWRITTEN
+from planner.torch_private import BATCH_NORMALISATIONS, allocations, fake_call, plainly_laid
+
+_ATEN = torch.ops.aten
+
+
+def _rounds_apart(target: Target, args: Sequence[Any]) -> bool:
+    """Batch normalisation into given memory rounds differently if its input is transposed."""
+    return target in BATCH_NORMALISATIONS and not plainly_laid(args[0])
+
+
+def _keeps_gradients(target: Target, results: Sequence[Tensor | None]) -> bool:
+    """Where gradients are enabled, oneDNN's LSTM keeps a workspace for the backward pass, and rounds accordingly."""
+    return target is _ATEN.mkldnn_rnn_layer.default and results[3] is not None
+
+
+def _scratch_bytes(call: Callable[[], object]) -> int:
+    """The results of the call are counted too.
+
+    PyTorch's allocator reports every allocation and release; memory that a kernel library caches internally between
+    calls does not go through it.
+    """
+    return max(accumulate(allocations(call), initial=0))
+
+
+_POINTWISE: frozenset[Target] = frozenset({
+    _ATEN.add.Tensor, _ATEN.add.Scalar, _ATEN.sub.Tensor, _ATEN.sub.Scalar, _ATEN.mul.Tensor, _ATEN.mul.Scalar,
+    _ATEN.div.Tensor, _ATEN.div.Scalar, _ATEN.neg.default, _ATEN.exp.default, _ATEN.sqrt.default,
+    _ATEN.rsqrt.default, _ATEN.reciprocal.default, _ATEN.pow.Tensor_Scalar, _ATEN.addcmul.default,
+    _ATEN.addcdiv.default, _ATEN.lerp.Scalar, _ATEN.lerp.Tensor, _ATEN.maximum.default, _ATEN.minimum.default,
+    _ATEN.relu.default, _ATEN.threshold_backward.default, _ATEN.sigmoid.default, _ATEN.sigmoid_backward.default,
+    _ATEN.tanh.default, _ATEN.tanh_backward.default, _ATEN.gelu.default, _ATEN.gelu_backward.default,
+    _ATEN.silu.default, _ATEN.silu_backward.default, _ATEN.hardtanh.default, _ATEN.hardtanh_backward.default,
+    _ATEN.where.self, _ATEN.clamp.default, _ATEN.clamp_min.default, _ATEN.sin.default, _ATEN.cos.default,
+})  # fmt: skip
+
+#: Kernels that copy their first argument and then change the copy in place.
+_SELF_FIRST: frozenset[Target] = frozenset({
+    _ATEN.index_put.default, _ATEN.masked_fill.Scalar, _ATEN.masked_fill.Tensor,
+    _ATEN.slice_scatter.default, _ATEN.select_scatter.default,
+})  # fmt: skip
+
+CPU = Backend(
+    device="cpu",
+    fake_call=fake_call,
+    rewritten=REWRITTEN,
+    pointwise=_POINTWISE,
+    self_first=_SELF_FIRST,
+    storage_aware=frozenset({_ATEN.linalg_qr.default}),
+    rounds_apart=_rounds_apart,
+    keeps_gradients=_keeps_gradients,
+    scratch_bytes=_scratch_bytes,
+    sources=tuple(Path(__file__).with_name(name) for name in ("cpu.py", "out_variants.py", "rewrites.py")),
+)

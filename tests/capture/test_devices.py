@@ -1,0 +1,49 @@
+"""A graph is captured for a device, says for which, and runs on no other."""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from planner.capture import capture
+from planner.errors import StowageError
+from planner.graph import fingerprint, from_json, to_json
+from planner.run import CpuDevice, Executor, run
+from tests.run.plans import resident_plan
+from tests.run.steps import branches, mlp
+
+
+def test_a_graph_says_for_which_device_it_was_captured_also_in_a_file() -> None:
+    step = branches()
+    graph = capture(step)
+    assert graph.device == "cpu"
+    assert capture(step, device="cpu") is graph
+    assert graph.with_workspaces({}).device == "cpu"
+    other = replace(graph, device="cuda", program=None)
+    assert from_json(to_json(other)).device == "cuda"
+    assert pickle.loads(pickle.dumps(other)).device == "cuda"
+    assert fingerprint(other) == fingerprint(graph)
+
+
+@pytest.mark.parametrize("device", ["cuda", "CPU", "", 7, None])
+def test_a_device_without_a_backend_is_refused_and_the_step_can_still_be_captured(device: str) -> None:
+    step = branches()
+    with pytest.raises(StowageError, match=r'cannot be captured for device .*; choose "cpu"'):
+        capture(step, device=device)
+    assert capture(step).ops
+
+
+def test_a_graph_captured_for_another_device_does_not_run() -> None:
+    graph = replace(capture(mlp()), device="cuda")
+    plan = resident_plan(graph)
+    refused = pytest.raises(StowageError, match=r'captured for cuda and cannot run on cpu.*capture it .*device="cpu"')
+    with closing(CpuDevice(plan.peak_bytes, plan.host_bytes)) as device, refused:
+        Executor(graph, plan, device)
+
+
+def test_running_on_a_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(StowageError, match=r'no device "cuda" to run on; choose "cpu"'):
+        run(mlp(), device="cuda")
