@@ -1,4 +1,4 @@
-"""Durations and scratch memory of a graph's ops, measured on the attached CPU: once per signature."""
+"""Durations and scratch memory of a graph's ops, measured on the attached device: once per signature."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class OpMeasurements:
 def measure_ops(
     graph: Graph, machine: Machine, *, progress: ShowProgress = True, cache: bool = True, remeasure: bool = False
 ) -> OpMeasurements:
-    """Measure every op of a captured graph on the attached CPU, one measurement per distinct signature.
+    """Measure every op of a graph on the device that it was captured for, one measurement per distinct signature.
 
     An op that fails on all synthetic values gets its time from the roofline. Scratch memory is rounded up to the
     granularity of PyTorch's allocator, since a few bytes of it may depend on values.
@@ -56,14 +56,17 @@ def measure_ops(
         remeasure: measure everything again and cache the new costs.
 
     Raises:
-        StowageError: the graph has no program, the machine is not the attached CPU, an op does not fit in memory, or
+        StowageError: the graph has no program, the machine is not that device, an op does not fit in memory, or
             the cache cannot be written.
     """
     program = graph.program
     if not isinstance(program, Program):
         raise StowageError("a graph read from a file cannot be measured; capture its model again")
     if machine.device.kind != graph.device:
-        raise StowageError(f"op times are measured on the attached CPU, and {machine.name} is not; choose machine cpu")
+        device = graph.device
+        raise StowageError(
+            f"op times are measured on the attached {device}, not {machine.name}; choose machine {device}"
+        )
     signatures = [signature(graph, op) for op in graph.ops]
     cost_cache = open_cache() if cache else CostCache(Path())
     missing = {key for key in signatures if remeasure or key not in cost_cache}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -127,14 +126,7 @@ class SegmentBenchmark:
         return self._backend.scratch_bytes(lambda: _run(call))
 
     def _round(self) -> list[float]:
-        # exactly the executor's loop: between two marks there is one call and the taking of one mark
-        marks: list[float] = []
-        append_mark, clock = marks.append, time.perf_counter
-        append_mark(clock())
-        for function, args, kwargs in self._calls:
-            function(*args, **kwargs)
-            append_mark(clock())
-        return [stop - start for start, stop in pairwise(marks)]
+        return self._backend.seconds(self._calls)
 
     def _bind(self, op: int, values: Filling | None = None) -> BoundCall:
         """An op's bound call; if `values` are given, it reads separate memory filled with them."""

@@ -28,6 +28,7 @@ class Backend:
         storage_aware: operators that mistake two results in one storage, as in an arena, for the same tensor.
         rounds_apart: whether an operator's `out=` variant rounds differently on these arguments.
         keeps_gradients: whether a call with these results must be made with gradients enabled, to round as in a step.
+        seconds: runs calls in order, and returns the duration of each.
         scratch_bytes: runs a call once, and returns the most bytes that it holds at once in memory it allocates itself.
         sources: the files that decide how calls are made: changing them changes what calls cost.
     """
@@ -40,6 +41,7 @@ class Backend:
     storage_aware: frozenset[Target]
     rounds_apart: Callable[[Target, Sequence[Any]], bool]
     keeps_gradients: Callable[[Target, Sequence[Tensor | None]], bool]
+    seconds: Callable[[Sequence[BoundCall]], list[float]]
     scratch_bytes: Callable[[Callable[[], object]], int]
     sources: tuple[Path, ...]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from planner.program.backend import Backend, Target
-from planner.program.rewrites import REWRITTEN
+from planner.program.rewrites import REWRITTEN, BoundCall
 from planner.torch_private import BATCH_NORMALISATIONS, allocations, fake_call, plainly_laid
 
 _ATEN = torch.ops.aten
@@ -25,6 +26,17 @@ def _rounds_apart(target: Target, args: Sequence[Any]) -> bool:
 def _keeps_gradients(target: Target, results: Sequence[Tensor | None]) -> bool:
     """Where gradients are enabled, oneDNN's LSTM keeps a workspace for the backward pass, and rounds accordingly."""
     return target is _ATEN.mkldnn_rnn_layer.default and results[3] is not None
+
+
+def _seconds(calls: Sequence[BoundCall]) -> list[float]:
+    """Between two marks there are one call and the taking of one mark, as when a step runs."""
+    marks: list[float] = []
+    stamp, mark = marks.append, time.perf_counter
+    stamp(mark())
+    for function, args, kwargs in calls:
+        function(*args, **kwargs)
+        stamp(mark())
+    return [stop - start for start, stop in pairwise(marks)]
 
 
 def _scratch_bytes(call: Callable[[], object]) -> int:
@@ -62,6 +74,7 @@ CPU = Backend(
     storage_aware=frozenset({_ATEN.linalg_qr.default}),
     rounds_apart=_rounds_apart,
     keeps_gradients=_keeps_gradients,
+    seconds=_seconds,
     scratch_bytes=_scratch_bytes,
     sources=tuple(Path(__file__).with_name(name) for name in ("cpu.py", "out_variants.py", "rewrites.py")),
 )

@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from planner.run.devices.cpu_rng_states import CpuRngStates
 from planner.run.devices.memcmp import areas_differ
-from planner.run.devices.rng_states import RngStates
 
 HOST, COMPUTE, SWAP_OUT, SWAP_IN = range(4)
 #: In which order streams that could go on do so; anything else is a seed of random choices.
@@ -146,7 +146,7 @@ class LazyDevice:
 
     name = "cpu"
     default_generator = torch.default_generator
-    rng_states = RngStates
+    rng_states = CpuRngStates
     differs = staticmethod(areas_differ)
 
     def __init__(

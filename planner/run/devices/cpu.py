@@ -20,9 +20,9 @@ from torch import Tensor
 from planner.errors import StowageError
 from planner.machine import Link
 from planner.program import backend_of
+from planner.run.devices.cpu_rng_states import CpuRngStates
 from planner.run.devices.link import PacedLink
 from planner.run.devices.memcmp import areas_differ
-from planner.run.devices.rng_states import RngStates
 
 _Work = tuple[Callable[..., None], tuple[Any, ...]]
 Span = tuple[float, float]
@@ -60,7 +60,7 @@ class CpuDevice:
     name = "cpu"
     marks_ops = True
     default_generator = torch.default_generator
-    rng_states = RngStates
+    rng_states = CpuRngStates
     differs = staticmethod(areas_differ)
 
     def __init__(

@@ -27,7 +27,7 @@ _CHUNK = 1 << 16
 _TAIL = 16
 
 
-class RngStates:
+class CpuRngStates:
     """The generator's state before each random op.
 
     Args:
