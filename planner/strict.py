@@ -62,6 +62,14 @@ def _list(value: Any, where: str) -> list[Any]:
     return value
 
 
+def objects(value: Any, where: str) -> list[dict[str, Any]]:
+    """A list of objects."""
+    for item in _list(value, where):
+        if type(item) is not dict:
+            raise DamageError(f"{where} holds {repr(item)[:40]}, which is not an object")
+    return list(value)
+
+
 def _row(value: Any, length: int, where: str) -> list[Any]:
     if type(value) is not list or len(value) != length:
         raise DamageError(f"{where} holds {repr(value)[:40]}, which is not a list of {length} numbers")

@@ -11,7 +11,7 @@ import click
 
 from planner.cli.output import OutputFile, json_option, show
 from planner.errors import StowageError
-from planner.plan import save_plan, save_trace
+from planner.plan import PlanSummary, save_plan, save_trace
 from planner.progress import Progress, reporting
 from planner.units import format_bytes
 
@@ -181,8 +181,8 @@ def _facts(search: SwapSearch, plan: SwapPlan, ready: PreparedStep, device: Mach
     from planner.swap import CLOSE, order_bound, peak_of
 
     progress, step = search.progress, plan.predicted.seconds
-    bound, sizes = min(progress.bound_seconds, step), [storage.bytes for storage in ready.graph.storages]
-    for_this_order = bound
+    bound = for_this_order = min(progress.bound_seconds, step)
+    summary = PlanSummary(ready.graph, plan, progress.ideal_seconds, bound)
     if step > bound * CLOSE:
         limit = 0.0 if stopped else _BOUND_SECONDS
         for_this_order = order_bound(
@@ -193,21 +193,21 @@ def _facts(search: SwapSearch, plan: SwapPlan, ready: PreparedStep, device: Mach
         "budget_bytes": plan.budget_bytes,
         "peak_bytes": plan.peak_bytes,
         "host_bytes": plan.host_bytes,
-        "ideal_seconds": progress.ideal_seconds,
+        "ideal_seconds": summary.ideal_seconds,
         "step_seconds": step,
         "bound_seconds": bound,
         "order_bound_seconds": min(max(bound, for_this_order), step),
-        "percent_of_ideal": min(100.0, 100 * progress.ideal_seconds / step) if step else 100.0,
-        "gap_to_bound_percent": 100 * (step / bound - 1) if bound else 0.0,
-        "bytes_in": sum(sizes[copy.storage] for copy in plan.swap_ins),
-        "bytes_out": sum(sizes[copy.storage] for copy in plan.swap_outs),
+        "percent_of_ideal": summary.percent_of_ideal,
+        "gap_to_bound_percent": summary.gap_to_bound_percent,
+        "bytes_in": summary.bytes_in,
+        "bytes_out": summary.bytes_out,
         "evaluations": progress.evaluations,
         "search_seconds": progress.seconds,
         "search_state": progress.state,
         "baselines": search.baselines,
         "method": plan.method,
         "stopped": stopped,
-        "valid": True,
+        "valid": summary.valid,
     }
 
 

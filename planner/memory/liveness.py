@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.errors import StowageError
 from planner.graph import Graph, GraphArrays, arrays
 
 Slots = NDArray[np.int32]
@@ -42,11 +43,19 @@ def lifetimes(graph: Graph | GraphArrays, order: Sequence[int] | NDArray[np.inte
     Args:
         graph: the graph, or its arrays when many orders are tried.
         order: the op in each slot; without it, the captured order.
+
+    Raises:
+        StowageError: an op stands in the order twice.
     """
     from planner.memory.liveness_kernel import find_lifetimes
 
     flat = graph if isinstance(graph, GraphArrays) else arrays(graph)
     slots = np.arange(flat.op_count, dtype=np.int32) if order is None else np.asarray(order, np.int32)
+    if len(slots) > flat.op_count:
+        raise StowageError(
+            f"lifetimes are those of an order in which each op runs once; this one has {len(slots):,} entries for "
+            f"{flat.op_count:,} ops"
+        )
     spans = find_lifetimes(
         slots, flat.reads.start, flat.reads.items, flat.writes.start, flat.writes.items,
         flat.overwrites.start, flat.overwrites.items, flat.creates,

@@ -1,15 +1,21 @@
 """Plans, their timelines, files and traces, and the validator that shares no code with any planner."""
 
 from planner.plan.index import PlanIndex
-from planner.plan.replay import ComputeWait, compute_waits, memory_over_time, residency_seconds
+from planner.plan.repeats import require_each_op_once
+from planner.plan.replay import memory_over_time, residency_seconds
+from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT, Lane
+from planner.plan.schema.swap_plan import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, device_queues
+from planner.plan.schema.timeline import MemorySamples, Timeline
 from planner.plan.store import load_plan, plan_from_json, plan_to_json, save_plan
-from planner.plan.swap_plan import HostResidency, Residency, SwapIn, SwapOut, SwapPlan
-from planner.plan.timeline import Timeline
+from planner.plan.summary import PlanSummary, bytes_copied, gap_percent, percent_of_ideal
 from planner.plan.trace import save_trace, trace_json
 from planner.plan.validator import validate
+from planner.plan.waits import ComputeWait, WaitShare, compute_waits
 
 __all__ = [
-    "ComputeWait", "HostResidency", "PlanIndex", "Residency", "SwapIn", "SwapOut", "SwapPlan", "Timeline",
-    "compute_waits", "load_plan", "memory_over_time", "plan_from_json", "plan_to_json", "residency_seconds",
-    "save_plan", "save_trace", "trace_json", "validate",
+    "COMPUTE", "SWAP_IN", "SWAP_OUT", "ComputeWait", "HostResidency", "Lane", "MemorySamples", "PlanIndex",
+    "PlanSummary", "Residency", "SwapIn", "SwapOut", "SwapPlan", "Timeline", "WaitShare", "bytes_copied",
+    "compute_waits", "device_queues", "gap_percent", "load_plan", "memory_over_time", "percent_of_ideal",
+    "plan_from_json", "plan_to_json", "require_each_op_once", "residency_seconds", "save_plan", "save_trace",
+    "trace_json", "validate",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a plan's queues and spans say of each other, worked out once: see `planner.plan.swap_plan` for the rules."""
+"""What a plan's queues and spans say of each other, worked out once: see `planner.plan.schema` for the rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.graph import Graph
-from planner.plan.swap_plan import HostResidency, Residency, SwapPlan
+from planner.plan.schema.swap_plan import HostResidency, Residency, SwapPlan
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -45,6 +45,22 @@ class PlanIndex:
         live_in = np.array([storage.live_in for storage in graph.storages], np.bool_)[self.storage]
         self.from_step_start: Flags = live_in & (self.copy_in < 0)
         self.ends: Flags = (self.stop < self.slots) | (self.copy_out >= 0)
+
+    @cached_property
+    def _slots_of(self) -> dict[int, tuple[int, ...]]:
+        found: dict[int, list[int]] = {}
+        for slot, op in enumerate(self.plan.order):
+            found.setdefault(op, []).append(slot)
+        return {op: tuple(slots) for op, slots in found.items()}
+
+    def slots_of(self, op: int) -> tuple[int, ...]:
+        """The slots in which an op runs, ascending."""
+        return self._slots_of.get(op, ())
+
+    @cached_property
+    def repeats(self) -> tuple[int, ...]:
+        """The slots whose op ran before in the same step, ascending."""
+        return tuple(sorted(slot for slots in self._slots_of.values() for slot in slots[1:]))
 
     @cached_property
     def outs_due(self) -> list[int]:

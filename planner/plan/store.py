@@ -14,17 +14,13 @@ import numpy as np
 from planner import strict
 from planner.errors import StowageError
 from planner.files import read_text, write_text
-from planner.plan.swap_plan import (
-    HostResidency,
-    Residency,
-    SwapIn,
-    SwapOut,
-    SwapPlan,
-)
-from planner.plan.timeline import Timeline
+from planner.plan.schema.lanes import COMPUTE, Lane
+from planner.plan.schema.swap_plan import ENTRIES, HostResidency, Queues, Residency, SwapPlan, device_queues
+from planner.plan.schema.timeline import MemorySamples, Spans, Timeline
 from planner.strict import DamageError
 
-VERSION = 1
+#: Version 1 had three queues by name, and an order in which no op ran twice.
+VERSION = 2
 _FORMAT = "stowage-plan"
 
 
@@ -46,6 +42,8 @@ def plan_to_json(plan: SwapPlan) -> str:
         value = getattr(plan, name)
         if name in _TABLES:
             body[name] = [astuple(row) for row in value]
+        elif name == "queues":
+            body[name] = [{**lane.fields(), "entries": _rows(entries)} for lane, entries in value.items()]
         elif name == "predicted":
             body[name] = _plain(value)
         else:
@@ -108,9 +106,22 @@ def _checksum(body: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def _rows(entries: tuple[Any, ...]) -> list[Any]:
+    return [entry if isinstance(entry, int) else astuple(entry) for entry in entries]
+
+
 def _plain(timeline: Timeline) -> dict[str, Any]:
-    exact = {part: np.int64 if part == "sample_bytes" else np.float64 for part in _TIMELINE}
-    return {part: np.asarray(getattr(timeline, part), dtype).tolist() for part, dtype in exact.items()}
+    def exact(values: Any, dtype: type) -> Any:
+        return np.asarray(values, dtype).tolist()
+
+    return {
+        "seconds": exact(timeline.seconds, np.float64),
+        "spans": [{**lane.fields(), "entries": exact(spans, np.float64)} for lane, spans in timeline.spans.items()],
+        "memory": [
+            {"device": device, "seconds": exact(samples.seconds, np.float64), "bytes": exact(samples.bytes, np.int64)}
+            for device, samples in timeline.memory.items()
+        ],
+    }
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -124,6 +135,52 @@ def _refuse(constant: str) -> NoReturn:
     raise DamageError(f"it holds {constant}, which is no number")
 
 
+def _lane(value: Any, where: str) -> Lane:
+    """The lane of an object that has its entries."""
+    strict.same_names(value, {"device", "kind", "index", "entries"}, where)
+    device, index = strict.whole(value["device"], where), strict.whole(value["index"], where)
+    kind = strict.text(value["kind"], where)
+    if kind not in ENTRIES:
+        raise DamageError(f"{where} has a lane of kind {kind[:40]!r}, which this version does not know")
+    return Lane(device, kind, index)
+
+
+def _by_lane(value: Any, where: str, reader: Callable[[str], Callable[[Any, str], Any]]) -> dict[Lane, Any]:
+    """By lane, its entries, which `reader` reads given the lane's kind."""
+    found: dict[Lane, Any] = {}
+    for part in strict.objects(value, where):
+        lane = _lane(part, where)
+        if lane in found:
+            raise DamageError(f"{where} has the lane for {lane.words} twice")
+        found[lane] = reader(lane.kind)(part["entries"], f"{where} for {lane.words}")
+    for lane in device_queues(()):
+        if lane not in found:
+            raise DamageError(f"{where} lacks the lane for {lane.words}")
+    return found
+
+
+def _queues(value: Any, where: str) -> Queues:
+    tables = {kind: strict.wholes if entry is int else strict.table(entry) for kind, entry in ENTRIES.items()}
+    return _by_lane(value, where, tables.__getitem__)
+
+
+def _spans(value: Any, where: str) -> Spans:
+    return _by_lane(value, where, lambda _kind: strict.spans)
+
+
+def _memory(value: Any, where: str) -> dict[int, MemorySamples]:
+    found: dict[int, MemorySamples] = {}
+    for part in strict.objects(value, where):
+        strict.same_names(part, {"device", "seconds", "bytes"}, where)
+        device = strict.whole(part["device"], where)
+        if device in found:
+            raise DamageError(f"{where} has device {device} twice")
+        found[device] = MemorySamples(strict.seconds(part["seconds"], where), strict.amounts(part["bytes"], where))
+    if COMPUTE.device not in found:
+        raise DamageError(f"{where} lacks device {COMPUTE.device}")
+    return found
+
+
 def _predicted(value: Any, where: str) -> Timeline:
     if type(value) is not dict:
         raise DamageError(f"{where} is not a timeline")
@@ -131,17 +188,13 @@ def _predicted(value: Any, where: str) -> Timeline:
     return Timeline(**{name: read(value[name], f"{where}.{name}") for name, read in _TIMELINE.items()})
 
 
-_TIMELINE: dict[str, Callable[[Any, str], Any]] = {
-    "seconds": strict.number, "compute": strict.spans, "swap_out": strict.spans, "swap_in": strict.spans,
-    "sample_seconds": strict.seconds, "sample_bytes": strict.amounts,
-}  # fmt: skip
+_TIMELINE: dict[str, Callable[[Any, str], Any]] = {"seconds": strict.number, "spans": _spans, "memory": _memory}
 _TABLES: dict[str, Callable[[Any, str], Any]] = {
     "residencies": strict.table(Residency), "host_residencies": strict.table(HostResidency),
-    "swap_outs": strict.table(SwapOut), "swap_ins": strict.table(SwapIn),
 }  # fmt: skip
 _READERS: dict[str, Callable[[Any, str], Any]] = {
     "graph": strict.text, "machine": strict.text, "method": strict.text,
     "budget_bytes": strict.whole, "host_budget_bytes": strict.whole_or_none, "alignment": strict.whole,
-    "order": strict.wholes, "workspaces": strict.pairs, **_TABLES,
+    "queues": _queues, "workspaces": strict.pairs, **_TABLES,
     "peak_bytes": strict.whole, "host_bytes": strict.whole, "predicted": _predicted,
 }  # fmt: skip

@@ -15,9 +15,10 @@ from planner.errors import StowageError
 from planner.files import write_text
 from planner.graph import Graph
 from planner.plan.index import PlanIndex
-from planner.plan.replay import bytes_by_kind, compute_waits
-from planner.plan.swap_plan import SwapIn, SwapOut, SwapPlan
-from planner.plan.timeline import Seconds, Timeline
+from planner.plan.replay import bytes_by_kind
+from planner.plan.schema.swap_plan import SwapIn, SwapOut, SwapPlan
+from planner.plan.schema.timeline import Seconds, Timeline
+from planner.plan.waits import compute_waits
 
 Event = dict[str, Any]
 
@@ -81,6 +82,7 @@ def trace_json(graph: Graph, plan: SwapPlan, timelines: Sequence[Timeline] | Non
 
 def _compute(index: PlanIndex, timeline: Timeline, begin: int) -> Iterator[Event]:
     graph, plan = index.graph, index.plan
+    repeats = set(index.repeats)
     for slot, (start, stop) in enumerate(timeline.compute.tolist()):
         op = graph.ops[plan.order[slot]]
         touched = {*graph.reads[op.id], *graph.writes[op.id], *([op.workspace] if op.workspace >= 0 else [])}
@@ -88,7 +90,8 @@ def _compute(index: PlanIndex, timeline: Timeline, begin: int) -> Iterator[Event
             "op": op.id, "target": op.target, "module": op.module, "phase": op.phase.value,
             "bytes": sum(graph.storages[storage].bytes for storage in touched),
         }  # fmt: skip
-        yield _span(_COMPUTE, f"op,{op.phase.value}", op.name, begin, start, stop, said)
+        name = f"{op.name} (run {index.slots_of(op.id).index(slot) + 1})" if slot in repeats else op.name
+        yield _span(_COMPUTE, f"op,{op.phase.value}", name, begin, start, stop, said)
     for wait in compute_waits(index, timeline):
         said_of = f"for {wait.cause(graph)}"
         yield _span(_WAITS, "wait", said_of, begin, wait.start, wait.stop, {}) | {"cname": "terrible"}
@@ -141,7 +144,7 @@ def _nanoseconds(seconds: float) -> int:
 
 def _require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
     storages = range(len(graph.storages))
-    if sorted(plan.order) != list(range(len(graph.ops))) or any(s.storage not in storages for s in plan.residencies):
+    if set(plan.order) != set(range(len(graph.ops))) or any(s.storage not in storages for s in plan.residencies):
         raise StowageError(f"this plan is not for {graph.name}; give the plan's own graph")
     spans = (len(timeline.compute), len(timeline.swap_out), len(timeline.swap_in))
     if spans != (len(plan.order), len(plan.swap_outs), len(plan.swap_ins)):

@@ -12,8 +12,6 @@ slot  op      reads       makes    swapped
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from planner.graph import Graph, GraphBuilder, Kind, fingerprint
@@ -24,7 +22,9 @@ from planner.plan import (
     SwapOut,
     SwapPlan,
     Timeline,
+    device_queues,
 )
+from tests.plan.changing import replace
 
 W, M, X, A, B, LOSS, G, D, SCRATCH = range(9)
 END = 7
@@ -49,7 +49,7 @@ def step() -> Graph:
 
 
 def plan() -> SwapPlan:
-    timeline = Timeline(
+    timeline = Timeline.of_device(
         seconds=10.0,
         compute=np.array([[0, 1], [1, 2], [3, 4], [4, 5], [6, 7], [7, 8], [8, 9]], float),
         swap_out=np.array([[1, 3], [9, 10]], float),
@@ -64,7 +64,7 @@ def plan() -> SwapPlan:
         budget_bytes=320,
         host_budget_bytes=128,
         alignment=64,
-        order=(0, 1, 2, 3, 4, 5, 6),
+        queues=device_queues(range(7), (SwapOut(A, 0, 2), SwapOut(M, 6, END)), (SwapIn(A, 3, 4), SwapIn(M, 5, 6))),
         workspaces=((5, 64),),
         residencies=(
             Residency(W, 0, END, 0),
@@ -79,8 +79,6 @@ def plan() -> SwapPlan:
             Residency(SCRATCH, 5, 6, 192),
         ),
         host_residencies=(HostResidency(M, -1, END, 0), HostResidency(A, 0, 4, 64)),
-        swap_outs=(SwapOut(A, 0, 2), SwapOut(M, 6, END)),
-        swap_ins=(SwapIn(A, 3, 4), SwapIn(M, 5, 6)),
         peak_bytes=320,
         host_bytes=128,
         predicted=timeline,
@@ -90,7 +88,7 @@ def plan() -> SwapPlan:
 def seconds_each(ops: int, outs: int, ins: int) -> Timeline:
     """A timeline without waits, for plans that have none."""
     spans = [np.arange(count)[:, None] + np.array([0.0, 1.0]) for count in (ops, outs, ins)]
-    return Timeline(float(max(ops, outs, ins)), *spans, np.zeros(1), np.zeros(1, np.int64))
+    return Timeline.of_device(float(max(ops, outs, ins)), *spans, np.zeros(1), np.zeros(1, np.int64))
 
 
 def changed(plan: SwapPlan, table: str, place: int, **fields: int) -> SwapPlan:

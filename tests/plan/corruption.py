@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 
 from planner.plan import SwapPlan
+from tests.plan.changing import replace
 
 TABLES = ("residencies", "host_residencies", "swap_outs", "swap_ins")
 

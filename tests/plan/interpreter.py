@@ -1,7 +1,7 @@
 """A machine that runs a plan on tokens instead of numbers, byte by byte, in any legal interleaving of its streams.
 
 Ops and copies take time: what they write is rubbish from their begin to their end, and what they read must be the
-same at both. It shares nothing with the validator; both know only the words of `planner.plan.swap_plan`.
+same at both. It shares nothing with the validator; both know only the words of `planner.plan.schema`.
 """
 
 from __future__ import annotations
@@ -198,9 +198,11 @@ class Machine:
                 self.expect(self.device, stays[s].offset, s, token, f"end of slot {slot}")
             for s in fresh.keys() - held_back:
                 self.expect(self.device, stays[s].offset, s, fresh[s], f"end of slot {slot}")
+            others = op.random and op.id in self.plan.order[:slot]
             for s in written:
                 if s in stays:
-                    self.put(self.device, stays[s].offset, s, self.leaves[op.id][s])
+                    left = ("other draws", slot, s) if others else self.leaves[op.id][s]
+                    self.put(self.device, stays[s].offset, s, left)
 
         return end
 

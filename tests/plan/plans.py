@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from dataclasses import replace
 
 import numpy as np
 
@@ -16,11 +15,16 @@ from planner.plan import (
     SwapOut,
     SwapPlan,
     Timeline,
+    device_queues,
 )
+from tests.plan.changing import replace
 
 
 def random_plan(graph: Graph, order: list[int], seed: int, alignment: int = 8) -> SwapPlan:
-    """A sound plan: storages leave and come back at random, with and without copies, to other addresses."""
+    """A sound plan: storages leave and come back at random, with and without copies, to other addresses.
+
+    Where the order has an op again, what it makes may have been dropped before.
+    """
     return _Maker(graph, order, random.Random(seed), alignment).make()
 
 
@@ -28,7 +32,11 @@ class _Maker:
     def __init__(self, graph, order, rng, alignment):
         self.graph, self.order, self.rng, self.alignment = graph, order, rng, alignment
         self.n = len(order)
-        self.touches, self.writes = defaultdict(list), defaultdict(set)
+        self.touches, self.writes, self.made = defaultdict(list), defaultdict(set), defaultdict(set)
+        makers = {}
+        for op in graph.ops:
+            for s in graph.writes[op.id]:
+                makers.setdefault(s, op.id)
         for slot, identity in enumerate(order):
             op = graph.ops[identity]
             written = {*graph.writes[identity], *([op.workspace] if op.workspace >= 0 else [])}
@@ -36,6 +44,8 @@ class _Maker:
                 self.touches[s].append(slot)
             for s in written:
                 self.writes[s].add(slot)
+                if makers.get(s, identity) == identity and not graph.storages[s].live_in:
+                    self.made[s].add(slot)
         self.stays, self.outs, self.ins, self.homes = [], [], [], []
         self.tied = {}  # stays that must have one offset: (storage, start) -> (storage, start)
 
@@ -55,11 +65,11 @@ class _Maker:
         plan = SwapPlan(
             graph=fingerprint(self.graph), machine="test", method="random", budget_bytes=top + self.rng.choice([0, 64]),
             host_budget_bytes=self.rng.choice([None, host_top, host_top + 8]), alignment=self.alignment,
-            order=tuple(self.order),
+            queues=device_queues(self.order, self.outs, self.ins),
             workspaces=tuple((op.id, self.size(op.workspace)) for op in self.graph.ops if op.workspace >= 0),
             residencies=tuple(residencies), host_residencies=tuple(homes),
-            swap_outs=tuple(self.outs), swap_ins=tuple(self.ins), peak_bytes=top, host_bytes=host_top,
-            predicted=Timeline(0.0, *(np.zeros((0, 2)),) * 3, np.zeros(0), np.zeros(0, np.int64)),
+            peak_bytes=top, host_bytes=host_top,
+            predicted=Timeline.of_device(0.0, *(np.zeros((0, 2)),) * 3, np.zeros(0), np.zeros(0, np.int64)),
         )  # fmt: skip
         return with_times(plan)
 
@@ -83,7 +93,9 @@ class _Maker:
         if not storage.live_in:
             start = touches[0]
         for place, slot in enumerate(touches):
-            if start is None:
+            if start is None and slot in self.made[s] and (not clean or self.rng.random() < 0.5):
+                start = slot
+            elif start is None:
                 begin = self.between(touches[place - 1] + 1 if place else 0, slot)
                 start = max(begin, self.gap_from if place else 0)
                 self.ins.append(SwapIn(s, start, slot))
@@ -94,7 +106,10 @@ class _Maker:
             leave = self.rng.random() < 0.4
             if more and leave and touches[place + 1] > slot + 1:
                 release = self.between(slot + 1, touches[place + 1])
-                clean = self.leave(s, start, slot, release, clean, copied)
+                if touches[place + 1] in self.made[s] and self.rng.random() < 0.7:
+                    self.stays.append((s, start, release))
+                else:
+                    clean = self.leave(s, start, slot, release, clean, copied)
                 start, self.gap_from, moved = None, release, True
         last = touches[-1] if touches else -1
         if storage.persistent and resident:
@@ -145,19 +160,22 @@ class _Maker:
         """Let some outputs lie where an input with no later use lay."""
         stays = {(s, a): b for s, a, b in self.stays}
         ends = {(out.storage, out.release) for out in self.outs}
+        arrivals = {(copy.storage, copy.start) for copy in self.ins}
         for slot, identity in enumerate(self.order):
             op = self.graph.ops[identity]
             if not op.overwrites:
                 continue
             new = self.graph.writes[identity][0]
-            if self.graph.storages[new].live_in or self.touches[new][0] != slot or (new, slot) not in stays:
+            if slot not in self.made[new] or (new, slot) not in stays or (new, slot) in arrivals:
                 continue
             for old in {self.graph.tensors[t].storage for t in op.overwrites}:
                 facts = self.graph.storages[old]
-                if facts.live_in or old in self.graph.output_storages or self.touches[old][-1] != slot:
+                then = next((touch for touch in self.touches[old] if touch > slot), None)
+                if facts.live_in or old in self.graph.output_storages or then not in {None, *self.made[old]}:
                     continue
                 start, stop = next((a, b) for (s, a), b in stays.items() if s == old and a <= slot < b)
-                if (old, stop) in ends or start == slot or self.rng.random() < 0.3:
+                again = then is not None and then < stop
+                if (old, stop) in ends or (old, then) in arrivals or again or start == slot or self.rng.random() < 0.3:
                     continue
                 stays[old, start] = slot
                 self.tied[new, slot] = (old, start)
@@ -219,5 +237,5 @@ def with_times(plan: SwapPlan) -> SwapPlan:
                     moved = True
     spans = [np.array(list(zip(b, e, strict=True)), float).reshape(-1, 2) for b, e in zip(begin, stop, strict=True)]
     seconds = max((e for ends in stop for e in ends), default=0.0)
-    timeline = Timeline(seconds, *spans, np.array([0.0, seconds]), np.array([plan.peak_bytes, 0]))
+    timeline = Timeline.of_device(seconds, *spans, np.array([0.0, seconds]), np.array([plan.peak_bytes, 0]))
     return replace(plan, predicted=timeline)

@@ -3,7 +3,7 @@
 The interpreter runs plans byte by byte in random interleavings. Each accepted plan must come out clean in all of them.
 """
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from random import Random
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from planner.plan import validate
 from tests.memory.graphs import random_graph, random_order
 from tests.plan.by_hand import plan, step
+from tests.plan.changing import replace
 from tests.plan.corruption import TABLES, corruptions
 from tests.plan.interpreter import runs_clean
 from tests.plan.plans import random_plan, with_times

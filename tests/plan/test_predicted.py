@@ -1,12 +1,11 @@
 """Which predicted timelines the validator refuses."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from planner.plan import validate
 from tests.plan.by_hand import plan, step
+from tests.plan.changing import replace
 
 TIMES = {
     "too few ops": ({"compute": np.zeros((6, 2))}, "predicted.compute has shape (6, 2) and should have (7, 2)"),
@@ -47,6 +46,13 @@ def test_a_predicted_timeline_that_cannot_be_is_refused(fault):
 
 def test_a_plan_without_a_timeline_is_refused():
     assert validate(replace(plan(), predicted=None), step()) == ["the plan has no predicted timeline"]
+
+
+def test_a_timeline_of_other_lanes_is_refused():
+    lanes = {lane: spans for lane, spans in plan().predicted.spans.items() if lane.kind != "swap_in"}
+    for other in ({"spans": lanes}, {"memory": {}}):
+        problems = validate(replace(plan(), predicted=replace(plan().predicted, **other)), step())
+        assert problems == ["the predicted timeline is not one of the plan's lanes and their device"]
 
 
 def test_samples_may_share_a_moment_and_copies_may_take_no_time():

@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +7,9 @@ from hypothesis import strategies as st
 
 from planner.errors import StowageError
 from planner.plan import (
+    Lane,
+    MemorySamples,
+    SwapOut,
     load_plan,
     plan_from_json,
     plan_to_json,
@@ -17,6 +19,7 @@ from planner.plan import (
 from planner.plan.store import _checksum
 from tests.memory.graphs import random_graph, random_order
 from tests.plan.by_hand import plan, step
+from tests.plan.changing import replace
 from tests.plan.plans import random_plan
 
 
@@ -25,7 +28,7 @@ def test_a_plan_comes_back_as_it_was(tmp_path):
     loaded = load_plan(tmp_path / "plan.json")
     assert validate(loaded, step()) == []
     assert plan_to_json(loaded) == plan_to_json(plan())
-    for name in ("graph", "order", "workspaces", "residencies", "host_residencies", "swap_outs", "swap_ins"):
+    for name in ("graph", "queues", "order", "workspaces", "residencies", "host_residencies", "swap_outs", "swap_ins"):
         assert getattr(loaded, name) == getattr(plan(), name)
     assert (loaded.predicted.compute == plan().predicted.compute).all()
     assert loaded.predicted.sample_bytes.dtype == np.int64
@@ -41,6 +44,22 @@ def test_any_plan_comes_back_as_it_was(seed):
     assert plan_to_json(loaded) == plan_to_json(made)
     assert loaded.predicted.seconds == made.predicted.seconds
     assert loaded.residencies == made.residencies
+
+
+def test_the_lanes_of_another_device_are_only_data():
+    """A queue and its times for a second device, or for a second copy engine, come back as any other."""
+    more = {Lane(1, "compute", 0): (3, 1), Lane(0, "swap_out", 1): (SwapOut(5, 0, 2),)}
+    spans = {lane: np.arange(2.0 * len(rows)).reshape(-1, 2) for lane, rows in more.items()}
+    old = plan().predicted
+    memory = {**old.memory, 1: MemorySamples(np.array([0.0, 2.0]), np.array([64, 0]))}
+    predicted = replace(old, spans={**old.spans, **spans}, memory=memory)
+    made = replace(plan(), queues={**plan().queues, **more}, predicted=predicted)
+    loaded = plan_from_json(plan_to_json(made))
+    assert loaded.queues == made.queues
+    assert plan_to_json(loaded) == plan_to_json(made)
+    assert loaded.predicted.memory[1].bytes.tolist() == [64, 0]
+    for lane, rows in spans.items():
+        assert (loaded.predicted.spans[lane] == rows).all()
 
 
 def refused(text):
@@ -122,13 +141,14 @@ def resigned(data):
     [
         (lambda d: d.update(format="stowage-graph"), 'lacks "format": "stowage-plan"'),
         (lambda d: d.pop("format"), 'lacks "format": "stowage-plan"'),
-        (lambda d: d.update(version=2), "has version '2' and this program reads version 1"),
+        (lambda d: d.update(version=1), "has version '1' and this program reads version 2; make it again"),
+        (lambda d: d.update(version=3), "has version '3' and this program reads version 2; make it again"),
         (lambda d: d.update(version=True), "has version 'True'"),
         (lambda d: d.pop("version"), "has version 'None'"),
-        (lambda d: d.pop("swap_ins"), "the plan lacks swap_ins"),
+        (lambda d: d.pop("residencies"), "the plan lacks residencies"),
         (lambda d: d.pop("checksum"), "the plan lacks checksum"),
         (lambda d: d.update(more=1), "has a field 'more' that this version does not know"),
-        (lambda d: d["predicted"].pop("swap_in"), "its checksum does not match"),
+        (lambda d: d["predicted"].pop("spans"), "its checksum does not match"),
         (lambda d: d.update(budget_bytes=321), "its checksum does not match"),
     ],
 )
@@ -141,13 +161,28 @@ def test_what_is_wrong_is_said(change, says):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda d: d["predicted"].pop("swap_in"), "predicted lacks swap_in"),
+        (lambda d: d["predicted"].pop("spans"), "predicted lacks spans"),
+        (lambda d: d["predicted"]["spans"].pop(), "predicted.spans lacks the lane for swap-in of device 0"),
+        (lambda d: d["predicted"]["memory"].pop(), "predicted.memory lacks device 0"),
+        (lambda d: d["predicted"]["memory"].extend(d["predicted"]["memory"]), "predicted.memory has device 0 twice"),
+        (lambda d: d["queues"].pop(0), "queues lacks the lane for compute of device 0"),
+        (lambda d: d["queues"].append(d["queues"][2]), "queues has the lane for swap-in of device 0 twice"),
+        (lambda d: d["queues"][0].pop("index"), "queues lacks index"),
+        (
+            lambda d: d["queues"][0].update(kind="collective"),
+            "queues has a lane of kind 'collective', which this version",
+        ),
+        (lambda d: d.update(queues=[[]]), "queues holds [], which is not an object"),
         (lambda d: d["predicted"].update(more=[]), "predicted has a field 'more'"),
         (lambda d: d["residencies"][0].pop(), "residencies holds [0, 0, 7], which is not a list of 4 numbers"),
         (lambda d: d.update(budget_bytes=True), "budget_bytes holds True, which is not a whole number"),
         (lambda d: d["predicted"].update(seconds=1), "predicted.seconds holds 1, which is not a number with a decimal"),
         (lambda d: d.update(predicted=[]), "predicted is not a timeline"),
-        (lambda d: d.update(order={}), "order is not a list"),
+        (lambda d: d["queues"][0].update(entries={}), "queues for compute of device 0 is not a list"),
+        (
+            lambda d: d["queues"][1]["entries"][0].pop(),
+            "queues for swap-out of device 0 holds [3, 0], which is not a list",
+        ),
         (lambda d: d.update(method=5), "method holds 5, which is not text"),
         (
             lambda d: d.update(machine="x" * 10_000_000),

@@ -1,16 +1,20 @@
 """Happens-before against trying out every interleaving there is."""
 
-from dataclasses import replace
 from itertools import product
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.plan import SwapIn, SwapOut
-from planner.plan.validator import Entry, Lane, happens_before
+from planner.plan.validator import LANES, Entry, happens_before
 from tests.plan.by_hand import END, plan
+from tests.plan.changing import replace
 
-COMPUTE, OUT, IN = Lane.COMPUTE, Lane.SWAP_OUT, Lane.SWAP_IN
+COMPUTE, OUT, IN = range(3)
+
+
+def entry(stream, number):
+    return Entry(LANES[stream], number)
 
 
 def queues(slots, outs, ins):
@@ -45,14 +49,14 @@ def possible_overlaps(plan):
             continue
         seen.add((done, running))
         finished |= done == counts
-        for stream in Lane:
+        for stream in range(3):
             if running[stream]:
                 after = tuple(d + (s == stream) for s, d in enumerate(done))
                 todo.append((after, tuple(r and s != stream for s, r in enumerate(running))))
             elif done[stream] < counts[stream] and may_begin(stream, done[stream], done):
-                begun = Entry(stream, done[stream])
-                for other in Lane:
-                    pairs |= {(Entry(other, k), begun) for k in range(done[other], counts[other])}
+                begun = entry(stream, done[stream])
+                for other in range(3):
+                    pairs |= {(entry(other, k), begun) for k in range(done[other], counts[other])}
                 todo.append((done, tuple(r or s == stream for s, r in enumerate(running))))
     return pairs, finished
 
@@ -74,7 +78,7 @@ def test_happens_before_is_exactly_what_holds_in_every_interleaving(plan):
     assert finished == (not ordered.stuck)
     if finished:
         counts = (len(plan.order), len(plan.swap_outs), len(plan.swap_ins))
-        entries = [Entry(stream, number) for stream in Lane for number in range(counts[stream])]
+        entries = [entry(stream, number) for stream in range(3) for number in range(counts[stream])]
         for first, then in product(entries, entries):
             assert ordered.before(first, then) == ((first, then) not in pairs)
 
@@ -93,22 +97,22 @@ def test_the_rules_one_by_one():
         ((IN, 0), (COMPUTE, 2), False),
         ((IN, 0), (COMPUTE, 3), True),  # use
     ]:
-        assert ordered.before(Entry(*first), Entry(*then)) is expected
+        assert ordered.before(entry(*first), entry(*then)) is expected
 
 
 def test_an_entry_knows_what_those_before_it_in_its_queue_waited_for():
     ordered = happens_before(queues(4, outs=[(2, 4), (-1, 4)], ins=[]))
-    assert ordered.before(Entry(COMPUTE, 2), Entry(OUT, 1))
-    assert not ordered.before(Entry(COMPUTE, 3), Entry(OUT, 1))
+    assert ordered.before(entry(COMPUTE, 2), entry(OUT, 1))
+    assert not ordered.before(entry(COMPUTE, 3), entry(OUT, 1))
 
 
 def test_the_end_of_the_step_comes_after_everything():
     ordered = happens_before(plan())
-    end = Entry(COMPUTE, END)
+    end = entry(COMPUTE, END)
     for stream, count in ((COMPUTE, END), (OUT, 2), (IN, 2)):
-        assert all(ordered.before(Entry(stream, number), end) for number in range(count))
+        assert all(ordered.before(entry(stream, number), end) for number in range(count))
 
 
 def test_streams_that_wait_for_each_other_are_found():
     ordered = happens_before(queues(4, outs=[], ins=[(3, 3), (1, 2)]))
-    assert ordered.stuck == (Entry(COMPUTE, 2), Entry(IN, 0))
+    assert ordered.stuck == (entry(COMPUTE, 2), entry(IN, 0))

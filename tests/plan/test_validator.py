@@ -1,12 +1,11 @@
 """What the validator says to each thing that can be wrong with a plan."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from planner.plan import HostResidency, validate
+from planner.plan import SWAP_IN, HostResidency, Lane, validate
 from tests.plan.by_hand import A, changed, plan, step, without
+from tests.plan.changing import replace
 from tests.plan.interpreter import runs_clean
 
 
@@ -45,7 +44,19 @@ WRONG = {
         "op update needs a workspace of 64 bytes and the plan provides 0",
     ),
     # order
-    "an op twice": (lambda p: replace(p, order=(0, 1, 2, 3, 4, 5, 5)), "does not hold each of the 7 ops once"),
+    "an op left out": (lambda p: replace(p, order=(0, 1, 2, 3, 4, 5, 5)), "the order leaves out op state"),
+    "an op that does not exist": (
+        lambda p: replace(p, order=(0, 1, 2, 3, 4, 5, 7)), "slot 6 of the order names op 7, which does not exist"
+    ),
+    # lanes
+    "a queue too few": (
+        lambda p: replace(p, queues={lane: rows for lane, rows in p.queues.items() if lane != SWAP_IN}),
+        "the plan has no queue for swap-in of device 0",
+    ),
+    "a queue too many": (
+        lambda p: replace(p, queues={**p.queues, Lane(1, "compute", 0): (0,)}),
+        "the plan has a queue for compute of device 1, whose entries are not checked here",
+    ),
     "reads too early": (
         lambda p: replace(p, order=(0, 2, 1, 3, 4, 5, 6)),
         "op loss in slot 1 needs b as op second leaves it, which runs later",

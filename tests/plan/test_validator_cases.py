@@ -1,7 +1,5 @@
 """What a plan may do and what it may not, where it takes more than one change to try it."""
 
-from dataclasses import replace
-
 import pytest
 
 from planner.graph import GraphBuilder, Kind, fingerprint
@@ -13,6 +11,7 @@ from planner.plan import (
     validate,
 )
 from tests.plan.by_hand import END, LOSS, SCRATCH, A, B, D, G, M, W, X, changed, plan, seconds_each, step
+from tests.plan.changing import replace
 from tests.plan.interpreter import runs_clean
 
 

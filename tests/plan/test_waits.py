@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.graph import Graph, GraphBuilder, Kind
-from planner.plan import PlanIndex, SwapIn, SwapOut, SwapPlan, Timeline, compute_waits
+from planner.plan import PlanIndex, SwapIn, SwapOut, SwapPlan, Timeline, compute_waits, device_queues
 
 
 def graph_of(storages: int) -> Graph:
@@ -19,18 +19,18 @@ def timeline_of(compute: list[tuple[float, float]], outs: list[float], ins: list
     def copies(stops: list[float]) -> np.ndarray:
         return np.array([(0.0, stop) for stop in stops]).reshape(-1, 2)
 
-    return Timeline(end, np.array(compute), copies(outs), copies(ins), np.zeros(1), np.zeros(1, np.int64))
+    return Timeline.of_device(end, np.array(compute), copies(outs), copies(ins), np.zeros(1), np.zeros(1, np.int64))
 
 
 def waits_of(timeline: Timeline, outs: list[SwapOut], ins: list[SwapIn]) -> list[tuple[int, float, float, int, str]]:
     n = len(timeline.compute)
     plan = SwapPlan(
-        graph="", machine="", method="", budget_bytes=0, host_budget_bytes=None, alignment=64, order=tuple(range(n)),
-        workspaces=(), residencies=(), host_residencies=(), swap_outs=tuple(outs), swap_ins=tuple(ins),
+        graph="", machine="", method="", budget_bytes=0, host_budget_bytes=None, alignment=64,
+        queues=device_queues(range(n), outs, ins), workspaces=(), residencies=(), host_residencies=(),
         peak_bytes=0, host_bytes=0, predicted=timeline,
     )  # fmt: skip
     found = compute_waits(PlanIndex(graph_of(2), plan), timeline)
-    return [(wait.slot, wait.start, wait.stop, wait.storage, wait.direction) for wait in found]
+    return [(wait.slot, wait.start, wait.stop, wait.storage, wait.shares[0].direction) for wait in found]
 
 
 def test_an_op_waits_for_the_last_copy_that_ends_before_it() -> None:
@@ -55,4 +55,4 @@ def test_a_measured_step_may_wait_in_a_later_slot_than_the_copy_is_due_in() -> N
 
 def test_the_end_of_the_step_waits_for_copies_that_no_op_needed() -> None:
     timeline = timeline_of([(0.0, 1.0), (1.0, 2.0)], [7.0], [], 7.0)
-    assert waits_of(timeline, [SwapOut(0, -1, 1)], []) == [(2, 2.0, 7.0, 0, "end")]
+    assert waits_of(timeline, [SwapOut(0, -1, 1)], []) == [(2, 2.0, 7.0, 0, "out")]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.graph import Graph, fingerprint
-from planner.plan import Residency, SwapPlan, Timeline
+from planner.plan import Residency, SwapPlan, Timeline, device_queues
 
 ALIGNMENT = 64
 
@@ -32,10 +32,10 @@ def resident_plan(graph: Graph, order: Sequence[int] | None = None) -> SwapPlan:
         offset += -(-storage.bytes // ALIGNMENT) * ALIGNMENT
     peak = max((stay.offset + graph.storages[stay.storage].bytes for stay in residencies), default=0)
     empty = np.zeros((0, 2))
-    predicted = Timeline(1.0, np.zeros((n, 2)), empty, empty, np.zeros(1), np.zeros(1, np.int64))
+    predicted = Timeline.of_device(1.0, np.zeros((n, 2)), empty, empty, np.zeros(1), np.zeros(1, np.int64))
     workspaces = tuple((op.id, graph.workspace_bytes(op.id)) for op in graph.ops if op.workspace >= 0)
     return SwapPlan(
         graph=fingerprint(graph), machine="cpu", method="by hand", budget_bytes=2 * peak, host_budget_bytes=None,
-        alignment=ALIGNMENT, order=order, workspaces=workspaces, residencies=tuple(residencies), host_residencies=(),
-        swap_outs=(), swap_ins=(), peak_bytes=peak, host_bytes=0, predicted=predicted,
+        alignment=ALIGNMENT, queues=device_queues(order), workspaces=workspaces,
+        residencies=tuple(residencies), host_residencies=(), peak_bytes=peak, host_bytes=0, predicted=predicted,
     )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 import torch
@@ -16,6 +15,7 @@ from planner.run import CpuDevice, Executor, run, same_bits
 from planner.run.checks.eager_reference import EagerReference
 from planner.step import Step
 from planner.swap import plan_swaps
+from tests.plan.changing import replace
 from tests.run.steps import convolutions, gpt, mlp, planned
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.errors import StowageError
 from planner.graph import GraphBuilder
-from planner.plan import PlanIndex, SwapIn, SwapOut, SwapPlan, Timeline
+from planner.plan import PlanIndex, SwapIn, SwapOut, SwapPlan, Timeline, device_queues
 from planner.run.executor.memory_accesses import Access, PlanAccesses
 from planner.run.executor.stream_dependencies import SlotStep, schedule
 
@@ -22,11 +22,14 @@ Pair = tuple[Node, Node]
 def plan_of(n: int, outs: list[tuple[int, int]], ins: list[tuple[int, int]]) -> SwapPlan:
     empty = np.zeros((0, 2))
     return SwapPlan(
-        graph="", machine="", method="", budget_bytes=0, host_budget_bytes=None, alignment=64, order=tuple(range(n)),
+        graph="", machine="", method="", budget_bytes=0, host_budget_bytes=None, alignment=64,
+        queues=device_queues(
+            range(n), (SwapOut(0, ready, release) for ready, release in outs),
+            (SwapIn(0, start, use) for start, use in ins),
+        ),
         workspaces=(), residencies=(), host_residencies=(),
-        swap_outs=tuple(SwapOut(0, ready, release) for ready, release in outs),
-        swap_ins=tuple(SwapIn(0, start, use) for start, use in ins),
-        peak_bytes=0, host_bytes=0, predicted=Timeline(0.0, empty, empty, empty, np.zeros(0), np.zeros(0, np.int64)),
+        peak_bytes=0, host_bytes=0,
+        predicted=Timeline.of_device(0.0, empty, empty, empty, np.zeros(0), np.zeros(0, np.int64)),
     )  # fmt: skip
 
 
@@ -52,7 +55,7 @@ def queues(n: int, outs: int, ins: int) -> tuple[list[Node], set[tuple[Node, Nod
 
 
 def by_the_rules(plan: SwapPlan) -> set[tuple[Node, Node]]:
-    """The sentences of `planner.plan.swap_plan`, one by one; the op `n` is the end of the step."""
+    """The sentences of `planner.plan.schema`, one by one; the op `n` is the end of the step."""
     n = len(plan.order)
     nodes, edges = queues(n, len(plan.swap_outs), len(plan.swap_ins))
     for j, out in enumerate(plan.swap_outs):

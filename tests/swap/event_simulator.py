@@ -1,4 +1,4 @@
-"""A slow and plain account of the three streams, written from the words of `planner.plan.swap_plan` alone.
+"""A slow and plain account of the three streams, written from the words of `planner.plan.schema` alone.
 
 Every copy has its work in seconds left; at every moment each stream that may begin does, and time advances to the next
 end.

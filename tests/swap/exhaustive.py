@@ -1,6 +1,6 @@
 """The fastest of all plans of a very small step, by trying them all. It shares no code with the planner.
 
-The space, in the words of `planner.plan.swap_plan`: every order that keeps the dependencies; a storage that lives over
+The space, in the words of `planner.plan.schema`: every order that keeps the dependencies; a storage that lives over
 steps is on the device at both ends of the step, at one address, or at neither, and an input at the start or not; in
 every span between two uses, before the first and after the last, each storage stays, or leaves at some slot `release`
 and comes back from some slot `start`; a copy out is made where the host copy is not valid, and may begin once the
@@ -30,6 +30,7 @@ from planner.plan import (
     SwapOut,
     SwapPlan,
     Timeline,
+    device_queues,
 )
 from planner.swap import simulate
 from tests.swap.exhaustive_kernel import search
@@ -274,14 +275,12 @@ def plan_of(found: Found, graph: Graph, machine: Machine, budget: int, seconds: 
         budget_bytes=budget,
         host_budget_bytes=None,
         alignment=UNIT,
-        order=found.order,
+        queues=device_queues(found.order, (SwapOut(*row) for row in found.outs), (SwapIn(*row) for row in found.ins)),
         workspaces=tuple((op.id, sizes[op.workspace]) for op in graph.ops if op.workspace >= 0),
         residencies=tuple(Residency(s, start, stop, offset * UNIT) for s, start, stop, offset in found.stays),
         host_residencies=tuple(host),
-        swap_outs=tuple(SwapOut(*row) for row in found.outs),
-        swap_ins=tuple(SwapIn(*row) for row in found.ins),
         peak_bytes=max(offset * UNIT + sizes[s] for s, _, _, offset in found.stays),
         host_bytes=top,
-        predicted=Timeline(0.0, *(np.zeros((0, 2)),) * 3, np.zeros(0), np.zeros(0, np.int64)),
+        predicted=Timeline.of_device(0.0, *(np.zeros((0, 2)),) * 3, np.zeros(0), np.zeros(0, np.int64)),
     )
     return replace(plan, predicted=simulate(plan, graph, machine, np.array(seconds)))

@@ -22,6 +22,7 @@ from planner.plan import (
     SwapOut,
     SwapPlan,
     Timeline,
+    device_queues,
     validate,
 )
 from planner.swap import plan_swaps, simulate
@@ -61,15 +62,16 @@ def plan_by_hand(graph: Graph) -> SwapPlan:
     nothing = np.zeros((0, 2))
     plan = SwapPlan(
         graph=fingerprint(graph), machine="test", method="by hand", budget_bytes=12 * KIB, host_budget_bytes=None,
-        alignment=ALIGNMENT, order=(0, 1, 2, 3, 4), workspaces=(),
+        alignment=ALIGNMENT, workspaces=(),
+        queues=device_queues(
+            range(5), (SwapOut(1, 0, 2), SwapOut(2, 1, 2)), (SwapIn(1, 4, 4), SwapIn(0, 4, 4), SwapIn(2, 4, 4))
+        ),
         residencies=tuple(Residency(s, start, stop, offset * KIB) for s, start, stop, offset in residencies),
         host_residencies=(
             HostResidency(0, -1, 5, 0), HostResidency(1, 0, 4, 2 * KIB), HostResidency(2, 1, 4, 6 * KIB),
         ),
-        swap_outs=(SwapOut(1, 0, 2), SwapOut(2, 1, 2)),
-        swap_ins=(SwapIn(1, 4, 4), SwapIn(0, 4, 4), SwapIn(2, 4, 4)),
         peak_bytes=10 * KIB, host_bytes=8 * KIB,
-        predicted=Timeline(0, nothing, nothing, nothing, np.zeros(0), np.zeros(0, np.int64)),
+        predicted=Timeline.of_device(0, nothing, nothing, nothing, np.zeros(0), np.zeros(0, np.int64)),
     )  # fmt: skip
     plan = replace(plan, predicted=simulate(plan, graph, SLOW, np.ones(5)))
     assert not validate(plan, graph)

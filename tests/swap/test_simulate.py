@@ -1,7 +1,5 @@
 """Three streams, their queues, and a link that both directions share."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +9,7 @@ from planner.graph import GraphBuilder, Kind
 from planner.memory import step_peak
 from planner.plan import Residency, SwapIn, SwapOut
 from planner.swap import plan_swaps, simulate
+from tests.plan.changing import replace
 from tests.swap.effort import EFFORT
 from tests.swap.event_simulator import step_seconds
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps

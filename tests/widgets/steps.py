@@ -14,6 +14,7 @@ from planner.plan import (
     SwapOut,
     SwapPlan,
     Timeline,
+    device_queues,
 )
 from planner.profile import machine
 from planner.step import TrainStep
@@ -51,7 +52,7 @@ def plan_by_hand(graph: Graph) -> SwapPlan:
         (0, 0, 5, 0), (1, 0, 5, 4), (2, 0, 1, 6), (3, 0, 2, 7), (4, 1, 3, 15), (7, 1, 2, 18), (5, 2, 5, 6),
         (3, 3, 4, 7), (6, 3, 5, 15),
     ]  # fmt: skip
-    predicted = Timeline(
+    predicted = Timeline.of_device(
         seconds=7.0,
         compute=np.array([[0, 1], [1, 2], [2.5, 3.5], [5, 6], [6, 7]], np.float64),
         swap_out=np.array([[1, 2.5]]),
@@ -61,10 +62,11 @@ def plan_by_hand(graph: Graph) -> SwapPlan:
     )
     return SwapPlan(
         graph=fingerprint(graph), machine="cpu", method="by hand", budget_bytes=24 * MIB, host_budget_bytes=None,
-        alignment=64, order=(0, 1, 2, 3, 4), workspaces=((1, 5 * MIB),),
+        alignment=64,
+        queues=device_queues(range(5), (SwapOut(3, 0, 2),), (SwapIn(3, 3, 3),)), workspaces=((1, 5 * MIB),),
         residencies=tuple(Residency(storage, start, stop, offset * MIB) for storage, start, stop, offset in places),
         host_residencies=(HostResidency(3, 0, 3, 0), HostResidency(2, -1, 5, 8 * MIB)),
-        swap_outs=(SwapOut(3, 0, 2),), swap_ins=(SwapIn(3, 3, 3),), peak_bytes=23 * MIB, host_bytes=9 * MIB,
+        peak_bytes=23 * MIB, host_bytes=9 * MIB,
         predicted=predicted,
     )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """The data behind each picture: one frozen dataclass per picture, and the function that computes it."""
 
-from widgets.info.address_map import AddressMap, get_address_map
+from widgets.info.address_map import AddressMap, address_map_of, get_address_map
 from widgets.info.compare_peaks import ComparePeaks, Peak, get_compare_peaks
 from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
 from widgets.info.feasibility import Feasibility, assess_feasibility
@@ -13,11 +13,11 @@ from widgets.info.module_edges import Edge
 from widgets.info.module_graph import Box, ModuleGraph, get_module_graph
 from widgets.info.pareto import Pareto, get_pareto
 from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured, get_predicted_and_measured
-from widgets.info.residency_spans import Axis, Floats, Ints, plan_stays
+from widgets.info.residency_spans import Axis, Floats, Ints, plan_stays, require_same_step, spans_of
 from widgets.info.schedule_and_pool import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.search_history import Found, SearchHistory, get_search_history
 from widgets.info.step_facts import get_step_facts
-from widgets.info.streams import Copy, Stall, Streams, get_streams
+from widgets.info.streams import Copy, Stall, Streams, get_streams, streams_of
 from widgets.info.swap_edges import Swap
 from widgets.info.touches import get_forward_of, get_touches
 
@@ -53,6 +53,7 @@ __all__ = [
     "Stall",
     "Streams",
     "Swap",
+    "address_map_of",
     "assess_feasibility",
     "get_address_map",
     "get_compare_peaks",
@@ -72,4 +73,7 @@ __all__ = [
     "get_touches",
     "measured_memory",
     "plan_stays",
+    "require_same_step",
+    "spans_of",
+    "streams_of",
 ]  # fmt: skip

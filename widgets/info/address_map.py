@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.graph import Graph
-from planner.plan import SwapPlan, Timeline
+from planner.plan import PlanIndex, SwapPlan, Timeline
 from planner.units import bytes_label, format_percent, several
 from widgets.info.groups import GROUP_OF, STACK
-from widgets.info.residency_spans import Axis, Floats, Ints, plan_stays
+from widgets.info.residency_spans import Axis, Floats, Ints, ResidencySpans, require_same_step, spans_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +80,26 @@ def get_address_map(
     Raises:
         StowageError: the plan or timeline is for another graph.
     """
-    stays = plan_stays(graph, plan, timeline, axis)
+    timeline = plan.predicted if timeline is None else timeline
+    require_same_step(graph, plan, timeline)
+    index = PlanIndex(graph, plan)
+    return address_map_of(index, spans_of(index, timeline, axis))
+
+
+def address_map_of(index: PlanIndex, stays: ResidencySpans) -> AddressMap:
+    """Lay out the residencies of an indexed plan.
+
+    Args:
+        index: of the plan.
+        stays: its residencies as spans.
+    """
+    graph, plan = index.graph, index.plan
     storages = [graph.storages[int(storage)] for storage in stays.storage]
     peak = int((stays.offset + stays.bytes).max(initial=0))
     area = float(peak) * stays.end
     used = float((stays.bytes * (stays.stop - stays.start)).sum())
     return AddressMap(
-        graph.name, axis, stays.end, stays.storage, tuple(s.name for s in storages),
+        graph.name, stays.axis, stays.end, stays.storage, tuple(s.name for s in storages),
         tuple(s.kind.value for s in storages),
         np.array([STACK.index(GROUP_OF[s.kind]) for s in storages], np.int64), stays.start, stays.stop, stays.offset,
         stays.bytes, stays.copy_in, stays.copy_out, plan.budget_bytes, peak, used / area if area else 0.0,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory import lifetimes
-from planner.plan import PlanIndex, SwapPlan, Timeline
+from planner.plan import PlanIndex, SwapPlan, Timeline, require_each_op_once
 
 Axis = Literal["seconds", "slots"]
 Floats = NDArray[np.float64]
@@ -96,7 +96,18 @@ def plan_stays(
     """
     timeline = plan.predicted if timeline is None else timeline
     require_same_step(graph, plan, timeline)
-    index = PlanIndex(graph, plan)
+    return spans_of(PlanIndex(graph, plan), timeline, axis)
+
+
+def spans_of(index: PlanIndex, timeline: Timeline, axis: Axis = "seconds") -> ResidencySpans:
+    """The residencies of an indexed plan, in slots or in the seconds of a timeline, which are known to be of one step.
+
+    Args:
+        index: of the plan.
+        timeline: measured or predicted times of its step.
+        axis: seconds, or slots.
+    """
+    graph, plan = index.graph, index.plan
     storage, slots, offset, n = index.storage, np.stack([index.start, index.stop], axis=1), index.offset, index.slots
     if axis == "slots":
         spans, op_start = slots.astype(np.float64), np.arange(n, dtype=np.float64)
@@ -137,11 +148,13 @@ def require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
     """Refuse to draw a plan or a timeline over another graph.
 
     Raises:
-        StowageError: the plan's order or storages are not the graph's, or the timeline has other spans than the plan.
+        StowageError: the plan's order or storages are not the graph's, an op runs twice in it, or the timeline has
+            other spans than the plan.
     """
     ours = range(len(graph.storages))
-    if sorted(plan.order) != list(range(len(graph.ops))) or any(stay.storage not in ours for stay in plan.residencies):
+    if set(plan.order) != set(range(len(graph.ops))) or any(stay.storage not in ours for stay in plan.residencies):
         raise StowageError(f"this plan is not for {graph.name}; plan that graph again or draw the plan's own graph")
+    require_each_op_once(graph, plan, "a figure")
     spans = (len(timeline.compute), len(timeline.swap_out), len(timeline.swap_in))
     if spans != (len(plan.order), len(plan.swap_outs), len(plan.swap_ins)):
         raise StowageError("this timeline is not one of this plan; pass the timeline of a run of the same plan")

@@ -106,13 +106,24 @@ def get_streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None) 
     """
     shown = plan.predicted if timeline is None else timeline
     require_same_step(graph, plan, shown)
+    return streams_of(PlanIndex(graph, plan), shown)
+
+
+def streams_of(index: PlanIndex, shown: Timeline) -> Streams:
+    """Lay out a timeline of an indexed plan, which are known to be of one step.
+
+    Args:
+        index: of the plan.
+        shown: measured or predicted times of its step.
+    """
+    graph, plan = index.graph, index.plan
     out = tuple(_copy(graph, swap.storage, span) for swap, span in zip(plan.swap_outs, shown.swap_out, strict=True))
     into = tuple(_copy(graph, swap.storage, span) for swap, span in zip(plan.swap_ins, shown.swap_in, strict=True))
     ops = [graph.ops[op] for op in plan.order]
     return Streams(
         graph.name, shown.seconds, np.array(plan.order, np.int64), tuple(op.name for op in ops),
-        tuple(op.phase for op in ops), shown.compute, out, into, tuple(_stalls(PlanIndex(graph, plan), shown)),
-        timeline is not None and timeline is not plan.predicted,
+        tuple(op.phase for op in ops), shown.compute, out, into, tuple(_stalls(index, shown)),
+        shown is not plan.predicted,
     )  # fmt: skip
 
 

@@ -8,9 +8,16 @@ import numpy as np
 
 from planner.graph import Graph
 from planner.memory import lifetimes
-from planner.plan import SwapPlan
+from planner.plan import PlanIndex, PlanSummary, SwapPlan
 from planner.units import bytes_label, format_percent, format_seconds
-from widgets.info import STACK, get_address_map, get_holder_parts, get_streams, plan_stays
+from widgets.info import (
+    STACK,
+    address_map_of,
+    get_holder_parts,
+    require_same_step,
+    spans_of,
+    streams_of,
+)
 from widgets.messages.message import Message, message
 
 
@@ -20,16 +27,12 @@ class PlanStatus:
 
     Args:
         number: number of the plan; a later plan has a higher number.
-        ideal_seconds: length of the step with infinite memory.
-        bound_seconds: lower bound on the step time within the budget; None if unknown.
-        valid: whether the validator accepts it.
+        summary: its key figures.
         placeholder: whether it is the captured step with nothing swapped instead of a plan for the budget.
     """
 
     number: int
-    ideal_seconds: float
-    bound_seconds: float | None
-    valid: bool
+    summary: PlanSummary
     placeholder: bool = False
 
 
@@ -39,14 +42,16 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
     Args:
         graph: the step.
         plan: its plan.
-        standing: further facts about the plan.
+        status: further facts about the plan.
 
     Raises:
         StowageError: the plan is for another graph.
     """
-    stays, streams, timeline = plan_stays(graph, plan), get_streams(graph, plan), plan.predicted
+    timeline, figures = plan.predicted, status.summary
+    require_same_step(graph, plan, timeline)
+    index = PlanIndex(graph, plan)
+    stays, streams = spans_of(index, timeline), streams_of(index, timeline)
     outs, ins = [copy.storage for copy in plan.swap_outs], [copy.storage for copy in plan.swap_ins]
-    sizes = np.array([storage.bytes for storage in graph.storages], np.int64)
     parts = get_holder_parts(graph, stays.storage[stays.present(stays.fullest)].tolist())
     storage_part = np.zeros(len(graph.storages), np.int32)
     for number, part in enumerate(parts):
@@ -57,17 +62,17 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "budget_bytes": plan.budget_bytes,
         "peak_bytes": plan.peak_bytes,
         "step_seconds": timeline.seconds,
-        "ideal_seconds": status.ideal_seconds,
-        "bound_seconds": status.bound_seconds,
+        "ideal_seconds": figures.ideal_seconds,
+        "bound_seconds": figures.bound_seconds,
         "stall_seconds": streams.stall_seconds,
-        "bytes_in": int(sizes[ins].sum()),
-        "bytes_out": int(sizes[outs].sum()),
-        "moved": len({*outs, *ins}),
+        "bytes_in": figures.bytes_in,
+        "bytes_out": figures.bytes_out,
+        "moved": figures.moved,
         "host_bytes": plan.host_bytes,
-        "valid": status.valid,
+        "valid": figures.valid,
         "placeholder": status.placeholder,
         "summary": _summary(plan, status),
-        "memory_summary": get_address_map(graph, plan).summary,
+        "memory_summary": address_map_of(index, stays).summary,
         "streams_summary": streams.summary,
         "part_names": [part.name for part in parts],
     }
@@ -102,9 +107,9 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
 def _summary(plan: SwapPlan, status: PlanStatus) -> str:
     if status.placeholder:
         return f"No plan: the step as captured, nothing swapped, which takes {bytes_label(plan.peak_bytes)}."
-    seconds, ideal = plan.predicted.seconds, status.ideal_seconds
-    speed = f", {format_percent(ideal / seconds)} of ideal speed" if seconds > 0 else ""
+    seconds, figures = plan.predicted.seconds, status.summary
+    speed = f", {format_percent(figures.ideal_seconds / seconds)} of ideal speed" if seconds > 0 else ""
     return (
         f"Within {bytes_label(plan.budget_bytes)} a step takes {format_seconds(seconds)}{speed}, "
-        f"found by {plan.method}{'' if status.valid else '; the validator refuses it'}."
+        f"found by {plan.method}{'' if figures.valid else '; the validator refuses it'}."
     )

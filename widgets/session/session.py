@@ -19,7 +19,7 @@ from widgets.messages import Message, compare_message, notice_message
 from widgets.session import interrupts
 from widgets.session.state import machines
 from widgets.session.state.message_bus import Listener
-from widgets.session.state.plan_cache import key_figures
+from widgets.session.state.plan_cache import compared
 from widgets.session.state.session_state import SessionState
 from widgets.session.state.source import read_source
 from widgets.session.tasks import capturing, exporting, planning, running, searching, sweeping
@@ -207,7 +207,7 @@ def _compare(core: SessionState, wanted: Mapping[str, Any]) -> None:
                 f"no plan is known for {format_bytes(int(wanted['bytes']))}; choose a point of the front"
             )
         core.message_bus.publish(
-            compare_message(format_bytes(plan.budget_bytes), key_figures(core.plan_cache.feasibility, plan).said())
+            compare_message(format_bytes(plan.budget_bytes), compared(core.plan_cache.summary(plan)))
         )
 
 

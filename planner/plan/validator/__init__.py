@@ -1,23 +1,24 @@
 """Proves that a plan is safe to run; shares no code with any planner.
 
-Each check relies on the ones before: fields in range, an order that preserves every value, queues without deadlock,
-then which storages are on the device when, which copy holds which value, and which storage has which address. Accesses
-of two streams to the same bytes must be ordered by the waiting rules alone (`streams`), so the proof holds for any
-timing.
+Each check relies on the ones before: fields in range, an order in which every instance of an op sees and leaves the
+captured values, queues without deadlock, then which storages are on the device when, which copy holds which value, and
+which storage has which address. Accesses of two lanes to the same bytes must be ordered by the waiting rules alone
+(`streams`), so the proof holds for any timing.
 """
 
 from planner.cancel import CancelToken
 from planner.graph import Graph
-from planner.plan.swap_plan import SwapPlan
+from planner.plan.schema.lanes import COMPUTE, SWAP_OUT
+from planner.plan.schema.swap_plan import SwapPlan
 from planner.plan.validator.addresses import check_device, check_host
 from planner.plan.validator.copies import check_copies
 from planner.plan.validator.fields import check_fields
 from planner.plan.validator.order import check_order
 from planner.plan.validator.predicted import check_predicted
 from planner.plan.validator.stays import find_stays
-from planner.plan.validator.streams import Entry, HappensBefore, Lane, happens_before
+from planner.plan.validator.streams import LANES, Entry, HappensBefore, happens_before
 
-__all__ = ["Entry", "HappensBefore", "Lane", "happens_before", "validate"]
+__all__ = ["LANES", "Entry", "HappensBefore", "happens_before", "validate"]
 
 
 def validate(plan: SwapPlan, graph: Graph, *, stop: CancelToken | None = None) -> list[str]:
@@ -37,7 +38,7 @@ def validate(plan: SwapPlan, graph: Graph, *, stop: CancelToken | None = None) -
         return problems
     graph = graph.with_workspaces(dict(plan.workspaces))
     stop.check()
-    problems = check_order(plan, graph)
+    values, problems = check_order(plan, graph)
     if problems:
         return problems
     stop.check()
@@ -47,7 +48,7 @@ def validate(plan: SwapPlan, graph: Graph, *, stop: CancelToken | None = None) -
         return [_deadlock(plan, graph, ordered.stuck)]
     stays, problems = find_stays(plan, graph)
     stop.check()
-    places, more = check_copies(plan, graph, stays, ordered)
+    places, more = check_copies(plan, graph, stays, values, ordered)
     stop.check()
     problems += [*more, *check_device(plan, graph, stays, ordered)]
     stop.check()
@@ -56,10 +57,10 @@ def validate(plan: SwapPlan, graph: Graph, *, stop: CancelToken | None = None) -
 
 def _deadlock(plan: SwapPlan, graph: Graph, stuck: tuple[Entry, ...]) -> str:
     names = []
-    for stream, number in stuck:
-        if stream is Lane.COMPUTE:
+    for lane, number in stuck:
+        if lane == COMPUTE:
             names.append(f"op {graph.ops[plan.order[number]].name} in slot {number}")
-        elif stream is Lane.SWAP_OUT:
+        elif lane == SWAP_OUT:
             names.append(f"swap-out {number} of {graph.storages[plan.swap_outs[number].storage].name}")
         else:
             names.append(f"swap-in {number} of {graph.storages[plan.swap_ins[number].storage].name}")

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from planner.graph import Graph
-from planner.plan.swap_plan import SwapPlan
+from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT
+from planner.plan.schema.swap_plan import SwapPlan
 from planner.plan.validator.copies import HostPlaces
 from planner.plan.validator.stays import Begin, Stay, Stays
-from planner.plan.validator.streams import Entry, HappensBefore, Lane
+from planner.plan.validator.streams import Entry, HappensBefore
 
 
 class Owner(NamedTuple):
@@ -69,16 +70,16 @@ def check_host(plan: SwapPlan, graph: Graph, places: HostPlaces, ordered: Happen
 
 
 def _accesses(stay: Stay) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
-    """The access that begins a residency, and the last of each stream; a reusing op belongs to the next residency."""
+    """The access that begins a residency, and the last of each lane; a reusing op belongs to the next residency."""
     first: tuple[Entry, ...] = ()
-    last = [Entry(Lane.COMPUTE, slot) for slot in stay.uses[-2:] if slot < stay.stop]
+    last = [Entry(COMPUTE, slot) for slot in stay.uses[-2:] if slot < stay.stop]
     if stay.begin is Begin.MADE:
-        first = (Entry(Lane.COMPUTE, stay.start),)
+        first = (Entry(COMPUTE, stay.start),)
     if stay.swap_in >= 0:
-        first = (Entry(Lane.SWAP_IN, stay.swap_in),)
+        first = (Entry(SWAP_IN, stay.swap_in),)
         last.append(first[0])
     if stay.swap_out >= 0:
-        last.append(Entry(Lane.SWAP_OUT, stay.swap_out))
+        last.append(Entry(SWAP_OUT, stay.swap_out))
     return first, tuple(last)
 
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from planner.graph import Graph
-from planner.plan.swap_plan import HostResidency, SwapPlan
+from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT
+from planner.plan.schema.swap_plan import HostResidency, SwapPlan
+from planner.plan.validator.order import Values
 from planner.plan.validator.stays import Begin, Stay, Stays
-from planner.plan.validator.streams import Entry, HappensBefore, Lane
+from planner.plan.validator.streams import Entry, HappensBefore
 
 
 @dataclass(slots=True, eq=False)
@@ -25,7 +27,9 @@ class HostPlace:
 HostPlaces = dict[int, list[HostPlace]]
 
 
-def check_copies(plan: SwapPlan, graph: Graph, stays: Stays, ordered: HappensBefore) -> tuple[HostPlaces, list[str]]:
+def check_copies(
+    plan: SwapPlan, graph: Graph, stays: Stays, values: Values, ordered: HappensBefore
+) -> tuple[HostPlaces, list[str]]:
     """Follow the value of every storage between device and host; returns the host places and the problems."""
     places: HostPlaces = defaultdict(list)
     for residency in sorted(plan.host_residencies, key=lambda residency: residency.start):
@@ -34,7 +38,7 @@ def check_copies(plan: SwapPlan, graph: Graph, stays: Stays, ordered: HappensBef
     problems = [*_place_spans(plan, graph, places)]
     updated = {storage for written in graph.writes for storage in written}
     for storage in graph.storages:
-        flow = _CopyFlow(plan, graph, places, ordered, storage.id, storage.id in updated)
+        flow = _CopyFlow(plan, graph, places, values, ordered, storage.id, storage.id in updated)
         problems += flow.follow(stays.get(storage.id, []))
     return places, problems
 
@@ -53,12 +57,14 @@ class _CopyFlow:
     """One storage's value as it moves to the host and back."""
 
     def __init__(
-        self, plan: SwapPlan, graph: Graph, places: HostPlaces, ordered: HappensBefore, storage: int, updated: bool
-    ) -> None:
-        self.plan, self.graph, self.ordered = plan, graph, ordered
+        self, plan: SwapPlan, graph: Graph, places: HostPlaces, values: Values, ordered: HappensBefore, storage: int,
+        updated: bool,
+    ) -> None:  # fmt: skip
+        self.plan, self.graph, self.values, self.ordered = plan, graph, values, ordered
         self.storage = graph.storages[storage]
         self.places = places.get(storage, [])
         self.updated = updated
+        self.value = 0  # the number of the value on the device, and where it is valid on the host
         self.valid: HostPlace | None = None
         self.last_copy: Entry | None = None
 
@@ -71,13 +77,19 @@ class _CopyFlow:
             if stay.swap_in >= 0:
                 yield from self._arrive(stay)
             if stay.last_write >= 0:
-                self.valid = None
+                self._written(stay.last_write)
             if stay.swap_out >= 0:
                 yield from self._leave(stay)
         yield from self._end(visits, begins_here)
 
+    def _written(self, slot: int) -> None:
+        """The host copy stays valid if the op in a slot makes the value that was there before once more."""
+        left = self.values[slot].get(self.storage.id, -1 - slot)  # what is left in scratch memory is never the same
+        if left != self.value:
+            self.value, self.valid = left, None
+
     def _arrive(self, stay: Stay) -> Iterator[str]:
-        copy, entry = self.plan.swap_ins[stay.swap_in], Entry(Lane.SWAP_IN, stay.swap_in)
+        copy, entry = self.plan.swap_ins[stay.swap_in], Entry(SWAP_IN, stay.swap_in)
         what = f"swap-in {stay.swap_in} of {self.storage.name}"
         place = self._place(copy.start - 1, copy.use, entry)
         if place is None:
@@ -85,20 +97,20 @@ class _CopyFlow:
         elif place is not self.valid:
             yield f"{what} reads a host copy that is not valid then"
         yield from self._in_turn(what, entry)
-        if stay.uses and not self.ordered.before(entry, Entry(Lane.COMPUTE, stay.uses[0])):
+        if stay.uses and not self.ordered.before(entry, Entry(COMPUTE, stay.uses[0])):
             op = self.graph.ops[self.plan.order[stay.uses[0]]].name
             yield f"op {op} in slot {stay.uses[0]} does not wait for {what}"
 
     def _leave(self, stay: Stay) -> Iterator[str]:
-        out, entry = self.plan.swap_outs[stay.swap_out], Entry(Lane.SWAP_OUT, stay.swap_out)
+        out, entry = self.plan.swap_outs[stay.swap_out], Entry(SWAP_OUT, stay.swap_out)
         what = f"swap-out {stay.swap_out} of {self.storage.name}"
         place = self._place(out.ready, out.release, entry)
         if place is None:
             yield f"{what} has no place in the host slab from slot {out.ready} to {out.release}"
-        if stay.last_write >= 0 and not self.ordered.before(Entry(Lane.COMPUTE, stay.last_write), entry):
+        if stay.last_write >= 0 and not self.ordered.before(Entry(COMPUTE, stay.last_write), entry):
             op = self.graph.ops[self.plan.order[stay.last_write]].name
             yield f"{what} does not wait for op {op} in slot {stay.last_write}, which writes it"
-        if stay.swap_in >= 0 and not self.ordered.before(Entry(Lane.SWAP_IN, stay.swap_in), entry):
+        if stay.swap_in >= 0 and not self.ordered.before(Entry(SWAP_IN, stay.swap_in), entry):
             yield f"{what} does not wait for swap-in {stay.swap_in}, which brings it"
         yield from self._in_turn(what, entry)
         self.valid = place

@@ -7,12 +7,13 @@ from operator import attrgetter
 from typing import Any
 
 from planner.graph import Graph, Kind, fingerprint
-from planner.plan.swap_plan import SwapPlan
+from planner.plan.schema.swap_plan import SwapPlan
+from planner.plan.validator.streams import LANES
 
 
 def check_fields(plan: SwapPlan, graph: Graph) -> list[str]:
     """Check each field by itself; the other checks rely on a plan without such problems."""
-    problems = [*_scalars(plan), *_not_whole(plan)]
+    problems = [*_lanes(plan)] or [*_scalars(plan), *_not_whole(plan)]
     if problems:
         return problems
     if plan.graph != fingerprint(graph):
@@ -23,6 +24,15 @@ def check_fields(plan: SwapPlan, graph: Graph) -> list[str]:
 
 def _whole(value: Any) -> bool:
     return type(value) is int
+
+
+def _lanes(plan: SwapPlan) -> Iterator[str]:
+    for lane in LANES:
+        if lane not in plan.queues:
+            yield f"the plan has no queue for {lane.words}"
+    for lane in plan.queues:
+        if lane not in LANES:
+            yield f"the plan has a queue for {lane.words}, whose entries are not checked here"
 
 
 def _scalars(plan: SwapPlan) -> Iterator[str]:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.plan.swap_plan import SwapPlan
-from planner.plan.timeline import Timeline
+from planner.plan.schema.swap_plan import SwapPlan
+from planner.plan.schema.timeline import Timeline
+from planner.plan.validator.streams import LANES
 
 #: Tolerance of times as a share of the step, because they are floating-point sums.
 _ROUNDING = 1e-9
@@ -19,6 +20,8 @@ def check_predicted(plan: SwapPlan) -> list[str]:
     """Check shapes, finite times, and that spans wait for what the plan's rules require."""
     if not isinstance(plan.predicted, Timeline):
         return ["the plan has no predicted timeline"]
+    if set(plan.predicted.spans) != set(LANES) or set(plan.predicted.memory) != {lane.device for lane in LANES}:
+        return ["the predicted timeline is not one of the plan's lanes and their device"]
     problems = [*_shapes(plan)]
     return problems or [*_samples(plan), *_waits(plan)]
 
@@ -27,9 +30,7 @@ def _shapes(plan: SwapPlan) -> Iterator[str]:
     timeline = plan.predicted
     samples = np.asarray(timeline.sample_seconds).size
     expected: tuple[tuple[str, tuple[int, ...]], ...] = (
-        ("compute", (len(plan.order), 2)),
-        ("swap_out", (len(plan.swap_outs), 2)),
-        ("swap_in", (len(plan.swap_ins), 2)),
+        *((lane.kind, (len(plan.queues[lane]), 2)) for lane in LANES),
         ("sample_seconds", (samples,)),
         ("sample_bytes", (samples,)),
     )

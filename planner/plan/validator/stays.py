@@ -10,7 +10,7 @@ from enum import Enum
 from itertools import pairwise
 
 from planner.graph import Graph, Op
-from planner.plan.swap_plan import SwapPlan
+from planner.plan.schema.swap_plan import SwapPlan
 
 
 class Begin(Enum):
@@ -54,15 +54,16 @@ def find_stays(plan: SwapPlan, graph: Graph) -> tuple[Stays, list[str]]:
     for residency in sorted(plan.residencies, key=lambda residency: residency.start):
         stays[residency.storage].append(Stay(residency.storage, residency.start, residency.stop, residency.offset))
     stays = dict(stays)
-    problems = [*_repeats(graph, stays), *_copies(plan, graph, stays), *_begins(plan, graph, stays)]
-    last_use = {s: slot for slot, op in enumerate(plan.order) for s in (*graph.reads[op], *graph.writes[op])}
+    makers = _makers(graph)
+    problems = [*_repeats(graph, stays), *_copies(plan, graph, stays), *_begins(plan, graph, stays, makers)]
+    last_uses = _last_uses(plan, graph, makers)
     for slot, identity in enumerate(plan.order):
         op = graph.ops[identity]
         touched = dict.fromkeys((*graph.reads[identity], *graph.writes[identity]))
         for storage in touched if op.workspace < 0 else (*touched, op.workspace):
             stay = _stay_at(stays, storage, slot)
             if stay is None:
-                stay = _taken_over(graph, stays, op, slot, storage, last_use)
+                stay = _taken_over(graph, stays, op, slot, storage, last_uses)
             if stay is not None:
                 stay.uses.append(slot)
                 if storage == op.workspace or storage in graph.writes[identity]:
@@ -102,17 +103,34 @@ def _copies(plan: SwapPlan, graph: Graph, stays: Stays) -> Iterator[str]:
             stay.swap_out = place
 
 
-def _begins(plan: SwapPlan, graph: Graph, stays: Stays) -> Iterator[str]:
-    made: dict[int, int] = {}
+def _makers(graph: Graph) -> dict[int, int]:
+    """By storage, the op that makes the first value in it; each of its instances makes that value."""
+    makers: dict[int, int] = {}
+    for op in graph.ops:
+        for storage in (*graph.writes[op.id], op.workspace):
+            makers.setdefault(storage, op.id)
+    return makers
+
+
+def _last_uses(plan: SwapPlan, graph: Graph, makers: dict[int, int]) -> set[tuple[int, int]]:
+    """Storages and slots after whose op the value is not used again: nothing touches it, or its maker does next."""
+    found: dict[int, int] = {}
+    last: set[tuple[int, int]] = set()
     for slot, op in enumerate(plan.order):
-        for storage in (*graph.writes[op], graph.ops[op].workspace):
-            made.setdefault(storage, slot)
+        for storage in dict.fromkeys((*graph.reads[op], *graph.writes[op])):
+            if makers.get(storage) == op and storage in found:
+                last.add((storage, found[storage]))
+            found[storage] = slot
+    return last | set(found.items())
+
+
+def _begins(plan: SwapPlan, graph: Graph, stays: Stays, makers: dict[int, int]) -> Iterator[str]:
     for storage, visits in stays.items():
         held = graph.storages[storage].live_in
         for stay in visits:
             if stay.swap_in >= 0:
                 stay.begin = Begin.SWAPPED_IN
-            elif not held and made.get(storage) == stay.start:
+            elif not held and makers.get(storage) == plan.order[stay.start]:
                 stay.begin = Begin.MADE
             elif not held or stay.start > 0:
                 name = graph.storages[storage].name
@@ -125,7 +143,9 @@ def _stay_at(stays: Stays, storage: int, slot: int) -> Stay | None:
     return visits[place] if place >= 0 and slot < visits[place].stop else None
 
 
-def _taken_over(graph: Graph, stays: Stays, op: Op, slot: int, storage: int, last_use: dict[int, int]) -> Stay | None:
+def _taken_over(
+    graph: Graph, stays: Stays, op: Op, slot: int, storage: int, last_uses: set[tuple[int, int]]
+) -> Stay | None:
     """The residency of an input that ends in this slot because the op's first output validly reuses its buffer."""
     readings = [tensor for tensor in op.inputs if graph.tensors[tensor].storage == storage]
     if not readings or not op.outputs or any(tensor not in op.overwrites for tensor in readings):
@@ -136,5 +156,5 @@ def _taken_over(graph: Graph, stays: Stays, op: Op, slot: int, storage: int, las
     if reused_buffer is None or heir is None or reused_buffer.offset != heir.offset or reused_buffer.swap_out >= 0:
         return None
     facts = graph.storages[storage]
-    free = not facts.live_in and storage not in graph.output_storages and last_use[storage] == slot
+    free = not facts.live_in and storage not in graph.output_storages and (storage, slot) in last_uses
     return reused_buffer if free and facts.bytes == graph.storages[created].bytes else None

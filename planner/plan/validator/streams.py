@@ -1,30 +1,26 @@
-"""The happens-before order of a plan: vector clocks over the three streams, by the waiting rules."""
+"""The happens-before order of a plan: vector clocks over its lanes, by the waiting rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import NamedTuple
 
-from planner.plan.swap_plan import SwapPlan
+from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT, Lane
+from planner.plan.schema.swap_plan import SwapPlan
 
-#: How many ops, swap-outs and swap-ins are done.
-Clock = tuple[int, int, int]
+#: The lanes whose waiting rules are known here; a plan with another is not proven.
+LANES = (COMPUTE, SWAP_OUT, SWAP_IN)
+#: By position in `LANES`, how many entries are done.
+Clock = tuple[int, ...]
 
-
-class Lane(IntEnum):
-    """One of the queues that run concurrently, each in order."""
-
-    COMPUTE = 0
-    SWAP_OUT = 1
-    SWAP_IN = 2
+_PLACE = {lane: place for place, lane in enumerate(LANES)}
 
 
 class Entry(NamedTuple):
     """The op in slot `number`, or entry `number` of a copy queue; the op in slot `n` is the end of the step."""
 
-    stream: Lane
+    lane: Lane
     number: int
 
 
@@ -33,16 +29,16 @@ class HappensBefore:
     """Which entries are done whenever another begins, whatever the timing.
 
     Args:
-        known: per stream and entry, what is done when it begins; the compute stream has one entry more, the end.
-        stuck: the first entry of each stream that can never begin; empty unless the streams deadlock.
+        known: by lane and entry, what is done when it begins; the compute lane has one entry more, the end.
+        stuck: the first entry of each lane that can never begin; empty unless the lanes deadlock.
     """
 
-    known: tuple[list[Clock], list[Clock], list[Clock]]
+    known: Mapping[Lane, list[Clock]]
     stuck: tuple[Entry, ...]
 
     def before(self, first: Entry, then: Entry) -> bool:
         """Whether `first` is always done when `then` begins."""
-        return self.known[then.stream][then.number][first.stream] > first.number
+        return self.known[then.lane][then.number][_PLACE[first.lane]] > first.number
 
 
 def happens_before(plan: SwapPlan) -> HappensBefore:
@@ -51,29 +47,38 @@ def happens_before(plan: SwapPlan) -> HappensBefore:
     Args:
         plan: its slots must be in range.
     """
-    slots = len(plan.order)
-    outs_by = _needed(slots, ((copy.release, place) for place, copy in enumerate(plan.swap_outs)))
-    ins_by = _needed(slots, ((copy.use, place) for place, copy in enumerate(plan.swap_ins)))
-    # What each entry waits for in the other streams, as numbers of entries done; then the end of the step.
-    waits: tuple[list[Clock], list[Clock], list[Clock]] = (
-        [(slot, outs_by[slot], ins_by[slot]) for slot in range(slots)],
-        [(copy.ready + 1, place, 0) for place, copy in enumerate(plan.swap_outs)],
-        [(copy.start, outs_by[copy.start], place) for place, copy in enumerate(plan.swap_ins)],
-    )
-    waits[Lane.COMPUTE].append((slots, len(plan.swap_outs), len(plan.swap_ins)))
-    known: tuple[list[Clock], list[Clock], list[Clock]] = ([], [], [])
+    waits = _waits(plan)
+    known: dict[Lane, list[Clock]] = {lane: [] for lane in LANES}
+    in_order = [known[lane] for lane in LANES]
     advanced = True
     while advanced:
         advanced = False
-        for stream in Lane:
-            while len(known[stream]) < len(waits[stream]):
-                need = waits[stream][len(known[stream])]
-                if any(need[other] > len(known[other]) for other in Lane):
+        for lane in LANES:
+            mine, due = known[lane], waits[lane]
+            while len(mine) < len(due):
+                need = due[len(mine)]
+                if any(count > len(done) for count, done in zip(need, in_order, strict=True)):
                     break
-                known[stream].append(_join(need, known))
+                mine.append(_join(need, in_order))
                 advanced = True
-    stuck = (Entry(stream, len(known[stream])) for stream in Lane if len(known[stream]) < len(waits[stream]))
-    return HappensBefore(known, tuple(entry for entry in stuck if entry != (Lane.COMPUTE, slots)))
+    stuck = (Entry(lane, len(known[lane])) for lane in LANES if len(known[lane]) < len(waits[lane]))
+    end = Entry(COMPUTE, len(plan.order))
+    return HappensBefore(known, tuple(entry for entry in stuck if entry != end))
+
+
+def _waits(plan: SwapPlan) -> dict[Lane, list[Clock]]:
+    """By lane, what each entry waits for, as numbers of entries done; the last of the compute lane is the end."""
+    slots = len(plan.order)
+    outs_by = _needed(slots, ((copy.release, place) for place, copy in enumerate(plan.swap_outs)))
+    ins_by = _needed(slots, ((copy.use, place) for place, copy in enumerate(plan.swap_ins)))
+    return {
+        COMPUTE: [
+            *((slot, outs_by[slot], ins_by[slot]) for slot in range(slots)),
+            (slots, len(plan.swap_outs), len(plan.swap_ins)),
+        ],
+        SWAP_OUT: [(copy.ready + 1, place, 0) for place, copy in enumerate(plan.swap_outs)],
+        SWAP_IN: [(copy.start, outs_by[copy.start], place) for place, copy in enumerate(plan.swap_ins)],
+    }
 
 
 def _needed(slots: int, entries: Iterable[tuple[int, int]]) -> list[int]:
@@ -86,11 +91,7 @@ def _needed(slots: int, entries: Iterable[tuple[int, int]]) -> list[int]:
     return needed
 
 
-def _join(need: Clock, known: tuple[list[Clock], list[Clock], list[Clock]]) -> Clock:
+def _join(need: Clock, known: list[list[Clock]]) -> Clock:
     """What is done once `need` is: that, and what its last entries waited for."""
-    ops, outs, ins = need
-    for stream in Lane:
-        if need[stream] > 0:
-            clock = known[stream][need[stream] - 1]
-            ops, outs, ins = max(ops, clock[0]), max(outs, clock[1]), max(ins, clock[2])
-    return ops, outs, ins
+    clocks = [done[count - 1] for count, done in zip(need, known, strict=True) if count > 0]
+    return tuple(map(max, need, *clocks)) if clocks else need

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.plan import PlanIndex, SwapPlan, Timeline
+from planner.plan import PlanIndex, SwapPlan, Timeline, require_each_op_once
 from planner.program import BoundCall, Program
 from planner.run.devices.device import DeviceRngStates, RuntimeDevice
 from planner.run.executor.arena_views import ArenaViews
@@ -64,8 +64,8 @@ class Executor:
             step.
 
     Raises:
-        StowageError: the graph was captured for another device, the plan reads a tensor that is not on the device, or a
-            kernel would overwrite an input that it still reads.
+        StowageError: the graph was captured for another device, the plan reads a tensor that is not on the device or
+            runs an op twice, or a kernel would overwrite an input that it still reads.
     """
 
     def __init__(
@@ -83,6 +83,7 @@ class Executor:
                 f"{graph.name} was captured for {graph.device} and cannot run on {device.name}: capture it with "
                 f'device="{device.name}"'
             )
+        require_each_op_once(graph, plan, "the executor")
         self.graph = graph.with_workspaces(dict(plan.workspaces))
         self.plan, self.device = plan, device
         program: Program = graph.program

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.graph import Graph, Op
-from planner.plan import PlanIndex, SwapPlan, Timeline, memory_over_time
+from planner.plan import COMPUTE, SWAP_IN, SWAP_OUT, PlanIndex, SwapPlan, Timeline, memory_over_time
 from planner.profile import signature
 from planner.program import BoundCall
 from planner.run.devices.device import RuntimeDevice
@@ -110,8 +110,8 @@ class Clock:
         until = np.where(self._until == 1.0, stop, start + (stop - start) * self._until)
         compute = np.stack([start + (stop - start) * self._from, until], axis=1)
         swap_out, swap_in = (np.array(spans, np.float64).reshape(-1, 2) for spans in (outs, ins))
-        times, levels = memory_over_time(self._index, compute, swap_out, swap_in)
-        return Timeline(float(stamps[-1]), compute, swap_out, swap_in, times, levels)
+        spans = {COMPUTE: compute, SWAP_OUT: swap_out, SWAP_IN: swap_in}
+        return Timeline(float(stamps[-1]), spans, {COMPUTE.device: memory_over_time(self._index, spans)})
 
 
 def _offsets(groups: Sequence[list[int]]) -> Iterator[tuple[int, list[int]]]:

@@ -1,6 +1,6 @@
 """Dependencies between the streams: when each copy is issued, and what ops and copies wait for.
 
-Copies are issued by the slots of the plan, as `planner.plan.swap_plan` says. Waits are fewer than its rules: an op or a
+Copies are issued by the slots of the plan, as `planner.plan.schema` says. Waits are fewer than its rules: an op or a
 copy waits for another stream only where both access the same bytes of the arena or the host slab, at least one of them
 to write, and no other wait implies it. The rules order all such accesses (the validator proves that), so their order is
 the plan's, and no byte ever holds two storages. But an op may run while a copy that the rules have it wait for is still

@@ -14,6 +14,7 @@ from planner.plan import (
     SwapOut,
     SwapPlan,
     Timeline,
+    device_queues,
 )
 from planner.swap.draft.draft import UnplacedPlan, UnplacedResidencies
 from planner.swap.emit.host_slab import host_residencies
@@ -59,15 +60,17 @@ def assemble(
         budget_bytes=problem.budget,
         host_budget_bytes=None,
         alignment=problem.alignment,
-        order=tuple(draft.order.tolist()),
+        queues=device_queues(
+            draft.order.tolist(),
+            (SwapOut(*row) for row in _rows(outs, absences.storage, absences.ready, absences.release)),
+            (SwapIn(*row) for row in _rows(ins, absences.storage, absences.reload, absences.use)),
+        ),
         workspaces=tuple((op.id, sizes[op.workspace]) for op in graph.ops if op.workspace >= 0),
         residencies=tuple(placed),
         host_residencies=tuple(host),
-        swap_outs=tuple(SwapOut(*row) for row in _rows(outs, absences.storage, absences.ready, absences.release)),
-        swap_ins=tuple(SwapIn(*row) for row in _rows(ins, absences.storage, absences.reload, absences.use)),
         peak_bytes=_top(placed, sizes),
         host_bytes=_top(host, sizes),
-        predicted=Timeline(0.0, *(np.zeros((0, 2)),) * 3, np.zeros(0), np.zeros(0, np.int64)),
+        predicted=Timeline.of_device(0.0, *(np.zeros((0, 2)),) * 3, np.zeros(0), np.zeros(0, np.int64)),
     )
     problem.stop.check()
     return replace(plan, predicted=simulate(plan, graph, problem.machine, problem.seconds))

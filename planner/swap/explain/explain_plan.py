@@ -10,11 +10,10 @@ import numpy as np
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.machine import Machine
-from planner.plan import PlanIndex, SwapPlan
+from planner.plan import PlanIndex, SwapPlan, WaitShare, compute_waits, require_each_op_once
 from planner.swap.explain.bottleneck import bottleneck_of
 from planner.swap.explain.decisions import swap_decisions
 from planner.swap.explain.explanation import Explanation, Holding, OpStall, StorageStall
-from planner.swap.explain.stalls import Wait, waits_of
 from planner.swap.problem.problem import Seconds, link_model
 from planner.swap.simulate.streams import simulate
 
@@ -28,17 +27,18 @@ def explain(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds | N
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
 
     Raises:
-        StowageError: the plan is for another graph.
+        StowageError: the plan is for another graph, or an op runs twice in it.
     """
     if plan.graph != fingerprint(graph):
         raise StowageError(f"this plan is not for {graph.name}; pass the graph that it was made for")
+    require_each_op_once(graph, plan, "an explanation")
     if seconds is None:
         from planner.machine import op_seconds
 
         seconds = op_seconds(graph, machine)
     timeline, link = simulate(plan, graph, machine, seconds), link_model(machine)
     index = PlanIndex(graph, plan)
-    waits = waits_of(index, timeline)
+    waits = tuple(share for wait in compute_waits(index, timeline) for share in wait.shares)
     slot, holders = _peak(index)
     by_kind: dict[str, int] = defaultdict(int)
     for holder in holders:
@@ -72,7 +72,7 @@ def _peak(index: PlanIndex) -> tuple[int, tuple[Holding, ...]]:
     return slot, tuple(Holding(one.id, one.name, str(one.kind), one.bytes) for one in there if one.bytes)
 
 
-def _by_storage(waits: tuple[Wait, ...], graph: Graph) -> tuple[StorageStall, ...]:
+def _by_storage(waits: tuple[WaitShare, ...], graph: Graph) -> tuple[StorageStall, ...]:
     shares: dict[int, dict[str, list[float]]] = defaultdict(lambda: {"in": [], "out": []})
     for wait in waits:
         shares[wait.storage][wait.direction].append(wait.seconds)
@@ -83,7 +83,7 @@ def _by_storage(waits: tuple[Wait, ...], graph: Graph) -> tuple[StorageStall, ..
     return tuple(sorted(stalls, key=lambda stall: (-stall.seconds, stall.storage)))
 
 
-def _by_op(waits: tuple[Wait, ...], plan: SwapPlan, graph: Graph) -> tuple[OpStall, ...]:
+def _by_op(waits: tuple[WaitShare, ...], plan: SwapPlan, graph: Graph) -> tuple[OpStall, ...]:
     shares: dict[int, list[float]] = defaultdict(list)
     for wait in waits:
         shares[wait.slot].append(wait.seconds)

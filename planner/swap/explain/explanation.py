@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from planner.plan import WaitShare
 from planner.swap.explain.bottleneck import StepBottleneck
 from planner.swap.explain.decisions import SwapDecision
-from planner.swap.explain.stalls import Wait
 from planner.units import format_bytes, format_seconds, several
 
 _MOST = 8
@@ -80,7 +80,7 @@ class Explanation:
     step_seconds: float
     compute_seconds: float
     stall_seconds: float
-    waits: tuple[Wait, ...]
+    waits: tuple[WaitShare, ...]
     stalls_by_storage: tuple[StorageStall, ...]
     stalls_by_op: tuple[OpStall, ...]
     limit: StepBottleneck

@@ -12,14 +12,13 @@ from time import perf_counter
 from planner.graph import Graph
 from planner.jit import COMPILING, doing
 from planner.machine import Machine
-from planner.plan import SwapPlan
+from planner.plan import SwapPlan, gap_percent, percent_of_ideal
 from planner.progress import ShowProgress, reporting
 from planner.swap.methods.method import Item, Result
 from planner.swap.problem.problem import Seconds
 from planner.swap.search.driver import DEFAULT, SearchState
 from planner.swap.search.handle import check_limits
 from planner.swap.search.inputs import make_problem
-from planner.swap.search.plan_quality import percent_of_ideal
 
 _LOOK_SECONDS = 0.2
 
@@ -52,7 +51,7 @@ class SwapComparison:
     @property
     def gap_to_bound_percent(self) -> float:
         """How much slower the plan is than the bound, in percent."""
-        return max(0.0, 100 * self.plan.predicted.seconds / self.bound_seconds - 100) if self.bound_seconds else 0.0
+        return gap_percent(self.bound_seconds, self.plan.predicted.seconds)
 
 
 def plan_swaps(

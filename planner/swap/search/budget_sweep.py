@@ -13,14 +13,13 @@ import numpy as np
 from planner.cancel import Cancelled, CancelToken
 from planner.graph import Graph
 from planner.machine import Machine
-from planner.plan import SwapPlan
+from planner.plan import SwapPlan, bytes_copied, percent_of_ideal
 from planner.progress import Progress, ShowProgress, reporting
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.problem.problem import Problem, Seconds
 from planner.swap.schedule.budget_feasibility import least_budget
 from planner.swap.search.handle import search_swaps
 from planner.swap.search.inputs import make_problem, peak_of
-from planner.swap.search.plan_quality import percent_of_ideal
 from planner.units import format_bytes
 
 _POINTS = 8
@@ -159,10 +158,10 @@ def best_at(
     Raises:
         StowageError: there is no plan.
     """
-    bound, sizes = bound_of(problem), [storage.bytes for storage in problem.graph.storages]
+    bound, graph = bound_of(problem), problem.graph
     if known is not None:
         known = replace(known, budget_bytes=problem.budget)
-    if known is None or any(_moved(known, sizes)):
+    if known is None or any(bytes_copied(graph, known)):
         search = search_swaps(
             problem.graph, problem.machine, problem.budget, seconds=problem.seconds, seed=seed, time_limit=time_limit
         )
@@ -176,26 +175,21 @@ def best_at(
             search.cancel()
             raise
         found = search.best if stop.requested else search.wait(progress=False)  # `wait` raises if there is none
-        if known is None or (found is not None and _better(found, known, sizes)):
+        if known is None or (found is not None and _better(found, known, graph)):
             known = found
     if known is None:
         return None
     return BudgetPoint(
-        problem.budget, known, problem.ideal_seconds, min(bound, known.predicted.seconds), *_moved(known, sizes)
+        problem.budget, known, problem.ideal_seconds, min(bound, known.predicted.seconds), *bytes_copied(graph, known)
     )
 
 
-def _moved(plan: SwapPlan, sizes: list[int]) -> tuple[int, int]:
-    """Bytes copied to the device and to the host in each step."""
-    return sum(sizes[copy.storage] for copy in plan.swap_ins), sum(sizes[copy.storage] for copy in plan.swap_outs)
-
-
-def _better(found: SwapPlan, known: SwapPlan, sizes: list[int]) -> bool:
+def _better(found: SwapPlan, known: SwapPlan, graph: Graph) -> bool:
     """Whether a plan is faster than the known one, or as fast up to rounding and moves less."""
     if found.predicted.seconds > known.predicted.seconds * _AS_FAST:
         return False
     return found.predicted.seconds * _AS_FAST < known.predicted.seconds or (
-        sum(_moved(found, sizes)) < sum(_moved(known, sizes))
+        sum(bytes_copied(graph, found)) < sum(bytes_copied(graph, known))
     )
 
 

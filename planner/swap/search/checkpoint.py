@@ -15,7 +15,7 @@ from planner.errors import StowageError
 from planner.files import read_text, write_text
 from planner.graph import Graph, fingerprint
 from planner.machine import Machine
-from planner.plan import plan_from_json, plan_to_json, validate
+from planner.plan import plan_from_json, plan_to_json, require_each_op_once, validate
 from planner.swap.baselines.registry import BASELINES
 from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.problem.problem import Problem, Seconds
@@ -110,6 +110,7 @@ def _course(
         search_state.best = plan_from_json(json.dumps(data["best"]))
         if problems := validate(search_state.best, graph):
             raise StowageError(f"the plan in {path} is wrong: {problems[0]}; begin a new search")
+        require_each_op_once(graph, search_state.best, "a search")
         if (search_state.best.budget_bytes, search_state.best.host_budget_bytes) != (budget, host_budget):
             raise StowageError(f"the plan in {path} is for another budget; begin a new search")
         search_state.best = replace(

@@ -14,7 +14,7 @@ from planner.finalizers import on_dropped
 from planner.graph import Graph
 from planner.jit import doing
 from planner.machine import Machine
-from planner.plan import SwapPlan
+from planner.plan import PlanSummary, SwapPlan, percent_of_ideal
 from planner.progress import ShowProgress, reporting
 from planner.swap.problem.problem import Seconds
 from planner.swap.search.checkpoint import read_search, save_search
@@ -72,6 +72,15 @@ class SwapSearch:
         """The fastest plan so far, always a valid one; None before there is any."""
         search_state = self._runner.search_state
         return None if search_state is None else search_state.best
+
+    @property
+    def summary(self) -> PlanSummary | None:
+        """The key figures of the fastest plan so far, with the validator's answer; None before there is a plan."""
+        search_state = self._runner.search_state
+        if search_state is None or (best := search_state.best) is None:
+            return None
+        problem = search_state.problem
+        return PlanSummary(problem.graph, best, problem.ideal_seconds, min(search_state.bound, best.predicted.seconds))
 
     @property
     def history(self) -> tuple[Point, ...]:
@@ -134,7 +143,9 @@ class SwapSearch:
     def _share_done(self) -> tuple[float, str]:
         """The share done of the search or of its time limit, and what is being tried."""
         now, search_state = self.progress, self._runner.search_state
-        reached = "" if not now.step_seconds else f"; so far {now.ideal_seconds / now.step_seconds:.1%} of ideal"
+        reached = ""
+        if now.step_seconds:
+            reached = f"; so far {percent_of_ideal(now.ideal_seconds, now.step_seconds):.1f}% of ideal"
         share = 0.0 if search_state is None else search_state.share_done(None)
         spent, limit = self._begun
         return max(share, min(1.0, (now.seconds - spent) / limit) if limit else share), f"{now.doing}{reached}"

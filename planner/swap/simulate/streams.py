@@ -1,6 +1,6 @@
 """Predicts how long a plan takes: three streams that work through their queues, with a link that both directions share.
 
-The waiting rules are those of `planner.plan.swap_plan`. A copy is `latency + bytes / bandwidth` seconds of work for
+The waiting rules are those of `planner.plan.schema`. A copy is `latency + bytes / bandwidth` seconds of work for
 its direction; while both are busy, each does only `duplex_bandwidth / (2 * bandwidth)` seconds of work per second.
 """
 
@@ -143,7 +143,9 @@ def simulate(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds) -
     )
     if total < 0:
         raise ValueError("the queues of this plan wait for each other")
-    return Timeline(total, compute, outs, ins, np.append(compute[:, 0], total), _bytes_by_slot(PlanIndex(graph, plan)))
+    return Timeline.of_device(
+        total, compute, outs, ins, np.append(compute[:, 0], total), _bytes_by_slot(PlanIndex(graph, plan))
+    )
 
 
 def _bytes_by_slot(index: PlanIndex) -> NDArray[np.int64]:

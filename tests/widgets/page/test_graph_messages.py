@@ -8,6 +8,7 @@ import pytest
 
 from planner.graph import Phase, storage_modules
 from planner.memory import lifetimes
+from planner.plan import PlanSummary
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
 from widgets.info.groups import GROUP_OF, STACK
 from widgets.messages.graph_message import graph_message
@@ -87,7 +88,7 @@ def test_an_op_belongs_to_the_forward_op_whose_gradient_or_parameter_it_computes
 def test_a_plan_by_hand() -> None:
     graph = by_hand()
     plan = plan_by_hand(graph)
-    sent = plan_message(graph, plan, PlanStatus(4, 5.0, 4.5, valid=True))
+    sent = plan_message(graph, plan, PlanStatus(4, PlanSummary(graph, plan, 5.0, 4.5)))
     said, columns = sent.content, unpack(sent)
     assert (said["plan"], said["moved"], said["bytes_in"], said["bytes_out"]) == (4, 1, 8 * MIB, 8 * MIB)
     assert (said["step_seconds"], said["stall_seconds"], said["bound_seconds"]) == (7.0, 2.0, 4.5)
@@ -107,7 +108,7 @@ def test_a_plan_by_hand() -> None:
 @pytest.mark.parametrize("budget", ["100%", "40%"])
 def test_bytes_over_slots_are_those_of_the_plan(budget: str) -> None:
     graph, plan = real(MODEL)[1], real_plan(MODEL, budget)
-    columns = unpack(plan_message(graph, plan, PlanStatus(1, 1.0, None, valid=True)))
+    columns = unpack(plan_message(graph, plan, PlanStatus(1, PlanSummary(graph, plan, 1.0))))
     sizes = np.array([storage.bytes for storage in graph.storages])
     ends = columns["stay_offset"] + sizes[columns["stay_storage"]]
     assert ends.max() == plan.peak_bytes

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from planner.plan import SwapPlan
+from planner.plan import PlanSummary, SwapPlan
 from planner.swap import SwapSearch
 from widgets.info import Feasibility
 
@@ -13,38 +13,8 @@ from widgets.info import Feasibility
 _MOST_SEARCHES = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Numbers:
-    """The key figures of a plan, for comparison with others.
-
-    Args:
-        budget_bytes: the budget of the plan.
-        step_seconds, stall_seconds: length of the step, and the part of it that compute spends waiting.
-        bytes_out, moved: bytes copied to the host, and number of swapped storages.
-        percent_of_ideal: speed as a percentage of the speed with infinite memory.
-    """
-
-    budget_bytes: int
-    step_seconds: float
-    stall_seconds: float
-    bytes_out: int
-    moved: int
-    percent_of_ideal: float
-
-    def said(self) -> dict[str, Any]:
-        """The fields of the page's comparison message."""
-        return {**asdict(self), "valid": True}
-
-    def row(self, on_front: bool) -> list[Any]:
-        """The columns of one point of the page's front."""
-        return [
-            self.budget_bytes, self.step_seconds, self.bytes_out, self.moved, self.stall_seconds,
-            self.percent_of_ideal, int(on_front),
-        ]  # fmt: skip
-
-
 class PlanCache:
-    """The fastest plan for each budget, and the key figures of every plan that was added.
+    """The fastest plan for each budget, and the summary of every plan that was added.
 
     Args:
         ground: the feasibility of the step on its machine.
@@ -53,7 +23,8 @@ class PlanCache:
     def __init__(self, feasibility: Feasibility) -> None:
         self.feasibility = feasibility
         self._best: dict[int, SwapPlan] = {feasibility.peak_bytes: feasibility.captured}
-        self._numbers = [key_figures(feasibility, feasibility.captured)]
+        self._summaries: list[PlanSummary] = []
+        self._summaries.append(self.summary(feasibility.captured))
         self._seen: set[int] = set()
         self._searches: dict[int, SwapSearch] = {}
 
@@ -63,8 +34,18 @@ class PlanCache:
         if known is not None and known.predicted.seconds <= plan.predicted.seconds:
             return False
         self._best[plan.budget_bytes] = plan
-        self._numbers.append(key_figures(self.feasibility, plan))
+        self._summaries.append(self.summary(plan))
         return True
+
+    def summary(self, plan: SwapPlan, bound_seconds: float | None = None) -> PlanSummary:
+        """The key figures of a plan for this step on this machine.
+
+        Args:
+            plan: a plan, in the cache or not.
+            bound_seconds: lower bound on the step time within its budget; None if unknown.
+        """
+        known = next((one for one in [*self._summaries] if one.is_of(plan)), None)
+        return PlanSummary(self.feasibility.graph, plan, self.feasibility.ideal_seconds, bound_seconds, known)
 
     def keep(self, budget: int, search: SwapSearch) -> None:
         """Store a search that may be resumed, and add its plan to the cache."""
@@ -111,18 +92,24 @@ class PlanCache:
     def rows(self) -> list[list[Any]]:
         """All plans as points, by budget, each with whether no other plan is as fast with less memory."""
         rows, least = [], float("inf")
-        for numbers in sorted(self._numbers, key=lambda one: (one.budget_bytes, one.step_seconds)):
-            rows.append(numbers.row(numbers.step_seconds < least))
-            least = min(least, numbers.step_seconds)
+        for one in sorted(self._summaries, key=lambda one: (one.plan.budget_bytes, one.step_seconds)):
+            rows.append(_row(one, one.step_seconds < least))
+            least = min(least, one.step_seconds)
         return rows
 
 
-def key_figures(feasibility: Feasibility, plan: SwapPlan) -> Numbers:
-    """The key figures of a plan."""
-    storages, seconds = feasibility.graph.storages, plan.predicted.seconds
-    return Numbers(
-        plan.budget_bytes, seconds, plan.predicted.stall_seconds,
-        sum(storages[copy.storage].bytes for copy in plan.swap_outs),
-        len({copy.storage for copy in plan.swap_outs} | {copy.storage for copy in plan.swap_ins}),
-        100 * feasibility.ideal_seconds / seconds if seconds else 100.0,
-    )  # fmt: skip
+def compared(figures: PlanSummary) -> dict[str, Any]:
+    """The fields of the page's comparison message."""
+    return {
+        "budget_bytes": figures.plan.budget_bytes, "step_seconds": figures.step_seconds,
+        "stall_seconds": figures.stall_seconds, "bytes_out": figures.bytes_out, "moved": figures.moved,
+        "percent_of_ideal": figures.percent_of_ideal, "valid": figures.valid,
+    }  # fmt: skip
+
+
+def _row(figures: PlanSummary, on_front: bool) -> list[Any]:
+    """The columns of one point of the page's front."""
+    return [
+        figures.plan.budget_bytes, figures.step_seconds, figures.bytes_out, figures.moved, figures.stall_seconds,
+        figures.percent_of_ideal, int(on_front),
+    ]  # fmt: skip

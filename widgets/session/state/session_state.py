@@ -92,13 +92,14 @@ class SessionState:
             placeholder: whether it is the captured step, shown because there is no plan.
             state, doing, sentence: fields of the budget message.
         """
-        feasibility = self.feasibility
+        feasibility, plan_cache = self.feasibility, self.plan_cache
         assert feasibility is not None
+        assert plan_cache is not None
         began = perf_counter()
         with self.message_bus.lock:
             self.plans += 1
             number, bound = self.plans, self.bound_seconds
-        status = PlanStatus(number, feasibility.ideal_seconds, bound, True, placeholder)
+        status = PlanStatus(number, plan_cache.summary(plan, bound), placeholder)
         message = plan_message(feasibility.graph, plan, status)
         self.packing_seconds = perf_counter() - began
         with self.message_bus.lock:

@@ -13,7 +13,7 @@ from planner.graph import Graph, fingerprint
 from planner.jit import doing
 from planner.machine import Machine
 from planner.memory import parse_budget
-from planner.plan import SwapPlan
+from planner.plan import SwapPlan, require_each_op_once
 from planner.progress import Progress
 from planner.swap import Seconds
 from widgets.info import Feasibility, assess_feasibility
@@ -211,13 +211,14 @@ def _of_plan(graph: Graph, plan: SwapPlan) -> Graph:
     """The graph with the scratch memory that the plan provides for.
 
     Raises:
-        StowageError: the plan is for another graph or is not valid.
+        StowageError: the plan is for another graph, is not valid, or runs an op twice.
     """
     if plan.graph != fingerprint(graph):
         raise StowageError(f"this plan is not for {graph.name}: give the graph that it was made for, or plan again")
     problems = problems_of(plan, graph)
     if problems:
         raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")
+    require_each_op_once(graph, plan, "the Workbench")
     return graph.with_workspaces(dict(plan.workspaces))
 
 

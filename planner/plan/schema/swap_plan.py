@@ -2,13 +2,15 @@
 
 Time in a plan is a *slot*, a position in the order, never seconds. Slot `i` is the moment at which the op
 `order[i]` runs; slot `n`, one past the last op, is the end of the step. Spans of slots are half-open.
-A storage is off the device between two of its residencies. Three streams work through their queues in order, and
-the slots determine what each entry waits for:
+An entry of the order is an *instance* of an op: an op may run again, to make values that were dropped once more, in
+residencies of the same storages that begin at that slot.
+A storage is off the device between two of its residencies. Every lane works through its queue in order, and the slots
+determine what each entry waits for:
 
 - the op in slot `i` waits for every swap-in with `use <= i` and every swap-out with `release <= i`;
 - a swap-out waits for the op in slot `ready` (-1: for nothing);
 - a swap-in waits for every op in a slot below `start` and every swap-out with `release <= start`;
-- the step ends when all three queues are empty.
+- the step ends when all queues are empty.
 
 So the memory in use in any slot is known without any times, and a budget holds for any timing.
 Planners predict, and the validator proves, by these rules. The executor leaves out every wait that no access to memory
@@ -20,9 +22,13 @@ and the new storage's begins there, at the same offset.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
-from planner.plan.timeline import Timeline
+from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT, Lane
+from planner.plan.schema.timeline import Timeline
 from planner.units import format_bytes
 
 
@@ -75,6 +81,22 @@ class SwapIn:
     use: int
 
 
+#: By kind of a lane, what the entries of its queue are: the id of an op, or rows of whole numbers.
+ENTRIES: Mapping[str, type] = MappingProxyType({COMPUTE.kind: int, SWAP_OUT.kind: SwapOut, SWAP_IN.kind: SwapIn})
+#: By lane, its entries in order.
+Queues = Mapping[Lane, tuple[Any, ...]]
+
+
+def device_queues(order: Iterable[int], swap_outs: Iterable[SwapOut] = (), swap_ins: Iterable[SwapIn] = ()) -> Queues:
+    """The queues of a plan that has the lanes of one device alone.
+
+    Args:
+        order: the op in each slot.
+        swap_outs, swap_ins: the two copy queues.
+    """
+    return {COMPUTE: tuple(order), SWAP_OUT: tuple(swap_outs), SWAP_IN: tuple(swap_ins)}
+
+
 @dataclass(frozen=True, eq=False)
 class SwapPlan:
     """A whole plan; plain data, safe to load from an untrusted source.
@@ -89,10 +111,9 @@ class SwapPlan:
         method: which planner made it.
         budget_bytes, host_budget_bytes: limits it was made under; None for no host limit.
         alignment: every offset is a multiple of this many bytes.
-        order: the op in each slot.
+        queues: by lane, its entries in order; a plan has at least the lanes of `device_queues`.
         workspaces: (op, bytes) of scratch memory it provides for.
         residencies, host_residencies: where each storage is, and when.
-        swap_outs, swap_ins: the two copy queues, in queue order.
         peak_bytes, host_bytes: size of the device arena and of the host slab; the largest offset + bytes.
         predicted: the timeline that the machine model predicts.
     """
@@ -103,15 +124,28 @@ class SwapPlan:
     budget_bytes: int
     host_budget_bytes: int | None
     alignment: int
-    order: tuple[int, ...]
+    queues: Queues
     workspaces: tuple[tuple[int, int], ...]
     residencies: tuple[Residency, ...]
     host_residencies: tuple[HostResidency, ...]
-    swap_outs: tuple[SwapOut, ...]
-    swap_ins: tuple[SwapIn, ...]
     peak_bytes: int
     host_bytes: int
     predicted: Timeline
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The op in each slot."""
+        return self.queues[COMPUTE]
+
+    @property
+    def swap_outs(self) -> tuple[SwapOut, ...]:
+        """The copies to the host, in queue order."""
+        return self.queues[SWAP_OUT]
+
+    @property
+    def swap_ins(self) -> tuple[SwapIn, ...]:
+        """The copies to the device, in queue order."""
+        return self.queues[SWAP_IN]
 
     def __repr__(self) -> str:
         """One line, because a notebook would print the default repr, which is pages of numbers."""
