@@ -89,12 +89,16 @@ class _Queues:
     def __init__(self, index: PlanIndex, timeline: Timeline) -> None:
         self.index = index
         self.outs = [
-            _QueueEntry(*times, copy.storage, "out", place)
-            for place, (copy, times) in enumerate(zip(index.plan.swap_outs, timeline.swap_out.tolist(), strict=True))
+            _QueueEntry(start, stop, copy.storage, "out", place)
+            for place, (copy, (start, stop)) in enumerate(
+                zip(index.plan.swap_outs, timeline.swap_out.tolist(), strict=True)
+            )
         ]
         self.ins = [
-            _QueueEntry(*times, copy.storage, "in", place)
-            for place, (copy, times) in enumerate(zip(index.plan.swap_ins, timeline.swap_in.tolist(), strict=True))
+            _QueueEntry(start, stop, copy.storage, "in", place)
+            for place, (copy, (start, stop)) in enumerate(
+                zip(index.plan.swap_ins, timeline.swap_in.tolist(), strict=True)
+            )
         ]
 
     def waits(self, timeline: Timeline) -> Iterator[ComputeWait]:

@@ -3,9 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind, arrays
 from planner.memory import lifetimes, reuse_chains
 from tests.memory.graphs import random_graph, random_order
+from tests.plan import again_by_hand
 
 
 def chain():
@@ -113,3 +115,8 @@ def test_lifetimes_agree_with_looking_at_every_slot(seed, shuffle):
     np.add.at(boxed, chains.lower, sizes)
     np.add.at(boxed, chains.upper, -sizes)
     assert (np.cumsum(boxed)[:-1] == life.live_bytes).all()
+
+
+def test_an_order_in_which_an_op_runs_again_has_no_lifetimes():
+    with pytest.raises(StowageError, match="each op runs once; this one has 7 entries for 5 ops"):
+        lifetimes(again_by_hand.step(), again_by_hand.ORDER)

@@ -27,6 +27,7 @@ from planner.plan import (
 )
 from planner.swap import plan_swaps, simulate
 from planner.swap.explain.explain_plan import Explanation, explain
+from tests.plan import again_by_hand
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps
 
 KIB = 1024
@@ -278,3 +279,9 @@ def test_faster_machines_are_explained_by_their_own_link() -> None:
     explanation = explain(plan_by_hand(graph), graph, fast, np.ones(5))
     assert explanation.stall_seconds == pytest.approx(8 * KIB / 1e9 + 2 * KIB / 1e9)
     assert explanation.limit.what == "compute"
+
+
+def test_a_plan_in_which_an_op_runs_again_is_not_explained_yet() -> None:
+    graph, plan = again_by_hand.step(), again_by_hand.plan()
+    with pytest.raises(StowageError, match="runs op make again in slot 3, and an explanation takes only"):
+        explain(plan, graph, SLOW, np.ones(len(graph.ops)))

@@ -9,6 +9,7 @@ from planner.graph import GraphBuilder, Kind
 from planner.memory import step_peak
 from planner.plan import Residency, SwapIn, SwapOut
 from planner.swap import plan_swaps, simulate
+from tests.plan import again_by_hand
 from tests.plan.changing import replace
 from tests.swap.effort import EFFORT
 from tests.swap.event_simulator import step_seconds
@@ -104,3 +105,11 @@ def test_it_agrees_with_a_plain_account_of_the_streams(step, duplex, share):
     plan = plan_swaps(graph, device, enough, seconds=seconds)
     expected = step_seconds(plan, graph, device.host_link, seconds)
     assert plan.predicted.seconds == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+def test_an_op_that_runs_again_takes_its_time_again():
+    graph, plan = again_by_hand.step(), again_by_hand.plan()
+    found = simulate(plan, graph, machine(1e9, 2e9, 0.0), np.array([1.0, 2.0, 4.0, 8.0, 16.0]))
+    assert (found.compute[:, 1] - found.compute[:, 0]).tolist() == [1, 2, 4, 1, 2, 8, 16]
+    assert found.seconds == 34
+    assert found.sample_bytes.tolist() == [256, 256, 320, 320, 192, 256, 128, 128]
