@@ -16,10 +16,8 @@ from typing import Any
 from planner.errors import StowageError
 from planner.files import write_text
 from widgets.fallback.fallback_view import fallback_html
-from widgets.messages import Message
-from widgets.page import script, style
-
-EVERY_PANEL = ("header", "graph", "memory", "holders", "streams", "selection", "search", "run")
+from widgets.messages import Message, at_rest
+from widgets.page import EVERY_PANEL, script, style
 
 _HERE = Path(__file__).parent
 #: Forbids every fetch, whatever a model's names contain; images made by the page itself are allowed.
@@ -81,7 +79,7 @@ def page_text(messages: Sequence[Message], panels: Sequence[str] = EVERY_PANEL) 
         raise StowageError("there is nothing to save yet: wait until the step is captured")
     return _PAGE.format(
         policy=_POLICY, title=html.escape(str(graph.content["name"])), style=f"{style()}\n{_part('page.css')}",
-        still=fallback_html(messages), messages=_packed(_rested(messages), panels), script=_script(),
+        still=fallback_html(messages), messages=_packed(at_rest(messages, "saved"), panels), script=_script(),
     )  # fmt: skip
 
 
@@ -104,24 +102,3 @@ def _script() -> str:
 
 def _part(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
-
-
-def _rested(messages: Sequence[Message]) -> list[Message]:
-    """The messages with every running search, run or planning marked as ended, because a saved page has no kernel."""
-    plan = next((each.content for each in messages if each.kind == "plan"), None)
-    rested = []
-    for each in messages:
-        content, state = dict(each.content), each.content.get("state")
-        if each.kind == "search" and state == "running":
-            content |= {"state": "paused", "doing": "", "sentence": "The page was saved while this search went on."}
-        elif each.kind == "run" and state in ("planning", "running"):
-            content |= {"state": "cancelled" if content["step_seconds"] else "empty", "doing": ""}
-            content["sentence"] = "The page was saved while this run went on."
-        elif each.kind == "budget" and state == "planning":
-            fits = plan is not None and not plan["placeholder"] and plan["budget_bytes"] == content["budget_bytes"]
-            content |= {"state": "planned" if fits else "none", "doing": ""}
-            content["sentence"] = "" if fits else "The page was saved before there was a plan."
-        elif each.kind == "front":
-            content |= {"doing": "", "share": None}
-        rested.append(Message(content, each.buffers))
-    return rested

@@ -2,15 +2,27 @@
 
 from widgets.messages.graph_message import graph_message
 from widgets.messages.machine_message import label_of, machine_message
-from widgets.messages.message import Message, unpack
+from widgets.messages.message import Message, changed, unpack
+from widgets.messages.message_kind import (
+    MessageKind,
+    Rest,
+    at_rest,
+    forget_kinds,
+    in_order,
+    kind_of,
+    register_kinds,
+)
 from widgets.messages.plan_message import PlanStatus, plan_message
-from widgets.messages.run_message import RunState, run_message
-from widgets.messages.search_message import search_message
+from widgets.messages.run_message import RunState, run_at_rest, run_message
+from widgets.messages.search_message import search_at_rest, search_message
 from widgets.messages.state_messages import (
+    budget_at_rest,
     budget_message,
     compare_message,
     export_message,
+    front_at_rest,
     front_message,
+    loading_at_rest,
     loading_message,
     notice_message,
     refused_message,
@@ -19,21 +31,34 @@ from widgets.messages.state_messages import (
 
 __all__ = [
     "Message",
+    "MessageKind",
     "PlanStatus",
+    "Rest",
     "RunState",
+    "at_rest",
+    "budget_at_rest",
     "budget_message",
+    "changed",
     "compare_message",
     "export_message",
+    "forget_kinds",
+    "front_at_rest",
     "front_message",
     "graph_message",
+    "in_order",
+    "kind_of",
     "label_of",
+    "loading_at_rest",
     "loading_message",
     "machine_message",
     "notice_message",
     "plan_message",
     "refused_message",
+    "register_kinds",
+    "run_at_rest",
     "run_message",
     "samples_message",
+    "search_at_rest",
     "search_message",
     "unpack",
 ]  # fmt: skip

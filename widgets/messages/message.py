@@ -50,6 +50,11 @@ def message(
     return Message(body, tuple(array.tobytes() for array in packed.values()))
 
 
+def changed(sent: Message, **fields: Any) -> Message:
+    """The same message with other values in some fields."""
+    return Message({**sent.content, **fields}, sent.buffers)
+
+
 def unpack(sent: Message) -> dict[str, NDArray[Any]]:
     """The columns of a message by name."""
     heads = sent.content.get("columns", [])

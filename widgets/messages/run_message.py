@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from planner.plan import Timeline
 from widgets.info import MeasuredMemory
-from widgets.messages.message import Message, message
+from widgets.messages.message import Message, changed, message
+from widgets.messages.message_kind import Rest
 
 _NONE = np.zeros(0)
 
@@ -71,3 +72,13 @@ def run_message(state: RunState, predicted: Timeline | None = None, measured: Me
         "bytes": ("f8", _NONE if measured is None else measured.bytes),
         "step_start": ("f4", _NONE if measured is None else measured.step_start),
     })  # fmt: skip
+
+
+def run_at_rest(sent: Message, rest: Rest, _: Mapping[str, Message]) -> Message:
+    """A run that is still under way as one that was stopped."""
+    if sent.content["state"] not in ("planning", "running"):
+        return sent
+    if rest == "closed":
+        return changed(sent, state="cancelled", doing="", sentence="It was closed while this run went on.")
+    state = "cancelled" if sent.content["step_seconds"] else "empty"
+    return changed(sent, state=state, doing="", sentence="The page was saved while this run went on.")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from planner.swap import Point
-from widgets.messages.message import Message, message
+from widgets.messages.message import Message, changed, message
+from widgets.messages.message_kind import Rest
 
 
 def search_message(
@@ -43,3 +44,12 @@ def search_message(
         "baselines": list((baselines or {}).items()), "bound_seconds": bound_seconds, "ideal_seconds": ideal_seconds,
         "sentence": sentence,
     })  # fmt: skip
+
+
+def search_at_rest(sent: Message, rest: Rest, _: Mapping[str, Message]) -> Message:
+    """A search that is still running as one that was stopped."""
+    if sent.content["state"] != "running":
+        return sent
+    if rest == "closed":
+        return changed(sent, state="cancelled", doing="", sentence="It was closed while this search went on.")
+    return changed(sent, state="paused", doing="", sentence="The page was saved while this search went on.")

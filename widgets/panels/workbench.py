@@ -9,6 +9,7 @@ from planner.machine import Machine
 from planner.plan import SwapPlan
 from planner.run import Run
 from planner.swap import SwapSearch
+from widgets.page import EVERY_PANEL
 from widgets.panels.panel import Panel
 
 
@@ -28,7 +29,7 @@ class Workbench(Panel):
         StowageError: the source cannot be shown, or the machine or budget is invalid.
     """
 
-    parts = ("header", "graph", "memory", "holders", "streams", "selection", "search", "run")
+    parts = EVERY_PANEL
 
     @property
     def graph(self) -> Graph:

@@ -9,8 +9,8 @@ from types import FrameType
 from typing import Any
 from weakref import WeakSet
 
+from widgets.session.state.feature import features
 from widgets.session.state.session_state import SessionState
-from widgets.session.tasks import running, searching
 
 _cores: WeakSet[SessionState] = WeakSet()
 _AGAIN_SECONDS = 0.2
@@ -38,10 +38,10 @@ def in_message() -> None:
 
 
 def cancel_all() -> None:
-    """Cancel every search and every run."""
+    """Cancel the work of every feature that can be cancelled, such as searches and runs."""
     for core in list(_cores):
-        searching.cancel(core)
-        running.cancel(core)
+        for feature in features():
+            feature.cancel(core)
 
 
 def _shell() -> Any:

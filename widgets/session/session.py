@@ -14,15 +14,14 @@ from planner.plan import SwapPlan
 from planner.run import Run
 from planner.step import Step
 from planner.swap import SwapSearch
-from planner.units import format_bytes
-from widgets.messages import Message, compare_message, notice_message
+from widgets.messages import Message, notice_message
 from widgets.session import interrupts
+from widgets.session.registry import features, find_request
 from widgets.session.state import machines
 from widgets.session.state.message_bus import Listener
-from widgets.session.state.plan_cache import compared
 from widgets.session.state.session_state import SessionState
 from widgets.session.state.source import read_source
-from widgets.session.tasks import capturing, exporting, planning, running, searching, sweeping
+from widgets.session.tasks import capturing, planning, running, searching, sweeping
 
 
 class Session:
@@ -47,7 +46,7 @@ class Session:
         machines.check(machine)
         if budget is not None:
             parse_budget(budget, 2**50)
-        self._core = SessionState(read_source(source), seed, machine, budget, sweeping.begin)
+        self._core = SessionState(read_source(source), seed, machine, budget, sweeping.begin, _close_features)
         self._end = finalize(self, self._core.close)
         interrupts.heed(self._core)
         capturing.begin(self._core)
@@ -160,12 +159,15 @@ class Session:
         Args:
             wanted: `{"do": what, ...}`.
         """
-        do = _REQUESTS.get(str(wanted.get("do")))
+        if wanted.get("do") == "ready":  # a view of a closed session still shows its last state
+            self._core.has_viewers = not self._core.jobs.closed
+            sweeping.begin(self._core)
+            return
+        do = find_request(str(wanted.get("do")))
         if do is None:
             return
         try:
-            if do is not _note_viewers:  # a view of a closed session still shows its last state
-                self._core.check_open()
+            self._core.check_open()
             do(self._core, wanted)
         except StowageError as error:
             self._core.message_bus.publish(notice_message(str(error)))
@@ -179,51 +181,14 @@ class Session:
             if not core.message_bus.has_listeners:
                 core.has_viewers = False
                 core.jobs.drop("sweep")
-                searching.cancel(core)
-                running.cancel(core)
+                for feature in features():
+                    feature.cancel(core)
 
     def close(self) -> None:
         """End all work; no thread is left running."""
         self._end()
 
 
-def _note_viewers(core: SessionState, _: Mapping[str, Any]) -> None:
-    core.has_viewers = not core.jobs.closed
-    sweeping.begin(core)
-
-
-def _take(core: SessionState, wanted: Mapping[str, Any]) -> None:
-    planning.set_budget(core, int(wanted["bytes"]))
-
-
-def _compare(core: SessionState, wanted: Mapping[str, Any]) -> None:
-    with core.message_bus.lock:
-        if wanted["bytes"] is None or core.plan_cache is None:
-            core.message_bus.publish(compare_message("", None))
-            return
-        plan = core.plan_cache.at(int(wanted["bytes"]))
-        if plan is None:
-            raise StowageError(
-                f"no plan is known for {format_bytes(int(wanted['bytes']))}; choose a point of the front"
-            )
-        core.message_bus.publish(
-            compare_message(format_bytes(plan.budget_bytes), compared(core.plan_cache.summary(plan)))
-        )
-
-
-_REQUESTS: Mapping[str, Callable[[SessionState, Mapping[str, Any]], None]] = {
-    "ready": _note_viewers,
-    "budget": _take,
-    "take": _take,
-    "machine": lambda core, wanted: capturing.change_machine(core, str(wanted["name"])),
-    "search": lambda core, _: searching.begin(core),
-    "cancel": lambda core, _: searching.cancel(core),
-    "resume": lambda core, _: searching.resume(core),
-    "compare": _compare,
-    "run": lambda core, wanted: running.begin(
-        core, int(wanted.get("steps", running.STEPS)), bool(wanted.get("check", True))
-    ),
-    "cancel_run": lambda core, _: running.cancel(core),
-    "export": lambda core, wanted: exporting.begin(core, str(wanted.get("format")), wanted.get("view")),
-    "cancel_loading": lambda core, _: capturing.cancel(core),
-}
+def _close_features(core: SessionState) -> None:
+    for feature in features():
+        feature.close(core)

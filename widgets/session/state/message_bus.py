@@ -6,20 +6,11 @@ import logging
 from collections.abc import Callable, Iterable
 from threading import RLock
 
-from widgets.messages import Message
+from widgets.messages import Message, in_order, kind_of
 
 Listener = Callable[[Message], None]
 
 _log = logging.getLogger(__name__)
-
-#: Order of a replay: the page needs the graph to interpret the other messages.
-_ORDER = (
-    "refused", "loading", "graph", "machine", "samples", "budget", "plan", "search", "front", "compare", "run",
-)  # fmt: skip
-#: Transient kinds, which are not replayed.
-_PASSING = frozenset({"notice", "busy", "exported"})
-#: Kinds that make earlier messages of other kinds obsolete.
-_ENDS = {"graph": ("loading", "refused"), "refused": ("loading",)}
 
 
 class MessageBus:
@@ -38,9 +29,10 @@ class MessageBus:
         """Send messages to all listeners and keep the latest of each kind."""
         with self.lock:
             for message in messages:
-                if message.kind not in _PASSING:
+                kind = kind_of(message)
+                if not kind.transient:
                     self._latest[message.kind] = message
-                for other in _ENDS.get(message.kind, ()):
+                for other in kind.supersedes:
                     self._latest.pop(other, None)
                 for listener in tuple(self._listeners.values()):
                     try:
@@ -86,7 +78,7 @@ class MessageBus:
     def all(self) -> list[Message]:
         """The latest message of every kind, the graph before the messages that refer to it."""
         with self.lock:
-            return [self._latest[kind] for kind in _ORDER if kind in self._latest]
+            return in_order(self._latest)
 
     def latest(self, kind: str) -> Message | None:
         """The latest message of a kind."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
 from time import perf_counter
+from typing import Any
 
 from planner.errors import StowageError
 from planner.graph import Graph
@@ -15,7 +16,7 @@ from planner.run import Run, TorchContext
 from planner.shutdown import on_shutdown
 from planner.swap import SwapSearch
 from widgets.info import Feasibility
-from widgets.messages import Message, PlanStatus, budget_message, plan_message, refused_message
+from widgets.messages import Message, PlanStatus, at_rest, budget_message, plan_message
 from widgets.session.state.jobs import Job, Jobs
 from widgets.session.state.message_bus import MessageBus
 from widgets.session.state.plan_cache import PlanCache
@@ -30,6 +31,7 @@ class SessionState:
         source, seed: what is planned, and the seed of the random choices.
         machine, budget: as requested, later those that are planned for; None where none was requested.
         on_idle: called when a job has ended, to start background work if there is any.
+        on_close: called once all jobs are dropped, to end what features still hold.
 
     Attributes:
         graph, ground, shelf: the captured step, its feasibility on the machine, and the plans found so far; None before
@@ -44,6 +46,7 @@ class SessionState:
             failed.
         refusal: the error of a failed capture.
         has_viewers: whether a view is open, so that background work is worthwhile.
+        remembered: by the name of a feature, what it remembers.
     """
 
     source: Source
@@ -51,6 +54,7 @@ class SessionState:
     machine: str | Machine | None
     budget: str | int | None
     on_idle: Callable[[SessionState], None]
+    on_close: Callable[[SessionState], None]
     message_bus: MessageBus = field(default_factory=MessageBus)
     graph: Graph | None = None
     feasibility: Feasibility | None = None
@@ -69,6 +73,7 @@ class SessionState:
     has_viewers: bool = False
     plans: int = 0
     packing_seconds: float = 0.0
+    remembered: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.message_bus.lock)
@@ -135,33 +140,12 @@ class SessionState:
         with self.message_bus.lock:
             if not self.jobs.closed:
                 self.jobs.close()
-                self.message_bus.publish(*filter(None, map(_ended, self.message_bus.all())))
-            search, run, self.search, self.run = self.search, self.run, None, None
-        if search is not None:
-            search.cancel()
-        if run is not None:
-            run.cancel()
+                sent = self.message_bus.all()
+                rested = zip(sent, at_rest(sent, "closed"), strict=True)
+                self.message_bus.publish(*(after for before, after in rested if after is not before))
+        self.on_close(self)
         self.settled.set()
         self.planned.set()
-
-
-def _ended(message: Message) -> Message | None:
-    """The message that reports the end of the work that a message reports as running; None where none is running."""
-    content, state = message.content, message.content.get("state")
-    if message.kind == "loading":
-        return refused_message("Closed", "it was closed before the step was captured; open it again")
-    if message.kind == "front" and content["share"] is not None:
-        return Message({**content, "doing": "", "share": None}, message.buffers)
-    ends = {
-        ("search", "running"): ("cancelled", "It was closed while this search went on."),
-        ("run", "planning"): ("cancelled", "It was closed while this run went on."),
-        ("run", "running"): ("cancelled", "It was closed while this run went on."),
-        ("budget", "planning"): ("none", "It was closed before there was a plan."),
-    }
-    if (message.kind, state) not in ends:
-        return None
-    ended, sentence = ends[message.kind, str(state)]
-    return Message({**content, "state": ended, "doing": "", "sentence": sentence}, message.buffers)
 
 
 def problems_of(plan: SwapPlan, graph: Graph) -> list[str]:

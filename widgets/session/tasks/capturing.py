@@ -2,64 +2,35 @@
 
 from __future__ import annotations
 
-from threading import Event, Thread
-
 import numpy as np
 
 from planner.cancel import Cancelled
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
-from planner.jit import doing
 from planner.machine import Machine
 from planner.memory import parse_budget
 from planner.plan import SwapPlan, require_each_op_once
-from planner.progress import Progress
 from planner.swap import Seconds
 from widgets.info import Feasibility, assess_feasibility
 from widgets.messages import (  # fmt: skip
-    RunState,
+    MessageKind,
     compare_message,
     front_message,
     graph_message,
-    loading_message,
+    loading_at_rest,
     machine_message,
     notice_message,
     refused_message,
-    run_message,
     samples_message,
 )
 from widgets.session.state import machines
+from widgets.session.state.feature import Feature, features
 from widgets.session.state.jobs import Job
 from widgets.session.state.plan_cache import PlanCache
 from widgets.session.state.session_state import SessionState, problems_of, sentence_of
 from widgets.session.tasks import planning
-
-_EVERY_SECONDS = 0.25
-
-
-class _Loading:
-    """Reports the progress of the capture, several times a second in a separate thread; cancels it with the job."""
-
-    def __init__(self, core: SessionState, job: Job) -> None:
-        self._core, self._job, self._over = core, job, Event()
-        self.progress = Progress(stop=job.stop)
-        self.ops = None if core.source.graph is None else len(core.source.graph.ops)
-        Thread(target=self._tell, name="stowage loading", daemon=True).start()
-
-    def _tell(self) -> None:
-        while True:
-            with self._core.message_bus.lock:  # no loading message may follow the graph
-                if not self._over.is_set() and not self._job.stop.requested:
-                    share, words = self.progress.share, doing(self.progress.doing)
-                    said = self._core.source.name, words, share, self.ops, self._job.seconds
-                    self._core.report(self._job, loading_message(*said))
-            if self._over.wait(_EVERY_SECONDS) or self._job.stop.requested:
-                return
-
-    def end(self) -> None:
-        """Report nothing more."""
-        self._over.set()
+from widgets.session.tasks.loading import Loading
 
 
 def begin(core: SessionState) -> None:
@@ -100,7 +71,7 @@ def change_machine(core: SessionState, name: str | Machine) -> None:
 
 
 def _begin(core: SessionState, job: Job) -> None:
-    loading, title = _Loading(core, job), "This step cannot be captured"
+    loading, title = Loading(core, job), "This step cannot be captured"
     try:
         graph = core.source.graph
         if graph is None:
@@ -125,7 +96,7 @@ def _begin(core: SessionState, job: Job) -> None:
         loading.end()
 
 
-def _lay_out(core: SessionState, job: Job, loading: _Loading, graph: Graph, plan: SwapPlan | None) -> bool:
+def _lay_out(core: SessionState, job: Job, loading: Loading, graph: Graph, plan: SwapPlan | None) -> bool:
     """Publish what was captured, and start planning; returns False if another machine was requested meanwhile."""
     asked = core.machine
     machine = machines.find(asked or (plan.machine if plan is not None else None))
@@ -143,7 +114,8 @@ def _lay_out(core: SessionState, job: Job, loading: _Loading, graph: Graph, plan
         core.budget = _first_budget(core, feasibility, plan)
         core.message_bus.publish(message)
         settle(core, PlanCache(feasibility))
-        core.message_bus.publish(run_message(RunState()))
+        for feature in features():
+            core.message_bus.publish(*feature.first(core))
         core.settled.set()
         planning.begin(core, plan)
     return True
@@ -240,3 +212,19 @@ def _refuse(core: SessionState, title: str, error: StowageError) -> None:
     core.message_bus.publish(refused_message(title, str(error)))
     core.settled.set()
     core.planned.set()
+
+
+FEATURE = Feature[None](
+    "capture",
+    kinds=(
+        MessageKind("refused", supersedes=("loading",)),
+        MessageKind("loading", at_rest=loading_at_rest),
+        MessageKind("graph", supersedes=("loading", "refused")),
+        MessageKind("machine"),
+    ),
+    requests={
+        "machine": lambda core, wanted: change_machine(core, str(wanted["name"])),
+        "cancel_loading": lambda core, _: cancel(core),
+    },
+    jobs=("capture", "machine"),
+)

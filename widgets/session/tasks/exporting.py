@@ -13,7 +13,8 @@ from planner.graph import Graph
 from planner.memory import buffers_to_csv, plan_buffers
 from planner.plan import SwapPlan, plan_to_json, trace_json
 from widgets.fallback import page_text
-from widgets.messages import export_message, notice_message
+from widgets.messages import MessageKind, export_message, notice_message
+from widgets.session.state.feature import Feature
 from widgets.session.state.jobs import Job
 from widgets.session.state.session_state import SessionState, sentence_of
 
@@ -107,3 +108,10 @@ FORMATS: Mapping[str, Format] = {
     "trace": Format(".trace.json", "application/json", _trace),
     "run_trace": Format(".run-trace.json", "application/json", _run_trace),
 }
+
+
+FEATURE = Feature[None](
+    "export",
+    kinds=(MessageKind("notice", transient=True), MessageKind("exported", transient=True)),
+    requests={"export": lambda core, wanted: begin(core, str(wanted.get("format")), wanted.get("view"))},
+)

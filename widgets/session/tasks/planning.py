@@ -10,8 +10,9 @@ from planner.memory import parse_budget
 from planner.plan import SwapPlan
 from planner.swap import SwapSearch, search_swaps
 from planner.units import format_bytes
-from widgets.messages import Message, machine_message, search_message
+from widgets.messages import Message, MessageKind, budget_at_rest, machine_message, search_message
 from widgets.session.state import machines
+from widgets.session.state.feature import Feature
 from widgets.session.state.jobs import Job
 from widgets.session.state.session_state import SessionState, sentence_of
 from widgets.session.tasks.search_words import words
@@ -184,3 +185,11 @@ def follow(
     if search.progress.state == "failed":
         search.wait()  # raises the reason
     return search
+
+
+FEATURE = Feature[None](
+    "plan",
+    kinds=(MessageKind("budget", at_rest=budget_at_rest), MessageKind("plan")),
+    requests=dict.fromkeys(("budget", "take"), lambda core, wanted: set_budget(core, int(wanted["bytes"]))),
+    jobs=("plan",),
+)

@@ -13,7 +13,8 @@ from planner.run import Run, TooLargeError, run
 from planner.step import Step
 from planner.units import several
 from widgets.info import measured_memory
-from widgets.messages import Message, RunState, label_of, run_message
+from widgets.messages import Message, MessageKind, RunState, label_of, run_at_rest, run_message
+from widgets.session.state.feature import Feature
 from widgets.session.state.jobs import Job
 from widgets.session.state.session_state import SessionState, sentence_of
 from widgets.session.tasks.adopting import adopt
@@ -201,3 +202,24 @@ def _differences(planned: int, measured: int | None) -> list[tuple[str, int]]:
         return []
     more = measured - planned
     return [("temporary memory beyond the plan", more)] if more > 0 else [("planned and not used", more)]
+
+
+def _close(core: SessionState) -> None:
+    with core.message_bus.lock:
+        handle, core.run = core.run, None
+    if handle is not None:
+        handle.cancel()
+
+
+FEATURE = Feature[None](
+    "run",
+    kinds=(MessageKind("run", at_rest=run_at_rest),),
+    requests={
+        "run": lambda core, wanted: begin(core, int(wanted.get("steps", STEPS)), bool(wanted.get("check", True))),
+        "cancel_run": lambda core, _: cancel(core),
+    },
+    jobs=("run",),
+    first=lambda _: (run_message(RunState()),),
+    cancel=cancel,
+    close=_close,
+)

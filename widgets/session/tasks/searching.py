@@ -8,7 +8,8 @@ from time import perf_counter, sleep
 from planner.errors import StowageError
 from planner.plan import SwapPlan
 from planner.swap import SwapSearch, search_swaps
-from widgets.messages import search_message
+from widgets.messages import MessageKind, search_at_rest, search_message
+from widgets.session.state.feature import Feature
 from widgets.session.state.jobs import Job
 from widgets.session.state.session_state import SessionState, sentence_of
 from widgets.session.tasks import sweeping
@@ -163,3 +164,24 @@ def _take(core: SessionState, job: Job, search: SwapSearch, best: SwapPlan) -> N
 def _rate(recent: deque[tuple[float, int]]) -> float:
     (first, before), (last, after) = recent[0], recent[-1]
     return (after - before) / (last - first) if last > first else 0.0
+
+
+def _close(core: SessionState) -> None:
+    with core.message_bus.lock:
+        search, core.search = core.search, None
+    if search is not None:
+        search.cancel()
+
+
+FEATURE = Feature[None](
+    "search",
+    kinds=(MessageKind("search", at_rest=search_at_rest),),
+    requests={
+        "search": lambda core, _: begin(core),
+        "cancel": lambda core, _: cancel(core),
+        "resume": lambda core, _: resume(core),
+    },
+    jobs=("search",),
+    cancel=cancel,
+    close=_close,
+)

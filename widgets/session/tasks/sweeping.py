@@ -11,8 +11,9 @@ from planner.errors import StowageError
 from planner.plan import SwapPlan
 from planner.swap import SwapSearch, search_swaps
 from planner.units import format_bytes
-from widgets.messages import front_message, machine_message, samples_message
+from widgets.messages import MessageKind, front_at_rest, front_message, machine_message, samples_message
 from widgets.session.state import machines
+from widgets.session.state.feature import Feature, foreground_jobs
 from widgets.session.state.jobs import Job
 from widgets.session.state.session_state import SessionState
 from widgets.session.tasks import planning
@@ -21,8 +22,6 @@ _POINTS = 9
 _SECONDS_EACH = 3.0
 _LOOK_SECONDS = 0.05
 _CLOSE = 1.0001
-#: Jobs with priority over the sweep.
-_AHEAD = ("capture", "machine", "plan", "search", "run")
 
 
 def begin(core: SessionState) -> None:
@@ -64,7 +63,7 @@ def _sweep(core: SessionState, job: Job) -> None:
     _find_least(core, job)
     every = _budgets(core)
     while (left := _open(core)) and not job.stop.requested:
-        if core.jobs.running(*_AHEAD):
+        if core.jobs.running(*foreground_jobs()):
             sleep(_LOOK_SECONDS)
             continue
         budget = left[0]
@@ -126,7 +125,7 @@ def _draw_better(core: SessionState, sweep: Job) -> None:
     """Show the fastest plan known to fit the budget: one for less memory may be faster than the plan shown."""
     with core.message_bus.lock:
         plan_cache, drawn = core.plan_cache, core.plan
-        if plan_cache is None or not sweep.current or core.run is not None or core.jobs.running(*_AHEAD):
+        if plan_cache is None or not sweep.current or core.run is not None or core.jobs.running(*foreground_jobs()):
             return
         best = plan_cache.fitting(core.budget_bytes)
         if best is not None and (drawn is None or best.predicted.seconds * _CLOSE < drawn.predicted.seconds):
@@ -140,10 +139,15 @@ def _draw(core: SessionState, job: Job, plan: SwapPlan) -> None:
 def _ended(core: SessionState, job: Job, search: SwapSearch) -> bool:
     """Wait for a search; returns False if it was cancelled because another job started."""
     while search.progress.state == "running":
-        if job.stop.requested or core.jobs.running(*_AHEAD):
+        if job.stop.requested or core.jobs.running(*foreground_jobs()):
             search.cancel()
             return False
         if search.progress.seconds > 2 * _SECONDS_EACH:
             search.cancel()
         sleep(_LOOK_SECONDS)
     return True
+
+
+FEATURE = Feature[None](
+    "sweep", kinds=(MessageKind("samples"), MessageKind("front", at_rest=front_at_rest)),
+)  # fmt: skip

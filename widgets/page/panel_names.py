@@ -1,0 +1,12 @@
+"""The names of the panels of the Workbench, each that of a folder or a file in `js/panels`."""
+
+EVERY_PANEL = (
+    "header",
+    "graph",
+    "memory",
+    "holders",
+    "streams",
+    "selection",
+    "search",
+    "run",
+)  # fmt: skip

@@ -1,0 +1,93 @@
+"""A feature of the Workbench: what the session has to know of a tab, registered by the one file that implements it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from planner.errors import StowageError
+from widgets.messages import Message, MessageKind, forget_kinds, register_kinds
+from widgets.session.state.session_state import SessionState
+
+S = TypeVar("S")
+Request = Callable[[SessionState, Mapping[str, Any]], None]
+
+
+def _nothing(_: SessionState) -> None:
+    """Do nothing."""
+
+
+def _no_messages(_: SessionState) -> Sequence[Message]:
+    return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Feature(Generic[S]):
+    """What a tab needs of a session.
+
+    Args:
+        name: the tab, or the part of the Workbench, that needs it.
+        kinds: the kinds of message it sends, with how each reads at rest.
+        requests: by the `do` of a request, what carries it out; it may raise a StowageError, which becomes a notice.
+        jobs: the kinds of jobs that the sweep over budgets must wait for.
+        first: the messages before it has done any work, sent once the step is captured.
+        cancel: stops its work, and keeps what was found; called for an interrupt and when no view is left.
+        close: ends its work for good, after its jobs were dropped and their messages are at rest.
+        state: makes what it remembers in a session; see `of`.
+    """
+
+    name: str
+    kinds: Sequence[MessageKind] = ()
+    requests: Mapping[str, Request] | None = None
+    jobs: Sequence[str] = ()
+    first: Callable[[SessionState], Sequence[Message]] = _no_messages
+    cancel: Callable[[SessionState], None] = _nothing
+    close: Callable[[SessionState], None] = _nothing
+    state: Callable[[], S] | None = None
+
+    def of(self, core: SessionState) -> S:
+        """What this feature remembers in a session; made on the first call."""
+        assert self.state is not None
+        with core.message_bus.lock:
+            if self.name not in core.remembered:
+                core.remembered[self.name] = self.state()
+            remembered: S = core.remembered[self.name]
+            return remembered
+
+
+_features: dict[str, Feature[Any]] = {}
+
+
+def register(feature: Feature[Any]) -> None:
+    """Add a feature to every session.
+
+    Raises:
+        StowageError: another feature has its name, one of its message kinds or one of its requests.
+    """
+    taken = {do for other in _features.values() for do in other.requests or ()} & set(feature.requests or ())
+    if feature.name in _features or taken:
+        raise StowageError(f"there are two features {', '.join(sorted(taken)) or feature.name}; rename one")
+    register_kinds(feature.kinds)
+    _features[feature.name] = feature
+
+
+def unregister(feature: Feature[Any]) -> None:
+    """Undo `register`."""
+    forget_kinds(feature.kinds)
+    _features.pop(feature.name, None)
+
+
+def features() -> Iterator[Feature[Any]]:
+    """All features, in the order in which they were registered."""
+    return iter(tuple(_features.values()))
+
+
+def find_request(do: str) -> Request | None:
+    """What carries out a request, or None if no feature does."""
+    return next((feature.requests[do] for feature in features() if feature.requests and do in feature.requests), None)
+
+
+def foreground_jobs() -> list[str]:
+    """The kinds of jobs that work in the background must wait for."""
+    return [kind for feature in features() for kind in feature.jobs]
