@@ -18,7 +18,7 @@ import minify
 from planner.errors import StowageError
 
 _HERE = Path(__file__).parent
-_IMPORT = re.compile(r"^import\s*\{([^}]*)\}\s*from\s*'(\.\.?/[a-z_/]+)\.js';\n", re.MULTILINE)
+_IMPORT = re.compile(r"^import\s*\{([^}]*)\}\s*from\s*'((?:\./|(?:\.\./)+)[a-z_/]+)\.js';\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export\s+((?:async\s+)?function\*?|class|const)\s+(\w+)", re.MULTILINE)
 _OTHER = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
 

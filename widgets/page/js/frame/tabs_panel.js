@@ -2,8 +2,8 @@
 import { make, say } from '../core/dom.js';
 import { runButton, searchButton } from '../controls/main_buttons.js';
 import { unique } from '../core/names.js';
-import { runPanel } from '../run/run_panel.js';
-import { searchPanel } from '../search/search_panel.js';
+import { runPanel } from '../panels/run/run_panel.js';
+import { searchPanel } from '../panels/search/search_panel.js';
 import { runStatus, searchStatus } from '../controls/status.js';
 
 const TABS = [

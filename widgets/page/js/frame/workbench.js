@@ -2,16 +2,16 @@
 // there is no graph.
 import { make, say } from '../core/dom.js';
 import { attachKeys } from './keys.js';
-import { graphPanel } from '../graph/graph_panel.js';
+import { graphPanel } from '../panels/graph/graph_panel.js';
 import { headerPanel } from '../header/header_panel.js';
-import { holdersPanel } from '../selection/holders_panel.js';
-import { memoryPanel } from '../memory/memory_panel.js';
+import { holdersPanel } from '../panels/selection/holders_panel.js';
+import { memoryPanel } from '../panels/memory/memory_panel.js';
 import { viewNumber } from '../core/names.js';
-import { runPanel } from '../run/run_panel.js';
-import { searchPanel } from '../search/search_panel.js';
-import { selectionPanel } from '../selection/selection_panel.js';
+import { runPanel } from '../panels/run/run_panel.js';
+import { searchPanel } from '../panels/search/search_panel.js';
+import { selectionPanel } from '../panels/selection/selection_panel.js';
 import { attachEmptyStates } from './empty_states.js';
-import { streamsPanel } from '../streams/streams_panel.js';
+import { streamsPanel } from '../panels/streams/streams_panel.js';
 import { tabsPanel } from './tabs_panel.js';
 import { forgetColours } from '../core/theme.js';
 import { TimeAxis } from '../plots/time_axis.js';

@@ -1,0 +1,64 @@
+// Tooltips of the memory map, in exact numbers.
+import { KINDS, KIND_LABELS, PHASES, kindVariable } from '../../core/kinds.js';
+import { hideTip, showTip } from '../../plots/tooltip.js';
+import { bytesUnit, countText, exactBytes, secondsText } from '../../core/units.js';
+import { awayFact } from './why_moved.js';
+
+// Shape and dtype of a storage, and the line of code that makes it, as far as they are known.
+export function layoutRows(graphData, storage) {
+  const rows = [
+    ['shape', graphData.storageLayout(storage)],
+    ['made at', graphData.sourceMaking(storage)],
+  ];
+  return rows.filter(([, value]) => value);
+}
+
+// A residency, by its position in the plan's columns; -1 for none.
+export function stayTip(event, host, plan, stay) {
+  if (stay < 0) {
+    hideTip(host);
+    return;
+  }
+  const { graphData } = plan;
+  const storage = plan.stay_storage[stay];
+  const kind = graphData.kindOf(storage);
+  const stays = [...plan.stays(storage)];
+  const low = plan.stay_offset[stay];
+  const high = low + graphData.bytesOf(storage);
+  const unit = bytesUnit(high);
+  const address = bytes => Number((bytes / unit.size).toFixed(unit.name === 'GiB' ? 4 : 2));
+  const rows = [
+    ['kind', KIND_LABELS[kind], kindVariable(kind)],
+    ...layoutRows(graphData, storage),
+    ['size', exactBytes(graphData.bytesOf(storage))],
+    ['address', `${address(low)} to ${address(high)} ${unit.name}`],
+    ['here', `${secondsText(plan.stay_start[stay], 3)} to ${secondsText(plan.stay_stop[stay], 3)}`],
+    ['ops', `${countText(plan.stay_slot[stay] + 1)} to ${countText(plan.stay_slot_stop[stay])}`],
+  ];
+  if (plan.stay_arrive[stay] >= 0) rows.push(['copy in ends', secondsText(plan.stay_arrive[stay], 3)]);
+  if (plan.stay_leave[stay] >= 0) rows.push(['copy out begins', secondsText(plan.stay_leave[stay], 3)]);
+  if (stays.length > 1) {
+    rows.push(['stay', `${stays.indexOf(stay) + 1} of ${stays.length}`]);
+    rows.push(awayFact(graphData, plan, storage));
+  }
+  showTip(event, host, graphData.storageName(storage), rows);
+}
+
+// All kinds at a time.
+export function kindsTip(event, host, plan, seconds) {
+  if (!plan.slots) {
+    hideTip(host);
+    return;
+  }
+  const { graphData } = plan;
+  const op = plan.opAt(seconds);
+  const held = plan.bytesAt(seconds);
+  const total = held.reduce((sum, bytes) => sum + bytes, 0);
+  const rows = KINDS.map((_, kind) => [KIND_LABELS[kind], exactBytes(held[kind]), kindVariable(kind)])
+    .filter((_, kind) => held[kind] > 0)
+    .reverse();
+  rows.unshift(['time', secondsText(seconds, 3)]);
+  rows.push(['total', exactBytes(total)]);
+  rows.push(['without swapping', exactBytes(plan.unswapped[plan.slotAt(seconds)])]);
+  showTip(event, host, `${graphData.opName(op)}, ${PHASES[graphData.op_phase[op]]}`, rows);
+}

@@ -1,0 +1,99 @@
+// Why a tensor is swapped or stays, as far as the plan shows: its absences, and the time of a copy.
+import { secondsText } from '../../core/units.js';
+
+const HELD = 2; // kinds up to this one outlive the step
+
+// How often a plan copies each storage out or in, whichever is more; 0 if it is not swapped.
+export function swapsOf(plan) {
+  if (!known.has(plan)) {
+    const [out, back] = [plan.out_storage, plan.in_storage].map(storages => {
+      const counts = new Int32Array(plan.graphData.storages);
+      for (const storage of storages) counts[storage] += 1;
+      return counts;
+    });
+    known.set(
+      plan,
+      out.map((count, storage) => Math.max(count, back[storage])),
+    );
+  }
+  return known.get(plan);
+}
+const known = new WeakMap();
+
+// How long it is off the device: between its residencies and, if it outlives the step, also before and after them.
+// Returns a name and a text; if there are several absences, the name says so.
+export function awayFact(graph, plan, storage) {
+  const stays = plan.stays(storage);
+  const between = plan.awaySeconds(storage);
+  const held = stays.reduce((sum, k) => sum + plan.stay_stop[k] - plan.stay_start[k], 0);
+  const away = graph.kindOf(storage) > HELD ? between : plan.step_seconds - held;
+  const once = stays.length < 2 || (stays.length === 2 && away <= between * 1.001);
+  return [once ? 'away' : 'away in all', secondsText(away)];
+}
+
+export function whyMoved(graph, plan, storage) {
+  const stays = plan.stays(storage);
+  if (!stays.length) return graph.bytesOf(storage) ? 'never on the device' : 'takes no memory';
+  if (stays.length > 1) return whyAway(graph, plan, storage, stays);
+  if (graph.kindOf(storage) <= HELD && plan.stay_start[stays[0]] > 0) return 'waits on the host until its first use';
+  if (swapsOf(plan)[storage]) return 'on the host from its last use on';
+  return plan.out_storage.length + plan.in_storage.length ? whyKept(graph, plan, storage, stays[0]) : '';
+}
+
+// The two uses around its longest absence.
+function whyAway(graph, plan, storage, stays) {
+  let longest = 1;
+  const away = k => plan.stay_start[stays[k]] - plan.stay_stop[stays[k - 1]];
+  for (let k = 2; k < stays.length; k++) if (away(k) > away(longest)) longest = k;
+  const slots = slotsOf(graph, plan, storage);
+  const next = slots.findIndex(slot => plan.op_start[slot] >= plan.stay_start[stays[longest]] - 1e-9);
+  if (next < 1) return '';
+  const [before, after] = [plan.order[slots[next - 1]], plan.order[slots[next]]];
+  const [from, to] = [plan.stopOf(before), plan.startOf(after)].map(seconds => secondsText(seconds));
+  return `idle from ${from} to ${to}, until ${graph.shortTarget(after)}`;
+}
+
+function whyKept(graph, plan, storage, stay) {
+  const { seconds, op } = plan.peak;
+  const there = plan.stay_start[stay] <= seconds && plan.stay_stop[stay] > seconds;
+  if (!there) return 'kept because it is not there at the peak';
+  if (graph.touches(op).includes(storage)) return 'kept because the op at the peak uses it';
+  const idle = longestIdle(graph, plan, storage);
+  const trip = roundTrip(graph, plan, storage);
+  if (trip && idle < trip) {
+    const takes = `a copy out and back takes ${secondsText(trip)}`;
+    return `kept because it is idle ${secondsText(idle)} at most, and ${takes}`;
+  }
+  return 'kept because it fits beside what is swapped';
+}
+
+const slotsOf = (graph, plan, storage) =>
+  graph
+    .uses(storage)
+    .map(op => plan.slotOf(op))
+    .sort();
+
+function longestIdle(graph, plan, storage) {
+  const slots = slotsOf(graph, plan, storage);
+  let longest = 0;
+  for (let k = 1; k < slots.length; k++) {
+    longest = Math.max(longest, plan.op_start[slots[k]] - plan.op_stop[slots[k - 1]]);
+  }
+  return longest;
+}
+
+// Seconds of a copy out and a copy in, at the rates of the plan's own copies.
+function roundTrip(graph, plan, storage) {
+  const rate = (storages, starts, stops) => {
+    let [bytes, seconds] = [0, 0];
+    storages.forEach((each, k) => {
+      bytes += graph.bytesOf(each);
+      seconds += stops[k] - starts[k];
+    });
+    return seconds > 0 ? bytes / seconds : 0;
+  };
+  const out = rate(plan.out_storage, plan.out_start, plan.out_stop);
+  const back = rate(plan.in_storage, plan.in_start, plan.in_stop);
+  const known = [out || back, back || out].filter(Boolean);
+  return known.reduce((sum, each) => sum + graph.bytesOf(storage) / each, 0);
+}

@@ -1,0 +1,115 @@
+// The holders of the peak: storages by part of the model and kind. Follows the time cursor of the other panels.
+import { make, say } from '../../core/dom.js';
+import { holdersOf } from './holders.js';
+import { kindVariable, KIND_LABELS, KIND_PLURALS } from '../../core/kinds.js';
+import { bytesText, countText, plural, secondsText } from '../../core/units.js';
+import { withinOther } from '../../data/verdict.js';
+
+const SHOWN = 7;
+const LINE = 18; // pixels of a row
+
+export function holdersPanel(section, { store }) {
+  const title = make('h3', { text: 'Who holds the peak' });
+  const list = make('ul', { class: 'holders', 'aria-label': 'Groups of tensors, largest first' });
+  const note = make('span', { class: 'note' });
+  section.append(make('div', { class: 'sw-title' }, title, note), list);
+  const rest = make('li', { class: 'rest' }, make('span'), make('span'));
+  let [rows, groups, frame, room] = [[], [], 0, 0];
+
+  const show = () => {
+    frame = 0;
+    const { graph, plan } = store;
+    if (!graph || !plan) {
+      list.replaceChildren();
+      say(note, graph ? 'no plan yet' : '');
+      return;
+    }
+    const pointing = store.cursor !== null && !list.matches(':hover, :focus-within');
+    const seconds = pointing ? store.cursor : plan.peak.seconds;
+    groups = holdersOf(graph, plan, plan.present(seconds));
+    const bytes = groups.reduce((sum, group) => sum + group.bytes, 0);
+    say(title, pointing ? 'Who holds memory' : 'Who holds the peak');
+    const other = withinOther(store);
+    say(note, `${other && other + ': '}${bytesText(bytes)} in use at ${secondsText(seconds)}`);
+    const lines = Math.floor(room / LINE);
+    const shown = groups.slice(0, groups.length <= lines ? lines : Math.max(1, Math.min(SHOWN, lines - 1)));
+    while (rows.length < shown.length) rows.push(rowElement());
+    shown.forEach((group, k) => fillRow(rows[k], group, groups[0].bytes, store));
+    const others = groups.slice(shown.length);
+    say(rest.firstChild, plural(others.length, 'smaller group'));
+    say(rest.lastChild, bytesText(others.reduce((sum, group) => sum + group.bytes, 0)));
+    const wanted = [...rows.slice(0, shown.length).map(row => row.item), ...(others.length ? [rest] : [])];
+    const same = wanted.length === list.children.length && wanted.every((item, k) => item === list.children[k]);
+    if (!same) list.replaceChildren(...wanted);
+    const stop = rows.slice(0, shown.length).some(({ button }) => button.tabIndex === 0);
+    if (!stop && shown.length) rows[0].button.tabIndex = 0;
+  };
+  const ask = () => {
+    frame ||= requestAnimationFrame(show);
+  };
+
+  list.addEventListener('click', event => {
+    const k = rows.findIndex(row => row.button === event.target.closest('button'));
+    if (k < 0) return;
+    const now = store.selection;
+    const same = now?.type === 'group' && now.id === groups[k].id;
+    store.set({ selection: same ? null : target(groups[k]) });
+  });
+  list.addEventListener('pointerover', event => {
+    const k = rows.findIndex(row => row.button === event.target.closest('button'));
+    if (k >= 0 && store.hover?.id !== groups[k].id) store.set({ hover: target(groups[k]) });
+  });
+  list.addEventListener('pointerleave', () => store.point());
+  list.addEventListener('keydown', event => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const buttons = [...list.querySelectorAll('button')];
+    const next = by && buttons[buttons.indexOf(document.activeElement) + by];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!next) return;
+    for (const button of buttons) button.tabIndex = button === next ? 0 : -1;
+    next.focus();
+  });
+  const stop = store.on(['graph', 'plan', 'budget', 'budget_bytes', 'cursor', 'selection'], ask);
+  // a notebook lays out nothing that is out of view, so the available height is used only if it is not zero
+  const observer = new ResizeObserver(([{ contentRect }]) => {
+    if (!contentRect.height || contentRect.height === room) return;
+    room = contentRect.height;
+    ask();
+  });
+  observer.observe(list);
+  show();
+  return () => {
+    stop();
+    observer.disconnect();
+    cancelAnimationFrame(frame);
+  };
+}
+
+const kindOf = ({ kind, storages }) => (storages.length > 1 ? KIND_PLURALS[kind] : KIND_LABELS[kind].toLowerCase());
+const countOf = ({ storages }) => (storages.length > 1 ? `, ${countText(storages.length)}` : '');
+
+function target(group) {
+  const label = `${group.name}, ${kindOf(group)}`;
+  return { type: 'group', id: group.id, label, storages: group.storages };
+}
+
+function rowElement() {
+  const [swatch, name, kind] = [make('i', { class: 'k' }), make('span'), make('em')];
+  const [bar, value] = [make('span', { class: 'bar' }), make('span', { class: 'v' })];
+  const label = make('span', { class: 'n' }, name, ' ', kind);
+  const button = make('button', { type: 'button', tabindex: '-1' }, swatch, label, bar, value);
+  return { item: make('li', {}, button), button, swatch, name, kind, bar, value };
+}
+
+function fillRow(row, group, most, store) {
+  say(row.name, group.name);
+  say(row.kind, kindOf(group) + countOf(group));
+  row.button.title = `${group.name} ${kindOf(group)}${countOf(group)}`;
+  say(row.value, bytesText(group.bytes));
+  const colour = kindVariable(group.kind);
+  row.swatch.style.background = row.bar.style.background = colour;
+  row.bar.style.width = `${(group.bytes / most) * 100}%`;
+  row.button.setAttribute('aria-pressed', store.selection?.type === 'group' && store.selection.id === group.id);
+}

@@ -1,0 +1,138 @@
+// The selection in one line with exact numbers, and the latest notice. Both are announced when they change.
+import { goToSelection } from '../../core/actions.js';
+import { allow, allowed, make, say } from '../../core/dom.js';
+import { KIND_LABELS, kindVariable, PHASES } from '../../core/kinds.js';
+import { countText, exactBytes, secondsText } from '../../core/units.js';
+import { awayFact, swapsOf, whyMoved } from '../memory/why_moved.js';
+
+const HINT = 'Click a tensor, an op or a module to follow it through every panel. ';
+const LASTING = 12000; // milliseconds that a notice is shown
+
+export function selectionPanel(section, bench) {
+  const { store } = bench;
+  const swatch = make('i', { class: 'k' });
+  const name = make('span', { class: 'name' });
+  const facts = make('span', { class: 'facts' });
+  const why = make('span', { class: 'why' });
+  const line = make('div', { class: 'line', role: 'status', 'aria-atomic': 'true' }, swatch, name, facts, why);
+  const hint = make('span', { class: 'why' }, HINT, make('kbd', { text: '?' }), ' shows the keys.');
+  const news = make('div', { class: 'news', role: 'status' });
+  const button = (text, key, click) =>
+    make('button', { type: 'button', class: 'btn small', click }, text + ' ', make('kbd', { text: key }));
+  const zoom = button('Zoom', 'F', () => {
+    if (allowed(zoom)) goToSelection(bench);
+  });
+  const clear = button('Clear', 'Esc', () => {
+    store.set({ selection: null });
+    bench.root.focus();
+  });
+  section.append(line, hint, news, make('span', { class: 'grow' }), zoom, clear);
+
+  const show = () => {
+    const { focus, graph, plan } = store;
+    const told = focus ? SPOKEN[focus.type](focus, graph, plan) : NOTHING;
+    name.textContent = focus ? told.name : '';
+    swatch.hidden = told.kind === undefined;
+    if (told.kind !== undefined) swatch.style.background = kindVariable(told.kind);
+    facts.replaceChildren(...told.facts.map(fact));
+    say(why, told.why || '');
+    why.title = told.why || '';
+    name.title = focus ? told.name : '';
+    zoom.hidden = clear.hidden = !focus;
+    allow(zoom, plan ? '' : 'There is no plan to zoom into yet');
+    hint.hidden = Boolean(focus);
+  };
+  let timer = 0;
+  const showNews = () => {
+    say(news, store.notice?.sentence || '');
+    news.title = news.textContent;
+    clearTimeout(timer);
+    if (store.notice) timer = setTimeout(() => store.set({ notice: null }), LASTING);
+  };
+  const stops = [
+    store.on(['focus', 'plan'], show),
+    store.on(['notice'], showNews),
+    store.on(['selection'], () => {
+      if (store.notice) store.set({ notice: null });
+    }),
+  ];
+  show();
+  showNews();
+  return () => {
+    clearTimeout(timer);
+    stops.forEach(stop => stop());
+  };
+}
+
+const fact = ([label, value]) => make('span', {}, label, label && value ? ' ' : null, make('em', { text: value }));
+
+// A fact without a name, if known.
+const plain = text => (text ? [['', text]] : []);
+
+const NOTHING = { facts: [['Nothing selected.', '']] };
+
+const SPOKEN = {
+  storage({ id }, graph, plan) {
+    const kind = graph.kindOf(id);
+    const size = [KIND_LABELS[kind].toLowerCase(), exactBytes(graph.bytesOf(id))];
+    const [layout, source] = [graph.storageLayout(id), graph.sourceMaking(id)];
+    const facts = [size, ...plain(layout), ...(source ? [['made at', source]] : [])];
+    facts.push(['uses', countText(graph.uses(id).length)]);
+    const stays = plan ? plan.stays(id) : [];
+    const swaps = plan ? swapsOf(plan)[id] : 0;
+    if (swaps) facts.push(awayFact(graph, plan, id), ['swaps', countText(swaps)]);
+    else if (stays.length) facts.push(['stays', secondsText(plan.stay_stop[stays[0]] - plan.stay_start[stays[0]])]);
+    if (stays.length) facts.push(['address', exactBytes(plan.stay_offset[stays[0]])]);
+    return { kind, name: graph.storageName(id), facts, why: plan ? whyMoved(graph, plan, id) : '' };
+  },
+  op({ id }, graph, plan) {
+    const slot = plan?.slots ? plan.slotOf(id) : id;
+    const where = `op ${countText(slot + 1)} of ${countText(graph.ops)}`;
+    const facts = [
+      [graph.shortTarget(id), ''],
+      ...plain(graph.opLayout(id)),
+      ...plain(graph.sourceOf(id)),
+      [PHASES[graph.op_phase[id]], where],
+    ];
+    if (plan?.slots) facts.push(['takes', secondsText(plan.secondsOf(id), 3)]);
+    facts.push(['working set', exactBytes(graph.op_working_set[id])]);
+    return { name: graph.opName(id), facts, why: plan?.slots ? whyLate(graph, plan, id) : '' };
+  },
+  module: (focus, graph, plan) => several(focus, graph, plan),
+  group: (focus, graph, plan) => several(focus, graph, plan),
+};
+
+function several({ type, id, label, storages, ops }, graph, plan) {
+  const all = [...storages];
+  const bytes = all.reduce((sum, storage) => sum + graph.bytesOf(storage), 0);
+  const facts = [
+    ['storages', countText(all.length)],
+    ['ops', countText(ops.size)],
+    ['bytes', exactBytes(bytes)],
+  ];
+  if (plan) {
+    const swaps = swapsOf(plan);
+    const swapped = all.filter(storage => swaps[storage]).length;
+    facts.push(['at the peak', exactBytes(bytesAtPeak(graph, plan, storages))], ['swapped', countText(swapped)]);
+  }
+  const kind = type === 'module' && graph.module_kinds[id];
+  return { name: label, facts: kind ? [[kind, ''], ...facts] : facts };
+}
+
+function bytesAtPeak(graph, plan, storages) {
+  let bytes = 0;
+  for (const stay of plan.present(plan.peak.seconds)) {
+    const storage = plan.stay_storage[stay];
+    if (storages.has(storage)) bytes += graph.bytesOf(storage);
+  }
+  return bytes;
+}
+
+// What an op had to wait for before it could start.
+function whyLate(graph, plan, op) {
+  const k = plan.stall_op.indexOf(op);
+  if (k < 0) return '';
+  const storage = plan.stall_storage[k];
+  const waited = secondsText(plan.stall_stop[k] - plan.stall_start[k]);
+  return `waited ${waited}${storage >= 0 ? ` for ${graph.storageName(storage)}` : ''}`;
+}

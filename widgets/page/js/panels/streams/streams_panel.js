@@ -1,0 +1,64 @@
+// The streams panel: title with a one-line summary, legend, and lanes.
+import { choice } from '../../controls/choice.js';
+import { make, say } from '../../core/dom.js';
+import { PHASES } from '../../core/kinds.js';
+import { IN, OUT } from './lanes.js';
+import { StreamsView } from './streams_view.js';
+import { plural, secondsText } from '../../core/units.js';
+import { withinOther } from '../../data/verdict.js';
+
+const UNITS = [
+  ['time', 'Time'],
+  ['op', 'Ops'],
+];
+
+export function streamsPanel(section, bench) {
+  const { root, store, axis } = bench;
+  const note = make('span', { class: 'note' });
+  const legend = make('span', { class: 'legend' });
+  const title = make('div', { class: 'sw-title' }, make('h3', { text: 'Streams' }), note, legend);
+  const endings = [];
+  if (root.dataset.panels === 'one') {
+    // with a memory map, that panel has this choice
+    const [units, end] = choice(store, 'unit', UNITS, 'Unit of the time axis');
+    title.append(units);
+    endings.push(end);
+  }
+  section.append(title);
+  const view = new StreamsView(section.appendChild(make('div')), bench);
+  const show = () => {
+    say(note, noteOf(store, view.lanes));
+    legend.replaceChildren(...entries(store));
+  };
+  // after the axis has the plan, because the lanes depend on the axis
+  endings.push(
+    axis.on(remapped => {
+      if (remapped) show();
+    }),
+    store.on(['graph', 'plan', 'budget', 'budget_bytes'], show),
+  );
+  show();
+  return () => {
+    view.close();
+    for (const end of endings) end();
+  };
+}
+
+function noteOf(store, lanes) {
+  const { plan } = store;
+  if (!plan || !lanes) return '';
+  if (plan.placeholder) return 'no plan';
+  const percent = which => `${(100 * lanes.busy(which)).toFixed(0)} %`;
+  const stalls = plan.stall_start.length;
+  const waits = stalls ? `${plural(stalls, 'stall')}, ${secondsText(plan.stall_seconds)}` : 'no stalls';
+  const link = plan.moved ? `busy ${percent(OUT)} out, ${percent(IN)} in` : 'idle';
+  return [withinOther(store), waits, `link ${link}`].filter(Boolean).join(' · ');
+}
+
+function entries({ graph, plan }) {
+  const present = new Set(graph?.op_phase);
+  const swatch = colour => make('i', { class: 'k', style: `background:var(--sw-${colour})` });
+  const entry = (colour, text) => make('span', {}, swatch(colour), text);
+  const phases = PHASES.filter((_, phase) => present.has(phase)).map(phase => entry('phase-' + phase, phase));
+  return plan?.stall_start.length ? [...phases, entry('limit', 'stall')] : phases;
+}
