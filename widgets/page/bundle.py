@@ -2,8 +2,9 @@
 
 A notebook loads one script per widget, and that script cannot import anything. So each ES module becomes a function
 that returns its exports and is called once, in import order. Modules use a small part of the language:
-`import { a, b } from '../core/x.js';` at the top and `export` before a declaration; `export default` only in the entry
-module. A notebook saves a copy with every widget, so comments, spaces and long local names are removed.
+`import { a, b } from '../core/x.js';` or `import '../core/x.js';` at the top, and `export` before a declaration;
+`export default` only in the entry module. A notebook saves a copy with every widget, so comments, spaces and long local
+names are removed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import minify
 from planner.errors import StowageError
 
 _HERE = Path(__file__).parent
-_IMPORT = re.compile(r"^import\s*\{([^}]*)\}\s*from\s*'((?:\./|(?:\.\./)+)[a-z_/]+)\.js';\n", re.MULTILINE)
+_IMPORT = re.compile(r"^import\s*(?:\{([^}]*)\}\s*from\s*)?'((?:\./|(?:\.\./)+)[a-z_/]+)\.js';\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export\s+((?:async\s+)?function\*?|class|const)\s+(\w+)", re.MULTILINE)
 _OTHER = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
 
@@ -80,6 +81,8 @@ def _without_imports(module: str) -> str:
     """A module's text with each import replaced by names destructured from the imported module's constant."""
 
     def taken(found: re.Match[str]) -> str:
+        if found[1] is None:  # imported for what it does
+            return ""
         names = ", ".join(each.strip().replace(" as ", ": ") for each in found[1].split(",") if each.strip())
         return f"const {{ {names} }} = {_constant(found[2])};\n"
 

@@ -1,4 +1,5 @@
 // The list of keys, in a native dialog, which traps the focus, closes with Esc and restores the focus.
+import { features } from '../core/features.js';
 import { unique } from '../core/names.js';
 
 const KEYS = [
@@ -10,9 +11,8 @@ const KEYS = [
   [['←', '→'], 'previous, next op; in the graph: close, open'],
   [['↑', '↓'], 'larger, smaller tensor of the op; in the graph: move'],
   [['Enter'], 'select, or take a plan'],
-  [['Space'], 'fold or unfold modules that are alike'],
-  [['/'], 'search modules and ops; ↑ ↓ go through what is found'],
-  [['+', '−'], 'zoom addresses (also Shift-wheel)'],
+];
+const LAST = [
   [['Esc'], 'clear search, then selection, then cancel a search for plans'],
   [['Tab'], 'next panel'],
 ];
@@ -22,10 +22,11 @@ export function showHelp({ root }) {
   const dialog = root.appendChild(document.createElement('dialog'));
   const title = unique('sw-help');
   const row = ([keys, does]) => `<dt>${keys.map(key => `<kbd>${key}</kbd>`).join(' ')}</dt><dd>${does}</dd>`;
+  const rows = [...KEYS, ...features().flatMap(({ help = [] }) => help), ...LAST];
   dialog.className = 'sw-help';
   dialog.setAttribute('aria-labelledby', title);
   dialog.innerHTML =
-    `<h2 id="${title}">Keys</h2><dl>${KEYS.map(row).join('')}</dl>` +
+    `<h2 id="${title}">Keys</h2><dl>${rows.map(row).join('')}</dl>` +
     '<button type="button" class="btn">Close</button>';
   dialog.addEventListener('close', () => dialog.remove());
   dialog.addEventListener('click', event => {

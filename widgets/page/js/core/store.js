@@ -1,4 +1,5 @@
 // The state shared by the panels of one widget. Selection and hover are shared by all widgets of one graph in the page.
+import { features, tabs } from './features.js';
 import { focusOf } from './focus.js';
 
 const PAGE = Symbol.for('stowage.links');
@@ -15,10 +16,6 @@ export class Store {
       samples: { points: [] },
       budget: null,
       plan: null,
-      search: null,
-      front: { points: [] },
-      compare: null,
-      run: null,
       loading: null,
       refused: null,
       notice: null,
@@ -29,14 +26,11 @@ export class Store {
       hoverFocus: null,
       cursor: null,
       budget_bytes: null,
-      graphMode: 'modules',
-      memoryView: 'address',
       unit: 'time',
-      metric: 'memory',
-      query: '',
-      tab: 'search',
+      tab: tabs()[0]?.name ?? '',
       theme: 0,
     });
+    for (const { state } of features()) Object.assign(this, structuredClone(state ?? {}));
     this.peers = link ? peersOf(link) : new Set();
     this.peers.add(this);
   }

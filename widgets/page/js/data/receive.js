@@ -1,4 +1,5 @@
 // Apply messages from Python to the store, and send requests back; reports a kernel that does not answer.
+import { features, keep } from '../core/features.js';
 import { budgetAnswered } from './budget_request.js';
 import { unpack } from './columns.js';
 import { Plan } from './plan.js';
@@ -16,17 +17,19 @@ const RECEIVED = {
     if (store.graph) store.set({ plan: new Plan(message, store.graph) });
   },
   budget: (store, message) => store.set(budgetAnswered(store, message)),
-  notice: (store, message) => store.set({ notice: message }),
-  busy: (store, message) => store.set({ notice: message }),
+  notice: keep('notice'),
+  busy: keep('notice'),
   exported: (store, message, buffers) => save(message, buffers[0]),
 };
-const PLAIN = ['loading', 'refused', 'machine', 'samples', 'search', 'front', 'compare', 'run'];
-for (const kind of PLAIN) RECEIVED[kind] = (store, message) => store.set({ [kind]: message });
+for (const kind of ['loading', 'refused', 'machine', 'samples']) RECEIVED[kind] = keep(kind);
+
+// What receives a kind of message: this file, or the feature that it is for.
+const receiverOf = kind => RECEIVED[kind] ?? features().find(({ receivers }) => receivers?.[kind])?.receivers[kind];
 
 // Process a message as Python sent it.
 export function receive(store, content, buffers = []) {
   if (store.offline === true) store.set({ offline: false });
-  RECEIVED[content.kind]?.(store, content.kind === 'exported' ? content : unpack(content, buffers), buffers);
+  receiverOf(content.kind)?.(store, content.kind === 'exported' ? content : unpack(content, buffers), buffers);
 }
 
 // A function that sends requests by `send(content)`; `heard(number)` must be called when Python confirms one.

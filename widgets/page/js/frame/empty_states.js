@@ -1,6 +1,7 @@
 // Placeholders shown instead of the panels while there is no graph, a notice when the kernel does not answer, and the
 // progress of running work.
 import { allow, allowed, make, say } from '../core/dom.js';
+import { tabs } from '../core/features.js';
 import { moveBudget } from '../data/budget_request.js';
 import { noKernel } from '../data/availability.js';
 import { skeleton } from './skeleton.js';
@@ -19,15 +20,13 @@ export function attachEmptyStates({ root, store }) {
 function progress(store) {
   const element = make('div', { class: 'sw-progress', 'aria-hidden': 'true' });
   const show = () => {
-    const { search, run, loading, graph } = store;
-    const working = search?.state === 'running' ? searched(search) : run?.state === 'running' ? run.share : 0;
-    element.style.width = `${Math.min(1, (graph ? working : loading?.share) ?? 0) * 100}%`;
+    const { loading, graph } = store;
+    const working = () => tabs().reduce((found, { tab }) => found ?? tab.share(store), null);
+    element.style.width = `${Math.min(1, (graph ? working() : loading?.share) ?? 0) * 100}%`;
   };
-  const close = store.on(['search', 'run', 'loading', 'graph'], show);
+  const close = store.on([...tabs().map(({ name }) => name), 'loading', 'graph'], show);
   return { element, close };
 }
-
-const searched = ({ share, seconds, limit_seconds: limit }) => (limit ? seconds / limit : share);
 
 function away(store) {
   const element = make('div', { class: 'sw-banner', role: 'status', hidden: true });

@@ -1,6 +1,7 @@
 // Keys that work wherever the focus is in a widget; keys handled by a panel do not reach this code.
 // A notebook's own single-letter shortcuts must not run meanwhile; those with Ctrl or Cmd may.
 import { goToPeak, goToSelection, stepOp, stepTensor } from '../core/actions.js';
+import { features } from '../core/features.js';
 import { showHelp } from '../controls/help.js';
 import { hideTip } from '../plots/tooltip.js';
 
@@ -36,9 +37,9 @@ const takesLetters = element => element.matches('input, select, textarea, [conte
 
 // Carry out the action of a key; returns false if it has none.
 function act(event, bench) {
-  const { root, store, axis } = bench;
+  const { axis } = bench;
   if (event.target.closest('dialog')) return false;
-  if (event.key === 'Escape') return clear(store);
+  if (event.key === 'Escape') return actFeature('Escape', bench);
   if (takesLetters(event.target)) return false;
   const pan = axis.inner * (event.shiftKey ? 0.5 : FAR);
   const onAxis =
@@ -58,23 +59,9 @@ function act(event, bench) {
     }[event.key.toLowerCase()];
   if (onAxis) onAxis();
   else if (event.key === '?') showHelp(bench);
-  else if (event.key === '/') return focusSearch(root);
-  else return false;
+  else return actFeature(event.key, bench);
   return true;
 }
 
-// Esc ends one thing at a time: the query in the graph, the selection, then the search for plans.
-function clear(store) {
-  if (store.query) store.set({ query: '' });
-  else if (store.selection) store.set({ selection: null });
-  else if (store.search?.state === 'running') store.ask({ do: 'cancel' });
-  else return false;
-  return true;
-}
-
-function focusSearch(root) {
-  const field = root.querySelector('.sw-graph input[type="search"]');
-  field?.focus();
-  field?.select();
-  return Boolean(field);
-}
+// The first feature that has something to do for a key does it, so that Esc ends one thing at a time.
+const actFeature = (key, bench) => features().some(({ keys }) => keys?.[key]?.(bench));

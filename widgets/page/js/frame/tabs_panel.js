@@ -1,28 +1,20 @@
-// Search and run share one place, as tabs in the pattern of the ARIA guide: one tab stop, arrow keys between them.
+// Panels that start and stop work share one place, as tabs in the pattern of the ARIA guide: one tab stop, arrow keys
+// between them.
 import { make, say } from '../core/dom.js';
-import { runButton, searchButton } from '../controls/main_buttons.js';
 import { unique } from '../core/names.js';
-import { runPanel } from '../panels/run/run_panel.js';
-import { searchPanel } from '../panels/search/search_panel.js';
-import { runStatus, searchStatus } from '../controls/status.js';
 
-const TABS = [
-  ['search', 'Search', searchPanel, searchStatus, searchButton],
-  ['run', 'Run', runPanel, runStatus, runButton],
-];
-const WATCHED = ['tab', 'search', 'run', 'budget', 'budget_bytes'];
-
-export function tabsPanel(section, bench) {
+// `shown`: the features that share the place, and what it is called.
+export function tabsPanel(section, bench, shown, label) {
   const { store } = bench;
   const group = unique('sw-tabs');
-  const list = make('div', { class: 'sw-tabs', role: 'tablist', 'aria-label': 'Search and run' });
+  const list = make('div', { class: 'sw-tabs', role: 'tablist', 'aria-label': label });
   const status = make('span', { class: 'sw-status' });
   const bar = make('div', { class: 'sw-tab-bar' }, list, status);
   section.append(bar);
   const closing = [];
-  const tabs = TABS.map(([name, label, fill, , button]) => {
+  const tabs = shown.map(({ name, label: text, panel: fill, tab: feature }) => {
     const id = `${group}-${name}`;
-    const tab = make('button', { type: 'button', role: 'tab', id, 'aria-controls': `${id}-panel`, text: label });
+    const tab = make('button', { type: 'button', role: 'tab', id, 'aria-controls': `${id}-panel`, text });
     const panel = make('div', {
       class: `sw-tab-panel sw-${name}-tab`,
       role: 'tabpanel',
@@ -33,7 +25,7 @@ export function tabsPanel(section, bench) {
     section.append(panel);
     closing.push(fill(panel, bench));
     if (bench.root.querySelector('.sw-header')) return { name, tab, panel };
-    const { element, close } = button(store);
+    const { element, close } = feature.button(store);
     element.classList.add('small');
     bar.append(element);
     closing.push(close);
@@ -53,18 +45,19 @@ export function tabsPanel(section, bench) {
       // a hidden panel is not painted, so it may be out of date
       if (on && changed?.has('tab')) for (const host of panel.querySelectorAll('.plot')) host.plot.draw();
     }
-    say(status, TABS.find(([name]) => name === store.tab)[3](store));
+    say(status, shown.find(({ name }) => name === store.tab)?.tab.status(store) ?? '');
   };
   const busy = {};
-  // a search or run that starts comes to the front, wherever it was requested
+  // work that starts comes to the front, wherever it was requested
   const follow = () => {
-    for (const [name] of TABS) {
+    for (const { name, tab } of shown) {
       const before = busy[name];
-      busy[name] = /planning|running/.test(store[name]?.state);
+      busy[name] = tab.busy(store);
       if (busy[name] && !before) store.set({ tab: name });
     }
   };
-  closing.push(store.on(['search', 'run'], follow), store.on(WATCHED, show));
+  const names = shown.map(({ name }) => name);
+  closing.push(store.on(names, follow), store.on(['tab', ...names, 'budget', 'budget_bytes'], show));
   show();
   return () => closing.forEach(close => close());
 }

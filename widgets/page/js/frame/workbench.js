@@ -1,32 +1,15 @@
 // The frame: one section per requested panel, one time axis, the keys, the theme, and the placeholders shown while
 // there is no graph.
+import '../panels/registry.js';
 import { make, say } from '../core/dom.js';
+import { features } from '../core/features.js';
 import { attachKeys } from './keys.js';
-import { graphPanel } from '../panels/graph/graph_panel.js';
-import { headerPanel } from '../header/header_panel.js';
-import { holdersPanel } from '../panels/selection/holders_panel.js';
-import { memoryPanel } from '../panels/memory/memory_panel.js';
 import { viewNumber } from '../core/names.js';
-import { runPanel } from '../panels/run/run_panel.js';
-import { searchPanel } from '../panels/search/search_panel.js';
-import { selectionPanel } from '../panels/selection/selection_panel.js';
 import { attachEmptyStates } from './empty_states.js';
-import { streamsPanel } from '../panels/streams/streams_panel.js';
 import { tabsPanel } from './tabs_panel.js';
 import { forgetColours } from '../core/theme.js';
 import { TimeAxis } from '../plots/time_axis.js';
 
-// Panels by name, in reading order: label and builder of the section. Search and run share one when both are shown.
-const PANELS = {
-  header: ['Step, budget and verdict', headerPanel],
-  graph: ['Graph', graphPanel],
-  holders: ['Who holds memory', holdersPanel],
-  memory: ['Memory', memoryPanel],
-  streams: ['Streams', streamsPanel],
-  selection: ['Selection', selectionPanel],
-  search: ['Search', searchPanel],
-  run: ['Run', runPanel],
-};
 const THEMED = ['data-jp-theme-light', 'data-jp-theme-name', 'class', 'theme'];
 
 // Build the panels into `el`; returns a function that removes them. Each panel gets `bench`: root, store and time axis.
@@ -54,12 +37,22 @@ export function mount(el, store, panels) {
   };
 }
 
+// Name, label and builder of each section. Panels that have a tab share one section when there are several.
 function sections(panels) {
-  const wanted = Object.entries(PANELS).filter(([name]) => panels.includes(name));
-  const both = panels.includes('search') && panels.includes('run');
-  const list = wanted.map(([name, [label, fill]]) => [name, label, fill]);
-  if (!both) return list;
-  return [...list.filter(([name]) => name !== 'search' && name !== 'run'), ['bottom', 'Search and run', tabsPanel]];
+  const wanted = features().filter(({ name }) => panels.includes(name));
+  const tabbed = wanted.filter(({ tab }) => tab);
+  const alone = tabbed.length > 1 ? wanted.filter(({ tab }) => !tab) : wanted;
+  const list = alone.map(({ name, label, panel }) => [name, label, panel]);
+  if (tabbed.length < 2) return list;
+  const label = together(tabbed.map(each => each.label));
+  return [...list, ['bottom', label, (section, bench) => tabsPanel(section, bench, tabbed, label)]];
+}
+
+// `Search and run`.
+function together(labels) {
+  const [first, ...rest] = labels;
+  const all = [first, ...rest.map(label => label.toLowerCase())];
+  return `${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
 }
 
 // Without the header, the name of the step is a heading for screen readers only.

@@ -1,16 +1,18 @@
 // The header of the workbench: the step and the machine, the actions, the budget and the answers about it.
+import { registerFeature, tabs } from '../core/features.js';
 import { answersRow } from './answers_row.js';
 import { budgetSlider } from './budget_slider.js';
 import { allow, allowed, make, say } from '../core/dom.js';
 import { exportMenu } from '../export/export_menu.js';
 import { showHelp } from '../controls/help.js';
-import { runButton, runReason, searchButton } from '../controls/main_buttons.js';
 import { noCompare, noKernel, partner } from '../data/availability.js';
 import { bytesText, countText } from '../core/units.js';
 
 export function headerPanel(section, bench) {
   const { store } = bench;
-  const buttons = [searchButton(store), runButton(store), runReason(store), compareButton(store), exportMenu(bench)];
+  const starting = tabs().map(({ tab }) => tab.button(store));
+  const beside = tabs().flatMap(({ tab }) => tab.beside?.(store) ?? []);
+  const buttons = [...starting, ...beside, compareButton(store), exportMenu(bench)];
   const [words, machine] = [facts(store), picker(store)];
   const help = make('button', {
     type: 'button',
@@ -122,3 +124,5 @@ function compareButton(store) {
   show();
   return { element, close };
 }
+
+registerFeature({ name: 'header', label: 'Step, budget and verdict', panel: headerPanel });

@@ -1,4 +1,5 @@
 // The graph panel: the choice of view, the search field, and the plot.
+import { registerFeature } from '../../core/features.js';
 import { make, say } from '../../core/dom.js';
 import { GraphPlot } from './graph_plot.js';
 
@@ -76,3 +77,28 @@ export function graphPanel(section, { store }) {
   changed(new Set(['graph']));
   return () => stops.forEach(stop => stop());
 }
+
+function clearQuery({ store }) {
+  if (!store.query) return false;
+  store.set({ query: '' });
+  return true;
+}
+
+function focusSearch({ root }) {
+  const field = root.querySelector('.sw-graph input[type="search"]');
+  field?.focus();
+  field?.select();
+  return Boolean(field);
+}
+
+registerFeature({
+  name: 'graph',
+  label: 'Graph',
+  panel: graphPanel,
+  state: { graphMode: 'modules', metric: 'memory', query: '' },
+  keys: { Escape: clearQuery, '/': focusSearch },
+  help: [
+    [['Space'], 'fold or unfold modules that are alike'],
+    [['/'], 'search modules and ops; ↑ ↓ go through what is found'],
+  ],
+});

@@ -1,4 +1,5 @@
 // The memory panel: title with the two choices, legend, and map.
+import { registerFeature } from '../../core/features.js';
 import { choice } from '../../controls/choice.js';
 import { make, say } from '../../core/dom.js';
 import { KIND_LABELS, kindVariable } from '../../core/kinds.js';
@@ -44,3 +45,11 @@ export function memoryPanel(section, bench) {
     for (const end of ends) end();
   };
 }
+
+registerFeature({
+  name: 'memory',
+  label: 'Memory',
+  panel: memoryPanel,
+  state: { memoryView: 'address' },
+  help: [[['+', '−'], 'zoom addresses (also Shift-wheel)']],
+});

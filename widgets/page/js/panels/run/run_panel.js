@@ -1,11 +1,10 @@
 // The run panel: measured memory over the prediction, live, and whether the results match eager PyTorch.
 import { column, ownTitle } from '../../controls/column.js';
 import { allow, allowed, make, say } from '../../core/dom.js';
-import { runButton } from '../../controls/main_buttons.js';
 import { noRun, noStep } from '../../data/availability.js';
 import { RunChart } from './run_chart.js';
 import { comparison, stepTimes } from './run_facts.js';
-import { runStatus } from '../../controls/status.js';
+import { runStatus } from './run_status.js';
 import { bytesText, plural } from '../../core/units.js';
 import { standing } from '../../data/verdict.js';
 
@@ -13,9 +12,10 @@ const FIRST =
   'Run executes this plan for 3 steps on this computer, draws measured memory over the prediction,' +
   ' and compares every parameter with eager PyTorch.';
 
-export function runPanel(section, bench) {
+// `button`: makes the one that starts and stops it.
+export function runPanel(section, bench, button) {
   const { store } = bench;
-  const title = ownTitle(bench, 'Run', runButton, runStatus, ['run']);
+  const title = ownTitle(bench, 'Run', button, runStatus, ['run']);
   const host = make('div');
   const empty = make('div', { class: 'sw-empty' });
   const stopped = make('p', { class: 'sw-stopped', role: 'status' });

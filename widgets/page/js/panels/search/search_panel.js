@@ -3,18 +3,18 @@ import { column, ownTitle } from '../../controls/column.js';
 import { planDiffTable } from './plan_diff.js';
 import { make, say } from '../../core/dom.js';
 import { FrontPlot } from './front_plot.js';
-import { searchButton } from '../../controls/main_buttons.js';
 import { noKernel } from '../../data/availability.js';
 import { SearchCurve } from './search_curve.js';
-import { searchStatus } from '../../controls/status.js';
+import { searchStatus } from './search_status.js';
 import { bytesText, countText, percentText } from '../../core/units.js';
 import { standing } from '../../data/verdict.js';
 
 const NO_FRONT = ['No plan is known yet.', 'They appear here while the kernel is idle.'];
 
-export function searchPanel(section, bench) {
+// `button`: makes the one that starts and stops it.
+export function searchPanel(section, bench, button) {
   const { store } = bench;
-  const title = ownTitle(bench, 'Search', searchButton, searchStatus, ['search', 'budget', 'budget_bytes']);
+  const title = ownTitle(bench, 'Search', button, searchStatus, ['search', 'budget', 'budget_bytes']);
   const [curveHost, frontHost] = [make('div'), make('div')];
   const [noCurve, noFront] = [make('div', { class: 'sw-empty' }), make('div', { class: 'sw-empty' })];
   const best = column('Best plan so far', curveHost, noCurve);

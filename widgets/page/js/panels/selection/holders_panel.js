@@ -1,4 +1,5 @@
 // The holders of the peak: storages by part of the model and kind. Follows the time cursor of the other panels.
+import { registerFeature } from '../../core/features.js';
 import { make, say } from '../../core/dom.js';
 import { holdersOf } from './holders.js';
 import { kindVariable, KIND_LABELS, KIND_PLURALS } from '../../core/kinds.js';
@@ -113,3 +114,5 @@ function fillRow(row, group, most, store) {
   row.bar.style.width = `${(group.bytes / most) * 100}%`;
   row.button.setAttribute('aria-pressed', store.selection?.type === 'group' && store.selection.id === group.id);
 }
+
+registerFeature({ name: 'holders', label: 'Who holds memory', panel: holdersPanel });

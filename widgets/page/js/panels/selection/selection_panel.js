@@ -1,4 +1,5 @@
 // The selection in one line with exact numbers, and the latest notice. Both are announced when they change.
+import { registerFeature } from '../../core/features.js';
 import { goToSelection } from '../../core/actions.js';
 import { allow, allowed, make, say } from '../../core/dom.js';
 import { KIND_LABELS, kindVariable, PHASES } from '../../core/kinds.js';
@@ -136,3 +137,11 @@ function whyLate(graph, plan, op) {
   const waited = secondsText(plan.stall_stop[k] - plan.stall_start[k]);
   return `waited ${waited}${storage >= 0 ? ` for ${graph.storageName(storage)}` : ''}`;
 }
+
+function clearSelection({ store }) {
+  if (!store.selection) return false;
+  store.set({ selection: null });
+  return true;
+}
+
+registerFeature({ name: 'selection', label: 'Selection', panel: selectionPanel, keys: { Escape: clearSelection } });

@@ -1,4 +1,5 @@
 // The streams panel: title with a one-line summary, legend, and lanes.
+import { registerFeature } from '../../core/features.js';
 import { choice } from '../../controls/choice.js';
 import { make, say } from '../../core/dom.js';
 import { PHASES } from '../../core/kinds.js';
@@ -62,3 +63,5 @@ function entries({ graph, plan }) {
   const phases = PHASES.filter((_, phase) => present.has(phase)).map(phase => entry('phase-' + phase, phase));
   return plan?.stall_start.length ? [...phases, entry('limit', 'stall')] : phases;
 }
+
+registerFeature({ name: 'streams', label: 'Streams', panel: streamsPanel });

@@ -1,6 +1,5 @@
-// The status of the search and the run, in a few words.
-import { secondsText } from '../core/units.js';
-import { isIdeal, standing } from '../data/verdict.js';
+// The status of the search, in a few words.
+import { isIdeal, standing } from '../../data/verdict.js';
 
 const SEARCH = {
   running: ({ seconds, limit_seconds: limit, doing }) =>
@@ -28,17 +27,4 @@ function unsearched({ plan, search }) {
   if (plan && isIdeal(plan.step_seconds, plan.ideal_seconds)) return 'ideal: no plan can be faster';
   const simple = (search?.baselines ?? []).some(([, cost]) => cost !== null && cost <= plan?.step_seconds * 1.00005);
   return simple ? 'plan by a simple policy; press Search for a better one' : 'best plan known, not searched here';
-}
-
-export function runStatus({ run }) {
-  if (!run || run.state === 'empty') return 'not run';
-  if (run.state === 'planning') return run.doing || 'planning';
-  if (run.state === 'running') return run.doing || `running, step ${Math.min(run.steps, run.step + 1)} of ${run.steps}`;
-  if (run.state === 'done') {
-    const last = run.step_seconds[run.step_seconds.length - 1];
-    return `done, ${run.steps} step${run.steps === 1 ? '' : 's'}${last ? `, the last took ${secondsText(last)}` : ''}`;
-  }
-  if (run.state === 'refused') return 'not run: too little memory free';
-  if (run.state === 'failed') return 'the run failed';
-  return `stopped after ${run.step_seconds.length} of ${run.steps} steps`;
 }

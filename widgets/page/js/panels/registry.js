@@ -1,0 +1,9 @@
+// Every panel, one line each, in reading order.
+import '../header/header_panel.js';
+import './graph/graph_panel.js';
+import './selection/holders_panel.js';
+import './memory/memory_panel.js';
+import './streams/streams_panel.js';
+import './selection/selection_panel.js';
+import './search/search_feature.js';
+import './run/run_feature.js';
