@@ -1,6 +1,7 @@
 """The data behind each picture: one frozen dataclass per picture, and the function that computes it."""
 
 from widgets.info.address_map import AddressMap, address_map_of, get_address_map
+from widgets.info.answers import Answer, Reasons, get_cost, get_fit, get_reasons, unswapped_peak
 from widgets.info.compare_peaks import ComparePeaks, Peak, get_compare_peaks
 from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
 from widgets.info.feasibility import Feasibility, assess_feasibility
@@ -25,6 +26,7 @@ __all__ = [
     "GROUP_OF",
     "STACK",
     "AddressMap",
+    "Answer",
     "Axis",
     "Box",
     "ComparePeaks",
@@ -48,6 +50,7 @@ __all__ = [
     "Pareto",
     "Peak",
     "PredictedAndMeasured",
+    "Reasons",
     "ScheduleAndPool",
     "SearchHistory",
     "Stall",
@@ -57,7 +60,9 @@ __all__ = [
     "assess_feasibility",
     "get_address_map",
     "get_compare_peaks",
+    "get_cost",
     "get_dataflow",
+    "get_fit",
     "get_forward_of",
     "get_holder_parts",
     "get_holders",
@@ -66,6 +71,7 @@ __all__ = [
     "get_module_graph",
     "get_pareto",
     "get_predicted_and_measured",
+    "get_reasons",
     "get_schedule_and_pool",
     "get_search_history",
     "get_step_facts",
@@ -76,4 +82,5 @@ __all__ = [
     "require_same_step",
     "spans_of",
     "streams_of",
+    "unswapped_peak",
 ]  # fmt: skip

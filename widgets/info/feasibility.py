@@ -9,7 +9,7 @@ from planner.graph import Graph
 from planner.machine import Machine
 from planner.plan import SwapPlan
 from planner.swap import Seconds, least_budget, make_problem, peak_of, resident_plan, working_sets
-from planner.units import format_apart
+from planner.units import bytes_label, format_apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,12 @@ class Feasibility:
 
     def why_impossible(self, budget: int) -> str:
         """Explain why there is no plan for a budget below the least."""
-        small, least = format_apart(budget, self.least_bytes)
+        small, least = (
+            bytes_label(budget),
+            bytes_label(self.least_bytes),
+        )  # as everywhere else, if they then differ
+        if small == least:
+            small, least = format_apart(budget, self.least_bytes)
         op = self.graph.ops[self.least_op]
         return (
             f"a budget of {small} is too small: {op.name} ({op.target}) alone works on about as much as {least}; "

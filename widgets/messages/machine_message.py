@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from planner.machine import Machine
+from widgets.info import Feasibility, get_reasons
 from widgets.messages.message import Message, message
-
-if TYPE_CHECKING:
-    from widgets.info import Feasibility
 
 #: Budgets up to this factor of the step's peak count as near it.
 _BEYOND = 1.08
@@ -23,7 +20,7 @@ def machine_message(feasibility: Feasibility, choice: Sequence[tuple[str, str, i
         choice: name, label and device bytes of every machine that can be selected.
         budget_bytes: the budget; the slider reaches at least this and the device's memory.
     """
-    machine = feasibility.machine
+    machine, reasons = feasibility.machine, get_reasons(feasibility)
     near = max(int(_BEYOND * feasibility.peak_bytes), feasibility.least_bytes)
     return message("machine", {
         "name": machine.name,
@@ -34,6 +31,8 @@ def machine_message(feasibility: Feasibility, choice: Sequence[tuple[str, str, i
         "least_bytes": feasibility.least_bytes,
         "least_op": feasibility.least_op,
         "step_peak_bytes": feasibility.peak_bytes,
+        "least": reasons.least,
+        "why": {verdict: {"head": why.head, "parts": why.parts} for verdict, why in reasons.why.items()},
         "ideal_seconds": feasibility.ideal_seconds,
         "near_bytes": near,
         "slider_bytes": max(near, machine.device.memory_bytes, budget_bytes),

@@ -21,8 +21,7 @@ from tests.widgets.fallback.test_page import LARGE, NASTY, SMALL
 from widgets.fallback import fallback_html, fallback_text, fallback_view
 from widgets.fallback.header_summary import get_answers
 from widgets.fallback.raster import blended, coverage, png
-from widgets.info import get_address_map
-from widgets.messages.message import unpack
+from widgets.info import get_address_map, unswapped_peak
 from widgets.messages.state_messages import budget_message, loading_message, refused_message
 from widgets.session import Session
 
@@ -62,12 +61,9 @@ def test_the_drawing_has_lanes_axes_and_the_budget(planned: Planned) -> None:
 
 
 def test_the_unswapped_peak_that_is_blamed_is_the_peak_of_the_step(planned: Planned) -> None:
-    from widgets.fallback.header_summary import _unswapped_peak
-
     for spec in (SMALL, LARGE):
         session = planned(spec)
-        graph = next(each for each in session.messages() if each.kind == "graph")
-        _, held = _unswapped_peak(unpack(graph))
+        _, held = unswapped_peak(session.graph)
         live = lifetimes(session.graph).live_bytes  # the batch goes after its last use, and here it stays
         batch = sum(storage.bytes for storage in session.graph.storages if storage.kind is Kind.INPUT)
         assert live.max() <= held.sum() <= live.max() + batch

@@ -77,6 +77,30 @@ def test_it_says_what_python_says(planned: Planned, browser: Browser, tmp_path: 
         assert page.locator(".sw-header").get_by_text(answers[2].head).count() == 1
 
 
+@pytest.mark.parametrize("budget", [2**20, "least", "50%", "75%", "100%", "150%"])
+def test_whether_it_fits_and_why_is_said_in_the_words_of_python(
+    planned: Planned, browser: Browser, tmp_path: Path, budget: str | int
+) -> None:
+    if budget == "least":  # one byte less than the least, which rounds to the same amount
+        machine = next(each for each in planned(SMALL).messages() if each.kind == "machine")
+        budget = int(machine.content["least_bytes"]) - 1
+    session = planned(SMALL, budget)
+    save_html(session, tmp_path / "small.html")
+    latest = {each.kind: each for each in session.messages()}
+    fit, _, why = get_answers(latest)
+    with opened(browser, tmp_path / "small.html") as page:
+        boxes = page.locator(".sw-answer-box")
+        for answer, box in ((fit, boxes.nth(0)), (why, boxes.nth(2))):
+            assert box.locator(".sw-answer").inner_text().strip() == answer.head
+            assert box.locator(".sw-sentence").inner_text().strip() == answer.rest
+        if latest["budget"].content["verdict"] == "impossible":
+            least = latest["machine"].content["least"]
+            raised = f"Raise the budget to {least} or more."
+            assert raised in latest["search"].content["sentence"]
+            assert raised in page.locator(".sw-bottom").inner_text()
+            assert boxes.nth(0).locator(".sw-use").inner_text() == f"Use {least}"
+
+
 def test_what_needs_a_kernel_says_so_and_the_rest_works(planned: Planned, browser: Browser, tmp_path: Path) -> None:
     save_html(planned(SMALL), tmp_path / "small.html")
     with opened(browser, tmp_path / "small.html") as page:

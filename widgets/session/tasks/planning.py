@@ -9,7 +9,7 @@ from planner.jit import COMPILING
 from planner.memory import parse_budget
 from planner.plan import SwapPlan
 from planner.swap import SwapSearch, search_swaps
-from planner.units import format_bytes
+from planner.units import bytes_label, format_bytes
 from widgets.messages import Message, MessageKind, budget_at_rest, machine_message, search_message
 from widgets.session.state import machines
 from widgets.session.state.feature import Feature
@@ -92,7 +92,7 @@ def idle(core: SessionState) -> Message:
     if verdict == "fits":
         sentence = "Nothing to search: the whole step fits the budget, so no tensor is moved."
     else:
-        sentence = f"No plan can exist here. Raise the budget to {format_bytes(feasibility.least_bytes)} or more."
+        sentence = f"No plan can exist here. Raise the budget to {bytes_label(feasibility.least_bytes)} or more."
     return search_message("nothing", seed=core.seed, ideal_seconds=feasibility.ideal_seconds, sentence=sentence)
 
 

@@ -1,5 +1,4 @@
 // Which actions are available: a sentence with the reason if one is not, else an empty one.
-import { bytesText } from '../core/units.js';
 import { standing } from './verdict.js';
 
 const SAVED = 'This page was saved from a notebook and has no kernel; open the notebook to do this';
@@ -10,7 +9,7 @@ export const searching = ({ search }) => search?.state === 'running';
 export const running = ({ run }) => run?.state === 'running' || run?.state === 'planning';
 export const resumable = ({ search }) => search?.state === 'cancelled' || search?.state === 'paused';
 
-const atLeast = ({ machine }) => `No plan exists at this budget; it takes at least ${bytesText(machine.least_bytes)}`;
+const atLeast = ({ machine }) => `No plan exists at this budget; it takes at least ${machine.least}`;
 
 export function noSearch(store) {
   if (noKernel(store) || searching(store)) return noKernel(store);

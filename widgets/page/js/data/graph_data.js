@@ -68,12 +68,6 @@ export class GraphData {
   opName(op) {
     return this.module_paths[this.op_module[op]] || this.shortTarget(op);
   }
-  // The name, with the class if the name is only a number.
-  opTitle(op) {
-    const name = this.opName(op);
-    const kind = this.module_kinds[this.op_module[op]];
-    return kind && /^\d+$/.test(name) ? `${name} (${kind})` : name;
-  }
   storageName(storage) {
     return this.storage_names[storage];
   }

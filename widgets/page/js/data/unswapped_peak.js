@@ -1,10 +1,8 @@
-// The op at which the captured step holds the most with nothing swapped, and the kind of storage that holds most of it.
-import { KINDS } from '../core/kinds.js';
+// What the captured step holds with nothing swapped, at the op at which that is most.
 
 const known = new WeakMap();
 
-// `{op, bytes, present, kind, share}` of graph data: `present` are the bytes of each storage held then, `share` is
-// that kind's part of all bytes.
+// The bytes of each storage of graph data that are held then.
 export function unswappedPeak(graphData) {
   if (!known.has(graphData)) known.set(graphData, find(graphData));
   return known.get(graphData);
@@ -22,11 +20,5 @@ function find(graphData) {
     if (bytes > peak.bytes) Object.assign(peak, { op, bytes });
   }
   const there = storage => graphData.storage_birth[storage] <= peak.op && peak.op < graphData.storage_end[storage];
-  const present = Float64Array.from(graphData.storage_bytes, (bytes, storage) => (there(storage) ? bytes : 0));
-  const held = KINDS.map(() => 0);
-  present.forEach((bytes, storage) => {
-    held[graphData.kindOf(storage)] += bytes;
-  });
-  const kind = held.indexOf(Math.max(...held));
-  return { ...peak, present, kind, share: peak.bytes ? held[kind] / peak.bytes : 0 };
+  return Float64Array.from(graphData.storage_bytes, (bytes, storage) => (there(storage) ? bytes : 0));
 }

@@ -1,16 +1,6 @@
 // The answers about a budget, before and after Python has planned for it: does it fit, what does it cost, why.
-import { PHASES } from '../core/kinds.js';
 import { bytesText, changeText, countText, ofText, percentText, secondsText } from '../core/units.js';
-import { unswappedPeak } from './unswapped_peak.js';
 
-const HOLDING = [
-  'Parameters hold',
-  'Optimizer holds',
-  'Inputs hold',
-  'Activations hold',
-  'Gradients hold',
-  'Workspaces hold',
-];
 const WORTH_A_SEARCH = 0.985; // of the cost now
 const SAME = 0.9995; // of the cost now, above which another cost is displayed as equal
 
@@ -61,17 +51,18 @@ export const isIdeal = (seconds, ideal) => seconds <= ideal * 1.00005;
 export function answers(store) {
   const now = standing(store);
   if (!now.verdict || !store.machine) return null;
+  const why = store.machine.why[now.verdict]; // as Python says it
   if (store.budget?.machine) {
     const waits = { head: '–', parts: [store.budget.doing] };
-    return { ...now, fit: waits, cost: waits, why: why(store, now) };
+    return { ...now, fit: waits, cost: waits, why };
   }
-  return { ...now, fit: fit(store, now), cost: cost(store, now), why: why(store, now) };
+  return { ...now, fit: fit(store, now), cost: cost(store, now), why };
 }
 
 function fit({ machine }, { bytes, verdict, plan }) {
-  const { device_bytes: device, least_bytes: least, step_peak_bytes: peak } = machine;
+  const { device_bytes: device, step_peak_bytes: peak } = machine;
   if (verdict === 'impossible') {
-    return { head: 'Cannot fit', parts: ['needs at least ', [bytesText(least)]], use: least };
+    return { head: 'Cannot fit', parts: ['needs at least ', [machine.least]], use: machine.least_bytes };
   }
   if (device && bytes > device && peak > device) return tooLarge(machine);
   if (verdict === 'fits') return room(peak, bytes, device);
@@ -124,21 +115,6 @@ function rest({ graph, machine, search }, { seconds, guessed, plan, verdict }) {
 }
 
 const rateText = rate => (rate >= 100 ? countText(rate) : rate >= 1 ? rate.toFixed(1) : rate.toPrecision(2));
-
-function why({ graph, machine }, { verdict }) {
-  if (!graph || !graph.ops) return { head: '–', parts: ['the step has no ops'] };
-  const op = machine.least_op;
-  if (verdict === 'impossible') {
-    if (!(op >= 0)) return { head: 'The step is too large', parts: [] };
-    const least = Math.min(graph.op_working_set[op], machine.least_bytes); // less if it overwrites its input
-    const needs = ` ${PHASES[graph.op_phase[op]]} needs ${bytesText(least)} at once`;
-    return { head: 'One op is too large', parts: [[graph.opName(op)], needs] };
-  }
-  const peak = unswappedPeak(graph);
-  if (!peak.bytes) return { head: '–', parts: ['the step holds no memory'] };
-  const parts = [`of the ${verdict === 'swap' ? 'unswapped ' : ''}peak, in `, [graph.opTitle(peak.op)]];
-  return { head: `${HOLDING[peak.kind]} ${percentText(peak.share, 0)}`, parts };
-}
 
 // The three answers in one sentence, for screen readers.
 export function verdictSentence({ bytes, verdict, cost: { head } }) {

@@ -95,7 +95,7 @@ function tooSmall(root, store) {
     element.hidden = now?.verdict !== 'impossible' || !!root.querySelector('.sw-header');
     if (element.hidden) return;
     say(words, `${now.why.head} for ${bytesText(now.bytes)}: ${now.why.parts.flat().join('')}.`);
-    say(use, `Use ${bytesText(store.machine.least_bytes)}`);
+    say(use, `Use ${store.machine.least}`);
     allow(use, noKernel(store));
   };
   const close = store.on(['budget', 'budget_bytes', 'machine', 'graph', 'offline'], show);

@@ -99,10 +99,11 @@ export class BudgetTrack extends Plot {
   }
 
   marks() {
-    const { least_bytes: least, device_bytes: device, step_peak_bytes: peak, slider_bytes: end } = this.store.machine;
+    const { least_bytes: bytes, least, device_bytes: device } = this.store.machine;
+    const { step_peak_bytes: peak, slider_bytes: end } = this.store.machine;
     const marks = [[peak, 'step peak ' + bytesText(peak)]];
     if (device && device <= end) marks.push([device, 'device ' + bytesText(device)]);
-    return [...marks, [least, 'least ' + bytesText(least)]];
+    return [...marks, [bytes, 'least ' + least]];
   }
 
   close() {

@@ -61,7 +61,7 @@ export class Measure {
 const measured = (kinds, seconds, ops) => ({ kinds, seconds, ops, bytes: kinds.reduce((a, b) => a + b, 0) });
 
 function presentBytes(graphData, plan) {
-  if (!plan) return unswappedPeak(graphData).present;
+  if (!plan) return unswappedPeak(graphData);
   const present = new Float64Array(graphData.storages);
   for (const stay of plan.present(plan.peak.seconds)) {
     const storage = plan.stay_storage[stay];

@@ -5,7 +5,7 @@ import { noRun, noStep } from '../../data/availability.js';
 import { RunChart } from './run_chart.js';
 import { comparison, stepTimes } from './run_facts.js';
 import { runStatus } from './run_status.js';
-import { bytesText, plural } from '../../core/units.js';
+import { plural } from '../../core/units.js';
 import { standing } from '../../data/verdict.js';
 
 const FIRST =
@@ -80,7 +80,7 @@ function emptyState(store) {
   }
   if (noStep(store)) return ['There is no step to run.', `${noStep(store)}.`, 'Run 3 steps'];
   if (verdict === 'impossible') {
-    return ['No plan to run.', `Raise the budget to ${bytesText(machine.least_bytes)} or more, then run.`];
+    return ['No plan to run.', `Raise the budget to ${machine.least} or more, then run.`];
   }
   if (run?.sentence) return ['This cannot run here.', run.sentence];
   return ['Nothing has run yet.', FIRST, 'Run 3 steps'];

@@ -6,7 +6,7 @@ import { FrontPlot } from './front_plot.js';
 import { noKernel } from '../../data/availability.js';
 import { SearchCurve } from './search_curve.js';
 import { searchStatus } from './search_status.js';
-import { bytesText, countText, percentText } from '../../core/units.js';
+import { countText, percentText } from '../../core/units.js';
 import { standing } from '../../data/verdict.js';
 
 const NO_FRONT = ['No plan is known yet.', 'They appear here while the kernel is idle.'];
@@ -72,7 +72,7 @@ function emptySearch(store) {
   const { verdict } = standing(store);
   if (verdict === 'fits') return ['Nothing to search.', 'The whole step fits the budget, so no tensor is moved.'];
   if (verdict === 'impossible') {
-    return ['No plan can exist here.', `Raise the budget to ${bytesText(machine.least_bytes)} or more.`];
+    return ['No plan can exist here.', `Raise the budget to ${machine.least} or more.`];
   }
   if (search?.state === 'failed') return ['The search failed.', search.sentence];
   if (search && (search.history.length || search.baselines.some(([, cost]) => cost !== null))) return null;
