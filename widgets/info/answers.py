@@ -86,8 +86,7 @@ def unswapped_peak(graph: Graph) -> tuple[int, NDArray[np.float64]]:
     np.add.at(change, life.end, -sizes)
     op = int(change[:-1].cumsum().argmax())
     there = (life.birth <= op) & (op < life.end)
-    held: NDArray[np.float64] = np.bincount(kinds[there], sizes[there], len(STACK)).astype(np.float64)
-    return op, held
+    return op, np.asarray(np.bincount(kinds[there], sizes[there], len(STACK)), np.float64)
 
 
 def get_fit(
