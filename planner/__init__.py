@@ -19,6 +19,7 @@ _HOME = {
     "machine": "",
     "memory": "",
     "pack": "memory",
+    "partition": "",
     "plan": "",
     "plan_swaps": "swap",
     "profile": "",

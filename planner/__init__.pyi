@@ -2,6 +2,7 @@
 # `machine` and `run` are packages that can be called; here they are the functions.
 from planner import graph as graph
 from planner import memory as memory
+from planner import partition as partition
 from planner import plan as plan
 from planner import profile as profile
 from planner import swap as swap

@@ -27,12 +27,13 @@ PLANNER = {
     "plan": {"graph"},
     "memory": {"graph", "plan"},
     "swap": {"graph", "machine", "memory", "plan"},
+    "partition": {"graph", "torch_private"},
     "run": {
         "capture", "graph", "guards", "machine", "memory", "plan", "profile", "program", "step", "swap",
         "torch_private",
     },
     "zoo": {"step"},
-    "cli": {"capture", "graph", "machine", "memory", "plan", "profile", "run", "swap", "zoo"},
+    "cli": {"capture", "graph", "machine", "memory", "partition", "plan", "profile", "run", "swap", "zoo"},
 }  # fmt: skip
 WIDGETS = {
     "info": set(),
@@ -44,8 +45,8 @@ WIDGETS = {
     "panels": {"fallback", "messages", "page", "session"},
 }
 ROOMS = [(package, room) for package, rooms in (("planner", PLANNER), ("widgets", WIDGETS)) for room in rooms]
-#: Folders with a file for each plot or model, which may be many.
-ONE_FILE_EACH = {"planner/zoo", "widgets/figures", "widgets/info"}
+#: Folders with a file for each plot, model or family of operators, which may be many.
+ONE_FILE_EACH = {"planner/partition/ops", "planner/zoo", "widgets/figures", "widgets/info"}
 MOST_FILES = 12
 VIEWS = {"widgets", "plotly", "ipywidgets", "anywidget", "IPython", "graphviz"}
 

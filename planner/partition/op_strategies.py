@@ -1,0 +1,122 @@
+"""What the search works with: for every op of a graph its description and its strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from planner import torch_private as private
+from planner.graph import Graph, Op
+from planner.partition.attributes import read_arguments
+from planner.partition.ops import describe, described, unknown
+from planner.partition.strategy import State, Strategy, input_bytes, needs, stage_bytes, strategies
+from planner.partition.tdl import Description, Operand, Region
+
+
+@dataclass(frozen=True, eq=False)
+class SplittableOp:
+    """An op's description, shared by all ops with the same operator, arguments and shapes.
+
+    Args:
+        target: the operator.
+        description: what it computes. Inputs are those of `Op.inputs`, in the same order.
+        outputs: per output of the op, the output of the description that it is.
+        itemsizes: bytes of an element per input.
+    """
+
+    target: str
+    description: Description
+    outputs: tuple[int, ...]
+    itemsizes: tuple[int, ...]
+
+    @cached_property
+    def strategies(self) -> tuple[Strategy, ...]:
+        """All ways of splitting it but that every worker computes everything, which is always possible."""
+        return strategies(self.description)
+
+    @property
+    def opaque(self) -> bool:
+        """Whether an output is some function of its inputs that is not known more closely."""
+        return self.description.opaque
+
+    @property
+    def described(self) -> bool:
+        """Whether a description covers this call; every worker has to compute all of the others."""
+        return not self.description.unknown
+
+    def output_states(self, strategy: Strategy) -> tuple[State, ...]:
+        """How the op's outputs are spread afterwards, in the order of `Op.outputs`."""
+        states = (strategy.outputs[number] for number in self.outputs)
+        return tuple(state for state in states if state is not None)
+
+    def needs(self, strategy: Strategy, workers: int, worker: int) -> tuple[Region | None, ...]:
+        """What a worker needs of every input, exactly, halos included; None for nothing of it."""
+        return needs(self.description, strategy, workers, worker)
+
+    def input_bytes(self, strategy: Strategy, place: int, have: State, workers: int) -> int:
+        """Bytes that all workers together receive for an input that is spread as `have`."""
+        return input_bytes(self.description, strategy, place, have, workers, self.itemsizes[place])
+
+    def stage_bytes(self, strategy: Strategy, workers: int) -> int:
+        """Bytes that all workers together receive while the op runs."""
+        return stage_bytes(strategy, workers, max(self.itemsizes, default=4))
+
+
+def splittable_ops(graph: Graph) -> tuple[SplittableOp, ...]:
+    """Per op of a graph its description and strategies.
+
+    Args:
+        graph: the step; it needs no program.
+    """
+    known: dict[object, SplittableOp] = {}
+    found = []
+    for op in graph.ops:
+        signature = _signature(graph, op)
+        if signature not in known:
+            known[signature] = _splittable(graph, op)
+        found.append(known[signature])
+    return tuple(found)
+
+
+def _signature(graph: Graph, op: Op) -> object:
+    tensors = [graph.tensors[tensor] for tensor in (*op.inputs, *op.outputs)]
+    return op.target, op.attributes, len(op.inputs), tuple((tensor.shape, tensor.dtype) for tensor in tensors)
+
+
+def _splittable(graph: Graph, op: Op) -> SplittableOp:
+    inputs = [graph.tensors[tensor] for tensor in op.inputs]
+    made = [graph.tensors[tensor] for tensor in op.outputs]
+    operands = [Operand(f"input {place}", t.shape, place, t.dtype) for place, t in enumerate(inputs)]
+    unread = [Operand(f"output {place}", t.shape, -1, t.dtype) for place, t in enumerate(made)]
+    itemsizes = tuple(int(getattr(torch, tensor.dtype).itemsize) for tensor in inputs)
+    if op.target in described() and not op.random:
+        args, kwargs = read_arguments(op.attributes, operands, unread)
+        if (places := _result_places(op, args)) is not None:
+            shapes: list[tuple[int, ...] | None] = [None] * (max(places, default=-1) + 1)
+            for place, tensor in zip(places, made, strict=True):
+                shapes[place] = tensor.shape
+            description = describe(op.target, args, kwargs, operands, shapes)
+            return SplittableOp(op.target, description, places, itemsizes)
+    description = unknown(Description(op.target, tuple(operands), tuple(tensor.shape for tensor in made)))
+    return SplittableOp(op.target, description, tuple(range(len(made))), itemsizes)
+
+
+def _result_places(op: Op, args: Sequence[Any]) -> tuple[int, ...] | None:
+    """Which of its kernel's results each output of an op is, as far as its text tells; None if it does not."""
+    overload: Any = torch.ops
+    for part in op.target.split("."):
+        overload = getattr(overload, part)
+    signature = private.schema(overload)
+    for number, argument in enumerate(signature.arguments):
+        if argument.name == "output_mask":
+            wanted = tuple(place for place, flag in enumerate(args[number]) if flag)
+            return wanted if len(wanted) == len(op.outputs) else None
+    count = len(signature.returns)
+    if not signature.is_mutable:  # then what it updates without declaring it follows what it returns
+        updated = private.mutated_arguments(overload, args)
+        count += sum(1 for place in updated if isinstance(place, int) and args[place] is not None)
+    return tuple(range(count)) if count == len(op.outputs) else None
