@@ -1,5 +1,6 @@
 """Tofu: how the ops of a step can be split over workers, derived from what each op computes."""
 
+from planner.partition.atoms import Atoms, atoms
 from planner.partition.coverage import Coverage, OperatorCoverage, coverage
 from planner.partition.op_strategies import SplittableOp, splittable_ops
 from planner.partition.ops import Describer, describe, described, describes
@@ -20,8 +21,8 @@ from planner.partition.tdl import Description, Digit, Reduction, Region, chunk_r
 from planner.partition.verify import Fault, KernelCall, Proof, prove
 
 __all__ = [
-    "Coverage", "Describer", "Description", "Digit", "Fault", "KernelCall", "OperatorCoverage", "Partial", "Proof",
-    "Reduction", "Region", "Replicated", "Split", "SplittableOp", "StageReduction", "State", "Strategy", "Unread",
-    "chunk", "chunk_ranges", "conversion_bytes", "coverage", "describe", "described", "describes", "held", "prove",
-    "regions", "splittable_ops", "strategies",
+    "Atoms", "Coverage", "Describer", "Description", "Digit", "Fault", "KernelCall", "OperatorCoverage",
+    "Partial", "Proof", "Reduction", "Region", "Replicated", "Split", "SplittableOp", "StageReduction", "State",
+    "Strategy", "Unread", "atoms", "chunk", "chunk_ranges", "conversion_bytes", "coverage", "describe",
+    "described", "describes", "held", "prove", "regions", "splittable_ops", "strategies",
 ]  # fmt: skip
