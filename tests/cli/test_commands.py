@@ -31,6 +31,19 @@ def test_capture_counts(planner) -> None:
     assert 0 < facts["parameter_bytes"] < facts["peak_bytes"]
 
 
+def test_partition_lists_what_is_covered(planner) -> None:
+    facts = planner("partition", MODEL, "--coverage", "--json").json
+    assert set(facts) == {
+        "ops", "described_ops_percent", "opaque_ops_percent", "whole_ops_percent", "described_bytes_percent",
+        "opaque_bytes_percent", "whole_bytes_percent", "operators",
+    }  # fmt: skip
+    assert facts["described_ops_percent"] == 100
+    product = next(entry for entry in facts["operators"] if entry["target"] == "aten.mm.default")
+    assert product["kind"] == "described"
+    assert {"i", "j", "k"} <= set(product["axes"])
+    assert "aten.mm.default" in planner("partition", MODEL, "--coverage").out
+
+
 def test_swap_then_run_its_plan(planner, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     words = ["--machine", "laptop", "--budget", "60%", "--seconds", 5, "--seed", 0, "--out", plan, "--json"]

@@ -19,11 +19,15 @@ _DESCRIBERS: dict[str, Describer] = {}
 
 
 def describes(*targets: str) -> Callable[[Describer], Describer]:
-    """Register a function as the description of operators (`"mm.default"` of the namespace aten)."""
+    """Register a function as the description of operators.
+
+    Args:
+        targets: their overloads, `"mm.default"` of the namespace aten or `"mylib.scale.default"` of another.
+    """
 
     def register(describer: Describer) -> Describer:
         for target in targets:
-            name = f"aten.{target}"
+            name = target if target.count(".") > 1 else f"aten.{target}"
             if name in _DESCRIBERS:
                 raise StowageError(f"{name} is described twice")
             _DESCRIBERS[name] = describer
