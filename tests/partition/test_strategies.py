@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from planner.partition import (
+    Description,
     KernelCall,
     Partial,
     Reduction,
@@ -14,6 +15,7 @@ from planner.partition import (
     strategies,
 )
 from planner.partition.strategy import input_bytes, received_elements, stage_bytes
+from planner.partition.tdl import Operand, Sum, apply, indices
 
 SUM = Partial(Reduction.SUM)
 WHOLE = Replicated()
@@ -41,6 +43,26 @@ def test_a_row_is_added_to_partial_sums_by_one_worker_only():
     _, found = derived("addmm.default", torch.ones(8), torch.ones(4, 6), torch.ones(6, 8))
     assert found["k"].once == {0}
     assert found["j"].inputs[0] == cut(0, 8)
+
+
+def test_what_only_one_worker_adds_nobody_may_need_for_anything_else():
+    def summed(finish):
+        x, c, z = Operand("input 0", (4, 6), 0), Operand("input 1", (4,), 1), Operand("input 2", (4,), 2)
+        op = Description("an op", (x, c, z), ((4,),))
+        i, k = indices("i k")
+        stage = op.stage("first", (4,))
+        stage[i] = z[i] * 1
+        op.output(0)[i] = finish(Sum(k, x[i, k]), c[i], stage[i])
+        return next((s for s in strategies(op.finish()) if s.name == "k"), None)
+
+    assert summed(lambda total, c, first: total + c).once == {1}
+    assert summed(lambda total, c, first: (total + c) * 2).once == {1}
+    assert summed(lambda total, c, first: (total + c) / c) is None
+    assert summed(lambda total, c, first: (total + c) * c) is None
+    assert summed(lambda total, c, first: total * c + c) is None
+    assert summed(lambda total, c, first: total + first) is None
+    assert summed(lambda total, c, first: total + 1) is None
+    assert summed(lambda total, c, first: total + apply("exp", c)) is None
 
 
 def test_partial_sums_may_stay_partial_where_an_op_is_linear():

@@ -33,13 +33,13 @@ class Dependence:
     Args:
         local: it has the axis as a free index, so a worker can compute it for its chunk.
         partial: it is reduced over the axis, so workers' values must be combined like this.
-        once: tensors that only the first worker may add to a partial sum.
+        once: tensors that only the first worker may add to a partial sum, as often as they are read for that.
         broken: workers cannot compute it from their chunks.
     """
 
     local: bool = False
     partial: Reduction | None = None
-    once: frozenset[Operand] = frozenset()
+    once: tuple[Operand, ...] = ()
     broken: bool = False
 
 
@@ -96,16 +96,15 @@ def _linear(value: Apply, parts: list[Dependence]) -> Dependence:
     if value.function == "div" and not parts[1].partial:
         return parts[0]
     if value.function in ("add", "sub"):
-        once = frozenset().union(*(part.once for part in parts))
-        summed = {read.operand for p, part in zip(value.parts, parts, strict=True) if part.partial for read in reads(p)}
+        once = tuple(operand for part in parts for operand in part.once)
         for term, part in zip(value.parts, parts, strict=True):
             if part.partial:
                 continue
             terms = monomials(term, {})
             if terms is None or any(not any(degree == 1 for _, degree in monomial) for monomial in terms):
                 return _BROKEN  # it would not vanish where its tensors are 0
-            once |= {operand for monomial in terms for operand, degree in monomial if degree == 1}
-        return Dependence(partial=Reduction.SUM, once=once) if not once & (summed - once) else _BROKEN
+            once += tuple(read.operand for read in reads(term))
+        return Dependence(partial=Reduction.SUM, once=once)
     return _BROKEN
 
 

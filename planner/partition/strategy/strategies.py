@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -87,7 +88,7 @@ def split_along(description: Description, axis: Variable) -> Strategy | None:
         return None
     stages: dict[Operand, tuple[Formula, State]] = {}
     reduced: list[StageReduction] = []
-    once: set[Operand] = set()
+    once: Counter[Operand] = Counter()
     outputs: list[State | None] = [None] * len(description.shapes)
     for formula in description.formulas:
         found = dependence(formula.value, axis, stages)
@@ -102,10 +103,7 @@ def split_along(description: Description, axis: Variable) -> Strategy | None:
             return None
         elif found.partial:
             state = Partial(found.partial)
-            once |= found.once
-            if found.once & {read.operand for other in description.formulas for read in reads(other.value)
-                             if other is not formula}:  # fmt: skip
-                return None
+            once.update(found.once)
         if formula.operand is None:
             outputs[int(formula.target.split()[-1])] = state
             continue
@@ -113,6 +111,9 @@ def split_along(description: Description, axis: Variable) -> Strategy | None:
             reduced.append(StageReduction(formula.target, prod(formula.shape), state.reduction))
             state = Replicated()
         stages[formula.operand] = formula, state
+    read = Counter(read.operand for formula in description.formulas for read in reads(formula.value))
+    if any(operand not in description.inputs or count < read[operand] for operand, count in once.items()):
+        return None  # what only one worker has a value of, others need for something else
     if all(isinstance(state, Replicated | None) for state in outputs) and not reduced:
         return None
     inputs = tuple(_needed(description, operand, axis) for operand in description.inputs)
