@@ -54,7 +54,7 @@ def command(model: str, as_coverage: bool, as_json: bool) -> None:
             ],
         },
         as_json,
-        instead={
+        replacements={
             "operators": ...,
             **{f"{kind}_bytes_percent": round(size, 2) for kind, (_, size) in shares.items()},
         },

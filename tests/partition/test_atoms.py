@@ -18,12 +18,12 @@ def found_in(graph):
 
 @pytest.fixture(scope="module")
 def recurrent():
-    return found_in(capture(load("brnn:steps=2")))
+    return found_in(capture(load("brnn:steps=2,hidden=24,batch=4")))
 
 
 @pytest.fixture(scope="module")
 def transformer():
-    return found_in(capture(load("gpt:layers=1")))
+    return found_in(capture(load("gpt:layers=1,hidden=32,sequence=8")))
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +45,9 @@ def test_the_rows_of_a_recurrent_weight_are_gates_and_channels(recurrent):
 
 
 def test_the_rows_of_an_attention_weight_are_kinds_heads_and_channels(transformer):
-    assert sizes(transformer, "blocks.0.attention.to_qkv.weight", 0) == [3, 4, 64]
-    assert sizes(transformer, "blocks.0.attention.to_qkv.bias", 0) == [3, 4, 64]
-    assert sizes(transformer, "blocks.0.attention.to_out.weight", 1) == [4, 64]
+    assert sizes(transformer, "blocks.0.attention.to_qkv.weight", 0) == [3, 4, 8]
+    assert sizes(transformer, "blocks.0.attention.to_qkv.bias", 0) == [3, 4, 8]
+    assert sizes(transformer, "blocks.0.attention.to_out.weight", 1) == [4, 8]
 
 
 def test_query_heads_that_share_keys_are_a_factor_of_their_own(grouped):
