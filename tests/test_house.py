@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -148,6 +148,52 @@ def test_a_class_name_means_one_thing() -> None:
             if isinstance(node, ast.ClassDef):
                 where.setdefault(node.name.lstrip("_"), []).append(name)
     assert not {name: places for name, places in where.items() if len(places) > 1}
+
+
+def parameters(function: ast.FunctionDef) -> set[str]:
+    """The names of a function's parameters."""
+    given = function.args
+    names = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    return {name.arg for name in names if name is not None}
+
+
+def members(definition: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> set[str]:
+    """The names of a class's fields, attributes and constructor's parameters, and of those that it inherits."""
+    found: set[str] = set()
+    for node in ast.walk(definition):
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.FunctionDef(name=name):
+                found.add(name)
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                found.add(name)
+        if isinstance(node, ast.FunctionDef) and node.name in {"__init__", "__new__"}:
+            found |= parameters(node)
+    bases = [base.id for base in definition.bases if isinstance(base, ast.Name)]
+    return found.union(*(members(classes[base], classes) for base in bases if base in classes))
+
+
+def documented(docstring: str) -> Iterator[str]:
+    """The names that a docstring lists as arguments or attributes."""
+    section = ""
+    for line in docstring.splitlines():
+        if line and not line.startswith(" "):
+            section = line.rstrip()
+        elif section in {"Args:", "Attributes:"} and (listed := re.match(r"    ([\w*]+(?:, [\w*]+)*): ", line)):
+            yield from listed[1].replace("*", "").split(", ")
+
+
+def test_a_docstring_lists_only_arguments_and_attributes_that_exist() -> None:
+    """So a name that is changed is changed where it is explained, too."""
+    trees = {name: ast.parse(path.read_text()) for name, path in sources().items()}
+    nodes = [(name, node) for name, tree in trees.items() for node in ast.walk(tree)]
+    classes = {node.name: node for _, node in nodes if isinstance(node, ast.ClassDef)}
+    wrong = []
+    for module, node in nodes:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            exist = members(node, classes) if isinstance(node, ast.ClassDef) else parameters(node)
+            listed = documented(ast.get_docstring(node) or "")
+            wrong += [f"{module}.{node.name}: {name}" for name in listed if name not in exist]
+    assert not wrong
 
 
 def test_no_folder_has_more_files_than_one_overlooks() -> None:

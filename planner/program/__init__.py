@@ -1,8 +1,8 @@
 """Executable programs: kernel calls on recorded or live tensors, and the effects of a step."""
 
+from planner.program.argument_references import ScalarRef, TensorRef
 from planner.program.backend import Backend
 from planner.program.backends import CALL_SOURCES, backend_of
-from planner.program.events import ALLOCATIONS, Event, Layout, argument_text, substituted
 from planner.program.isolated_generator import as_default, drawing_from
 from planner.program.out_variants import bind, takes_generator, writes_directly
 from planner.program.program import Call, Program
@@ -16,7 +16,7 @@ from planner.program.python_side_effects import (
     find_effects,
 )
 from planner.program.readings import Leaf, Reading, Readings, Value
-from planner.program.references import ScalarRef, TensorRef
+from planner.program.recorded_calls import ALLOCATIONS, Event, Layout, argument_text, substituted
 from planner.program.replay_readings import Memory, reading_changed
 from planner.program.rewrites import BoundCall, operands
 

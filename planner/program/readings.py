@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from planner.program.events import Event, Layout
+from planner.program.recorded_calls import Event, Layout
 
 #: A number, or the shapes of a call's results.
 Value = bool | int | float | complex | tuple[tuple[int, ...], ...]

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from planner import torch_private as private
-from planner.program.events import Event, Layout
 from planner.program.program import Program
 from planner.program.readings import Leaf, Reading, Value
+from planner.program.recorded_calls import Event, Layout
 
 
 def reading_changed(program: Program, batch_leaves: Sequence[torch.Tensor]) -> str:

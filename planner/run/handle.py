@@ -44,8 +44,8 @@ class RunProgress:
 class Run:
     """A run of steps by a plan, created by `planner.run`; dropping the last reference ends it between two steps."""
 
-    def __init__(self, asked: RunRequest, progress: ShowProgress) -> None:
-        self._runner = RunThread(asked, progress if callable(progress) else None)
+    def __init__(self, request: RunRequest, progress: ShowProgress) -> None:
+        self._runner = RunThread(request, progress if callable(progress) else None)
         self._shown = progress is True
         if self._shown:
             get_ready()  # before the run's thread captures

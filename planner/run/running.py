@@ -81,8 +81,8 @@ def run(
         raise StowageError(f"recheck must be True, False or a number of steps, got {recheck!r}")
     check_progress(progress)
     often = None if recheck is True else int(recheck)
-    asked = RunRequest(step, plan, budget, _link(link_bandwidth), steps, device, check, stress, remeasure, often)
-    return Run(asked, progress)
+    request = RunRequest(step, plan, budget, _link(link_bandwidth), steps, device, check, stress, remeasure, often)
+    return Run(request, progress)
 
 
 def _link(bandwidth: float | Link | None) -> Link | None:

@@ -86,22 +86,22 @@ def get_address_map(
     return address_map_of(index, spans_of(index, timeline, axis))
 
 
-def address_map_of(index: PlanIndex, stays: ResidencySpans) -> AddressMap:
+def address_map_of(index: PlanIndex, spans: ResidencySpans) -> AddressMap:
     """Lay out the residencies of an indexed plan.
 
     Args:
         index: of the plan.
-        stays: its residencies as spans.
+        spans: its residencies as spans.
     """
     graph, plan = index.graph, index.plan
-    storages = [graph.storages[int(storage)] for storage in stays.storage]
-    peak = int((stays.offset + stays.bytes).max(initial=0))
-    area = float(peak) * stays.end
-    used = float((stays.bytes * (stays.stop - stays.start)).sum())
+    storages = [graph.storages[int(storage)] for storage in spans.storage]
+    peak = int((spans.offset + spans.bytes).max(initial=0))
+    area = float(peak) * spans.end
+    used = float((spans.bytes * (spans.stop - spans.start)).sum())
     return AddressMap(
-        graph.name, stays.axis, stays.end, stays.storage, tuple(s.name for s in storages),
+        graph.name, spans.axis, spans.end, spans.storage, tuple(s.name for s in storages),
         tuple(s.kind.value for s in storages),
-        np.array([STACK.index(GROUP_OF[s.kind]) for s in storages], np.int64), stays.start, stays.stop, stays.offset,
-        stays.bytes, stays.copy_in, stays.copy_out, plan.budget_bytes, peak, used / area if area else 0.0,
+        np.array([STACK.index(GROUP_OF[s.kind]) for s in storages], np.int64), spans.start, spans.stop, spans.offset,
+        spans.bytes, spans.copy_in, spans.copy_out, plan.budget_bytes, peak, used / area if area else 0.0,
         len({swap.storage for swap in plan.swap_ins} | {swap.storage for swap in plan.swap_outs}),
     )  # fmt: skip

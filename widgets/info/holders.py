@@ -27,9 +27,9 @@ class Holder:
     bytes: int
 
 
-def get_holders(graph: Graph, stays: ResidencySpans, moment: float) -> tuple[Holder, ...]:
+def get_holders(graph: Graph, spans: ResidencySpans, moment: float) -> tuple[Holder, ...]:
     """The holders of memory at a moment, the largest first; every byte present is in exactly one of them."""
-    present = {int(stays.storage[stay]) for stay in stays.present(moment)}
+    present = {int(spans.storage[span]) for span in spans.present(moment)}
     holders = []
     for part in get_holder_parts(graph, sorted(present)):
         held = [graph.storages[storage] for storage in part.storages if storage in present]

@@ -98,43 +98,43 @@ def get_memory_by_kind(
     Raises:
         StowageError: the plan or timeline is for another graph, or the budget is invalid.
     """
-    stays = captured_stays(graph) if plan is None else plan_stays(graph, plan, timeline, axis)
+    spans = captured_stays(graph) if plan is None else plan_stays(graph, plan, timeline, axis)
     limit = plan.budget_bytes if plan is not None else None
     if budget is not None:
         limit = parse_budget(budget, step_peak(graph, *(() if plan is None else (plan.alignment,))))
-    edges, amounts = sums_by_group(graph, stays)
+    edges, amounts = sums_by_group(graph, spans)
     total = np.zeros(len(edges) - 1, np.int64)
     for amount in amounts.values():
         total += amount
     moment = int(total.argmax()) if len(total) else 0
     peak_at = float(edges[moment])
-    op = stays.op_at(peak_at)
+    op = spans.op_at(peak_at)
     return MemoryByKind(
-        graph.name, stays.axis, edges, amounts, total, _unswapped(graph, plan, stays), limit,
-        int(total.max(initial=0)), peak_at, graph.ops[op].name if op >= 0 else "", get_holders(graph, stays, peak_at),
+        graph.name, spans.axis, edges, amounts, total, _unswapped(graph, plan, spans), limit,
+        int(total.max(initial=0)), peak_at, graph.ops[op].name if op >= 0 else "", get_holders(graph, spans, peak_at),
     )  # fmt: skip
 
 
-def sums_by_group(graph: Graph, stays: ResidencySpans) -> tuple[Floats, dict[Group, Ints]]:
+def sums_by_group(graph: Graph, spans: ResidencySpans) -> tuple[Floats, dict[Group, Ints]]:
     """The edges between which nothing changes, and per group the bytes in each moment."""
-    edges = np.unique(np.concatenate([[0.0, stays.end], stays.start, stays.stop, _slots(stays)]))
-    groups = np.array([STACK.index(GROUP_OF[graph.storages[int(s)].kind]) for s in stays.storage], np.int64)
+    edges = np.unique(np.concatenate([[0.0, spans.end], spans.start, spans.stop, _slots(spans)]))
+    groups = np.array([STACK.index(GROUP_OF[graph.storages[int(s)].kind]) for s in spans.storage], np.int64)
     sums = {}
     for number, group in enumerate(STACK):
         ours = groups == number
         if ours.any():
             change = np.zeros(len(edges), np.int64)
-            np.add.at(change, np.searchsorted(edges, stays.start[ours]), stays.bytes[ours])
-            np.add.at(change, np.searchsorted(edges, stays.stop[ours]), -stays.bytes[ours])
+            np.add.at(change, np.searchsorted(edges, spans.start[ours]), spans.bytes[ours])
+            np.add.at(change, np.searchsorted(edges, spans.stop[ours]), -spans.bytes[ours])
             sums[group] = np.cumsum(change)[:-1]
     return edges, sums
 
 
-def _slots(stays: ResidencySpans) -> Floats:
-    return stays.op_start if stays.axis == "slots" else np.zeros(0)
+def _slots(spans: ResidencySpans) -> Floats:
+    return spans.op_start if spans.axis == "slots" else np.zeros(0)
 
 
-def _unswapped(graph: Graph, plan: SwapPlan | None, stays: ResidencySpans) -> Floats:
+def _unswapped(graph: Graph, plan: SwapPlan | None, spans: ResidencySpans) -> Floats:
     if plan is None or not (plan.swap_ins or plan.swap_outs):
         return np.zeros((0, 2))
-    return np.column_stack([stays.op_start, lifetimes(graph, plan.order).live_bytes])
+    return np.column_stack([spans.op_start, lifetimes(graph, plan.order).live_bytes])

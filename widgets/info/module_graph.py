@@ -132,9 +132,9 @@ def get_module_graph(graph: Graph, most_boxes: int = 20, plan: SwapPlan | None =
     """
     if plan is not None:
         require_same_step(graph.with_workspaces(dict(plan.workspaces)), plan, plan.predicted)
-    stays = captured_stays(graph)
+    spans = captured_stays(graph)
     peak = get_memory_by_kind(graph)
-    at_peak = {int(stays.storage[stay]): int(stays.bytes[stay]) for stay in stays.present(peak.peak_at)}
+    at_peak = {int(spans.storage[span]): int(spans.bytes[span]) for span in spans.present(peak.peak_at)}
     parts, parents, opened = _opened(graph, at_peak, most_boxes)
     boxes = [_box(graph, part, parents[at], at in opened, at_peak) for at, part in enumerate(parts)]
     batch = {storage.id for storage in graph.storages if storage.kind is Kind.INPUT}

@@ -80,7 +80,7 @@ def captured_stays(graph: Graph) -> ResidencySpans:
     alive = np.flatnonzero(life.end > life.birth)
     slots = np.stack([life.birth[alive], life.end[alive]], axis=1).astype(np.int64)
     order = tuple(range(len(graph.ops)))
-    return _stays(
+    return _spans_of(
         graph, "slots", len(order), order, np.arange(len(order), dtype=np.float64), alive, slots,
         slots.astype(np.float64), np.full(len(alive), -1),
     )  # fmt: skip
@@ -111,7 +111,7 @@ def spans_of(index: PlanIndex, timeline: Timeline, axis: Axis = "seconds") -> Re
     storage, slots, offset, n = index.storage, np.stack([index.start, index.stop], axis=1), index.offset, index.slots
     if axis == "slots":
         spans, op_start = slots.astype(np.float64), np.arange(n, dtype=np.float64)
-        return _stays(graph, axis, n, plan.order, op_start, storage, slots, spans, offset)
+        return _spans_of(graph, axis, n, plan.order, op_start, storage, slots, spans, offset)
     # the last row is that of residencies without a copy
     came, went = (
         np.vstack([timeline.swap_in, _NO_COPY])[index.copy_in],
@@ -127,7 +127,7 @@ def spans_of(index: PlanIndex, timeline: Timeline, axis: Axis = "seconds") -> Re
     stop = np.where(taken, np.append(op_start, 0.0)[slots[:, 1]], np.append(op_stop, 0.0)[slots[:, 1] - 1])
     stop = np.where(slots[:, 1] >= n, timeline.seconds, stop)
     spans = np.stack([np.fmax(start, came[:, 0]), np.fmax(stop, went[:, 1])], axis=1)
-    return _stays(
+    return _spans_of(
         graph, axis, timeline.seconds, plan.order, op_start.copy(), storage, slots, spans, offset, (came, went)
     )
 
@@ -152,7 +152,7 @@ def require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
             other spans than the plan.
     """
     ours = range(len(graph.storages))
-    if set(plan.order) != set(range(len(graph.ops))) or any(stay.storage not in ours for stay in plan.residencies):
+    if set(plan.order) != set(range(len(graph.ops))) or any(span.storage not in ours for span in plan.residencies):
         raise StowageError(f"this plan is not for {graph.name}; plan that graph again or draw the plan's own graph")
     require_each_op_once(graph, plan, "a figure")
     spans = (len(timeline.compute), len(timeline.swap_out), len(timeline.swap_in))
@@ -160,7 +160,7 @@ def require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
         raise StowageError("this timeline is not one of this plan; pass the timeline of a run of the same plan")
 
 
-def _stays(
+def _spans_of(
     graph: Graph, axis: Axis, end: float, order: tuple[int, ...], op_start: Floats, storage: Ints, slots: Ints,
     spans: Floats, offset: Ints, copies: tuple[Floats, Floats] | None = None,
 ) -> ResidencySpans:  # fmt: skip

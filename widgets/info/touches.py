@@ -67,12 +67,12 @@ def _pair_backward(graph: Graph, forward_of: Ints, home: dict[int, int], only: d
             for storage in touched:
                 for user in users.get((op.module, storage), ()):
                     shared[user] = shared.get(user, 0) + 1
-            twin = max(shared, key=lambda user: (shared[user], user), default=only.get(op.module, -1))
-            if twin < 0:
-                twin = next((home[storage] for storage in graph.reads[op.id] if storage in home), -1)
-            forward_of[op.id] = twin
-            if twin >= 0:
-                home.update(dict.fromkeys(graph.writes[op.id], twin))
+            forward_op = max(shared, key=lambda user: (shared[user], user), default=only.get(op.module, -1))
+            if forward_op < 0:
+                forward_op = next((home[storage] for storage in graph.reads[op.id] if storage in home), -1)
+            forward_of[op.id] = forward_op
+            if forward_op >= 0:
+                home.update(dict.fromkeys(graph.writes[op.id], forward_op))
 
 
 def _pair_optimizer(graph: Graph, forward_of: Ints, home: dict[int, int], only: dict[str, int]) -> None:
@@ -89,11 +89,11 @@ def _pair_optimizer(graph: Graph, forward_of: Ints, home: dict[int, int], only: 
         touched = [
             s for s in (*graph.writes[op.id], *graph.reads[op.id]) if graph.storages[s].kind is not Kind.GRADIENT
         ]
-        twin = next((owned[storage] for storage in touched if storage in owned), -1)
-        forward_of[op.id] = twin
-        if twin >= 0:
+        forward_op = next((owned[storage] for storage in touched if storage in owned), -1)
+        forward_of[op.id] = forward_op
+        if forward_op >= 0:
             for storage in touched:
-                owned.setdefault(storage, twin)
+                owned.setdefault(storage, forward_op)
     for op in steps:
         if forward_of[op.id] < 0:
             touched = [*graph.writes[op.id], *graph.reads[op.id]]

@@ -16,7 +16,7 @@ def machine_message(feasibility: Feasibility, choice: Sequence[tuple[str, str, i
     """Pack a machine.
 
     Args:
-        ground: the feasibility of the step on the machine.
+        feasibility: the feasibility of the step on the machine.
         choice: name, label and device bytes of every machine that can be selected.
         budget_bytes: the budget; the slider reaches at least this and the device's memory.
     """

@@ -50,9 +50,9 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
     timeline, figures = plan.predicted, status.summary
     require_same_step(graph, plan, timeline)
     index = PlanIndex(graph, plan)
-    stays, streams = spans_of(index, timeline), streams_of(index, timeline)
+    spans, streams = spans_of(index, timeline), streams_of(index, timeline)
     outs, ins = [copy.storage for copy in plan.swap_outs], [copy.storage for copy in plan.swap_ins]
-    parts = get_holder_parts(graph, stays.storage[stays.present(stays.fullest)].tolist())
+    parts = get_holder_parts(graph, spans.storage[spans.present(spans.fullest)].tolist())
     storage_part = np.zeros(len(graph.storages), np.int32)
     for number, part in enumerate(parts):
         storage_part[list(part.storages)] = number
@@ -72,7 +72,7 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "valid": figures.valid,
         "placeholder": status.placeholder,
         "summary": _summary(plan, status),
-        "memory_summary": address_map_of(index, stays).summary,
+        "memory_summary": address_map_of(index, spans).summary,
         "streams_summary": streams.summary,
         "part_names": [part.name for part in parts],
     }
@@ -80,14 +80,14 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "order": ("i4", plan.order),
         "op_start": ("f4", timeline.compute[:, 0]),
         "op_stop": ("f4", timeline.compute[:, 1]),
-        "stay_storage": ("i4", stays.storage),
-        "stay_start": ("f4", stays.start),
-        "stay_stop": ("f4", stays.stop),
-        "stay_slot": ("i4", stays.slots[:, 0]),
-        "stay_slot_stop": ("i4", stays.slots[:, 1]),
-        "stay_offset": ("f8", stays.offset),
-        "stay_arrive": ("f4", stays.copy_in[:, 1]),
-        "stay_leave": ("f4", stays.copy_out[:, 0]),
+        "stay_storage": ("i4", spans.storage),
+        "stay_start": ("f4", spans.start),
+        "stay_stop": ("f4", spans.stop),
+        "stay_slot": ("i4", spans.slots[:, 0]),
+        "stay_slot_stop": ("i4", spans.slots[:, 1]),
+        "stay_offset": ("f8", spans.offset),
+        "stay_arrive": ("f4", spans.copy_in[:, 1]),
+        "stay_leave": ("f4", spans.copy_out[:, 0]),
         "out_storage": ("i4", outs),
         "out_start": ("f4", timeline.swap_out[:, 0]),
         "out_stop": ("f4", timeline.swap_out[:, 1]),

@@ -63,7 +63,7 @@ class Panel(anywidget.AnyWidget):
         self._stop_drawing: Callable[[], None] | None = None
         self._shown = False
         super().__init__(panels=list(self.parts), link=link)
-        self.on_msg(_heed)
+        self.on_msg(_handle_message)
 
     def open(self) -> None:
         """Open the connection to the page; does nothing before the widget is shown."""
@@ -79,7 +79,7 @@ class Panel(anywidget.AnyWidget):
 
     def close(self) -> None:
         """Close the connection to the page; also closes the session unless the session belongs to another view."""
-        self._leave()
+        self._stop_listening_now()
         if getattr(self, "_owner", self) is None:
             self.session.close()
 
@@ -92,25 +92,25 @@ class Panel(anywidget.AnyWidget):
         _ = self.session.plan
         save_page(self.session.messages(), path, tuple(self.panels))
 
-    def heed(self, wanted: Mapping[str, Any]) -> None:
+    def handle_request(self, request: Mapping[str, Any]) -> None:
         """Answer a request of the page; anything that is not a mapping is ignored."""
-        if not isinstance(wanted, Mapping):
+        if not isinstance(request, Mapping):
             return
-        view = wanted.get("view")
-        if "number" in wanted:
-            self.send({"kind": "heard", "number": wanted["number"], "view": view})
-        if wanted.get("do") == "ready":
+        view = request.get("view")
+        if "number" in request:
+            self.send({"kind": "heard", "number": request["number"], "view": view})
+        if request.get("do") == "ready":
             if self._stop_listening is None:
-                self._stop_listening = self.session.listen(_teller(self))
-            self.session.replay(_teller(self, view))
-        self.session.request(wanted)
+                self._stop_listening = self.session.listen(_publisher_to(self))
+            self.session.replay(_publisher_to(self, view))
+        self.session.request(request)
 
-    def retire(self) -> None:
+    def close_views(self) -> None:
         """Close the connection, and stop background work if no other view is shown; called when its cell runs again."""
-        self._leave()
+        self._stop_listening_now()
         self.session.suspend()
 
-    def _leave(self) -> None:
+    def _stop_listening_now(self) -> None:
         for name in ("_stop_listening", "_stop_drawing"):
             stop = getattr(self, name, None)  # absent if the constructor failed
             if stop is not None:
@@ -126,7 +126,7 @@ class Panel(anywidget.AnyWidget):
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is None:
             return None
-        cell_tracking.shown(self, _retiring(self))
+        cell_tracking.shown(self, _closing(self))
         data, metadata = bundle
         known = fallback_view(self.session.messages())
         self.fallback = known["text/html"]
@@ -135,12 +135,12 @@ class Panel(anywidget.AnyWidget):
         return {**data, **known}, metadata
 
 
-def _heed(panel: Panel, content: Mapping[str, Any], _: Any) -> None:
+def _handle_message(panel: Panel, content: Mapping[str, Any], _: Any) -> None:
     in_message()
-    panel.heed(content)
+    panel.handle_request(content)
 
 
-def _teller(panel: Panel, view: Any = None) -> Callable[[Message], None]:
+def _publisher_to(panel: Panel, view: Any = None) -> Callable[[Message], None]:
     """A function that sends messages to a panel, in one view or in all; does not keep the panel alive."""
     known = ref(panel)
     to = {} if view is None else {"view": view}
@@ -171,15 +171,15 @@ def _drawing(panel: Panel) -> Callable[[Message], None]:
     return draw_once
 
 
-def _retiring(panel: Panel) -> Callable[[], None]:
+def _closing(panel: Panel) -> Callable[[], None]:
     known = ref(panel)
 
-    def retire() -> None:
+    def close_views() -> None:
         panel = known()
         if panel is not None:
-            panel.retire()
+            panel.close_views()
 
-    return retire
+    return close_views
 
 
 class GraphView(Panel):

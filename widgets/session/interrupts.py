@@ -12,11 +12,11 @@ from weakref import WeakSet
 from widgets.session.state.feature import features
 from widgets.session.state.session_state import SessionState
 
-_cores: WeakSet[SessionState] = WeakSet()
+_sessions: WeakSet[SessionState] = WeakSet()
 _AGAIN_SECONDS = 0.2
 
 
-def heed(core: SessionState) -> None:
+def cancel_on_interrupt(session_state: SessionState) -> None:
     """Cancel the session's search and run when the kernel is interrupted, in a cell or between cells.
 
     Does nothing outside a notebook kernel.
@@ -25,9 +25,9 @@ def heed(core: SessionState) -> None:
     kernel = getattr(shell, "kernel", None)
     if shell is None or kernel is None:
         return
-    if not _cores:
+    if not _sessions:
         shell.events.register("post_run_cell", _after_cell)
-    _cores.add(core)
+    _sessions.add(session_state)
     kernel.io_loop.add_callback(_listen, kernel)
 
 
@@ -39,9 +39,9 @@ def in_message() -> None:
 
 def cancel_all() -> None:
     """Cancel the work of every feature that can be cancelled, such as searches and runs."""
-    for core in list(_cores):
+    for session_state in list(_sessions):
         for feature in features():
-            feature.cancel(core)
+            feature.cancel(session_state)
 
 
 def _shell() -> Any:

@@ -46,10 +46,10 @@ class Session:
         machines.check(machine)
         if budget is not None:
             parse_budget(budget, 2**50)
-        self._core = SessionState(read_source(source), seed, machine, budget, sweeping.begin, _close_features)
-        self._end = finalize(self, self._core.close)
-        interrupts.heed(self._core)
-        capturing.begin(self._core)
+        self._session_state = SessionState(read_source(source), seed, machine, budget, sweeping.begin, _close_features)
+        self._end = finalize(self, self._session_state.close)
+        interrupts.cancel_on_interrupt(self._session_state)
+        capturing.begin(self._session_state)
 
     @property
     def graph(self) -> Graph:
@@ -58,32 +58,32 @@ class Session:
         Raises:
             StowageError: the step cannot be captured, or the session was closed before the capture ended.
         """
-        core = self._core
-        core.settled.wait()
-        if core.feasibility is None:
-            raise core.refusal or StowageError("it was closed before the step was captured; open it again")
-        return core.feasibility.graph
+        session_state = self._session_state
+        session_state.settled.wait()
+        if session_state.feasibility is None:
+            raise session_state.refusal or StowageError("it was closed before the step was captured; open it again")
+        return session_state.feasibility.graph
 
     @property
     def machine(self) -> Machine:
         """The machine that is planned for; blocks until the capture has ended, and raises as `graph` does."""
         _ = self.graph
-        assert self._core.feasibility is not None
-        return self._core.feasibility.machine
+        assert self._session_state.feasibility is not None
+        return self._session_state.feasibility.machine
 
     @machine.setter
     def machine(self, machine: str | Machine) -> None:
-        capturing.change_machine(self._core, machine)
+        capturing.change_machine(self._session_state, machine)
 
     @property
     def budget(self) -> int:
         """The budget in bytes of device memory; blocks until the capture has ended, and raises as `graph` does."""
         _ = self.graph
-        return self._core.budget_bytes
+        return self._session_state.budget_bytes
 
     @budget.setter
     def budget(self, budget: str | int) -> None:
-        planning.set_budget(self._core, budget)
+        planning.set_budget(self._session_state, budget)
 
     @property
     def plan(self) -> SwapPlan | None:
@@ -93,23 +93,23 @@ class Session:
             StowageError: as `graph` does.
         """
         _ = self.graph
-        self._core.planned.wait()
-        return self._core.plan
+        self._session_state.planned.wait()
+        return self._session_state.plan
 
     @property
     def search(self) -> SwapSearch | None:
         """The search at this budget, or None before one was started; blocks while one is being started."""
-        return searching.begun(self._core)
+        return searching.begun(self._session_state)
 
     @property
     def run(self) -> Run | None:
         """The last run, or None before one was started."""
-        return self._core.run
+        return self._session_state.run
 
     @property
     def about(self) -> tuple[Step | None, Graph | None]:
         """The step and the graph, each None while there is none."""
-        return self._core.source.step, self._core.graph or self._core.source.graph
+        return self._session_state.source.step, self._session_state.graph or self._session_state.source.graph
 
     def start_search(self, seconds: float | None = searching.LIMIT_SECONDS) -> None:
         """Start or resume the search at this budget; blocks until the capture has ended, then returns at once.
@@ -121,7 +121,7 @@ class Session:
             StowageError: there is nothing to search for, the session is closed, or as `graph` does.
         """
         _ = self.graph
-        searching.resume(self._core, seconds)
+        searching.resume(self._session_state, seconds)
 
     def start_run(self, steps: int = running.STEPS, *, check: bool | Literal["first"] = True) -> None:
         """Run the plan that is shown; blocks until there is one, then returns at once.
@@ -134,11 +134,11 @@ class Session:
             StowageError: there is nothing to run, the session is closed, or as `graph` does.
         """
         _ = self.plan
-        running.begin(self._core, steps, check)
+        running.begin(self._session_state, steps, check)
 
     def messages(self) -> list[Message]:
         """The latest message of every kind, the graph before the messages that refer to it."""
-        return self._core.message_bus.all()
+        return self._session_state.message_bus.all()
 
     def listen(self, listener: Listener, *, replay: bool = False) -> Callable[[], None]:
         """Call a function with every new message, from any thread; returns a function that ends this.
@@ -147,11 +147,11 @@ class Session:
             listener: takes a message.
             replay: call it with the latest message of every kind first; no message is missed between the two.
         """
-        return self._core.message_bus.listen(listener, replay=replay)
+        return self._session_state.message_bus.listen(listener, replay=replay)
 
     def replay(self, listener: Listener) -> None:
         """Call a function with the latest message of every kind, before any new message is sent."""
-        self._core.message_bus.replay(listener)
+        self._session_state.message_bus.replay(listener)
 
     def request(self, wanted: Mapping[str, Any]) -> None:
         """Carry out a panel's request; a request that cannot be carried out is answered by a notice.
@@ -160,35 +160,37 @@ class Session:
             wanted: `{"do": what, ...}`.
         """
         if wanted.get("do") == "ready":  # a view of a closed session still shows its last state
-            self._core.has_viewers = not self._core.jobs.closed
-            sweeping.begin(self._core)
+            self._session_state.has_viewers = not self._session_state.jobs.closed
+            sweeping.begin(self._session_state)
             return
         do = find_request(str(wanted.get("do")))
         if do is None:
             return
         try:
-            self._core.check_open()
-            do(self._core, wanted)
+            self._session_state.check_open()
+            do(self._session_state, wanted)
         except StowageError as error:
-            self._core.message_bus.publish(notice_message(str(error)))
+            self._session_state.message_bus.publish(notice_message(str(error)))
         except (KeyError, TypeError, ValueError, OverflowError):  # a malformed request
-            self._core.message_bus.publish(notice_message(f"nothing was done: {dict(wanted)!r:.200} is no request"))
+            self._session_state.message_bus.publish(
+                notice_message(f"nothing was done: {dict(wanted)!r:.200} is no request")
+            )
 
     def suspend(self) -> None:
         """Stop background work if there is no listener left; a later request starts it again."""
-        core = self._core
-        with core.message_bus.lock:
-            if not core.message_bus.has_listeners:
-                core.has_viewers = False
-                core.jobs.drop("sweep")
+        session_state = self._session_state
+        with session_state.message_bus.lock:
+            if not session_state.message_bus.has_listeners:
+                session_state.has_viewers = False
+                session_state.jobs.drop("sweep")
                 for feature in features():
-                    feature.cancel(core)
+                    feature.cancel(session_state)
 
     def close(self) -> None:
         """End all work; no thread is left running."""
         self._end()
 
 
-def _close_features(core: SessionState) -> None:
+def _close_features(session_state: SessionState) -> None:
     for feature in features():
-        feature.close(core)
+        feature.close(session_state)

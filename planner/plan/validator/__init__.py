@@ -13,10 +13,10 @@ from planner.plan.schema.swap_plan import SwapPlan
 from planner.plan.validator.addresses import check_device, check_host
 from planner.plan.validator.copies import check_copies
 from planner.plan.validator.fields import check_fields
+from planner.plan.validator.happens_before import LANES, Entry, HappensBefore, happens_before
 from planner.plan.validator.order import check_order
 from planner.plan.validator.predicted import check_predicted
-from planner.plan.validator.stays import find_stays
-from planner.plan.validator.streams import LANES, Entry, HappensBefore, happens_before
+from planner.plan.validator.residencies import find_residencies
 
 __all__ = ["LANES", "Entry", "HappensBefore", "happens_before", "validate"]
 
@@ -46,11 +46,11 @@ def validate(plan: SwapPlan, graph: Graph, *, stop: CancelToken | None = None) -
     stop.check()
     if ordered.stuck:
         return [_deadlock(plan, graph, ordered.stuck)]
-    stays, problems = find_stays(plan, graph)
+    residencies, problems = find_residencies(plan, graph)
     stop.check()
-    places, more = check_copies(plan, graph, stays, values, ordered)
+    places, more = check_copies(plan, graph, residencies, values, ordered)
     stop.check()
-    problems += [*more, *check_device(plan, graph, stays, ordered)]
+    problems += [*more, *check_device(plan, graph, residencies, ordered)]
     stop.check()
     return [*problems, *check_host(plan, graph, places, ordered), *check_predicted(plan)]
 

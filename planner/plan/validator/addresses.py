@@ -10,8 +10,8 @@ from planner.graph import Graph
 from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT
 from planner.plan.schema.swap_plan import SwapPlan
 from planner.plan.validator.copies import HostPlaces
-from planner.plan.validator.stays import Begin, Stay, Stays
-from planner.plan.validator.streams import Entry, HappensBefore
+from planner.plan.validator.happens_before import Entry, HappensBefore
+from planner.plan.validator.residencies import Begin, DeviceResidencies, DeviceResidency
 
 
 class Owner(NamedTuple):
@@ -34,15 +34,15 @@ class Owner(NamedTuple):
     last: tuple[Entry, ...]
 
 
-def check_device(plan: SwapPlan, graph: Graph, stays: Stays, ordered: HappensBefore) -> list[str]:
+def check_device(plan: SwapPlan, graph: Graph, residencies: DeviceResidencies, ordered: HappensBefore) -> list[str]:
     """Check the arena: its bytes have one owner at a time, and its size is as stated and within budget."""
     owners = [
         Owner(
-            graph.storages[stay.storage].name, stay.start, stay.stop, stay.offset, graph.storages[stay.storage].bytes,
-            *_accesses(stay),
+            graph.storages[residency.storage].name, residency.start, residency.stop, residency.offset,
+            graph.storages[residency.storage].bytes, *_accesses(residency),
         )
-        for visits in stays.values()
-        for stay in visits
+        for visits in residencies.values()
+        for residency in visits
     ]  # fmt: skip
     return [
         *_size(owners, "device", plan.peak_bytes, plan.budget_bytes),
@@ -55,11 +55,11 @@ def check_host(plan: SwapPlan, graph: Graph, places: HostPlaces, ordered: Happen
     owners = []
     for spans in places.values():
         for place in spans:
-            who, facts = place.residency, graph.storages[place.residency.storage]
+            who, storage_info = place.residency, graph.storages[place.residency.storage]
             # Each copy of a place waits for the one before it.
             owners.append(
                 Owner(
-                    facts.name, who.start, who.stop, who.offset, facts.bytes,
+                    storage_info.name, who.start, who.stop, who.offset, storage_info.bytes,
                     tuple(place.copies[:1]), tuple(place.copies[-1:]),
                 )
             )  # fmt: skip
@@ -69,17 +69,17 @@ def check_host(plan: SwapPlan, graph: Graph, places: HostPlaces, ordered: Happen
     ]
 
 
-def _accesses(stay: Stay) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+def _accesses(residency: DeviceResidency) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
     """The access that begins a residency, and the last of each lane; a reusing op belongs to the next residency."""
     first: tuple[Entry, ...] = ()
-    last = [Entry(COMPUTE, slot) for slot in stay.uses[-2:] if slot < stay.stop]
-    if stay.begin is Begin.MADE:
-        first = (Entry(COMPUTE, stay.start),)
-    if stay.swap_in >= 0:
-        first = (Entry(SWAP_IN, stay.swap_in),)
+    last = [Entry(COMPUTE, slot) for slot in residency.uses[-2:] if slot < residency.stop]
+    if residency.begin is Begin.MADE:
+        first = (Entry(COMPUTE, residency.start),)
+    if residency.swap_in >= 0:
+        first = (Entry(SWAP_IN, residency.swap_in),)
         last.append(first[0])
-    if stay.swap_out >= 0:
-        last.append(Entry(SWAP_OUT, stay.swap_out))
+    if residency.swap_out >= 0:
+        last.append(Entry(SWAP_OUT, residency.swap_out))
     return first, tuple(last)
 
 
@@ -93,11 +93,11 @@ def _size(owners: list[Owner], where: str, stated: int, limit: int | None) -> It
 
 def _conflicts(owners: list[Owner], where: str, ordered: HappensBefore) -> Iterator[str]:
     """Compare each owner with the last owners of its bytes; earlier ones are ordered transitively."""
-    had = _LastOwners()
+    before = _LastOwners()
     for owner in sorted(owners, key=lambda owner: owner.start):
         if owner.bytes == 0:
             continue
-        for earlier in had.replace(owner):
+        for earlier in before.replace(owner):
             if owner.start < earlier.stop:
                 yield f"{earlier.name} and {owner.name} share bytes {where} in slot {owner.start}"
             elif not all(ordered.before(last, first) for last in earlier.last for first in owner.first):

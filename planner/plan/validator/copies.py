@@ -10,9 +10,9 @@ from itertools import pairwise
 from planner.graph import Graph
 from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT
 from planner.plan.schema.swap_plan import HostResidency, SwapPlan
+from planner.plan.validator.happens_before import Entry, HappensBefore
 from planner.plan.validator.order import Values
-from planner.plan.validator.stays import Begin, Stay, Stays
-from planner.plan.validator.streams import Entry, HappensBefore
+from planner.plan.validator.residencies import Begin, DeviceResidencies, DeviceResidency
 
 
 @dataclass(slots=True, eq=False)
@@ -28,7 +28,7 @@ HostPlaces = dict[int, list[HostPlace]]
 
 
 def check_copies(
-    plan: SwapPlan, graph: Graph, stays: Stays, values: Values, ordered: HappensBefore
+    plan: SwapPlan, graph: Graph, residencies: DeviceResidencies, values: Values, ordered: HappensBefore
 ) -> tuple[HostPlaces, list[str]]:
     """Follow the value of every storage between device and host; returns the host places and the problems."""
     places: HostPlaces = defaultdict(list)
@@ -39,18 +39,18 @@ def check_copies(
     updated = {storage for written in graph.writes for storage in written}
     for storage in graph.storages:
         flow = _CopyFlow(plan, graph, places, values, ordered, storage.id, storage.id in updated)
-        problems += flow.follow(stays.get(storage.id, []))
+        problems += flow.follow(residencies.get(storage.id, []))
     return places, problems
 
 
 def _place_spans(plan: SwapPlan, graph: Graph, places: HostPlaces) -> Iterator[str]:
     for storage, spans in places.items():
-        facts = graph.storages[storage]
-        if facts.live_in and any((p.residency.start, p.residency.stop) != (-1, len(plan.order)) for p in spans):
-            yield f"{facts.name} outlives the step, but its place in the host slab does not last from -1 to the end"
+        stored = graph.storages[storage]
+        if stored.live_in and any((p.residency.start, p.residency.stop) != (-1, len(plan.order)) for p in spans):
+            yield f"{stored.name} outlives the step, but its place in the host slab does not last from -1 to the end"
         for earlier, later in pairwise(spans):
             if later.residency.start < earlier.residency.stop:
-                yield f"{facts.name} has two places in the host slab at once from slot {later.residency.start}"
+                yield f"{stored.name} has two places in the host slab at once from slot {later.residency.start}"
 
 
 class _CopyFlow:
@@ -68,19 +68,19 @@ class _CopyFlow:
         self.valid: HostPlace | None = None
         self.last_copy: Entry | None = None
 
-    def follow(self, visits: list[Stay]) -> Iterator[str]:
+    def follow(self, visits: list[DeviceResidency]) -> Iterator[str]:
         """Go through the residencies, tracking which host copy is valid, then check the end of the step."""
-        begins_here = bool(visits) and visits[0].begin is Begin.AT_START
-        if self.storage.live_in and self.places and not (begins_here and self.updated):
+        is_first = bool(visits) and visits[0].begin is Begin.AT_START
+        if self.storage.live_in and self.places and not (is_first and self.updated):
             self.valid = self.places[0]
-        for stay in visits:
-            if stay.swap_in >= 0:
-                yield from self._arrive(stay)
-            if stay.last_write >= 0:
-                self._written(stay.last_write)
-            if stay.swap_out >= 0:
-                yield from self._leave(stay)
-        yield from self._end(visits, begins_here)
+        for residency in visits:
+            if residency.swap_in >= 0:
+                yield from self._arrive(residency)
+            if residency.last_write >= 0:
+                self._written(residency.last_write)
+            if residency.swap_out >= 0:
+                yield from self._leave(residency)
+        yield from self._end(visits, is_first)
 
     def _written(self, slot: int) -> None:
         """The host copy stays valid if the op in a slot makes the value that was there before once more."""
@@ -88,31 +88,31 @@ class _CopyFlow:
         if left != self.value:
             self.value, self.valid = left, None
 
-    def _arrive(self, stay: Stay) -> Iterator[str]:
-        copy, entry = self.plan.swap_ins[stay.swap_in], Entry(SWAP_IN, stay.swap_in)
-        what = f"swap-in {stay.swap_in} of {self.storage.name}"
+    def _arrive(self, residency: DeviceResidency) -> Iterator[str]:
+        copy, entry = self.plan.swap_ins[residency.swap_in], Entry(SWAP_IN, residency.swap_in)
+        what = f"swap-in {residency.swap_in} of {self.storage.name}"
         place = self._place(copy.start - 1, copy.use, entry)
         if place is None:
             yield f"{what} has no place in the host slab from slot {copy.start - 1} to {copy.use}"
         elif place is not self.valid:
             yield f"{what} reads a host copy that is not valid then"
-        yield from self._in_turn(what, entry)
-        if stay.uses and not self.ordered.before(entry, Entry(COMPUTE, stay.uses[0])):
-            op = self.graph.ops[self.plan.order[stay.uses[0]]].name
-            yield f"op {op} in slot {stay.uses[0]} does not wait for {what}"
+        yield from self._wait_in_order(what, entry)
+        if residency.uses and not self.ordered.before(entry, Entry(COMPUTE, residency.uses[0])):
+            op = self.graph.ops[self.plan.order[residency.uses[0]]].name
+            yield f"op {op} in slot {residency.uses[0]} does not wait for {what}"
 
-    def _leave(self, stay: Stay) -> Iterator[str]:
-        out, entry = self.plan.swap_outs[stay.swap_out], Entry(SWAP_OUT, stay.swap_out)
-        what = f"swap-out {stay.swap_out} of {self.storage.name}"
+    def _leave(self, residency: DeviceResidency) -> Iterator[str]:
+        out, entry = self.plan.swap_outs[residency.swap_out], Entry(SWAP_OUT, residency.swap_out)
+        what = f"swap-out {residency.swap_out} of {self.storage.name}"
         place = self._place(out.ready, out.release, entry)
         if place is None:
             yield f"{what} has no place in the host slab from slot {out.ready} to {out.release}"
-        if stay.last_write >= 0 and not self.ordered.before(Entry(COMPUTE, stay.last_write), entry):
-            op = self.graph.ops[self.plan.order[stay.last_write]].name
-            yield f"{what} does not wait for op {op} in slot {stay.last_write}, which writes it"
-        if stay.swap_in >= 0 and not self.ordered.before(Entry(SWAP_IN, stay.swap_in), entry):
-            yield f"{what} does not wait for swap-in {stay.swap_in}, which brings it"
-        yield from self._in_turn(what, entry)
+        if residency.last_write >= 0 and not self.ordered.before(Entry(COMPUTE, residency.last_write), entry):
+            op = self.graph.ops[self.plan.order[residency.last_write]].name
+            yield f"{what} does not wait for op {op} in slot {residency.last_write}, which writes it"
+        if residency.swap_in >= 0 and not self.ordered.before(Entry(SWAP_IN, residency.swap_in), entry):
+            yield f"{what} does not wait for swap-in {residency.swap_in}, which brings it"
+        yield from self._wait_in_order(what, entry)
         self.valid = place
 
     def _place(self, start: int, stop: int, entry: Entry) -> HostPlace | None:
@@ -123,22 +123,22 @@ class _CopyFlow:
                 return place
         return None
 
-    def _in_turn(self, what: str, entry: Entry) -> Iterator[str]:
+    def _wait_in_order(self, what: str, entry: Entry) -> Iterator[str]:
         if self.last_copy is not None and not self.ordered.before(self.last_copy, entry):
             yield f"{what} does not wait for the copy of the same storage before it"
         self.last_copy = entry
 
-    def _end(self, visits: list[Stay], began_here: bool) -> Iterator[str]:
+    def _end(self, visits: list[DeviceResidency], began_here: bool) -> Iterator[str]:
         name, end = self.storage.name, len(self.plan.order)
-        stays_on = bool(visits) and visits[-1].stop == end
+        stays_resident = bool(visits) and visits[-1].stop == end
         kept = self.valid is not None and self.valid.residency.stop == end
         if self.storage.persistent and began_here:
-            if not stays_on or visits[-1].swap_out >= 0:
+            if not stays_resident or visits[-1].swap_out >= 0:
                 yield f"{name} is on the device when the step starts, but not when it ends"
             elif visits[-1].offset != visits[0].offset:
                 first, last = visits[0].offset, visits[-1].offset
                 yield f"{name} is at offset {first} when the step starts, but at {last} when it ends"
         elif self.storage.persistent and visits and not kept:
             yield f"{name} is not on the device when the step starts, and its host copy is not valid when it ends"
-        if self.storage.id in self.graph.output_storages and self.storage.bytes > 0 and not (stays_on or kept):
+        if self.storage.id in self.graph.output_storages and self.storage.bytes > 0 and not (stays_resident or kept):
             yield f"{name} is returned by the step, but neither on the device nor on the host when it ends"

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.graph import Graph, Kind, fingerprint
 from planner.plan.schema.swap_plan import SwapPlan
-from planner.plan.validator.streams import LANES
+from planner.plan.validator.happens_before import LANES
 
 
 def check_fields(plan: SwapPlan, graph: Graph) -> list[str]:
@@ -79,7 +79,7 @@ def _rows(plan: SwapPlan, graph: Graph) -> Iterator[str]:
     storages = sum(storage.kind is not Kind.WORKSPACE for storage in graph.storages) + len(plan.workspaces)
     end = len(plan.order)
     named: tuple[tuple[str, list[int]], ...] = (
-        ("residencies", [stay.storage for stay in plan.residencies]),
+        ("residencies", [residency.storage for residency in plan.residencies]),
         ("host_residencies", [home.storage for home in plan.host_residencies]),
         ("swap_outs", [out.storage for out in plan.swap_outs]),
         ("swap_ins", [copy.storage for copy in plan.swap_ins]),
@@ -88,10 +88,11 @@ def _rows(plan: SwapPlan, graph: Graph) -> Iterator[str]:
         for place, storage in enumerate(column):
             if not 0 <= storage < storages:
                 yield f"entry {place} of {name} names storage {storage}, which does not exist"
-    for place, stay in enumerate(plan.residencies):
-        if not 0 <= stay.start < stay.stop <= end:
-            yield f"entry {place} of residencies lasts from slot {stay.start} to {stay.stop}, which is no span of slots"
-        yield from _offset(plan, stay.offset, f"entry {place} of residencies")
+    for place, residency in enumerate(plan.residencies):
+        if not 0 <= residency.start < residency.stop <= end:
+            span = f"from slot {residency.start} to {residency.stop}"
+            yield f"entry {place} of residencies lasts {span}, which is no span of slots"
+        yield from _offset(plan, residency.offset, f"entry {place} of residencies")
     for place, home in enumerate(plan.host_residencies):
         if not -1 <= home.start < home.stop <= end:
             yield f"entry {place} of host_residencies lasts from slot {home.start} to {home.stop}, which is no span"

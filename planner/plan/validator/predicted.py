@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from planner.plan.schema.swap_plan import SwapPlan
 from planner.plan.schema.timeline import Timeline
-from planner.plan.validator.streams import LANES
+from planner.plan.validator.happens_before import LANES
 
 #: Tolerance of times as a share of the step, because they are floating-point sums.
 _ROUNDING = 1e-9

@@ -34,7 +34,7 @@ class OwnershipLock:
     def __init__(self, step: Step, stop: CancelToken) -> None:
         self.stop, self.ended = stop, Event()
         self._step = step
-        self._things: dict[object, object] = {}  # kept alive, so that their ids are not reused
+        self._objects: dict[object, object] = {}  # kept alive, so that their ids are not reused
 
     def make(self, stop: CancelToken | None = None) -> list[OwnershipLock]:
         """Acquire the step; returns the locks of runs that were asked to stop and have not ended yet.
@@ -52,20 +52,20 @@ class OwnershipLock:
         waiting = CancelToken.after(_WAIT_SECONDS) if stop is None else stop
         try:
             with global_state_lock(waiting.check), undisturbed():
-                self._things = _things_of(self._step)
+                self._objects = _objects_of(self._step)
         except Cancelled:
             if waiting is stop:
                 raise
-            self._things = {id(self._step): self._step}
+            self._objects = {id(self._step): self._step}
         with _lock:
-            found = {id(_claims[key]): _claims[key] for key in self._things if key in _claims}
+            found = {id(_owners[key]): _owners[key] for key in self._objects if key in _owners}
             others = [other for other in found.values() if other is not self]
             if any(not other.stop.requested for other in others):
                 raise StowageError(
                     "this step is being run, or one that shares parameters with it: finish the loop over its steps, "
                     "wait() for that run to end, or cancel() it"
                 )
-            _claims.update(dict.fromkeys(self._things, self))
+            _owners.update(dict.fromkeys(self._objects, self))
         on_shutdown(self.stop_at_once)
         return others
 
@@ -76,14 +76,14 @@ class OwnershipLock:
     def end(self) -> None:
         """Release the step to other runs."""
         with _lock:
-            for key in self._things:
-                if _claims.get(key) is self:
-                    del _claims[key]
-            self._things.clear()
+            for key in self._objects:
+                if _owners.get(key) is self:
+                    del _owners[key]
+            self._objects.clear()
         self.ended.set()
 
 
-def _things_of(step: Step) -> dict[object, object]:
+def _objects_of(step: Step) -> dict[object, object]:
     """The step, its module and the memory of the module's parameters, by id or storage identity."""
     things: dict[object, object] = {id(step): step}
     module = step.live.model if step.live is not None else step.model
@@ -96,5 +96,5 @@ def _things_of(step: Step) -> dict[object, object]:
     return things
 
 
-_claims: dict[object, OwnershipLock] = {}
+_owners: dict[object, OwnershipLock] = {}
 _lock = Lock()

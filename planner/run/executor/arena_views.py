@@ -27,30 +27,30 @@ class ArenaViews:
         self._views: dict[tuple[int, int], Tensor] = {}
         self.top_bytes = 0  # the end of the highest byte of the arena that was ever bound
 
-    def tensor(self, tensor: int, stay: Residency | None) -> Tensor:
+    def tensor(self, tensor: int, residency: Residency | None) -> Tensor:
         """A tensor of the graph during a residency of its storage on the device."""
-        facts = self._graph.tensors[tensor]
-        if stay is None:
-            return self._empty(facts, self._arena)
-        key = (tensor, stay.offset)
+        tensor_info = self._graph.tensors[tensor]
+        if residency is None:
+            return self._empty(tensor_info, self._arena)
+        key = (tensor, residency.offset)
         if key not in self._views:
-            self._views[key], top = self._view(facts, self._arena, stay.offset)
+            self._views[key], top = self._view(tensor_info, self._arena, residency.offset)
             self.top_bytes = max(self.top_bytes, top)
         return self._views[key]
 
-    def host_tensor(self, tensor: int, stay: HostResidency) -> Tensor:
+    def host_tensor(self, tensor: int, residency: HostResidency) -> Tensor:
         """A tensor of the graph in the host slab."""
-        return self._view(self._graph.tensors[tensor], self._host, stay.offset)[0]
+        return self._view(self._graph.tensors[tensor], self._host, residency.offset)[0]
 
-    def device_bytes(self, stay: Residency) -> Tensor:
+    def device_bytes(self, residency: Residency) -> Tensor:
         """The bytes of a residency on the device, `[n]` of uint8."""
-        size = self._graph.storages[stay.storage].bytes
-        self.top_bytes = max(self.top_bytes, stay.offset + size)
-        return self._slice(self._arena, stay.storage, stay.offset)
+        size = self._graph.storages[residency.storage].bytes
+        self.top_bytes = max(self.top_bytes, residency.offset + size)
+        return self._slice(self._arena, residency.storage, residency.offset)
 
-    def host_bytes(self, stay: HostResidency) -> Tensor:
+    def host_bytes(self, residency: HostResidency) -> Tensor:
         """The bytes of a residency in the host slab, `[n]` of uint8."""
-        return self._slice(self._host, stay.storage, stay.offset)
+        return self._slice(self._host, residency.storage, residency.offset)
 
     @property
     def slabs(self) -> tuple[tuple[int, int], ...]:
@@ -60,9 +60,11 @@ class ArenaViews:
     def out_ends(self, entry: int) -> tuple[Tensor, Tensor]:
         """Target and source of a swap-out, both `[n]` of uint8."""
         copy = self.index.plan.swap_outs[entry]
-        stay = self.index.residency_until(copy.storage, copy.release)
+        residency = self.index.residency_until(copy.storage, copy.release)
         place = self.index.host_residency(copy.storage, copy.ready, copy.release)
-        return self.host_bytes(self._found(place, copy.storage)), self.device_bytes(self._found(stay, copy.storage))
+        return self.host_bytes(self._found(place, copy.storage)), self.device_bytes(
+            self._found(residency, copy.storage)
+        )
 
     def in_ends(self, entry: int) -> tuple[Tensor, Tensor]:
         """Target and source of a swap-in, both `[n]` of uint8."""
@@ -78,30 +80,39 @@ class ArenaViews:
         return place
 
     def _slice(self, slab: Tensor, storage: int, offset: int) -> Tensor:
-        facts = self._graph.storages[storage]
-        if offset < 0 or offset + facts.bytes > len(slab):
-            raise _outside(facts.name)
-        return slab[offset : offset + facts.bytes]
+        storage_info = self._graph.storages[storage]
+        if offset < 0 or offset + storage_info.bytes > len(slab):
+            raise _outside(storage_info.name)
+        return slab[offset : offset + storage_info.bytes]
 
-    def _view(self, facts: GraphTensor, slab: Tensor, offset: int) -> tuple[Tensor, int]:
+    def _view(self, tensor_info: GraphTensor, slab: Tensor, offset: int) -> tuple[Tensor, int]:
         """A view of a slab, and the end of its last byte."""
-        storage = self._graph.storages[facts.storage]
-        dtype: torch.dtype = getattr(torch, facts.dtype)
-        reach = (1 + sum((n - 1) * step for n, step in zip(facts.shape, facts.strides, strict=True))) * dtype.itemsize
-        first = facts.offset * dtype.itemsize
-        if 0 in facts.shape:
-            return self._empty(facts, slab), 0
+        storage = self._graph.storages[tensor_info.storage]
+        dtype: torch.dtype = getattr(torch, tensor_info.dtype)
+        reach = (
+            1 + sum((n - 1) * step for n, step in zip(tensor_info.shape, tensor_info.strides, strict=True))
+        ) * dtype.itemsize
+        first = tensor_info.offset * dtype.itemsize
+        if 0 in tensor_info.shape:
+            return self._empty(tensor_info, slab), 0
         if offset < 0 or offset % dtype.itemsize or first + reach > storage.bytes or offset + storage.bytes > len(slab):
             raise _outside(storage.name)
         view = torch.empty(0, dtype=dtype, device=slab.device)
         # a view of the slab's storage, because the size of the slab need not be a multiple of the element size
-        view.set_(slab.untyped_storage(), offset // dtype.itemsize + facts.offset, facts.shape, facts.strides)
+        view.set_(
+            slab.untyped_storage(),
+            offset // dtype.itemsize + tensor_info.offset,
+            tensor_info.shape,
+            tensor_info.strides,
+        )
         return view, offset + first + reach
 
-    def _empty(self, facts: GraphTensor, slab: Tensor) -> Tensor:
-        if self._graph.storages[facts.storage].bytes and 0 not in facts.shape:
-            raise StowageError(f"the plan has {facts.name} read where it is not on the device; plan again")
-        return torch.empty_strided(facts.shape, facts.strides, dtype=getattr(torch, facts.dtype), device=slab.device)
+    def _empty(self, tensor_info: GraphTensor, slab: Tensor) -> Tensor:
+        if self._graph.storages[tensor_info.storage].bytes and 0 not in tensor_info.shape:
+            raise StowageError(f"the plan has {tensor_info.name} read where it is not on the device; plan again")
+        return torch.empty_strided(
+            tensor_info.shape, tensor_info.strides, dtype=getattr(torch, tensor_info.dtype), device=slab.device
+        )
 
 
 def _outside(name: str) -> StowageError:

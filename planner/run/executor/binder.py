@@ -52,7 +52,7 @@ class Binder:
 
     def tensor(self, tensor: int, slot: int) -> torch.Tensor:
         """A tensor of the graph where the op in a slot finds it."""
-        return self._views.tensor(tensor, self._stay(tensor, slot))
+        return self._views.tensor(tensor, self._residency(tensor, slot))
 
     def scalar_names(self, op: int) -> frozenset[str]:
         """The names of the numbers that an op's call takes and that change from step to step."""
@@ -68,14 +68,14 @@ class Binder:
             return type(value)(self._resolve(item, slot, scalars) for item in value)
         return value
 
-    def _stay(self, tensor: int, slot: int) -> Residency | None:
+    def _residency(self, tensor: int, slot: int) -> Residency | None:
         """The residency of a tensor in a slot; that of an input which the op overwrites stops at that slot."""
         storage = self._graph.tensors[tensor].storage
-        stay = self._views.index.residency(storage, slot)
-        if stay is not None:
-            return stay
+        residency = self._views.index.residency(storage, slot)
+        if residency is not None:
+            return residency
         op = self._graph.ops[self._plan.order[slot]]
-        if any(self._graph.tensors[donor].storage == storage for donor in op.overwrites):
+        if any(self._graph.tensors[reused_buffer].storage == storage for reused_buffer in op.overwrites):
             reuser = self._views.index.residency(self._graph.tensors[op.outputs[0]].storage, slot)
             reused_residency = self._views.index.residency_until(storage, slot)
             if reuser is not None and reused_residency is not None and reuser.offset == reused_residency.offset:

@@ -96,7 +96,7 @@ class Executor:
             index = PlanIndex(self.graph, plan)
             self._views = ArenaViews(index, device.arena, device.host)
             self._binder = Binder(self.graph, program, plan, self._views, self._generator)
-            self._held = StepIO(self.graph, program, plan, self._views)
+            self._step_io = StepIO(self.graph, program, plan, self._views)
             calls = [self._bound(slot) for slot in range(len(plan.order))]
             self._rng_states = self._make_rng_states(calls) if reordered(self.graph, plan) else None
             accesses = plan_accesses(self._views, self._binder, calls)
@@ -107,7 +107,7 @@ class Executor:
         self._temporaries = Temporaries(self.graph, plan, device)
         sizes = [len(segment.calls) for segment in self._segments]
         self._clock = Clock(index, sizes, marks_ops=device.marks_ops)
-        self._changing = self._changing_calls()
+        self._changing_calls_by_name = self._changing_calls()
         self._occupancy = Occupancy(index, sizes, marks_ops=device.marks_ops)
         self._present: tuple[int, list[Any]] | None = None
 
@@ -145,13 +145,13 @@ class Executor:
             if self._stress:
                 self.device.arena.fill_(POISON)
                 self.device.host.fill_(POISON)
-            self._held.load(state, self._check_cancelled)
+            self._step_io.load(state, self._check_cancelled)
             self._before += self._number
             self._number = 0
 
     def state(self) -> dict[str, Tensor]:
         """Views of parameters, buffers and optimizer state at their place between steps; the next step changes them."""
-        return self._held.state()
+        return self._step_io.state()
 
     def step(self, batch: Sequence[Tensor]) -> StepRecord:
         """Make one step.
@@ -167,7 +167,7 @@ class Executor:
         scalars = self._program.scalars(self._number)
         with torch.inference_mode(), torch.autocast(device.name, enabled=False):  # captured ops include its casts
             self._set_scalars(scalars)
-            self._held.load_batch(batch)
+            self._step_io.load_batch(batch)
             if self._rng_states is not None:
                 self._rng_states.begin()
             start = device.begin()
@@ -188,7 +188,7 @@ class Executor:
         self._number += 1
         seconds = device.seconds(start, marks)
         timeline = self._clock.timeline(seconds, *device.copy_seconds(start))
-        return StepRecord(self._held.outputs(), timeline, self._held.left())
+        return StepRecord(self._step_io.outputs(), timeline, self._step_io.left())
 
     def _bound(self, slot: int) -> BoundCall:
         self._check_cancelled()
@@ -243,7 +243,7 @@ class Executor:
         self._scalars = dict(values)
         if not changed:
             return
-        for segment, place, slot, names in self._changing:
+        for segment, place, slot, names in self._changing_calls_by_name:
             if names & changed:
                 segment.calls[place] = self._binder.bind(slot, values)
 

@@ -37,7 +37,7 @@ class Temporaries:
 
     def __init__(self, graph: Graph, plan: SwapPlan, device: RuntimeDevice) -> None:
         self._graph, self._plan, self._device = graph, plan, device
-        self._offsets = {stay.storage: stay.offset for stay in plan.residencies}
+        self._offsets = {residency.storage: residency.offset for residency in plan.residencies}
         slots: dict[str, list[int]] = defaultdict(list)
         for slot, op in enumerate(plan.order):
             slots[signature(graph, graph.ops[op])].append(slot)

@@ -78,9 +78,9 @@ class StepIO:
         """The views in which a tensor must be valid when the step starts, the device before the host."""
         storage = self._graph.tensors[tensor].storage
         found = []
-        stay = self._views.index.residency_from(storage, 0)
-        if stay is not None and storage not in self._arrivals:
-            found.append(self._views.tensor(tensor, stay))
+        residency = self._views.index.residency_from(storage, 0)
+        if residency is not None and storage not in self._arrivals:
+            found.append(self._views.tensor(tensor, residency))
         place = self._views.index.host_residency(storage, -1, 0)
         if place is not None:
             found.append(self._views.host_tensor(tensor, place))
@@ -88,9 +88,9 @@ class StepIO:
 
     def _at_end(self, tensor: int) -> Tensor:
         storage, n = self._graph.tensors[tensor].storage, len(self._plan.order)
-        stay = self._views.index.residency_until(storage, n)
-        if stay is not None or self._graph.storages[storage].bytes == 0:
-            return self._views.tensor(tensor, stay)
+        residency = self._views.index.residency_until(storage, n)
+        if residency is not None or self._graph.storages[storage].bytes == 0:
+            return self._views.tensor(tensor, residency)
         place = self._views.index.host_residency(storage, n, n)
         if place is None:
             raise StowageError(f"the plan loses {self._graph.tensors[tensor].name} before the step ends; plan again")

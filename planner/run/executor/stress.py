@@ -41,20 +41,20 @@ class Stress:
         self.dead: dict[int, list[Tensor]] = defaultdict(list)
         self._random = Random(seed)
         index = views.index
-        handed = set(_reused_buffers(index))
+        handed_over = set(_reused_buffers(index))
         made = ~index.from_step_start & (index.copy_in < 0)
         freed = index.ends & (index.copy_out < 0)
         users = _users(index)
-        for number, stay in enumerate(index.plan.residencies):
-            if made[number] and (stay.start, stay.storage) not in handed:
-                self.new[stay.start].append(views.device_bytes(stay))
-            if freed[number] and (stay.stop, stay.storage) not in handed:
+        for number, residency in enumerate(index.plan.residencies):
+            if made[number] and (residency.start, residency.storage) not in handed_over:
+                self.new[residency.start].append(views.device_bytes(residency))
+            if freed[number] and (residency.stop, residency.storage) not in handed_over:
                 # the next to use these bytes waits for the last access, not for the end of the residency
-                place = views.device_bytes(stay)
+                place = views.device_bytes(residency)
                 begin, end = byte_span(place)
-                for slot in reversed(users.get(stay.storage, [])):
+                for slot in reversed(users.get(residency.storage, [])):
                     touched = any(access.begin < end and begin < access.end for access in accesses.ops[slot])
-                    if stay.start <= slot < stay.stop and touched:
+                    if residency.start <= slot < residency.stop and touched:
                         self.dead[slot + 1].append(place)
                         break
 
@@ -82,8 +82,8 @@ def _reused_buffers(index: PlanIndex) -> Iterator[tuple[int, int]]:
     """(slot, storage) of inputs that the op in a slot overwrites, and of the results that reuse their buffers."""
     graph = index.graph
     for slot, op in enumerate(index.plan.order):
-        for donor in graph.ops[op].overwrites:
-            old, new = graph.tensors[donor].storage, graph.tensors[graph.ops[op].outputs[0]].storage
+        for reused_buffer in graph.ops[op].overwrites:
+            old, new = graph.tensors[reused_buffer].storage, graph.tensors[graph.ops[op].outputs[0]].storage
             before, after = index.residency_until(old, slot), index.residency_from(new, slot)
             if before is not None and after is not None and before.offset == after.offset:
                 yield slot, old

@@ -64,11 +64,11 @@ class Stopped(KeyboardInterrupt):
 
     Args:
         result: of the steps that were made.
-        asked: number of steps requested.
+        request: number of steps requested.
     """
 
-    def __init__(self, result: RunResult, asked: int) -> None:
-        super().__init__(f"stopped after {len(result.step_seconds)} of {asked} steps")
+    def __init__(self, result: RunResult, request: int) -> None:
+        super().__init__(f"stopped after {len(result.step_seconds)} of {request} steps")
         self.result = result
 
 

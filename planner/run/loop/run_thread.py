@@ -52,15 +52,15 @@ class RunThread:
     """Serves a run request in a background thread; further steps may be made in any thread.
 
     Args:
-        asked: the request.
+        request: the request.
         listener: called with the share done and a status text; None for nothing.
     """
 
-    def __init__(self, asked: RunRequest, listener: Listener | None) -> None:
-        self.asked, self._listener = asked, listener
+    def __init__(self, request: RunRequest, listener: Listener | None) -> None:
+        self.asked, self._listener = request, listener
         self._plans: list[tuple[Graph, SwapPlan]] = []
-        self._own_doing = False  # whether the step itself requires the new capture
-        self.name = asked.step.name
+        self._recaptures_itself = False  # whether the step itself requires the new capture
+        self.name = request.step.name
         self.stop, self.done = CancelToken(), RunLog()
         self._ended = Event()
         self.graph: Graph | None = None
@@ -70,18 +70,18 @@ class RunThread:
         self.failure: BaseException | None = None  # of the run's own steps
         self.ready = False
         self.progress = Progress()
-        self._ready = (_READY if asked.plan is None else _READY_WITH_PLAN) if asked.steps else 1.0
-        self.steps: int | None = asked.steps
+        self._ready = (_READY if request.plan is None else _READY_WITH_PLAN) if request.steps else 1.0
+        self.steps: int | None = request.steps
         self._began = perf_counter()
         self._over: float | None = None
         self.monitor = Monitor(self._began)
-        self._recheck = Recheck(asked.step, asked.recheck, self.stop)
-        self._surroundings = TorchContext()
+        self._recheck = Recheck(request.step, request.recheck, self.stop)
+        self._torch_context = TorchContext()
         self._thread = Thread(target=copy_context().run, args=(self._run,), name="stowage run", daemon=True)
-        self._generator = DEVICES[asked.device].generator()
+        self._generator = DEVICES[request.device].generator()
         self._generator.set_state(torch.get_rng_state())
-        self._claim = OwnershipLock(asked.step, self.stop)
-        self._before = self._claim.make()
+        self._ownership_lock = OwnershipLock(request.step, self.stop)
+        self._before = self._ownership_lock.make()
 
     @property
     def seconds(self) -> float:
@@ -94,7 +94,7 @@ class RunThread:
         try:
             self._thread.start()
         except RuntimeError as error:
-            self._claim.end()
+            self._ownership_lock.end()
             raise StowageError("this program may begin no more threads; end some, or wait for other runs") from error
 
     def await_end(self, seconds: float | None) -> None:
@@ -127,7 +127,7 @@ class RunThread:
         try:
             refuse_meta_default()
             refuse_observers()
-            self._go_on(_length(batches))
+            self._resume(_length(batches))
             with ExitStack() as stack:
                 running = self._begin(stack, followed=True)
                 matcher, begun = Matcher(step), len(self.done.seconds)
@@ -143,17 +143,17 @@ class RunThread:
                         difference = ""
                     if difference or running.changed or reading_changed(self._graph().program, leaves):
                         with step.given_batch(batch):
-                            running = self._renewed(stack, running, followed=True)
+                            running = self._reprepared(stack, running, followed=True)
                             matcher = Matcher(step)  # another graph may use values that the last one did not
                         leaves = matcher.leaves(batch)
-                    self._look_again(batch)
+                    self._retrace(batch)
                     with global_state_lock(self.stop.check):
                         self._generator.set_state(torch.get_rng_state())
                     running.step(leaves, batch)
-                    self._tell_steps()
+                    self._report_steps()
                     yield self.done.losses[-1]
                 if not self.stop.requested and len(self.done.seconds) > begun and not running.changed:
-                    self._look_again_after(begun, batch)
+                    self._retrace_after(begun, batch)
             self._end("cancelled" if self.stop.requested else "done")
         except GeneratorExit:
             self._end("done")
@@ -162,7 +162,7 @@ class RunThread:
             self._end("cancelled")
         except BaseException as error:
             self.error = error
-            _let_go(error)
+            _drop_traceback(error)
             self._end("failed")
             raise
         finally:
@@ -170,16 +170,23 @@ class RunThread:
 
     def _begin(self, stack: ExitStack, *, followed: bool) -> StepLoop:
         """Prepare for steps of the model as it is configured now."""
-        if self._captured_anew():
-            self._prepare(self._tell_words)
-            self._tell_steps()
+        if self._was_recaptured():
+            self._prepare(self._report_compiling)
+            self._report_steps()
         graph, plan = self._graph(), self.plan
         assert plan is not None
         self._refuse_too_large()
-        asked = self._checking(graph, plan, followed=followed)
+        request = self._with_check(graph, plan, followed=followed)
         return stack.enter_context(
             step_loop(
-                asked, graph, plan, self._generator, self.done, self.monitor, self.stop.within_step(), followed=followed
+                request,
+                graph,
+                plan,
+                self._generator,
+                self.done,
+                self.monitor,
+                self.stop.within_step(),
+                followed=followed,
             )
         )
 
@@ -191,7 +198,7 @@ class RunThread:
         if self.asked.step.live is None:
             self._refuse_too_large()
             self._make_live()
-        for claim in self._claim.make(self.stop):
+        for claim in self._ownership_lock.make(self.stop):
             claim.ended.wait()
 
     def _make_live(self) -> None:
@@ -202,25 +209,25 @@ class RunThread:
             nonlocal said
             if made // every > said:
                 said = made // every
-                self._tell(self.progress.share, f"building the model, {format_bytes(made)} so far")
+                self._report_progress(self.progress.share, f"building the model, {format_bytes(made)} so far")
 
-        self._tell(self.progress.share, "building the model")
-        self._surroundings.refuse_changes()
+        self._report_progress(self.progress.share, "building the model")
+        self._torch_context.refuse_changes()
         with global_state_lock(self.stop.check):
             interruptibly(lambda: step.materialize(note), self.stop)
 
-    def _renewed(self, stack: ExitStack, running: StepLoop, *, followed: bool) -> StepLoop:
+    def _reprepared(self, stack: ExitStack, running: StepLoop, *, followed: bool) -> StepLoop:
         """Prepare for the next step after a change."""
-        if not self._captured_anew():
+        if not self._was_recaptured():
             running.load()
             return running
-        self._own_doing = running.unsettled
+        self._recaptures_itself = running.may_recapture
         stack.close()
         return self._begin(stack, followed=followed)
 
     def _prepare(self, listener: Listener) -> None:
         """Capture and plan."""
-        within = self._own_doing and bool(self._plans)
+        within = self._recaptures_itself and bool(self._plans)
         self.graph, self.plan = plan_run(self.asked, self.stop, listener, self._plans, within=within)
         if all(self.graph is not graph for graph, _ in self._plans):
             self._count_capture()
@@ -242,18 +249,18 @@ class RunThread:
         assert self.graph is not None
         return self.graph
 
-    def _captured_anew(self) -> bool:
+    def _was_recaptured(self) -> bool:
         """Capture the step; returns whether its graph is not the one that the plan is for."""
         with global_state_lock(self.stop.check):
             return capture(self.asked.step, device=self.asked.device, progress=False) is not self.graph
 
-    def _look_again(self, batch: Any = None) -> None:
+    def _retrace(self, batch: Any = None) -> None:
         """Recheck the next step against the capture, if due."""
         with nullcontext() if batch is None else self.asked.step.given_batch(batch):
             self._recheck.before(len(self.done.seconds) + 1)
-        self._note_looks()
+        self._record_retraces()
 
-    def _look_again_after(self, begun: int, batch: Any) -> None:
+    def _retrace_after(self, begun: int, batch: Any) -> None:
         """Recheck a hypothetical further step against the capture at the end of a loop, if due.
 
         Args:
@@ -262,27 +269,27 @@ class RunThread:
         """
         with self.asked.step.given_batch(batch):
             self._recheck.after(len(self.done.seconds), len(self.done.seconds) - begun)
-        self._note_looks()
+        self._record_retraces()
 
-    def _note_looks(self) -> None:
+    def _record_retraces(self) -> None:
         self.done.rechecks, self.done.recheck_seconds = self._recheck.looks, self._recheck.seconds
 
-    def _checking(self, graph: Graph, plan: SwapPlan, *, followed: bool) -> RunRequest:
+    def _with_check(self, graph: Graph, plan: SwapPlan, *, followed: bool) -> RunRequest:
         """The request, with `check` off if its first steps cannot be compared with eager PyTorch."""
-        asked = self.asked
-        if asked.check == "first":
+        request = self.asked
+        if request.check == "first":
             if len(self.done.seconds) >= FIRST_STEPS:
-                return asked
-            why = why_unchecked(graph, plan, asked.step, followed=followed)
+                return request
+            why = why_unchecked(graph, plan, request.step, followed=followed)
             self.done.checked = f"no step, because {why}" if why else f"the first {FIRST_STEPS} steps"
-            return replace(asked, check=False) if why else asked
-        self.done.checked = "every step" if asked.check else "no step"
-        return asked
+            return replace(request, check=False) if why else request
+        self.done.checked = "every step" if request.check else "no step"
+        return request
 
-    def _go_on(self, more: int | None) -> None:
+    def _resume(self, more: int | None) -> None:
         self.state, self.error, self._over = "running", None, None
         self.steps = None if more is None else len(self.done.seconds) + more
-        self._tell_steps()
+        self._report_steps()
 
     def _end(self, state: Literal["cancelled", "done", "failed"]) -> None:
         self._over = perf_counter()
@@ -290,18 +297,18 @@ class RunThread:
         self.progress(1.0 if state == "done" else self.progress.share, doing)
         self.state = state
 
-    def _tell(self, share: float, doing: str) -> None:
+    def _report_progress(self, share: float, doing: str) -> None:
         self.progress(share, "" if self.stop.requested else doing)
         if self._listener is not None:
             self._listener(share, doing)
 
-    def _tell_preparing(self, share: float, doing: str) -> None:
-        self._tell(self._ready * share, doing)
+    def _report_preparing(self, share: float, doing: str) -> None:
+        self._report_progress(self._ready * share, doing)
 
-    def _tell_words(self, _: float, doing: str) -> None:
-        self._tell(self.progress.share, doing)
+    def _report_compiling(self, _: float, doing: str) -> None:
+        self._report_progress(self.progress.share, doing)
 
-    def _tell_steps(self) -> None:
+    def _report_steps(self) -> None:
         made, steps = len(self.done.seconds), self.steps
         doing = f"step {made + 1}" if steps is None else f"step {min(made + 1, steps)} of {steps}"
         self.progress(made / steps if steps else 0.0, "" if self.stop.requested else doing)
@@ -312,23 +319,23 @@ class RunThread:
                 claim.ended.wait()
                 with global_state_lock(self.stop.check):
                     self._generator.set_state(torch.get_rng_state())
-            with self._surroundings.entered():
-                self._prepare(self._tell_preparing)
+            with self._torch_context.entered():
+                self._prepare(self._report_preparing)
                 self._build()
                 if self.asked.steps:
                     self._make_steps()
-                self._tell(1.0, "done")
+                self._report_progress(1.0, "done")
             self.ready = True
             state: Literal["cancelled", "done", "failed"] = "done"
         except Cancelled:
             state = "cancelled"
         except BaseException as error:
             self.error = self.failure = error
-            _let_go(error)
+            _drop_traceback(error)
             state = "failed"
         self._before = []
         self._end(state)
-        self._claim.end()
+        self._ownership_lock.end()
         self._ended.set()
 
     def _make_steps(self) -> None:
@@ -338,11 +345,13 @@ class RunThread:
                 running = self._begin(stack, followed=False)
                 leaves, steps = self.asked.step.batch_leaves(), self.asked.steps
                 for number in range(steps):
-                    self._tell(self._ready + (1 - self._ready) * number / steps, f"step {number + 1} of {steps}")
+                    self._report_progress(
+                        self._ready + (1 - self._ready) * number / steps, f"step {number + 1} of {steps}"
+                    )
                     self.stop.check()
                     if running.changed:
-                        running = self._renewed(stack, running, followed=False)
-                    self._look_again()
+                        running = self._reprepared(stack, running, followed=False)
+                    self._retrace()
                     running.step(leaves)
         finally:
             with global_state_lock():
@@ -362,7 +371,7 @@ def _length(batches: Iterable[Any]) -> int | None:
         return None
 
 
-def _let_go(error: BaseException | None) -> None:
+def _drop_traceback(error: BaseException | None) -> None:
     """Clear the frames of an error and its causes, so that it does not keep their locals in memory."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:

@@ -32,8 +32,8 @@ class StepLoop:
     """Makes steps, one after the other; created by `step_loop`.
 
     Args:
-        asked: the run request.
-        executor, kept: make a step, and write it back.
+        request: the run request.
+        executor, writeback: make a step, and write it back.
         generator: the generator that the steps draw from.
         done: records the steps.
         effects: what a step writes to Python variables; None for nothing.
@@ -41,14 +41,14 @@ class StepLoop:
         followed: whether the caller may change the model and the optimizer between two steps.
 
     Attributes:
-        unsettled: whether the last step's effects may make the next step a different one.
+        may_recapture: whether the last step's effects may make the next step a different one.
     """
 
     def __init__(
         self,
-        asked: RunRequest,
+        request: RunRequest,
         executor: Executor,
-        kept: StateWriteback,
+        writeback: StateWriteback,
         generator: torch.Generator,
         done: RunLog,
         effects: Effects | None,
@@ -56,25 +56,25 @@ class StepLoop:
         *,
         followed: bool,
     ) -> None:
-        self._asked, self._executor, self._kept = asked, executor, kept
+        self._request, self._executor, self._writeback = request, executor, writeback
         self.generator, self._done, self._followed = generator, done, followed
         self._effects = effects
-        self._watch: MutationGuard | None = None
-        self._reference = EagerReference(asked.step, stop, shared=followed) if asked.check else None
-        self.unsettled = False
+        self._mutation_guard: MutationGuard | None = None
+        self._reference = EagerReference(request.step, stop, shared=followed) if request.check else None
+        self.may_recapture = False
         self.load()
 
     @undisturbed()
     def load(self) -> None:
         """Load the present state of the live model and optimizer."""
-        self._executor.load(self._kept.live())
-        self.unsettled = False
-        self._look(self._kept.reach)
+        self._executor.load(self._writeback.live())
+        self.may_recapture = False
+        self._watch_state(self._writeback.reach)
 
     @property
     def changed(self) -> bool:
         """Whether the next step may differ, because of the last step's effects or of changes from outside."""
-        return self.unsettled or (self._watch is not None and self._watch.changed())
+        return self.may_recapture or (self._mutation_guard is not None and self._mutation_guard.changed())
 
     @undisturbed()
     def step(self, leaves: list[torch.Tensor], batch: Any = None) -> None:
@@ -90,16 +90,16 @@ class StepLoop:
         """
         number, before = len(self._done.seconds), self.generator.get_state()
         record = self._executor.step(leaves)
-        self.unsettled = self._effects is not None and not self._effects.settles
-        if self._reference is not None and (self._asked.check != "first" or number < FIRST_STEPS):
+        self.may_recapture = self._effects is not None and not self._effects.settles
+        if self._reference is not None and (self._request.check != "first" or number < FIRST_STEPS):
             self._check(self._reference, number, before, record, batch)
             return
         with uninterrupted():
-            self._kept.keep(self._executor, record)
+            self._writeback.keep(self._executor, record)
             if self._effects is not None:
-                self._look()
-            elif self._watch is not None:
-                self._watch.noted()
+                self._watch_state()
+            elif self._mutation_guard is not None:
+                self._mutation_guard.noted()
             self._done.add(record, self._executor.peak_bytes)
 
     def _check(
@@ -107,19 +107,19 @@ class StepLoop:
     ) -> None:
         lost = frozenset() if self._effects is None else self._effects.lost
         state = {key: value for key, value in self._executor.state().items() if key not in lost}
-        self._kept.note_variables()
+        self._writeback.note_variables()
         try:
             check, drawn = reference.step(number, before, self.generator.get_state(), record.outputs, state, batch)
         except BaseException:
-            self._keep_unchecked(reference, record)
+            self._write_back_unchecked(reference, record)
             raise
         with uninterrupted():
-            drawn = drawn if self._asked.check == "first" else self.generator.get_state()
-            self._kept.adopt(self._executor, record, drawn)
-            self._look(self._kept.reach)
+            drawn = drawn if self._request.check == "first" else self.generator.get_state()
+            self._writeback.adopt(self._executor, record, drawn)
+            self._watch_state(self._writeback.reach)
             self._done.add(record, self._executor.peak_bytes)
             self._done.add_check(check)
-        if self._asked.check == "first" and check.mismatches:
+        if self._request.check == "first" and check.mismatches:
             _, _, first = check.mismatches[0].partition(": ")
             raise StowageError(
                 f"step {number + 1} differs from eager PyTorch's in {len(check.mismatches)} of {check.compared} "
@@ -129,24 +129,24 @@ class StepLoop:
             )
 
     @uninterrupted()
-    def _keep_unchecked(self, reference: EagerReference, record: StepRecord) -> None:
+    def _write_back_unchecked(self, reference: EagerReference, record: StepRecord) -> None:
         """Keep a step after its check was interrupted, during the eager step or during the comparison."""
         if reference.drawn is None:
-            self._kept.take_back_variables()
-            self._kept.keep(self._executor, record)
+            self._writeback.take_back_variables()
+            self._writeback.keep(self._executor, record)
         else:
-            self._kept.adopt(self._executor, record, reference.drawn)
+            self._writeback.adopt(self._executor, record, reference.drawn)
         self._done.add(record, self._executor.peak_bytes)
 
-    def _look(self, reach: Reach | None = None) -> None:
+    def _watch_state(self, reach: Reach | None = None) -> None:
         if self._followed:
             executor = self._executor
-            self._watch = MutationGuard(self._asked.step, executor.state(), executor.device.differs, reach)
+            self._mutation_guard = MutationGuard(self._request.step, executor.state(), executor.device.differs, reach)
 
 
 @contextmanager
 def step_loop(
-    asked: RunRequest,
+    request: RunRequest,
     graph: Graph,
     plan: SwapPlan,
     generator: torch.Generator,
@@ -159,7 +159,7 @@ def step_loop(
     """Prepare to make steps; on exit the generator has its state after the last finished step.
 
     Args:
-        asked: the run request.
+        request: the run request.
         graph, plan: of the step.
         generator: the generator that the steps draw from.
         done: records the steps.
@@ -173,18 +173,18 @@ def step_loop(
     """
     effects = graph.program.effects
     with global_state_lock(stop.check):
-        kept = StateWriteback(asked.step, generator, effects, shared=followed)  # makes the live model
+        writeback = StateWriteback(request.step, generator, effects, shared=followed)  # makes the live model
     try:
         with ExitStack() as stack:
-            device = DEVICES[asked.device](plan.peak_bytes, plan.host_bytes, asked.link, stop.check)
+            device = DEVICES[request.device](plan.peak_bytes, plan.host_bytes, request.link, stop.check)
             stack.callback(device.close)
             executor = Executor(
-                graph, plan, device, stress=asked.stress, generator=generator, check_cancelled=stop.check
+                graph, plan, device, stress=request.stress, generator=generator, check_cancelled=stop.check
             )
-            running = StepLoop(asked, executor, kept, generator, done, effects, stop, followed=followed)
+            running = StepLoop(request, executor, writeback, generator, done, effects, stop, followed=followed)
             if monitor is not None:
                 stack.enter_context(monitor.watching(executor.present, len(done.seconds)))
             yield running
     finally:
-        generator.set_state(kept.drawn)
-        kept.settle()
+        generator.set_state(writeback.drawn)
+        writeback.settle()

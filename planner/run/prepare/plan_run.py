@@ -50,7 +50,7 @@ class RunRequest:
 
 
 def plan_run(
-    asked: RunRequest,
+    request: RunRequest,
     stop: CancelToken,
     listener: Listener,
     known: Sequence[tuple[Graph, SwapPlan]] = (),
@@ -60,7 +60,7 @@ def plan_run(
     """The graph of the requested step, and a valid plan for it.
 
     Args:
-        asked: the run request.
+        request: the run request.
         stop: checked periodically.
         listener: called with the share done, from 0 to 1 and never falling, and a status text.
         known: earlier graphs of the step, with their plans.
@@ -71,18 +71,18 @@ def plan_run(
         Cancelled: the run was cancelled.
     """
     whole = Progress(listener, stop)
-    capturing = whole.part(0.0, 1.0 if asked.plan is not None else 0.2, "capturing the step")
+    capturing = whole.part(0.0, 1.0 if request.plan is not None else 0.2, "capturing the step")
     with global_state_lock(stop.check):
-        graph = capture(asked.step, device=asked.device, progress=capturing)
+        graph = capture(request.step, device=request.device, progress=capturing)
     plan = _transferred(graph, known)
-    if plan is None and within and asked.plan is not None:
-        asked = replace(asked, plan=None, budget=asked.plan.budget_bytes)
+    if plan is None and within and request.plan is not None:
+        request = replace(request, plan=None, budget=request.plan.budget_bytes)
     if plan is None:
-        refuse_too_large(graph, asked.plan, asked.step, checked=False)  # planning would find out a minute later
+        refuse_too_large(graph, request.plan, request.step, checked=False)  # planning would find out a minute later
         measuring, planning = whole.part(0.2, 0.6), whole.part(0.6, 1.0)
-        plan = _planned(graph, asked, stop, measuring, planning) if asked.plan is None else asked.plan
+        plan = _planned(graph, request, stop, measuring, planning) if request.plan is None else request.plan
     stop.check()
-    _refuse_invalid(plan, graph, asked.step.change)
+    _refuse_invalid(plan, graph, request.step.change)
     return graph, plan
 
 
@@ -97,15 +97,15 @@ def _transferred(graph: Graph, known: Sequence[tuple[Graph, SwapPlan]]) -> SwapP
     return None
 
 
-def _planned(graph: Graph, asked: RunRequest, stop: CancelToken, measuring: Progress, planning: Progress) -> SwapPlan:
+def _planned(graph: Graph, request: RunRequest, stop: CancelToken, measuring: Progress, planning: Progress) -> SwapPlan:
     """A plan for this device, with op times and scratch memory as measured here."""
     from planner.profile import prepare
     from planner.swap import search_swaps
 
-    ready = prepare(graph, asked.device, progress=measuring, remeasure=asked.remeasure, stop=stop)
-    here = ready.machine if asked.link is None else replace(ready.machine, host_link=asked.link)
+    ready = prepare(graph, request.device, progress=measuring, remeasure=request.remeasure, stop=stop)
+    here = ready.machine if request.link is None else replace(ready.machine, host_link=request.link)
     planning(0.0, "planning")
-    budget = "100%" if asked.budget is None else asked.budget
+    budget = "100%" if request.budget is None else request.budget
     search = search_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS)
     try:
         while (progress := search.progress).state == "running":

@@ -20,7 +20,7 @@ from planner.swap.problem.problem import Seconds
 from planner.swap.search.checkpoint import read_search, save_search
 from planner.swap.search.driver import DEFAULT, STOPPED, Point, SearchState, check_choice
 from planner.swap.search.inputs import get_op_seconds, is_instant, make_problem
-from planner.swap.search.worker import SearchThread, State
+from planner.swap.search.search_thread import SearchThread, State
 
 _SECONDS = 30.0
 _LOOK_AGAIN = 0.1

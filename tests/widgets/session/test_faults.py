@@ -103,7 +103,7 @@ def test_a_share_of_the_step_that_leaves_no_byte_is_refused_where_the_step_is_kn
 def test_what_the_page_cannot_have_asked_is_not_heeded(graph: Graph, wanted: Any) -> None:
     panel = SearchPanel(graph)
     before = panel.session.graph
-    panel.heed(wanted)
+    panel.handle_request(wanted)
     assert panel.session.graph is before
     panel.close()
 

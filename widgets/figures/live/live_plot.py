@@ -33,7 +33,7 @@ class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
 
     def __init__(self, figure: Figure) -> None:
         #: State from the page arrives in another thread; without a lock, traitlets would lose a concurrent update.
-        self._turn = RLock()
+        self._lock = RLock()
         self._made = False
         super().__init__(without_heading(figure))
         self._heading = heading(figure)
@@ -51,7 +51,7 @@ class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
         Args:
             fresh: the new figure.
         """
-        with self._turn:
+        with self._lock:
             self._heading = heading(fresh)
             fresh = without_heading(fresh)
             with self.batch_update():
@@ -66,9 +66,9 @@ class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
 
     def set_state(self, sync_data: Any) -> None:
         """Apply a state update from the page."""
-        with self._turn:
+        with self._lock:
             super().set_state(sync_data)
 
     def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:
-        with self._turn:
+        with self._lock:
             return super()._repr_mimebundle_(*args, **options)

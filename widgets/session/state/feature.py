@@ -46,13 +46,13 @@ class Feature(Generic[S]):
     close: Callable[[SessionState], None] = _nothing
     state: Callable[[], S] | None = None
 
-    def of(self, core: SessionState) -> S:
+    def of(self, session_state: SessionState) -> S:
         """What this feature remembers in a session; made on the first call."""
         assert self.state is not None
-        with core.message_bus.lock:
-            if self.name not in core.remembered:
-                core.remembered[self.name] = self.state()
-            remembered: S = core.remembered[self.name]
+        with session_state.message_bus.lock:
+            if self.name not in session_state.remembered:
+                session_state.remembered[self.name] = self.state()
+            remembered: S = session_state.remembered[self.name]
             return remembered
 
 

@@ -38,11 +38,11 @@ class Jobs:
     """The background jobs of one session, one of a kind at a time.
 
     Args:
-        turn: the lock under which messages are sent, so that a replaced job sends nothing afterwards.
+        lock: the lock under which messages are sent, so that a replaced job sends nothing afterwards.
     """
 
     def __init__(self, lock: RLock) -> None:
-        self._turn = lock
+        self._lock = lock
         self._jobs: dict[str, Job] = {}
         self._closed = False
 
@@ -53,7 +53,7 @@ class Jobs:
 
     def start(self, kind: str, work: Callable[[Job], None]) -> Job | None:
         """Start a job, replacing the one of its kind; returns None once closed."""
-        with self._turn:
+        with self._lock:
             self.drop(kind)
             if self._closed:
                 return None
@@ -63,7 +63,7 @@ class Jobs:
             try:
                 work(job)
             finally:
-                with self._turn:
+                with self._lock:
                     if self._jobs.get(kind) is job:
                         del self._jobs[kind]
                 job.under_way.set()
@@ -73,17 +73,17 @@ class Jobs:
 
     def at_work(self, kind: str) -> Job | None:
         """The job of a kind that is running, or None."""
-        with self._turn:
+        with self._lock:
             return self._jobs.get(kind)
 
     def running(self, *kinds: str) -> bool:
         """Whether a job of one of these kinds is running and was not asked to stop."""
-        with self._turn:
+        with self._lock:
             return any(kind in self._jobs and not self._jobs[kind].stop.requested for kind in kinds)
 
     def cancel(self, kind: str) -> bool:
         """Ask a job to stop and to report how it ended; returns whether there was one to stop."""
-        with self._turn:
+        with self._lock:
             job = self._jobs.get(kind)
             if job is None or job.stop.requested:
                 return False
@@ -92,7 +92,7 @@ class Jobs:
 
     def drop(self, *kinds: str) -> None:
         """Ask jobs to stop without any further report."""
-        with self._turn:
+        with self._lock:
             for kind in kinds:
                 job = self._jobs.pop(kind, None)
                 if job is not None:
@@ -101,6 +101,6 @@ class Jobs:
 
     def close(self) -> None:
         """Drop all jobs and refuse to start more."""
-        with self._turn:
+        with self._lock:
             self._closed = True
             self.drop(*tuple(self._jobs))

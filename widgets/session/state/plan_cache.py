@@ -17,7 +17,7 @@ class PlanCache:
     """The fastest plan for each budget, and the summary of every plan that was added.
 
     Args:
-        ground: the feasibility of the step on its machine.
+        feasibility: the feasibility of the step on its machine.
     """
 
     def __init__(self, feasibility: Feasibility) -> None:

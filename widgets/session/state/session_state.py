@@ -25,7 +25,7 @@ from widgets.session.state.source import Source
 
 @dataclass(eq=False)
 class SessionState:
-    """The state of a session; hold `message_bus.turn` to read or change it.
+    """The state of a session; hold `message_bus.lock` to read or change it.
 
     Args:
         source, seed: what is planned, and the seed of the random choices.
@@ -34,14 +34,14 @@ class SessionState:
         on_close: called once all jobs are dropped, to end what features still hold.
 
     Attributes:
-        graph, ground, shelf: the captured step, its feasibility on the machine, and the plans found so far; None before
-            the capture.
-        shelves: by machine name, the plans found for the machines that were planned for earlier.
+        graph, feasibility, plan_cache: the captured step, its feasibility on the machine, and the plans found so far;
+            None before the capture.
+        plan_caches: by machine name, the plans found for the machines that were planned for earlier.
         follows_device: whether the budget changes with the machine, because none was requested.
         plan: the plan that is shown, if it is a plan for the budget, else None.
         bound_seconds, baselines: lower bound on the step time within the budget; seconds by baseline, as far as known.
         search, run: the last ones started.
-        surroundings: PyTorch's modes in the creating thread, under which the step is captured and run.
+        torch_context: PyTorch's modes in the creating thread, under which the step is captured and run.
         settled: set when the capture has succeeded or failed; `planned` when the first plan for the budget was found or
             failed.
         refusal: the error of a failed capture.

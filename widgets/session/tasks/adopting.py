@@ -12,24 +12,24 @@ from widgets.session.tasks import planning
 from widgets.session.tasks.capturing import seconds_of, settle
 
 
-def adopt(core: SessionState, job: Job, plan: SwapPlan) -> None:
+def adopt(session_state: SessionState, job: Job, plan: SwapPlan) -> None:
     """Show the plan that is being run, on this computer, with the times and the scratch memory measured here.
 
     Earlier plans stay in the cache of their own machine.
 
     Args:
-        core: the session state of the planned step.
+        session_state: the session state of the planned step.
         job: the job of the run.
         plan: a valid plan.
     """
-    assert core.graph is not None
-    graph = core.graph.with_workspaces(dict(plan.workspaces))
+    assert session_state.graph is not None
+    graph = session_state.graph.with_workspaces(dict(plan.workspaces))
     plan_cache = PlanCache(assess_feasibility(graph, machines.find(plan.machine), seconds_of(plan)))
-    with core.message_bus.lock:
+    with session_state.message_bus.lock:
         if not job.current:
             return
-        core.jobs.drop("plan", "search", "sweep", "machine")
-        planning.drop_search(core)
-        core.budget = plan.budget_bytes
-        settle(core, plan_cache)
-        planning.begin(core, plan)
+        session_state.jobs.drop("plan", "search", "sweep", "machine")
+        planning.drop_search(session_state)
+        session_state.budget = plan.budget_bytes
+        settle(session_state, plan_cache)
+        planning.begin(session_state, plan)

@@ -33,21 +33,23 @@ from widgets.session.tasks import planning
 from widgets.session.tasks.loading import Loading
 
 
-def begin(core: SessionState) -> None:
+def begin(session_state: SessionState) -> None:
     """Capture the step and set up planning, in a thread."""
-    core.jobs.start("capture", lambda job: _begin(core, job))
+    session_state.jobs.start("capture", lambda job: _begin(session_state, job))
 
 
-def cancel(core: SessionState) -> None:
+def cancel(session_state: SessionState) -> None:
     """Cancel the capture."""
-    with core.message_bus.lock:
-        if core.jobs.cancel("capture"):
+    with session_state.message_bus.lock:
+        if session_state.jobs.cancel("capture"):
             _refuse(
-                core, "Capture cancelled", StowageError("there is no graph; run the cell again to capture the step")
+                session_state,
+                "Capture cancelled",
+                StowageError("there is no graph; run the cell again to capture the step"),
             )
 
 
-def change_machine(core: SessionState, name: str | Machine) -> None:
+def change_machine(session_state: SessionState, name: str | Machine) -> None:
     """Plan for another machine, within the requested budget or, without one, within that machine's memory.
 
     The plans found for a machine are kept for when it is selected again.
@@ -56,119 +58,125 @@ def change_machine(core: SessionState, name: str | Machine) -> None:
         StowageError: there is no such machine, or the session is closed.
     """
     machines.check(name)
-    with core.message_bus.lock:
-        core.check_open()
-        if core.feasibility is None:
-            core.machine = name
+    with session_state.message_bus.lock:
+        session_state.check_open()
+        if session_state.feasibility is None:
+            session_state.machine = name
             return
-        core.jobs.drop("plan", "search", "sweep", "machine")
-        planning.drop_search(core)
-        core.planned.clear()
+        session_state.jobs.drop("plan", "search", "sweep", "machine")
+        planning.drop_search(session_state)
+        session_state.planned.clear()
         label = machines.name_of(name)
-        core.message_bus.publish(core.budget_words("planning", f"looking at {label}", machine=label))
-        if core.jobs.start("machine", lambda job: _change(core, job, name)) is None:
-            core.planned.set()  # the session is closed
+        session_state.message_bus.publish(session_state.budget_words("planning", f"looking at {label}", machine=label))
+        if session_state.jobs.start("machine", lambda job: _change(session_state, job, name)) is None:
+            session_state.planned.set()  # the session is closed
 
 
-def _begin(core: SessionState, job: Job) -> None:
-    loading, title = Loading(core, job), "This step cannot be captured"
+def _begin(session_state: SessionState, job: Job) -> None:
+    loading, title = Loading(session_state, job), "This step cannot be captured"
     try:
-        graph = core.source.graph
+        graph = session_state.source.graph
         if graph is None:
-            assert core.source.step is not None
-            with core.torch_context.entered():
-                graph = capture(core.source.step, progress=loading.progress)
+            assert session_state.source.step is not None
+            with session_state.torch_context.entered():
+                graph = capture(session_state.source.step, progress=loading.progress)
         loading.ops = len(graph.ops)
         title = "This step cannot be planned"
         loading.progress(0.9, "working out what the step needs")
-        plan = core.source.plan
+        plan = session_state.source.plan
         if plan is not None:
             graph = _of_plan(graph, plan)
-        while not _lay_out(core, job, loading, graph, plan):
+        while not _lay_out(session_state, job, loading, graph, plan):
             pass
     except Cancelled:
         pass
     except StowageError as error:
-        _fail(core, job, title, error)
+        _fail(session_state, job, title, error)
     except BaseException as error:  # a model may also call sys.exit()
-        _fail(core, job, "The capture failed", StowageError(sentence_of(error)))
+        _fail(session_state, job, "The capture failed", StowageError(sentence_of(error)))
     finally:
         loading.end()
 
 
-def _lay_out(core: SessionState, job: Job, loading: Loading, graph: Graph, plan: SwapPlan | None) -> bool:
+def _lay_out(session_state: SessionState, job: Job, loading: Loading, graph: Graph, plan: SwapPlan | None) -> bool:
     """Publish what was captured, and start planning; returns False if another machine was requested meanwhile."""
-    asked = core.machine
+    asked = session_state.machine
     machine = machines.find(asked or (plan.machine if plan is not None else None))
     feasibility = assess_feasibility(graph, machine, None if plan is None else seconds_of(plan))
-    message = graph_message(graph, feasibility.peak_bytes, core.source.phrases, core.source.step is not None)
-    _first_budget(core, feasibility, plan)  # raises before any message is sent
+    message = graph_message(
+        graph, feasibility.peak_bytes, session_state.source.phrases, session_state.source.step is not None
+    )
+    _first_budget(session_state, feasibility, plan)  # raises before any message is sent
     loading.progress(1.0, "done")
-    with core.message_bus.lock:
+    with session_state.message_bus.lock:
         if not job.current or job.stop.requested:
             return True
-        if core.machine is not asked:
+        if session_state.machine is not asked:
             return False
         loading.end()
-        core.graph = graph
-        core.budget = _first_budget(core, feasibility, plan)
-        core.message_bus.publish(message)
-        settle(core, PlanCache(feasibility))
+        session_state.graph = graph
+        session_state.budget = _first_budget(session_state, feasibility, plan)
+        session_state.message_bus.publish(message)
+        settle(session_state, PlanCache(feasibility))
         for feature in features():
-            core.message_bus.publish(*feature.first(core))
-        core.settled.set()
-        planning.begin(core, plan)
+            session_state.message_bus.publish(*feature.first(session_state))
+        session_state.settled.set()
+        planning.begin(session_state, plan)
     return True
 
 
-def _change(core: SessionState, job: Job, name: str | Machine) -> None:
+def _change(session_state: SessionState, job: Job, name: str | Machine) -> None:
     try:
-        plan_cache = _plan_cache(core, machines.find(name))
+        plan_cache = _plan_cache(session_state, machines.find(name))
     except Exception as error:
-        core.report(job, notice_message(sentence_of(error)))
-        with core.message_bus.lock:
-            if job.current and not core.jobs.running("plan", "search"):
-                planning.begin(core)
+        session_state.report(job, notice_message(sentence_of(error)))
+        with session_state.message_bus.lock:
+            if job.current and not session_state.jobs.running("plan", "search"):
+                planning.begin(session_state)
         return
-    with core.message_bus.lock:
+    with session_state.message_bus.lock:
         if job.current:
-            core.jobs.drop("plan", "search", "sweep")  # started meanwhile, for the previous machine
-            planning.drop_search(core)
-            if core.follows_device:
-                core.budget = _of_device(plan_cache.feasibility)
-            settle(core, plan_cache)
-            planning.begin(core)
+            session_state.jobs.drop("plan", "search", "sweep")  # started meanwhile, for the previous machine
+            planning.drop_search(session_state)
+            if session_state.follows_device:
+                session_state.budget = _of_device(plan_cache.feasibility)
+            settle(session_state, plan_cache)
+            planning.begin(session_state)
 
 
-def _plan_cache(core: SessionState, machine: Machine) -> PlanCache:
+def _plan_cache(session_state: SessionState, machine: Machine) -> PlanCache:
     """The plan cache of the step on a machine, new if the machine was not used before."""
-    assert core.graph is not None
-    known = core.plan_caches.get(machine.name)
+    assert session_state.graph is not None
+    known = session_state.plan_caches.get(machine.name)
     if known is not None and known.feasibility.machine == machine:
         return known
-    return PlanCache(assess_feasibility(core.graph, machine))
+    return PlanCache(assess_feasibility(session_state.graph, machine))
 
 
-def settle(core: SessionState, plan_cache: PlanCache) -> None:
+def settle(session_state: SessionState, plan_cache: PlanCache) -> None:
     """Make a plan cache, and with it its graph and machine, the current one."""
     feasibility = plan_cache.feasibility
-    core.feasibility, core.plan_cache, core.machine = feasibility, plan_cache, feasibility.machine
-    core.plan_caches[feasibility.machine.name] = plan_cache
-    core.message_bus.publish(
-        machine_message(feasibility, machines.choice(feasibility.machine), core.budget_bytes),
-        samples_message(core.plan_cache.samples()), front_message(core.plan_cache.rows(), "", None),
+    session_state.feasibility, session_state.plan_cache, session_state.machine = (
+        feasibility,
+        plan_cache,
+        feasibility.machine,
+    )
+    session_state.plan_caches[feasibility.machine.name] = plan_cache
+    session_state.message_bus.publish(
+        machine_message(feasibility, machines.choice(feasibility.machine), session_state.budget_bytes),
+        samples_message(session_state.plan_cache.samples()), front_message(session_state.plan_cache.rows(), "", None),
         compare_message("", None),
     )  # fmt: skip
 
 
-def _first_budget(core: SessionState, feasibility: Feasibility, plan: SwapPlan | None) -> int:
+def _first_budget(session_state: SessionState, feasibility: Feasibility, plan: SwapPlan | None) -> int:
     """The budget in bytes.
 
     Raises:
         StowageError: it is a share of the step that rounds to zero bytes.
     """
-    if core.budget is not None:
-        return parse_budget(core.budget, feasibility.peak_bytes)
+    if session_state.budget is not None:
+        return parse_budget(session_state.budget, feasibility.peak_bytes)
     if plan is not None:
         return plan.budget_bytes
     return _of_device(feasibility)
@@ -201,17 +209,17 @@ def seconds_of(plan: SwapPlan) -> Seconds:
     return np.maximum(seconds, 0.0)
 
 
-def _fail(core: SessionState, job: Job, title: str, error: StowageError) -> None:
-    with core.message_bus.lock:
+def _fail(session_state: SessionState, job: Job, title: str, error: StowageError) -> None:
+    with session_state.message_bus.lock:
         if job.current and not job.stop.requested:
-            _refuse(core, title, error)
+            _refuse(session_state, title, error)
 
 
-def _refuse(core: SessionState, title: str, error: StowageError) -> None:
-    core.refusal = error
-    core.message_bus.publish(refused_message(title, str(error)))
-    core.settled.set()
-    core.planned.set()
+def _refuse(session_state: SessionState, title: str, error: StowageError) -> None:
+    session_state.refusal = error
+    session_state.message_bus.publish(refused_message(title, str(error)))
+    session_state.settled.set()
+    session_state.planned.set()
 
 
 FEATURE = Feature[None](
@@ -223,8 +231,8 @@ FEATURE = Feature[None](
         MessageKind("machine"),
     ),
     requests={
-        "machine": lambda core, wanted: change_machine(core, str(wanted["name"])),
-        "cancel_loading": lambda core, _: cancel(core),
+        "machine": lambda session_state, wanted: change_machine(session_state, str(wanted["name"])),
+        "cancel_loading": lambda session_state, _: cancel(session_state),
     },
     jobs=("capture", "machine"),
 )

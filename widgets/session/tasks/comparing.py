@@ -13,18 +13,18 @@ from widgets.session.state.plan_cache import compared
 from widgets.session.state.session_state import SessionState
 
 
-def _compare(core: SessionState, wanted: Mapping[str, Any]) -> None:
-    with core.message_bus.lock:
-        if wanted["bytes"] is None or core.plan_cache is None:
-            core.message_bus.publish(compare_message("", None))
+def _compare(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
+    with session_state.message_bus.lock:
+        if wanted["bytes"] is None or session_state.plan_cache is None:
+            session_state.message_bus.publish(compare_message("", None))
             return
-        plan = core.plan_cache.at(int(wanted["bytes"]))
+        plan = session_state.plan_cache.at(int(wanted["bytes"]))
         if plan is None:
             raise StowageError(
                 f"no plan is known for {format_bytes(int(wanted['bytes']))}; choose a point of the front"
             )
-        core.message_bus.publish(
-            compare_message(format_bytes(plan.budget_bytes), compared(core.plan_cache.summary(plan)))
+        session_state.message_bus.publish(
+            compare_message(format_bytes(plan.budget_bytes), compared(session_state.plan_cache.summary(plan)))
         )
 
 

@@ -37,68 +37,68 @@ class Format:
     make: Callable[[SessionState], str]
 
 
-def begin(core: SessionState, name: str, view: Any = None) -> None:
+def begin(session_state: SessionState, name: str, view: Any = None) -> None:
     """Make a file in a thread, and send it.
 
     Args:
-        core: the session state.
+        session_state: the session state.
         name: key of the format in `FORMATS`.
         view: id of the view that requested it.
 
     Raises:
         StowageError: there is no such format, no graph yet, or the session is closed.
     """
-    core.check_open()
+    session_state.check_open()
     if name not in FORMATS:
         raise StowageError(f"there is no export to {name}; choose one of {', '.join(FORMATS)}")
-    if core.feasibility is None:
+    if session_state.feasibility is None:
         raise StowageError("there is nothing to export yet: wait until the step is captured")
     kind = f"export {name} {view!r}"  # several exports may run at a time
-    core.jobs.start(kind, lambda job: _export(core, job, FORMATS[name], view))
+    session_state.jobs.start(kind, lambda job: _export(session_state, job, FORMATS[name], view))
 
 
-def _export(core: SessionState, job: Job, wanted: Format, view: Any) -> None:
-    graph = core.graph
+def _export(session_state: SessionState, job: Job, wanted: Format, view: Any) -> None:
+    graph = session_state.graph
     assert graph is not None
     try:
-        data = encoded(wanted.make(core))
+        data = encoded(wanted.make(session_state))
     except Exception as error:
-        core.report(job, notice_message(sentence_of(error)))
+        session_state.report(job, notice_message(sentence_of(error)))
         return
     filename = re.sub(r"[^A-Za-z0-9_-]+", "-", graph.name).strip("-")[:60] or "step"
-    core.report(
+    session_state.report(
         job, export_message(filename + wanted.ending, wanted.mime, data, view),
         notice_message(f"Saved {filename}{wanted.ending}."),
     )  # fmt: skip
 
 
-def _drawn(core: SessionState) -> tuple[Graph, SwapPlan]:
-    if core.graph is None or core.plan is None:
+def _drawn(session_state: SessionState) -> tuple[Graph, SwapPlan]:
+    if session_state.graph is None or session_state.plan is None:
         raise StowageError("there is no plan to export yet: search for one, or raise the budget")
-    return core.graph, core.plan
+    return session_state.graph, session_state.plan
 
 
-def _plan(core: SessionState) -> str:
-    return plan_to_json(_drawn(core)[1])
+def _plan(session_state: SessionState) -> str:
+    return plan_to_json(_drawn(session_state)[1])
 
 
-def _buffers(core: SessionState) -> str:
-    return buffers_to_csv(plan_buffers(*_drawn(core)))
+def _buffers(session_state: SessionState) -> str:
+    return buffers_to_csv(plan_buffers(*_drawn(session_state)))
 
 
-def _trace(core: SessionState) -> str:
-    return trace_json(*_drawn(core))
+def _trace(session_state: SessionState) -> str:
+    return trace_json(*_drawn(session_state))
 
 
-def _run_trace(core: SessionState) -> str:
-    run = core.run
-    if core.graph is None or run is None or run.plan is None or not run.timelines:
+def _run_trace(session_state: SessionState) -> str:
+    run = session_state.run
+    if session_state.graph is None or run is None or run.plan is None or not run.timelines:
         raise StowageError("there is no run to export yet: run a step first")
-    return trace_json(core.graph, run.plan, run.timelines[-_STEPS:])
+    return trace_json(session_state.graph, run.plan, run.timelines[-_STEPS:])
 
 
-def _page(core: SessionState) -> str:
-    return page_text(core.message_bus.all())
+def _page(session_state: SessionState) -> str:
+    return page_text(session_state.message_bus.all())
 
 
 FORMATS: Mapping[str, Format] = {
@@ -113,5 +113,7 @@ FORMATS: Mapping[str, Format] = {
 FEATURE = Feature[None](
     "export",
     kinds=(MessageKind("notice", transient=True), MessageKind("exported", transient=True)),
-    requests={"export": lambda core, wanted: begin(core, str(wanted.get("format")), wanted.get("view"))},
+    requests={
+        "export": lambda session_state, wanted: begin(session_state, str(wanted.get("format")), wanted.get("view"))
+    },
 )

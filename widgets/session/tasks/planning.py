@@ -22,95 +22,102 @@ _LOOK_SECONDS = 0.03
 _FIRST_SECONDS = 5.0
 
 
-def set_budget(core: SessionState, budget: str | int) -> None:
+def set_budget(session_state: SessionState, budget: str | int) -> None:
     """Plan for another budget; a running search is cancelled.
 
     Raises:
         StowageError: the budget is invalid, or the session is closed.
     """
-    with core.message_bus.lock:
-        core.check_open()
-        if core.feasibility is None:
+    with session_state.message_bus.lock:
+        session_state.check_open()
+        if session_state.feasibility is None:
             parse_budget(budget, 2**50)
-            core.budget, core.follows_device = budget, False
+            session_state.budget, session_state.follows_device = budget, False
             return
-        size = parse_budget(budget, core.feasibility.peak_bytes)
-        core.jobs.drop("plan", "search")
-        drop_search(core)
-        core.budget, core.follows_device = size, False
-        sent = core.message_bus.latest("machine")
+        size = parse_budget(budget, session_state.feasibility.peak_bytes)
+        session_state.jobs.drop("plan", "search")
+        drop_search(session_state)
+        session_state.budget, session_state.follows_device = size, False
+        sent = session_state.message_bus.latest("machine")
         if sent is not None and size > sent.content["slider_bytes"]:
-            core.message_bus.publish(machine_message(core.feasibility, machines.choice(core.feasibility.machine), size))
-        begin(core)
+            session_state.message_bus.publish(
+                machine_message(session_state.feasibility, machines.choice(session_state.feasibility.machine), size)
+            )
+        begin(session_state)
 
 
-def drop_search(core: SessionState) -> None:
+def drop_search(session_state: SessionState) -> None:
     """Cancel the search at the current budget, and store it so that it can be resumed when the budget is set again."""
-    if core.search is not None:
-        core.search.cancel()
-        if core.plan_cache is not None:
-            core.plan_cache.keep(core.budget_bytes, core.search)
-        core.search = None
+    if session_state.search is not None:
+        session_state.search.cancel()
+        if session_state.plan_cache is not None:
+            session_state.plan_cache.keep(session_state.budget_bytes, session_state.search)
+        session_state.search = None
 
 
-def begin(core: SessionState, plan: SwapPlan | None = None) -> None:
+def begin(session_state: SessionState, plan: SwapPlan | None = None) -> None:
     """Report at once whether the step fits, and find a plan in a thread.
 
     Args:
-        core: the session state; the step must be captured.
+        session_state: the session state; the step must be captured.
         plan: a plan that is already known.
     """
-    feasibility = core.feasibility
+    feasibility = session_state.feasibility
     assert feasibility is not None
-    core.planned.clear()
-    core.plan, core.bound_seconds, core.baselines = None, None, {}
-    budget = core.budget_bytes
-    core.search = core.plan_cache.search(budget) if core.plan_cache is not None else None
+    session_state.planned.clear()
+    session_state.plan, session_state.bound_seconds, session_state.baselines = None, None, {}
+    budget = session_state.budget_bytes
+    session_state.search = session_state.plan_cache.search(budget) if session_state.plan_cache is not None else None
     verdict = feasibility.verdict(budget)
     if verdict == "impossible":
-        said = core.budget_words("impossible", "", feasibility.why_impossible(budget))
+        text = session_state.budget_words("impossible", "", feasibility.why_impossible(budget))
     else:
-        said = core.budget_words("planning", "drawing the step" if verdict == "fits" else "trying simple policies")
-    core.message_bus.publish(said, idle(core))
-    if core.jobs.start("plan", lambda job: _plan(core, job, plan)) is None:
-        core.planned.set()  # the session is closed
+        text = session_state.budget_words(
+            "planning", "drawing the step" if verdict == "fits" else "trying simple policies"
+        )
+    session_state.message_bus.publish(text, idle(session_state))
+    if session_state.jobs.start("plan", lambda job: _plan(session_state, job, plan)) is None:
+        session_state.planned.set()  # the session is closed
 
 
-def idle(core: SessionState) -> Message:
+def idle(session_state: SessionState) -> Message:
     """The message for a search that is not running or was never started."""
-    feasibility = core.feasibility
+    feasibility = session_state.feasibility
     assert feasibility is not None
-    budget = core.budget_bytes
+    budget = session_state.budget_bytes
     verdict = feasibility.verdict(budget)
-    if verdict == "swap" and core.search is not None:
-        return words(core, "cancelled", 0.0)
+    if verdict == "swap" and session_state.search is not None:
+        return words(session_state, "cancelled", 0.0)
     if verdict == "swap":
         return search_message(
-            "idle", seed=core.seed, baselines=core.baselines, bound_seconds=core.bound_seconds,
-            ideal_seconds=feasibility.ideal_seconds, sentence="Not searched yet. Simple policies always run first.",
+            "idle", seed=session_state.seed, baselines=session_state.baselines,
+            bound_seconds=session_state.bound_seconds, ideal_seconds=feasibility.ideal_seconds,
+            sentence="Not searched yet. Simple policies always run first.",
         )  # fmt: skip
     if verdict == "fits":
         sentence = "Nothing to search: the whole step fits the budget, so no tensor is moved."
     else:
         sentence = f"No plan can exist here. Raise the budget to {bytes_label(feasibility.least_bytes)} or more."
-    return search_message("nothing", seed=core.seed, ideal_seconds=feasibility.ideal_seconds, sentence=sentence)
+    return search_message(
+        "nothing", seed=session_state.seed, ideal_seconds=feasibility.ideal_seconds, sentence=sentence
+    )
 
 
-def _plan(core: SessionState, job: Job, plan: SwapPlan | None) -> None:
-    feasibility, plan_cache = core.feasibility, core.plan_cache
+def _plan(session_state: SessionState, job: Job, plan: SwapPlan | None) -> None:
+    feasibility, plan_cache = session_state.feasibility, session_state.plan_cache
     assert feasibility is not None
     assert plan_cache is not None
-    budget = core.budget_bytes
+    budget = session_state.budget_bytes
     verdict = feasibility.verdict(budget)
     try:
         if plan is not None:
             plan_cache.add(plan)
-            core.draw(job, plan)
+            session_state.draw(job, plan)
         elif verdict == "fits":
-            core.bound_seconds = feasibility.ideal_seconds
-            core.draw(job, replace(feasibility.captured, budget_bytes=budget))
+            session_state.bound_seconds = feasibility.ideal_seconds
+            session_state.draw(job, replace(feasibility.captured, budget_bytes=budget))
         elif verdict == "impossible":
-            core.draw(
+            session_state.draw(
                 job,
                 feasibility.captured,
                 placeholder=True,
@@ -120,65 +127,66 @@ def _plan(core: SessionState, job: Job, plan: SwapPlan | None) -> None:
         else:
             known = plan_cache.fitting(budget)
             if known is not None:
-                core.draw(job, known, state="planning", doing="trying simple policies")
-            _first_plan(core, job, known)
+                session_state.draw(job, known, state="planning", doing="trying simple policies")
+            _first_plan(session_state, job, known)
     except Exception as error:
-        core.draw(job, feasibility.captured, placeholder=True, state="none", sentence=sentence_of(error))
+        session_state.draw(job, feasibility.captured, placeholder=True, state="none", sentence=sentence_of(error))
     finally:
         if job.current:
-            core.planned.set()
-    core.on_idle(core)
+            session_state.planned.set()
+    session_state.on_idle(session_state)
 
 
-def _first_plan(core: SessionState, job: Job, known: SwapPlan | None) -> None:
-    feasibility, plan_cache = core.feasibility, core.plan_cache
+def _first_plan(session_state: SessionState, job: Job, known: SwapPlan | None) -> None:
+    feasibility, plan_cache = session_state.feasibility, session_state.plan_cache
     assert feasibility is not None
     assert plan_cache is not None
-    found = follow(core, job, "on-demand", None)
+    found = follow(session_state, job, "on-demand", None)
     best = found.best
-    with core.message_bus.lock:
+    with session_state.message_bus.lock:
         if not job.current:
             return
-        core.bound_seconds, core.baselines = found.progress.bound_seconds, found.baselines
-        if not core.jobs.running("search"):
-            core.message_bus.publish(idle(core))
+        session_state.bound_seconds, session_state.baselines = found.progress.bound_seconds, found.baselines
+        if not session_state.jobs.running("search"):
+            session_state.message_bus.publish(idle(session_state))
     if best is None and known is None:
-        core.report(job, core.budget_words("planning", "looking for any plan"))
-        best = follow(core, job, "calendar", _FIRST_SECONDS).best
+        session_state.report(job, session_state.budget_words("planning", "looking for any plan"))
+        best = follow(session_state, job, "calendar", _FIRST_SECONDS).best
     if best is not None:
         plan_cache.add(best)
     if known is not None and (best is None or known.predicted.seconds <= best.predicted.seconds):
-        core.report(job, core.budget_words("planned"))
+        session_state.report(job, session_state.budget_words("planned"))
         return
     if best is not None:
-        core.draw(job, best)
+        session_state.draw(job, best)
         return
-    least = plan_cache.least_known(core.budget_bytes)
+    least = plan_cache.least_known(session_state.budget_bytes)
+    budget = format_bytes(session_state.budget_bytes)
     allow = f"; a plan is known at {format_bytes(least)}" if least is not None else ""
-    core.draw(
+    session_state.draw(
         job, feasibility.captured, placeholder=True, state="none",
-        sentence=f"No valid plan was found yet within {format_bytes(core.budget_bytes)}: search for one{allow}.",
+        sentence=f"No valid plan was found yet within {budget}: search for one{allow}.",
     )  # fmt: skip
 
 
 def follow(
-    core: SessionState, job: Job, method: str, time_limit: float | None, threads: int | None = None
+    session_state: SessionState, job: Job, method: str, time_limit: float | None, threads: int | None = None
 ) -> SwapSearch:
     """Search, and wait until the search ends, the job is asked to stop, or the time limit is reached.
 
     Raises:
         StowageError: no plan fits.
     """
-    feasibility = core.feasibility
+    feasibility = session_state.feasibility
     assert feasibility is not None
     search = search_swaps(
-        feasibility.graph, feasibility.machine, core.budget_bytes, seconds=feasibility.seconds, method=method,
-        seed=core.seed, time_limit=time_limit, threads=threads,
+        feasibility.graph, feasibility.machine, session_state.budget_bytes, seconds=feasibility.seconds, method=method,
+        seed=session_state.seed, time_limit=time_limit, threads=threads,
     )  # fmt: skip
-    told = False
+    reported = False
     while search.progress.state == "running":
-        if not told and search.progress.doing == COMPILING:
-            told = core.report(job, core.budget_words("planning", COMPILING))
+        if not reported and search.progress.doing == COMPILING:
+            reported = session_state.report(job, session_state.budget_words("planning", COMPILING))
         if job.stop.requested or (time_limit is not None and search.progress.seconds > 2 * time_limit):
             search.cancel()
         sleep(_LOOK_SECONDS)
@@ -190,6 +198,8 @@ def follow(
 FEATURE = Feature[None](
     "plan",
     kinds=(MessageKind("budget", at_rest=budget_at_rest), MessageKind("plan")),
-    requests=dict.fromkeys(("budget", "take"), lambda core, wanted: set_budget(core, int(wanted["bytes"]))),
+    requests=dict.fromkeys(
+        ("budget", "take"), lambda session_state, wanted: set_budget(session_state, int(wanted["bytes"]))
+    ),
     jobs=("plan",),
 )

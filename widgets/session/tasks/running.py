@@ -27,54 +27,54 @@ _MOST = 1000
 _HERE = "cpu"
 
 
-def begin(core: SessionState, steps: int = STEPS, check: bool | Literal["first"] = True) -> None:
+def begin(session_state: SessionState, steps: int = STEPS, check: bool | Literal["first"] = True) -> None:
     """Run the plan that is shown on this computer; cancels any earlier run first.
 
     Args:
-        core: the session state.
+        session_state: the session state.
         steps: number of steps.
         check: whether to run eager PyTorch beside every step, or the first two, and to compare all bits.
 
     Raises:
         StowageError: there is nothing to run, or the session is closed.
     """
-    with core.message_bus.lock:
-        core.check_open()
-        step, plan = core.source.step, core.plan
+    with session_state.message_bus.lock:
+        session_state.check_open()
+        step, plan = session_state.source.step, session_state.plan
         if step is None:
             raise StowageError("a graph alone cannot be run: open the workbench with the step it was captured from")
         if plan is None:
             raise StowageError("there is no plan to run yet: search for one, or raise the budget")
         if steps < 1:
             raise StowageError(f"{steps} steps cannot be run; ask for at least 1")
-        core.jobs.drop("run")
-        if core.run is not None:
-            core.run.cancel()
-        with core.torch_context.entered():  # the modes under which the step was captured
-            handle = core.run = run(step, plan, steps=steps, check=check)
-        note = _times_note(core, plan)
-        core.message_bus.publish(_words(handle, plan, steps, note))
-        core.jobs.start("run", lambda job: _run(core, job, handle, plan, check, note))
+        session_state.jobs.drop("run")
+        if session_state.run is not None:
+            session_state.run.cancel()
+        with session_state.torch_context.entered():  # the modes under which the step was captured
+            handle = session_state.run = run(step, plan, steps=steps, check=check)
+        note = _times_note(session_state, plan)
+        session_state.message_bus.publish(_words(handle, plan, steps, note))
+        session_state.jobs.start("run", lambda job: _run(session_state, job, handle, plan, check, note))
 
 
-def cancel(core: SessionState) -> None:
+def cancel(session_state: SessionState) -> None:
     """Stop the run after the current step."""
-    with core.message_bus.lock:
-        if core.run is not None and core.jobs.cancel("run"):
-            core.run.cancel()
-            sent = core.message_bus.latest("run")
+    with session_state.message_bus.lock:
+        if session_state.run is not None and session_state.jobs.cancel("run"):
+            session_state.run.cancel()
+            sent = session_state.message_bus.latest("run")
             if sent is not None:
-                core.message_bus.publish(Message({**sent.content, "doing": "stopping"}, sent.buffers))
+                session_state.message_bus.publish(Message({**sent.content, "doing": "stopping"}, sent.buffers))
 
 
-def _times_note(core: SessionState, plan: SwapPlan) -> str:
+def _times_note(session_state: SessionState, plan: SwapPlan) -> str:
     if plan.machine == _HERE:
         return ""
-    return f"This plan is for {_machine_of(core, plan)}: its times are not this computer's."
+    return f"This plan is for {_machine_of(session_state, plan)}: its times are not this computer's."
 
 
-def _machine_of(core: SessionState, plan: SwapPlan) -> str:
-    feasibility = core.feasibility
+def _machine_of(session_state: SessionState, plan: SwapPlan) -> str:
+    feasibility = session_state.feasibility
     return (
         label_of(feasibility.machine)
         if feasibility is not None and feasibility.machine.name == plan.machine
@@ -82,17 +82,19 @@ def _machine_of(core: SessionState, plan: SwapPlan) -> str:
     )
 
 
-def _run(core: SessionState, job: Job, handle: Run, plan: SwapPlan, check: bool | Literal["first"], note: str) -> None:
+def _run(
+    session_state: SessionState, job: Job, handle: Run, plan: SwapPlan, check: bool | Literal["first"], note: str
+) -> None:
     steps = handle.progress.steps or 0
-    _watch(core, job, handle, plan, steps, note)
+    _watch(session_state, job, handle, plan, steps, note)
     error = handle.error
     refused = isinstance(error, StowageError) and error.__cause__ is None and not handle.step_seconds
     refused = refused and not isinstance(error, TooLargeError)  # no other plan would fit either
     sentence = ""
-    if refused and _is_of(plan, core.source.step):
-        machine = _machine_of(core, plan)
+    if refused and _is_of(plan, session_state.source.step):
+        machine = _machine_of(session_state, plan)
         try:
-            again = _again(core, job, plan, steps, check)
+            again = _again(session_state, job, plan, steps, check)
         except Exception as found:  # another run of the step has started
             sentence = (
                 f"The step cannot be planned anew here: {sentence_of(found)}. Why it has to be: {_reason(error)}."
@@ -102,11 +104,11 @@ def _run(core: SessionState, job: Job, handle: Run, plan: SwapPlan, check: bool 
                 why = f"within the same budget: {_reason(error)}."
                 back = "" if plan.machine == _HERE else f" Choose {machine} again to go back to its plans."
                 note = f"Planned anew for this CPU, and drawn, {why}{back}"
-                _watch(core, job, again, plan, steps, f"Planning anew for this CPU {why}", note)
+                _watch(session_state, job, again, plan, steps, f"Planning anew for this CPU {why}", note)
                 handle = again
-    said = _words(handle, plan, steps, note)
-    core.report(job, Message({**said.content, "sentence": sentence or said.content["sentence"]}, said.buffers))
-    core.on_idle(core)
+    text = _words(handle, plan, steps, note)
+    session_state.report(job, Message({**text.content, "sentence": sentence or text.content["sentence"]}, text.buffers))
+    session_state.on_idle(session_state)
 
 
 def _reason(error: BaseException | None) -> str:
@@ -115,15 +117,17 @@ def _reason(error: BaseException | None) -> str:
     return sentence_of(error).partition(";")[0]
 
 
-def _again(core: SessionState, job: Job, plan: SwapPlan, steps: int, check: bool | Literal["first"]) -> Run | None:
+def _again(
+    session_state: SessionState, job: Job, plan: SwapPlan, steps: int, check: bool | Literal["first"]
+) -> Run | None:
     """Start a run that makes its own plan; None if the job was stopped or replaced."""
-    with core.message_bus.lock:
+    with session_state.message_bus.lock:
         if job.stop.requested or not job.current:
             return None
-        assert core.source.step is not None
-        with core.torch_context.entered():
-            core.run = run(core.source.step, budget=plan.budget_bytes, steps=steps, check=check)
-        return core.run
+        assert session_state.source.step is not None
+        with session_state.torch_context.entered():
+            session_state.run = run(session_state.source.step, budget=plan.budget_bytes, steps=steps, check=check)
+        return session_state.run
 
 
 def _is_of(plan: SwapPlan, step: Step | None) -> bool:
@@ -131,29 +135,31 @@ def _is_of(plan: SwapPlan, step: Step | None) -> bool:
     return step is not None and step.graph is not None and fingerprint(step.graph) == plan.graph
 
 
-def _watch(core: SessionState, job: Job, handle: Run, plan: SwapPlan, steps: int, note: str, adopted: str = "") -> None:
+def _watch(
+    session_state: SessionState, job: Job, handle: Run, plan: SwapPlan, steps: int, note: str, adopted: str = ""
+) -> None:
     """Report the progress of a run until it ends.
 
     Args:
-        core, job: the session state, and the job that reports.
+        session_state, job: the session state, and the job that reports.
         handle: the run.
         plan: the requested plan.
         steps, note: number of steps, and the note shown with the run.
         adopted: the note shown once the run's own plan is adopted; `""` if the run uses the requested plan.
     """
-    told = 0.0
+    reported = 0.0
     while True:
         running = handle.progress.state == "running"
         if adopted and handle.plan is not None:
-            adopt(core, job, handle.plan)
+            adopt(session_state, job, handle.plan)
             note, adopted = adopted, ""
         if not running:
             return
         if job.stop.requested:
             handle.cancel()
-        if perf_counter() - told >= _EVERY_SECONDS:
-            told = perf_counter()
-            core.report(job, _words(handle, plan, steps, note))
+        if perf_counter() - reported >= _EVERY_SECONDS:
+            reported = perf_counter()
+            session_state.report(job, _words(handle, plan, steps, note))
         sleep(_LOOK_SECONDS)
 
 
@@ -204,9 +210,9 @@ def _differences(planned: int, measured: int | None) -> list[tuple[str, int]]:
     return [("temporary memory beyond the plan", more)] if more > 0 else [("planned and not used", more)]
 
 
-def _close(core: SessionState) -> None:
-    with core.message_bus.lock:
-        handle, core.run = core.run, None
+def _close(session_state: SessionState) -> None:
+    with session_state.message_bus.lock:
+        handle, session_state.run = session_state.run, None
     if handle is not None:
         handle.cancel()
 
@@ -215,8 +221,10 @@ FEATURE = Feature[None](
     "run",
     kinds=(MessageKind("run", at_rest=run_at_rest),),
     requests={
-        "run": lambda core, wanted: begin(core, int(wanted.get("steps", STEPS)), bool(wanted.get("check", True))),
-        "cancel_run": lambda core, _: cancel(core),
+        "run": lambda session_state, wanted: begin(
+            session_state, int(wanted.get("steps", STEPS)), bool(wanted.get("check", True))
+        ),
+        "cancel_run": lambda session_state, _: cancel(session_state),
     },
     jobs=("run",),
     first=lambda _: (run_message(RunState()),),

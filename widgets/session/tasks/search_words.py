@@ -11,25 +11,26 @@ _CLOSE = 1.0001
 _NO_PLAN = "The search was stopped before it had any plan: resume it, or let it run a little longer."
 
 
-def words(core: SessionState, state: str, rate: float) -> Message:
+def words(session_state: SessionState, state: str, rate: float) -> Message:
     """The search message.
 
     Args:
-        core: the session state.
+        session_state: the session state.
         state: state of the search, as in `search_message`.
         rate: plans timed per second.
     """
-    search = core.search
+    search = session_state.search
     if search is None:
         return search_message(
-            state, "laying out the graph", limit_seconds=core.search_limit, seed=core.seed, baselines=core.baselines,
-            bound_seconds=core.bound_seconds, sentence=_NO_PLAN if state == "cancelled" else "",
+            state, "laying out the graph", limit_seconds=session_state.search_limit, seed=session_state.seed,
+            baselines=session_state.baselines, bound_seconds=session_state.bound_seconds,
+            sentence=_NO_PLAN if state == "cancelled" else "",
         )  # fmt: skip
     progress = search.progress
     return search_message(
-        state, progress.doing, progress.share, progress.seconds, core.search_limit, progress.evaluations, rate,
-        core.seed, search.history, search.baselines or core.baselines, progress.bound_seconds, progress.ideal_seconds,
-        _sentence(search, state),
+        state, progress.doing, progress.share, progress.seconds, session_state.search_limit, progress.evaluations, rate,
+        session_state.seed, search.history, search.baselines or session_state.baselines, progress.bound_seconds,
+        progress.ideal_seconds, _sentence(search, state),
     )  # fmt: skip
 
 

@@ -22,100 +22,100 @@ _LOOK_SECONDS = 0.02
 _PACKING_SHARE = 0.04
 
 
-def begin(core: SessionState, seconds: float | None = LIMIT_SECONDS) -> None:
+def begin(session_state: SessionState, seconds: float | None = LIMIT_SECONDS) -> None:
     """Search within the budget; does nothing while a search is running.
 
     Args:
-        core: the session state.
+        session_state: the session state.
         seconds: the search pauses after this time; None for no limit.
 
     Raises:
         StowageError: there is nothing to search for, or the session is closed.
     """
-    with core.message_bus.lock:
-        core.check_open()
-        if core.feasibility is None:
+    with session_state.message_bus.lock:
+        session_state.check_open()
+        if session_state.feasibility is None:
             raise StowageError("there is nothing to search yet: wait until the step is captured")
-        verdict = core.feasibility.verdict(core.budget_bytes)
+        verdict = session_state.feasibility.verdict(session_state.budget_bytes)
         if verdict != "swap":
             why = "the step fits" if verdict == "fits" else "no plan can exist within this budget"
             raise StowageError(f"there is nothing to search for: {why}")
-        if core.jobs.running("search"):
+        if session_state.jobs.running("search"):
             return
-        core.jobs.drop("plan")  # the search tries the same policies first
-        core.planned.set()
-        if core.search is not None:
-            core.search.cancel()
-        core.search = None
-        _start(core, seconds, seconds)
+        session_state.jobs.drop("plan")  # the search tries the same policies first
+        session_state.planned.set()
+        if session_state.search is not None:
+            session_state.search.cancel()
+        session_state.search = None
+        _start(session_state, seconds, seconds)
 
 
-def resume(core: SessionState, seconds: float | None = LIMIT_SECONDS) -> None:
+def resume(session_state: SessionState, seconds: float | None = LIMIT_SECONDS) -> None:
     """Resume the search that was cancelled or has paused; start one if there is none.
 
     Raises:
         StowageError: as `begin` does.
     """
-    with core.message_bus.lock:
-        core.check_open()
-        if core.search is None:
-            begin(core, seconds)
-        elif not core.jobs.running("search"):
-            _start(core, seconds, None if seconds is None else core.search.progress.seconds + seconds)
+    with session_state.message_bus.lock:
+        session_state.check_open()
+        if session_state.search is None:
+            begin(session_state, seconds)
+        elif not session_state.jobs.running("search"):
+            _start(session_state, seconds, None if seconds is None else session_state.search.progress.seconds + seconds)
 
 
-def begun(core: SessionState) -> SwapSearch | None:
+def begun(session_state: SessionState) -> SwapSearch | None:
     """The search, or None; blocks while a requested search is being created."""
-    with core.message_bus.lock:
-        job = core.jobs.at_work("search")
-        if core.search is not None or job is None:
-            return core.search
+    with session_state.message_bus.lock:
+        job = session_state.jobs.at_work("search")
+        if session_state.search is not None or job is None:
+            return session_state.search
     job.under_way.wait()
-    return core.search
+    return session_state.search
 
 
-def cancel(core: SessionState) -> None:
+def cancel(session_state: SessionState) -> None:
     """Stop the search; its plans are kept."""
-    with core.message_bus.lock:
-        if core.jobs.cancel("search"):
-            if core.search is not None:
-                core.search.cancel()
-            core.message_bus.publish(words(core, "cancelled", 0.0))
+    with session_state.message_bus.lock:
+        if session_state.jobs.cancel("search"):
+            if session_state.search is not None:
+                session_state.search.cancel()
+            session_state.message_bus.publish(words(session_state, "cancelled", 0.0))
 
 
-def _start(core: SessionState, seconds: float | None, limit: float | None) -> None:
-    core.search_limit = limit
-    core.message_bus.publish(words(core, "running", 0.0))
-    core.jobs.start("search", lambda job: _search(core, job, seconds))
+def _start(session_state: SessionState, seconds: float | None, limit: float | None) -> None:
+    session_state.search_limit = limit
+    session_state.message_bus.publish(words(session_state, "running", 0.0))
+    session_state.jobs.start("search", lambda job: _search(session_state, job, seconds))
 
 
-def _search(core: SessionState, job: Job, seconds: float | None) -> None:
-    feasibility, search = core.feasibility, core.search
+def _search(session_state: SessionState, job: Job, seconds: float | None) -> None:
+    feasibility, search = session_state.feasibility, session_state.search
     assert feasibility is not None
     try:
         if search is None:
             search = search_swaps(
-                feasibility.graph, feasibility.machine, core.budget_bytes, seconds=feasibility.seconds, seed=core.seed,
-                time_limit=seconds,
+                feasibility.graph, feasibility.machine, session_state.budget_bytes, seconds=feasibility.seconds,
+                seed=session_state.seed, time_limit=seconds,
             )  # fmt: skip
-            with core.message_bus.lock:  # a concurrent `resume` must wait until the search is cancelled
+            with session_state.message_bus.lock:  # a concurrent `resume` must wait until the search is cancelled
                 if job.current:
-                    core.search = search
+                    session_state.search = search
                 if job.stop.requested:
                     search.cancel()
             job.under_way.set()
         else:
             search.resume(time_limit=seconds)
-            with core.message_bus.lock:
+            with session_state.message_bus.lock:
                 if job.stop.requested and job.current:
                     search.cancel()
-        _follow(core, job, search)
+        _follow(session_state, job, search)
     except Exception as error:
-        core.report(job, search_message("failed", seed=core.seed, sentence=sentence_of(error)))
-    core.on_idle(core)
+        session_state.report(job, search_message("failed", seed=session_state.seed, sentence=sentence_of(error)))
+    session_state.on_idle(session_state)
 
 
-def _follow(core: SessionState, job: Job, search: SwapSearch) -> None:
+def _follow(session_state: SessionState, job: Job, search: SwapSearch) -> None:
     recent: deque[tuple[float, int]] = deque(maxlen=6)
     drawn: SwapPlan | None = None
     not_before = 0.0
@@ -125,17 +125,19 @@ def _follow(core: SessionState, job: Job, search: SwapSearch) -> None:
         best = search.best
         if best is not None and best is not drawn and (perf_counter() >= not_before or not running):
             drawn = best
-            _take(core, job, search, best)
-            not_before = perf_counter() + core.packing_seconds / _PACKING_SHARE
-        with core.message_bus.lock:
+            _take(session_state, job, search, best)
+            not_before = perf_counter() + session_state.packing_seconds / _PACKING_SHARE
+        with session_state.message_bus.lock:
             state = "cancelled" if job.stop.requested else "running" if running else search.progress.state
-            core.report(job, words(core, state, _rate(recent)))
+            session_state.report(job, words(session_state, state, _rate(recent)))
         if not running or not job.current:
             break
         _rest(job, search)
-    with core.message_bus.lock:
-        if job.current and core.plan is None:
-            core.message_bus.publish(core.budget_words("none", "", "No valid plan was found yet: resume the search."))
+    with session_state.message_bus.lock:
+        if job.current and session_state.plan is None:
+            session_state.message_bus.publish(
+                session_state.budget_words("none", "", "No valid plan was found yet: resume the search.")
+            )
 
 
 def _rest(job: Job, search: SwapSearch) -> None:
@@ -148,17 +150,17 @@ def _rest(job: Job, search: SwapSearch) -> None:
             return
 
 
-def _take(core: SessionState, job: Job, search: SwapSearch, best: SwapPlan) -> None:
+def _take(session_state: SessionState, job: Job, search: SwapSearch, best: SwapPlan) -> None:
     """Add a better plan to the plan cache, and show it unless a better one is shown."""
-    with core.message_bus.lock:
-        if not job.current or core.plan_cache is None:
+    with session_state.message_bus.lock:
+        if not job.current or session_state.plan_cache is None:
             return
-        core.bound_seconds, core.baselines = search.progress.bound_seconds, search.baselines
-        core.plan_cache.add(best)
-        better = core.plan is None or best.predicted.seconds < core.plan.predicted.seconds
-        sweeping.publish(core)
+        session_state.bound_seconds, session_state.baselines = search.progress.bound_seconds, search.baselines
+        session_state.plan_cache.add(best)
+        better = session_state.plan is None or best.predicted.seconds < session_state.plan.predicted.seconds
+        sweeping.publish(session_state)
     if better:
-        core.draw(job, best)
+        session_state.draw(job, best)
 
 
 def _rate(recent: deque[tuple[float, int]]) -> float:
@@ -166,9 +168,9 @@ def _rate(recent: deque[tuple[float, int]]) -> float:
     return (after - before) / (last - first) if last > first else 0.0
 
 
-def _close(core: SessionState) -> None:
-    with core.message_bus.lock:
-        search, core.search = core.search, None
+def _close(session_state: SessionState) -> None:
+    with session_state.message_bus.lock:
+        search, session_state.search = session_state.search, None
     if search is not None:
         search.cancel()
 
@@ -177,9 +179,9 @@ FEATURE = Feature[None](
     "search",
     kinds=(MessageKind("search", at_rest=search_at_rest),),
     requests={
-        "search": lambda core, _: begin(core),
-        "cancel": lambda core, _: cancel(core),
-        "resume": lambda core, _: resume(core),
+        "search": lambda session_state, _: begin(session_state),
+        "cancel": lambda session_state, _: cancel(session_state),
+        "resume": lambda session_state, _: resume(session_state),
     },
     jobs=("search",),
     cancel=cancel,

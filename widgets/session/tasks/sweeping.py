@@ -24,25 +24,31 @@ _LOOK_SECONDS = 0.05
 _CLOSE = 1.0001
 
 
-def begin(core: SessionState) -> None:
+def begin(session_state: SessionState) -> None:
     """Start the sweep over budgets if a view is open, no sweep is running, and budgets are left."""
-    with core.message_bus.lock:
-        if core.has_viewers and core.feasibility is not None and not core.jobs.running("sweep") and _open(core):
-            core.jobs.start("sweep", lambda job: _sweep(core, job))
+    with session_state.message_bus.lock:
+        if (
+            session_state.has_viewers
+            and session_state.feasibility is not None
+            and not session_state.jobs.running("sweep")
+            and _open(session_state)
+        ):
+            session_state.jobs.start("sweep", lambda job: _sweep(session_state, job))
 
 
-def publish(core: SessionState, doing: str = "", share: float | None = None) -> None:
+def publish(session_state: SessionState, doing: str = "", share: float | None = None) -> None:
     """Send the cost curve and the front as far as they are known."""
-    with core.message_bus.lock:
-        if core.plan_cache is not None:
-            core.message_bus.publish(
-                samples_message(core.plan_cache.samples()), front_message(core.plan_cache.rows(), doing, share)
+    with session_state.message_bus.lock:
+        if session_state.plan_cache is not None:
+            session_state.message_bus.publish(
+                samples_message(session_state.plan_cache.samples()),
+                front_message(session_state.plan_cache.rows(), doing, share),
             )
 
 
-def _budgets(core: SessionState) -> list[int]:
+def _budgets(session_state: SessionState) -> list[int]:
     """Budgets from the least to the peak in geometric progression, coarse steps first."""
-    feasibility = core.feasibility
+    feasibility = session_state.feasibility
     assert feasibility is not None
     if feasibility.least_bytes >= feasibility.peak_bytes:
         return []
@@ -51,52 +57,54 @@ def _budgets(core: SessionState) -> list[int]:
     return list(dict.fromkeys(int(np.ceil(steps[at])) for at in coarse))
 
 
-def _open(core: SessionState) -> list[int]:
+def _open(session_state: SessionState) -> list[int]:
     """The budgets that were not tried yet."""
-    plan_cache = core.plan_cache
-    return [] if plan_cache is None else [budget for budget in _budgets(core) if not plan_cache.seen(budget)]
+    plan_cache = session_state.plan_cache
+    return [] if plan_cache is None else [budget for budget in _budgets(session_state) if not plan_cache.seen(budget)]
 
 
-def _sweep(core: SessionState, job: Job) -> None:
-    plan_cache = core.plan_cache
+def _sweep(session_state: SessionState, job: Job) -> None:
+    plan_cache = session_state.plan_cache
     assert plan_cache is not None
-    _find_least(core, job)
-    every = _budgets(core)
-    while (left := _open(core)) and not job.stop.requested:
-        if core.jobs.running(*foreground_jobs()):
+    _find_least(session_state, job)
+    every = _budgets(session_state)
+    while (left := _open(session_state)) and not job.stop.requested:
+        if session_state.jobs.running(*foreground_jobs()):
             sleep(_LOOK_SECONDS)
             continue
         budget = left[0]
-        with core.message_bus.lock:
+        with session_state.message_bus.lock:
             if not job.current:
                 return
-            publish(core, f"planning for {format_bytes(budget)}", 1 - len(left) / len(every))
-        _look_at(core, job, budget)
-    with core.message_bus.lock:
+            publish(session_state, f"planning for {format_bytes(budget)}", 1 - len(left) / len(every))
+        _look_at(session_state, job, budget)
+    with session_state.message_bus.lock:
         if job.current:
-            publish(core)
+            publish(session_state)
 
 
-def _find_least(core: SessionState, job: Job) -> None:
+def _find_least(session_state: SessionState, job: Job) -> None:
     """Find the exact least budget, and plan again if that changes the verdict on the current budget."""
-    feasibility = core.feasibility
+    feasibility = session_state.feasibility
     assert feasibility is not None
     if feasibility.exact:
         return
     exact = feasibility.with_exact_least()
-    with core.message_bus.lock:
-        if not job.current or core.feasibility is not feasibility:
+    with session_state.message_bus.lock:
+        if not job.current or session_state.feasibility is not feasibility:
             return
-        core.feasibility = exact
+        session_state.feasibility = exact
         if exact.least_bytes < feasibility.least_bytes:
-            core.message_bus.publish(machine_message(exact, machines.choice(exact.machine), core.budget_bytes))
-        if feasibility.verdict(core.budget_bytes) != exact.verdict(core.budget_bytes):
-            planning.begin(core)
+            session_state.message_bus.publish(
+                machine_message(exact, machines.choice(exact.machine), session_state.budget_bytes)
+            )
+        if feasibility.verdict(session_state.budget_bytes) != exact.verdict(session_state.budget_bytes):
+            planning.begin(session_state)
 
 
-def _look_at(core: SessionState, job: Job, budget: int) -> None:
+def _look_at(session_state: SessionState, job: Job, budget: int) -> None:
     """Find a plan for one budget, unless another job starts meanwhile; then the budget is tried again later."""
-    feasibility, plan_cache = core.feasibility, core.plan_cache
+    feasibility, plan_cache = session_state.feasibility, session_state.plan_cache
     assert feasibility is not None
     assert plan_cache is not None
     known = plan_cache.fitting(budget)
@@ -104,42 +112,49 @@ def _look_at(core: SessionState, job: Job, budget: int) -> None:
         try:
             search = search_swaps(
                 feasibility.graph, feasibility.machine, budget, seconds=feasibility.seconds, method="calendar",
-                seed=core.seed, time_limit=_SECONDS_EACH, threads=1,
+                seed=session_state.seed, time_limit=_SECONDS_EACH, threads=1,
             )  # fmt: skip
         except StowageError:
             plan_cache.note(budget)
             return
-        if not _ended(core, job, search):
+        if not _ended(session_state, job, search):
             return
         known = min((plan for plan in (search.best, known) if plan is not None),
                     key=lambda plan: plan.predicted.seconds, default=None)  # fmt: skip
-    with core.message_bus.lock:
+    with session_state.message_bus.lock:
         plan_cache.note(budget)
         if known is None or not job.current:
             return
         plan_cache.add(replace(known, budget_bytes=budget))
-    _draw_better(core, job)
+    _draw_better(session_state, job)
 
 
-def _draw_better(core: SessionState, sweep: Job) -> None:
+def _draw_better(session_state: SessionState, sweep: Job) -> None:
     """Show the fastest plan known to fit the budget: one for less memory may be faster than the plan shown."""
-    with core.message_bus.lock:
-        plan_cache, drawn = core.plan_cache, core.plan
-        if plan_cache is None or not sweep.current or core.run is not None or core.jobs.running(*foreground_jobs()):
+    with session_state.message_bus.lock:
+        plan_cache, drawn = session_state.plan_cache, session_state.plan
+        if (
+            plan_cache is None
+            or not sweep.current
+            or session_state.run is not None
+            or session_state.jobs.running(*foreground_jobs())
+        ):
             return
-        best = plan_cache.fitting(core.budget_bytes)
+        best = plan_cache.fitting(session_state.budget_bytes)
         if best is not None and (drawn is None or best.predicted.seconds * _CLOSE < drawn.predicted.seconds):
-            core.jobs.start("plan", lambda job: _draw(core, job, best))  # setting another budget replaces this job
+            session_state.jobs.start(
+                "plan", lambda job: _draw(session_state, job, best)
+            )  # setting another budget replaces this job
 
 
-def _draw(core: SessionState, job: Job, plan: SwapPlan) -> None:
-    core.draw(job, plan)
+def _draw(session_state: SessionState, job: Job, plan: SwapPlan) -> None:
+    session_state.draw(job, plan)
 
 
-def _ended(core: SessionState, job: Job, search: SwapSearch) -> bool:
+def _ended(session_state: SessionState, job: Job, search: SwapSearch) -> bool:
     """Wait for a search; returns False if it was cancelled because another job started."""
     while search.progress.state == "running":
-        if job.stop.requested or core.jobs.running(*foreground_jobs()):
+        if job.stop.requested or session_state.jobs.running(*foreground_jobs()):
             search.cancel()
             return False
         if search.progress.seconds > 2 * _SECONDS_EACH:

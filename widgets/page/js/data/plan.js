@@ -1,5 +1,5 @@
 // A plan as it is drawn: times of the ops, the residencies, and the resulting bytes over time.
-import { ascending, countUpTo } from '../core/ascending.js';
+import { ascending, countUpTo } from '../core/sort_times.js';
 import { KINDS } from '../core/kinds.js';
 import { grouped } from './graph_data.js';
 

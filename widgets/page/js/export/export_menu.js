@@ -1,9 +1,9 @@
 // The export menu: the plan in several formats, written by Python, and pictures, made by the page.
 import { allow, allowed, make } from '../core/dom.js';
 import { canvasOf, svgOf } from './picture.js';
-import { noKernel } from '../data/availability.js';
+import { noKernel } from '../data/action_availability.js';
 import { save } from '../data/receive.js';
-import { standing } from '../data/verdict.js';
+import { standing } from '../data/budget_answers.js';
 
 const FILES = [
   ['plan', 'Plan', 'JSON'],

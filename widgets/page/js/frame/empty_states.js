@@ -3,10 +3,10 @@
 import { allow, allowed, make, say } from '../core/dom.js';
 import { tabs } from '../core/features.js';
 import { moveBudget } from '../data/budget_request.js';
-import { noKernel } from '../data/availability.js';
-import { skeleton } from './skeleton.js';
+import { noKernel } from '../data/action_availability.js';
+import { skeleton } from './loading_bars.js';
 import { bytesText, countText } from '../core/units.js';
-import { answers } from '../data/verdict.js';
+import { answers } from '../data/budget_answers.js';
 
 const AWAY = 'The kernel is busy. If it was restarted, run this cell again.';
 

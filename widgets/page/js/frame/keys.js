@@ -2,7 +2,7 @@
 // A notebook's own single-letter shortcuts must not run meanwhile; those with Ctrl or Cmd may.
 import { goToPeak, goToSelection, stepOp, stepTensor } from '../core/actions.js';
 import { features } from '../core/features.js';
-import { showHelp } from '../controls/help.js';
+import { showHelp } from '../controls/shortcut_list.js';
 import { hideTip } from '../plots/tooltip.js';
 
 const QUIET = 'data-lm-suppress-shortcuts'; // JupyterLab and Notebook look for shortcuts no higher than this

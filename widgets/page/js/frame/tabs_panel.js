@@ -1,7 +1,7 @@
 // Panels that start and stop work share one place, as tabs in the pattern of the ARIA guide: one tab stop, arrow keys
 // between them.
 import { make, say } from '../core/dom.js';
-import { unique } from '../core/names.js';
+import { unique } from '../core/unique_ids.js';
 
 // `shown`: the features that share the place, and what it is called.
 export function tabsPanel(section, bench, shown, label) {

@@ -4,7 +4,7 @@ import '../panels/registry.js';
 import { make, say } from '../core/dom.js';
 import { features } from '../core/features.js';
 import { attachKeys } from './keys.js';
-import { viewNumber } from '../core/names.js';
+import { viewNumber } from '../core/unique_ids.js';
 import { attachEmptyStates } from './empty_states.js';
 import { tabsPanel } from './tabs_panel.js';
 import { forgetColours } from '../core/theme.js';

@@ -2,9 +2,9 @@
 import { goToPeak, goToStall } from '../core/actions.js';
 import { moveBudget } from '../data/budget_request.js';
 import { allow, allowed, make, say, stress } from '../core/dom.js';
-import { noKernel } from '../data/availability.js';
+import { noKernel } from '../data/action_availability.js';
 import { bytesText } from '../core/units.js';
-import { answers } from '../data/verdict.js';
+import { answers } from '../data/budget_answers.js';
 
 const WATCHED = ['machine', 'budget', 'budget_bytes', 'plan', 'samples', 'search', 'offline', 'graph'];
 const STALL = 'Go to the longest stall';

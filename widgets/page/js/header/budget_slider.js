@@ -5,9 +5,9 @@ import { budgetScale } from './budget_scale.js';
 import { parseBudget, sliderStep } from './budget_text.js';
 import { BudgetTrack } from './budget_track.js';
 import { allow, allowed, make, say } from '../core/dom.js';
-import { noKernel } from '../data/availability.js';
+import { noKernel } from '../data/action_availability.js';
 import { bytesText } from '../core/units.js';
-import { answers, verdictSentence } from '../data/verdict.js';
+import { answers, verdictSentence } from '../data/budget_answers.js';
 
 const LEAP = 8; // steps of Page Up and Page Down
 const EXAMPLES = 'Write it like 8GiB, 8GB or 50%';

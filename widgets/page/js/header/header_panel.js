@@ -4,8 +4,8 @@ import { answersRow } from './answers_row.js';
 import { budgetSlider } from './budget_slider.js';
 import { allow, allowed, make, say } from '../core/dom.js';
 import { exportMenu } from '../export/export_menu.js';
-import { showHelp } from '../controls/help.js';
-import { noCompare, noKernel, partner } from '../data/availability.js';
+import { showHelp } from '../controls/shortcut_list.js';
+import { noCompare, noKernel, partner } from '../data/action_availability.js';
 import { bytesText, countText } from '../core/units.js';
 
 export function headerPanel(section, bench) {

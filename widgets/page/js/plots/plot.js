@@ -1,6 +1,6 @@
 // A plot is two canvases, data below and an overlay above, so that pointing at something never redraws the data.
 // Both are painted at most once per frame, and only while they can be seen.
-import { unique } from '../core/names.js';
+import { unique } from '../core/unique_ids.js';
 import { colours, forgetColours } from '../core/theme.js';
 
 const DATA = 2;

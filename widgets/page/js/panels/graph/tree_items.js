@@ -1,6 +1,6 @@
 // The module graph for screen readers: a tree whose items are the boxes around the current one.
 // The plot keeps the focus; the current item is announced to assistive technology.
-import { unique } from '../../core/names.js';
+import { unique } from '../../core/unique_ids.js';
 
 const AROUND = 12;
 

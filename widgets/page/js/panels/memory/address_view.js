@@ -6,7 +6,7 @@ import { Coverage } from '../../plots/coverage.js';
 import { KINDS } from '../../core/kinds.js';
 import { bytesMarks } from '../../plots/marks.js';
 import { stayTip } from './memory_tips.js';
-import { StayBoxes } from './stay_boxes.js';
+import { StayBoxes } from './residency_boxes.js';
 import { surfaceOn, within } from '../../plots/surface.js';
 
 const SEAM = 0.6; // pixels left free between boxes that are large enough to be distinguished

@@ -1,5 +1,5 @@
 // A curve with more changes than pixels, reduced to the maximum of each column of pixels.
-import { countUpTo } from '../../core/ascending.js';
+import { countUpTo } from '../../core/sort_times.js';
 
 // `places`: positions where a curve changes, ascending; `heights`: its height from there on. Returns for each of
 // `count` columns between `from` and `to` the index of the highest; 0 before the first change.

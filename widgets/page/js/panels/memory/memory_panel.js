@@ -4,7 +4,7 @@ import { choice } from '../../controls/choice.js';
 import { make, say } from '../../core/dom.js';
 import { KIND_LABELS, kindVariable } from '../../core/kinds.js';
 import { MemoryMap } from './memory_map.js';
-import { withinOther } from '../../data/verdict.js';
+import { withinOther } from '../../data/budget_answers.js';
 
 const VIEWS = [
   ['address', 'Address'],

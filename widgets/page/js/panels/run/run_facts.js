@@ -1,6 +1,6 @@
 // Facts about a run besides its memory: step times, losses, the comparison with eager PyTorch, and the parts of the
 // difference to the prediction.
-import { bars, drawing, sparkline } from '../../controls/bars.js';
+import { bars, drawing, sparkline } from '../../controls/bar_rows.js';
 import { column } from '../../controls/column.js';
 import { make, say } from '../../core/dom.js';
 import { bytesText, changeText, countText, plural, secondsText } from '../../core/units.js';

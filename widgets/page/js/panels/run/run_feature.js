@@ -2,8 +2,8 @@
 import { mainButton } from '../../controls/main_button.js';
 import { make, say } from '../../core/dom.js';
 import { keep, registerFeature } from '../../core/features.js';
-import { noRun, noStep, running } from '../../data/availability.js';
-import { isIdeal, standing } from '../../data/verdict.js';
+import { noRun, noStep, running } from '../../data/action_availability.js';
+import { isIdeal, standing } from '../../data/budget_answers.js';
 import { runPanel } from './run_panel.js';
 import { runStatus } from './run_status.js';
 

@@ -1,12 +1,12 @@
 // The run panel: measured memory over the prediction, live, and whether the results match eager PyTorch.
 import { column, ownTitle } from '../../controls/column.js';
 import { allow, allowed, make, say } from '../../core/dom.js';
-import { noRun, noStep } from '../../data/availability.js';
+import { noRun, noStep } from '../../data/action_availability.js';
 import { RunChart } from './run_chart.js';
 import { comparison, stepTimes } from './run_facts.js';
 import { runStatus } from './run_status.js';
 import { plural } from '../../core/units.js';
-import { standing } from '../../data/verdict.js';
+import { standing } from '../../data/budget_answers.js';
 
 const FIRST =
   'Run executes this plan for 3 steps on this computer, draws measured memory over the prediction,' +

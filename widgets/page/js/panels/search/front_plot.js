@@ -5,7 +5,7 @@ import { secondsAxis } from './seconds_axis.js';
 import { digitsFor, ticks } from '../../plots/ticks.js';
 import { hideTip, showTip } from '../../plots/tooltip.js';
 import { bytesText, bytesUnit, countText, percentText, plural, secondsText } from '../../core/units.js';
-import { standing } from '../../data/verdict.js';
+import { standing } from '../../data/budget_answers.js';
 
 const LEFT = 56;
 const RIGHT = 14;

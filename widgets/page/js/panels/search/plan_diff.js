@@ -1,7 +1,7 @@
 // Plan A, plan B and their differences, as a table.
 import { make, say } from '../../core/dom.js';
 import { bytesText, countText, percentText, secondsText } from '../../core/units.js';
-import { standing } from '../../data/verdict.js';
+import { standing } from '../../data/budget_answers.js';
 
 // Name, field, text of a value; null instead of true if a difference is meaningless.
 const ROWS = [

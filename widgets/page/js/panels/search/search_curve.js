@@ -5,7 +5,7 @@ import { Plot } from '../../plots/plot.js';
 import { logTicks, secondsAxis } from './seconds_axis.js';
 import { hideTip, showTip } from '../../plots/tooltip.js';
 import { countText, percentText, plural, secondsText } from '../../core/units.js';
-import { standing } from '../../data/verdict.js';
+import { standing } from '../../data/budget_answers.js';
 
 const LEFT = 56;
 const TOP = 8;

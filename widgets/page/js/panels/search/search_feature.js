@@ -1,8 +1,8 @@
 // The search: its tab, what Python sends for it, and the key that cancels it.
 import { mainButton } from '../../controls/main_button.js';
 import { keep, registerFeature } from '../../core/features.js';
-import { noSearch, resumable, searching } from '../../data/availability.js';
-import { isIdeal, standing } from '../../data/verdict.js';
+import { noSearch, resumable, searching } from '../../data/action_availability.js';
+import { isIdeal, standing } from '../../data/budget_answers.js';
 import { searchPanel } from './search_panel.js';
 import { searchStatus } from './search_status.js';
 

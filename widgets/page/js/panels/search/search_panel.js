@@ -3,11 +3,11 @@ import { column, ownTitle } from '../../controls/column.js';
 import { planDiffTable } from './plan_diff.js';
 import { make, say } from '../../core/dom.js';
 import { FrontPlot } from './front_plot.js';
-import { noKernel } from '../../data/availability.js';
+import { noKernel } from '../../data/action_availability.js';
 import { SearchCurve } from './search_curve.js';
 import { searchStatus } from './search_status.js';
 import { countText, percentText } from '../../core/units.js';
-import { standing } from '../../data/verdict.js';
+import { standing } from '../../data/budget_answers.js';
 
 const NO_FRONT = ['No plan is known yet.', 'They appear here while the kernel is idle.'];
 

@@ -1,5 +1,5 @@
 // The status of the search, in a few words.
-import { isIdeal, standing } from '../../data/verdict.js';
+import { isIdeal, standing } from '../../data/budget_answers.js';
 
 const SEARCH = {
   running: ({ seconds, limit_seconds: limit, doing }) =>

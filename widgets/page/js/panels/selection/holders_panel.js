@@ -4,7 +4,7 @@ import { make, say } from '../../core/dom.js';
 import { holdersOf } from './holders.js';
 import { kindVariable, KIND_LABELS, KIND_PLURALS } from '../../core/kinds.js';
 import { bytesText, countText, plural, secondsText } from '../../core/units.js';
-import { withinOther } from '../../data/verdict.js';
+import { withinOther } from '../../data/budget_answers.js';
 
 const SHOWN = 7;
 const LINE = 18; // pixels of a row

@@ -1,6 +1,6 @@
 // The three lanes of a step, compute, copies out and copies in, as spans in positions of the time axis. Spans of a lane
 // never overlap, so the one at a position is found by binary search.
-import { countUpTo } from '../../core/ascending.js';
+import { countUpTo } from '../../core/sort_times.js';
 
 export const LANES = [
   { name: 'compute', below: '', height: 36 },

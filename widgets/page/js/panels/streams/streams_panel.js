@@ -6,7 +6,7 @@ import { PHASES } from '../../core/kinds.js';
 import { IN, OUT } from './lanes.js';
 import { StreamsView } from './streams_view.js';
 import { plural, secondsText } from '../../core/units.js';
-import { withinOther } from '../../data/verdict.js';
+import { withinOther } from '../../data/budget_answers.js';
 
 const UNITS = [
   ['time', 'Time'],

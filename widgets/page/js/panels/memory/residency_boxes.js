@@ -1,6 +1,6 @@
 // The residencies of a plan as boxes of time axis positions and addresses, ordered by start. Each block of boxes stores
 // its last stop, so that the boxes at some time are found without scanning all.
-import { ascending, countUpTo } from '../../core/ascending.js';
+import { ascending, countUpTo } from '../../core/sort_times.js';
 
 const BLOCK = 64;
 

@@ -1,5 +1,5 @@
 // Which actions are available: a sentence with the reason if one is not, else an empty one.
-import { standing } from './verdict.js';
+import { standing } from './budget_answers.js';
 
 const SAVED = 'This page was saved from a notebook and has no kernel; open the notebook to do this';
 

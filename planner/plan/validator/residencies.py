@@ -22,7 +22,7 @@ class Begin(Enum):
 
 
 @dataclass(slots=True)
-class Stay:
+class DeviceResidency:
     """A residency, and what happens in it.
 
     Args:
@@ -45,62 +45,70 @@ class Stay:
 
 
 #: The residencies of each storage, in order of time.
-Stays = dict[int, list[Stay]]
+DeviceResidencies = dict[int, list[DeviceResidency]]
 
 
-def find_stays(plan: SwapPlan, graph: Graph) -> tuple[Stays, list[str]]:
+def find_residencies(plan: SwapPlan, graph: Graph) -> tuple[DeviceResidencies, list[str]]:
     """Follow every storage through the step; also report storages used while absent or present without a cause."""
-    stays: Stays = defaultdict(list)
-    for residency in sorted(plan.residencies, key=lambda residency: residency.start):
-        stays[residency.storage].append(Stay(residency.storage, residency.start, residency.stop, residency.offset))
-    stays = dict(stays)
+    residencies: DeviceResidencies = defaultdict(list)
+    for planned in sorted(plan.residencies, key=lambda planned: planned.start):
+        residencies[planned.storage].append(
+            DeviceResidency(planned.storage, planned.start, planned.stop, planned.offset)
+        )
+    residencies = dict(residencies)
     makers = _makers(graph)
-    problems = [*_repeats(graph, stays), *_copies(plan, graph, stays), *_begins(plan, graph, stays, makers)]
+    problems = [
+        *_repeats(graph, residencies),
+        *_copies(plan, graph, residencies),
+        *_begins(plan, graph, residencies, makers),
+    ]
     last_uses = _last_uses(plan, graph, makers)
     for slot, identity in enumerate(plan.order):
         op = graph.ops[identity]
         touched = dict.fromkeys((*graph.reads[identity], *graph.writes[identity]))
         for storage in touched if op.workspace < 0 else (*touched, op.workspace):
-            stay = _stay_at(stays, storage, slot)
-            if stay is None:
-                stay = _taken_over(graph, stays, op, slot, storage, last_uses)
-            if stay is not None:
-                stay.uses.append(slot)
+            residency = _residency_at(residencies, storage, slot)
+            if residency is None:
+                residency = _taken_over(graph, residencies, op, slot, storage, last_uses)
+            if residency is not None:
+                residency.uses.append(slot)
                 if storage == op.workspace or storage in graph.writes[identity]:
-                    stay.last_write = slot
+                    residency.last_write = slot
             elif graph.storages[storage].bytes > 0:
                 name = graph.storages[storage].name
                 problems.append(f"op {op.name} in slot {slot} needs {name}, which is not on the device then")
-    return stays, problems
+    return residencies, problems
 
 
-def _repeats(graph: Graph, stays: Stays) -> Iterator[str]:
-    for storage, visits in stays.items():
+def _repeats(graph: Graph, residencies: DeviceResidencies) -> Iterator[str]:
+    for storage, visits in residencies.items():
         for earlier, later in pairwise(visits):
             if later.start < earlier.stop:
                 yield f"{graph.storages[storage].name} has two residencies at once from slot {later.start}"
 
 
-def _copies(plan: SwapPlan, graph: Graph, stays: Stays) -> Iterator[str]:
+def _copies(plan: SwapPlan, graph: Graph, residencies: DeviceResidencies) -> Iterator[str]:
     """Match each copy with the one residency that it begins or ends."""
-    starts = {(stay.storage, stay.start): stay for visits in stays.values() for stay in visits}
-    stops = {(stay.storage, stay.stop): stay for visits in stays.values() for stay in visits}
+    starts = {
+        (residency.storage, residency.start): residency for visits in residencies.values() for residency in visits
+    }
+    stops = {(residency.storage, residency.stop): residency for visits in residencies.values() for residency in visits}
     for place, copy in enumerate(plan.swap_ins):
         name = graph.storages[copy.storage].name
-        stay = starts.get((copy.storage, copy.start))
-        if stay is None or stay.swap_in >= 0:
+        residency = starts.get((copy.storage, copy.start))
+        if residency is None or residency.swap_in >= 0:
             yield f"swap-in {place} of {name} does not begin a residency of its own at slot {copy.start}"
         else:
-            stay.swap_in = place
-            if copy.use > stay.stop:
+            residency.swap_in = place
+            if copy.use > residency.stop:
                 yield f"swap-in {place} of {name} is for use at slot {copy.use}, when its residency is over"
     for place, out in enumerate(plan.swap_outs):
         name = graph.storages[out.storage].name
-        stay = stops.get((out.storage, out.release))
-        if stay is None or stay.swap_out >= 0:
+        residency = stops.get((out.storage, out.release))
+        if residency is None or residency.swap_out >= 0:
             yield f"swap-out {place} of {name} does not end a residency of its own at slot {out.release}"
         else:
-            stay.swap_out = place
+            residency.swap_out = place
 
 
 def _makers(graph: Graph) -> dict[int, int]:
@@ -124,37 +132,57 @@ def _last_uses(plan: SwapPlan, graph: Graph, makers: dict[int, int]) -> set[tupl
     return last | set(found.items())
 
 
-def _begins(plan: SwapPlan, graph: Graph, stays: Stays, makers: dict[int, int]) -> Iterator[str]:
-    for storage, visits in stays.items():
+def _begins(plan: SwapPlan, graph: Graph, residencies: DeviceResidencies, makers: dict[int, int]) -> Iterator[str]:
+    for storage, visits in residencies.items():
         held = graph.storages[storage].live_in
-        for stay in visits:
-            if stay.swap_in >= 0:
-                stay.begin = Begin.SWAPPED_IN
-            elif not held and makers.get(storage) == plan.order[stay.start]:
-                stay.begin = Begin.MADE
-            elif not held or stay.start > 0:
+        for residency in visits:
+            if residency.swap_in >= 0:
+                residency.begin = Begin.SWAPPED_IN
+            elif not held and makers.get(storage) == plan.order[residency.start]:
+                residency.begin = Begin.MADE
+            elif not held or residency.start > 0:
                 name = graph.storages[storage].name
-                yield f"{name} is on the device from slot {stay.start}, where nothing makes it or copies it in"
+                yield f"{name} is on the device from slot {residency.start}, where nothing makes it or copies it in"
 
 
-def _stay_at(stays: Stays, storage: int, slot: int) -> Stay | None:
-    visits = stays.get(storage, [])
-    place = bisect_right(visits, slot, key=lambda stay: stay.start) - 1
+def _residency_at(residencies: DeviceResidencies, storage: int, slot: int) -> DeviceResidency | None:
+    visits = residencies.get(storage, [])
+    place = bisect_right(visits, slot, key=lambda residency: residency.start) - 1
     return visits[place] if place >= 0 and slot < visits[place].stop else None
 
 
 def _taken_over(
-    graph: Graph, stays: Stays, op: Op, slot: int, storage: int, last_uses: set[tuple[int, int]]
-) -> Stay | None:
+    graph: Graph,
+    residencies: DeviceResidencies,
+    op: Op,
+    slot: int,
+    storage: int,
+    last_uses: set[tuple[int, int]],
+) -> DeviceResidency | None:
     """The residency of an input that ends in this slot because the op's first output validly reuses its buffer."""
     readings = [tensor for tensor in op.inputs if graph.tensors[tensor].storage == storage]
     if not readings or not op.outputs or any(tensor not in op.overwrites for tensor in readings):
         return None
-    reused_buffer = next((stay for stay in stays.get(storage, []) if stay.stop == slot), None)
+    reused_buffer = next(
+        (residency for residency in residencies.get(storage, []) if residency.stop == slot),
+        None,
+    )
     created = graph.tensors[op.outputs[0]].storage
-    heir = next((stay for stay in stays.get(created, []) if stay.start == slot and stay.begin is Begin.MADE), None)
-    if reused_buffer is None or heir is None or reused_buffer.offset != heir.offset or reused_buffer.swap_out >= 0:
+    new_storage = next(
+        (
+            residency
+            for residency in residencies.get(created, [])
+            if residency.start == slot and residency.begin is Begin.MADE
+        ),
+        None,
+    )
+    if (
+        reused_buffer is None
+        or new_storage is None
+        or reused_buffer.offset != new_storage.offset
+        or reused_buffer.swap_out >= 0
+    ):
         return None
-    facts = graph.storages[storage]
-    free = not facts.live_in and storage not in graph.output_storages and (storage, slot) in last_uses
-    return reused_buffer if free and facts.bytes == graph.storages[created].bytes else None
+    storage_info = graph.storages[storage]
+    free = not storage_info.live_in and storage not in graph.output_storages and (storage, slot) in last_uses
+    return reused_buffer if free and storage_info.bytes == graph.storages[created].bytes else None

@@ -10,7 +10,7 @@ import torch
 
 from planner import torch_private as private
 from planner.graph import Phase
-from planner.program.references import ScalarRef
+from planner.program.argument_references import ScalarRef
 
 #: Kernels that only allocate memory.
 ALLOCATIONS = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})

@@ -1,6 +1,6 @@
 // The list of keys, in a native dialog, which traps the focus, closes with Esc and restores the focus.
 import { features } from '../core/features.js';
-import { unique } from '../core/names.js';
+import { unique } from '../core/unique_ids.js';
 
 const KEYS = [
   [['W', 'S'], 'zoom in, out'],
