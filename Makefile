@@ -2,8 +2,8 @@
 # make test  the same environment, then every check
 # make env   only the environment
 
-PYTHON := $(shell for python in python3 python3.12 python3.11; do \
-	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' >/dev/null 2>&1 \
+PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' >/dev/null 2>&1 \
 	&& { echo "$$python"; break; }; done)
 BIN := .venv/bin
 STAMP := .venv/installed
@@ -27,7 +27,7 @@ env: $(STAMP)
 	@command -v dot >/dev/null || echo "The program 'dot' is missing, which widgets.dataflow needs: install graphviz (apt install graphviz, brew install graphviz)."
 
 $(STAMP): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "Stowage needs Python 3.11 or 3.12 and found neither: install one (apt install python3.11 python3.11-venv) and run make again."; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Stowage needs Python 3.11, 3.12 or 3.13 and found none: install one (apt install python3.11 python3.11-venv) and run make again."; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "This Python cannot make environments: install its venv module (apt install python3-venv) and run make again."; exit 1; }
 	@echo "Making .venv and installing the packages, which takes about a minute."
 	$(PYTHON) -m venv .venv
