@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from planner.cancel import CancelToken
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.plan import SwapPlan, validate
@@ -94,7 +95,7 @@ def _mismatches(step: Step, plan: SwapPlan) -> tuple[str, ...]:
     with closing(CpuDevice(2 * plan.peak_bytes, plan.host_bytes)) as device:
         executor = Executor(capture(step), plan, device, stress=True)
         executor.load(step.state())
-        reference = EagerReference(step, lambda: None, shared=False)
+        reference = EagerReference(step, CancelToken(), shared=False)
         found: tuple[str, ...] = ()
         for number in range(3):
             before = torch.get_rng_state()

@@ -312,6 +312,7 @@ STEPS: list[tuple[Callable[[nn.Module, Any], Tensor], bool]] = [
 @pytest.mark.parametrize(("loss", "unused"), STEPS, ids=range(len(STEPS)))
 def test_a_value_is_unused_where_no_trace_of_it_is_found(loss: Any, unused: bool) -> None:
     step = TrainStep(nn.Linear(2, 2), {"x": torch.ones(3, 2), "v": 0.3}, loss=loss)
+    capture(step)
     before = {name: tensor.clone() for name, tensor in step.state().items()}
     assert unused_leaves(step, ["batch/v"], {"x": torch.ones(3, 2), "v": 0.5}) == unused
     assert all(torch.equal(tensor, before[name]) for name, tensor in step.state().items())

@@ -1,6 +1,7 @@
 """Bytes by kind against sums made by looking at every residency in every slot."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from planner.graph import Graph, Kind
 from planner.memory import lifetimes
 from planner.plan import SwapPlan
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
+from widgets.figures._memory_by_kind import draw
+from widgets.figures.theme import LIGHT
 from widgets.info import Group, get_memory_by_kind
 
 COUNTED_AS = {Kind.BUFFER: "parameters", Kind.OUTPUT: "activations", Kind.WORKSPACE: "workspace", Kind.INPUT: "input"}
@@ -145,3 +148,22 @@ def test_another_plans_timeline_is_refused() -> None:
     graph, plan = real(MODELS[0])[1], real_plan(MODELS[0], "80%")
     with pytest.raises(StowageError, match="not one of this plan"):
         get_memory_by_kind(graph, plan, timeline=plan_by_hand(by_hand()).predicted)
+
+
+@pytest.mark.parametrize("share", np.linspace(0, 1, 21))
+def test_in_a_narrow_plot_the_peak_and_the_budget_have_their_labels_side_by_side(share: float) -> None:
+    """Wherever the peak is: on what machine the step is planned decides that."""
+    graph = by_hand()
+    info = get_memory_by_kind(graph, plan_by_hand(graph))
+    info = replace(info, peak_at=share * info.end, budget_bytes=info.peak_bytes)
+    labels = draw(info, LIGHT).layout.annotations
+    peak, budget = (
+        next(label for label in labels if label.text.startswith(word))
+        for word in ("\N{BLACK DOWN-POINTING SMALL TRIANGLE} peak", "budget")
+    )
+    spans = []
+    for start, anchor in ((share, peak.xanchor), (budget.x, budget.xanchor)):
+        left = start - 0.39 * {"left": 0.0, "center": 0.5, "right": 1.0}[anchor]
+        spans.append((left, left + 0.39))
+    (a_start, a_stop), (b_start, b_stop) = spans
+    assert a_stop <= b_start or b_stop <= a_start

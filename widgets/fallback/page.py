@@ -97,7 +97,7 @@ def _packed(messages: Sequence[Message], panels: Sequence[str]) -> str:
 @cache
 def _script() -> str:
     """The script of the page; sequences in its strings that would end or open a script element are escaped."""
-    return re.sub(r"<(?=/script|!--)", r"<\\", script("page"))
+    return re.sub(r"<(?=/script|!--)", r"<\\", script("saved_page"))
 
 
 def _part(name: str) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _STACK_HEIGHT, _FOOT = 300, 34
 #: Pixels of a plot in a narrow notebook, of a letter and of a line, to decide whether a label fits.
 _NARROW, _LETTER, _LINE = 300, 6.3, 15
+#: Width of the labels of peak and budget in such a plot, as a share of its width.
+_LABEL = 0.4
 
 
 def draw(info: MemoryByKind, theme: Theme) -> Figure:
@@ -135,15 +137,25 @@ def _draw_peak_and_limit(
         "y": limit if crowded else peak,
         "yanchor": "bottom",
         "yshift": 2,
-        **_side(place, 0.35),
+        **_side(place, _LABEL, clear_of_tag=info.budget_bytes is not None),
     }
     if info.peak_bytes:
         figure.add_annotation(tag(text, theme.ink, theme.paper, **mark) | {"borderpad": 1})
     if info.budget_bytes is not None:
-        # the tag goes to the side opposite to the peak
-        add_budget(figure, theme, info.budget_bytes, unit, on_axis, left=place > 0.6)
+        # the tag goes to the half without the peak, where a narrow plot has room for it beside the label of the peak
+        add_budget(figure, theme, info.budget_bytes, unit, on_axis, left=place > 0.5)
 
 
-def _side(place: float, width: float) -> dict[str, str]:
-    """Anchor of a label beside a point that keeps it inside a narrow plot; `width` is its share of the plot's width."""
+def _side(place: float, width: float, clear_of_tag: bool = False) -> dict[str, str]:
+    """Anchor of a label beside a point that keeps it inside a narrow plot.
+
+    Args:
+        place: of the point, as a share of the plot's width.
+        width: of the label, as a share of the plot's width.
+        clear_of_tag: whether a tag as wide as the label is in the half of the plot without the point.
+    """
+    if clear_of_tag and width < place <= 0.5:
+        return {"xanchor": "right"}
+    if clear_of_tag and 0.5 < place < 1 - width:
+        return {"xanchor": "left"}
     return {"xanchor": "left" if place < width / 2 else "right" if place > 1 - width / 2 else "center"}

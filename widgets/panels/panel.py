@@ -34,7 +34,7 @@ class Panel(anywidget.AnyWidget):
         StowageError: the source cannot be shown, or the machine or budget is invalid.
     """
 
-    _esm = script("late")
+    _esm = script("lazy_loader")
     _css = style()
     _script = traitlets.Unicode(script()).tag(sync=True)
     #: Names of the panels that are drawn.

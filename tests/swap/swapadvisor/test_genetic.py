@@ -92,7 +92,7 @@ def test_a_search_step_that_is_cancelled_is_done_again():
     search, whole = Genetic(context(), **FEW), plans_of(Genetic(context(), **FEW), 6)
     found = plans_of(search, 2)
     before, stop = search.state_dict(), search.context.problem.stop
-    stop.set()
+    stop.cancel()
     with pytest.raises(Cancelled):
         search.search_step()
     assert search.state_dict() == before

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.graph import csr
+from planner.graph import csr, inverted
 from planner.swap.methods.swapadvisor.schedule_gene import cross_schedules, mutate_schedule
-from planner.swap.problem.problem import build_problem, transposed
+from planner.swap.problem.problem import build_problem
 from tests.swap.random_graphs import machine, steps
 
 
@@ -36,14 +36,14 @@ def test_figure_4_the_first_part_of_one_parent_then_the_rest_in_the_order_of_the
 def test_without_luck_a_replay_is_the_parent():
     before = [[], [0], [0], [1, 2], []]
     for parent in (ints(0, 1, 2, 3, 4), ints(4, 0, 2, 1, 3)):
-        child = mutate_schedule(parent, csr(before), csr(transposed(before)), 0.1, np.full((2, 5), 0.5))
+        child = mutate_schedule(parent, csr(before), csr(inverted(before)), 0.1, np.full((2, 5), 0.5))
         assert child.tolist() == parent.tolist()
 
 
 def test_with_luck_any_ready_op_comes_next_and_the_others_keep_their_order():
     before = [[], [], [], [0]]
     uniforms = np.array([[0.0, 0.5, 0.5, 0.5], [0.7, 0.0, 0.0, 0.0]])  # at first, the last of the three that are ready
-    assert mutate_schedule(ints(0, 3, 1, 2), csr(before), csr(transposed(before)), 0.1, uniforms).tolist() == [
+    assert mutate_schedule(ints(0, 3, 1, 2), csr(before), csr(inverted(before)), 0.1, uniforms).tolist() == [
         2,
         0,
         3,
@@ -71,5 +71,5 @@ def test_children_are_legal_orders_of_all_ops(step, seed, probability, share):
 def test_a_random_order_can_begin_with_any_op_that_is_ready(n, seed):
     before = [[]] * n
     uniforms = np.random.default_rng(seed).random((2, n))
-    child = mutate_schedule(np.arange(n, dtype=np.int32), csr(before), csr(transposed(before)), 1.0, uniforms)
+    child = mutate_schedule(np.arange(n, dtype=np.int32), csr(before), csr(inverted(before)), 1.0, uniforms)
     assert child[0] == int(uniforms[1, 0] * n)

@@ -12,7 +12,7 @@ from widgets.page import bundle
 
 ROOT = Path(bundle.__file__).parent
 MODULES = sorted((ROOT / "js").rglob("*.js"))
-ENTRIES = ("index", "late", "page")
+ENTRIES = ("index", "lazy_loader", "saved_page")
 MOST_BYTES = 210_000
 
 

@@ -46,7 +46,8 @@ def begin(core: SessionState, wanted: Mapping[str, Any]) -> None:
 
 
 def work(core: SessionState, job: Job) -> None:
-    job.stop.wait()
+    while not job.stop.wait(60.0):
+        pass
     core.report(job, said(core, "cancelled"))
 
 

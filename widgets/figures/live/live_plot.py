@@ -23,7 +23,7 @@ class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
         figure: the initial figure.
     """
 
-    _esm = script("late")
+    _esm = script("lazy_loader")
     _css = page_style()
     _script = traitlets.Unicode(resources.files("plotly").joinpath("package_data/widgetbundle.js").read_text()).tag(
         sync=True
