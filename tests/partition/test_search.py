@@ -1,0 +1,199 @@
+"""The least bytes of one level, against every choice of a small graph, and the recursion, against closed forms."""
+
+import random
+from collections import defaultdict
+from functools import cache
+from itertools import product
+from math import prod
+
+import pytest
+
+from planner.capture import capture
+from planner.errors import StowageError
+from planner.graph import GraphBuilder, Kind
+from planner.partition import Partial, Reduction, Replicated, Split, coarsen, conversion_bytes, recurse, splittable_ops
+from planner.partition.coarse import Slot
+from planner.partition.search import prime_factors
+from planner.partition.search.moved_bytes import SlotBytes
+from planner.zoo import load
+
+UNARY = {
+    "aten.relu.default": "$0",
+    "aten._softmax.default": "$0, 1, False",
+    "aten.mul.Tensor": "$0, 2.0",
+}
+
+
+def random_graph(rng):
+    """Up to six matrix products, element-wise ops, softmaxes and in-place updates of matrices."""
+    build, tensors = GraphBuilder("random"), []
+
+    def add(shape, kind):
+        storage = build.add_storage(f"s{len(build.storages)}", 4 * prod(shape), kind)
+        tensors.append((build.add_tensor(f"t{len(tensors)}", storage, shape), shape))
+        return tensors[-1][0]
+
+    sizes = [rng.choice([2, 3, 5, 8, 12]) for _ in range(3)]
+    for _ in range(3):
+        add((rng.choice(sizes), rng.choice(sizes)), rng.choice([Kind.PARAMETER, Kind.INPUT]))
+    while len(build.ops) < rng.randint(3, 6):
+        left, (rows, middle) = rng.choice(tensors)
+        right, shape = rng.choice(tensors)
+        if shape[0] == middle and rng.random() < 0.6:
+            made, target, inputs, text = (rows, shape[1]), "aten.mm.default", (left, right), "$0, $1"
+        elif shape == (rows, middle):
+            made, target, inputs, text = shape, "aten.add.Tensor", (left, right), "$0, $1"
+        else:
+            target = rng.choice(list(UNARY))
+            made, inputs, text = (rows, middle), (left,), UNARY[target]
+        build.add_op(f"op{len(build.ops)}", target, inputs, (add(made, Kind.ACTIVATION),), attributes=text)
+    return build.build()
+
+
+def least_bytes_by_trying(graph, workers):
+    """The least bytes over every split of every group and every strategy of every op."""
+    coarse, ops = coarsen(graph), splittable_ops(graph)
+    wholes = {t.id: coarse.groups[coarse.group_of[t.id]].members[t.id] for t in graph.tensors}
+    domains = [[label for label, size in group.sizes.items() if size >= workers] or [None] for group in coarse.groups]
+    alike = defaultdict(list)
+    for op, splittable in zip(graph.ops, ops, strict=True):
+        around = tuple(tuple(wholes[tensor].items()) for tensor in (*op.inputs, *op.outputs))
+        alike[splittable, tuple(coarse.group_of[t] for t in (*op.inputs, *op.outputs)), around].append(op)
+
+    def spread(tensor, values):
+        label = values[coarse.group_of[tensor]]
+        return next((split for split, own in wholes[tensor].items() if own == label), Replicated())
+
+    read = cache(lambda op, strategy, place, have: op.input_bytes(strategy, place, have, workers))
+    written = cache(lambda shape, have, want: conversion_bytes(shape, have, want, workers, 4))
+
+    def least(splittable, members, values):
+        first, found = members[0], []
+        for strategy in splittable.strategies:
+            if strategy.workers() < workers or any(isinstance(state, Partial) for state in strategy.inputs):
+                continue
+            total = splittable.stage_bytes(strategy, workers) * len(members)
+            for place, tensor in enumerate(first.inputs):
+                times = len({op.inputs[place] for op in members})
+                total += times * read(splittable, strategy, place, spread(tensor, values))
+            for tensor, state in zip(first.outputs, splittable.output_states(strategy), strict=True):
+                total += len(members) * written(graph.tensors[tensor].shape, state, spread(tensor, values))
+            found.append(total)
+        if found:
+            return min(found)
+        gathered = (written(graph.tensors[t].shape, spread(t, values), Replicated()) for t in first.inputs)
+        return sum(len({op.inputs[place] for op in members}) * moved for place, moved in enumerate(gathered))
+
+    return min(
+        sum(least(splittable, members, values) for (splittable, *_), members in alike.items())
+        for values in product(*domains)
+    )
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_one_level_moves_the_least_bytes(workers):
+    split = 0
+    for seed in range(34):
+        graph = random_graph(random.Random(100 * workers + seed))
+        found = recurse(coarsen(graph), workers, [workers])
+        assert found.bytes_moved == least_bytes_by_trying(graph, workers), (seed, graph.ops)
+        split += found.bytes_moved > 0
+    assert split > 10
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_bytes_to_spread_a_tensor_are_those_of_its_regions(workers):
+    shape = (5, 12, 7)
+    states = [
+        Replicated(), Partial(Reduction.SUM), Split(0, 1, 5, 1), Split(2, 1, 7, 1), Split(1, 1, 12, 1),
+        Split(1, 1, 4, 3), Split(1, 4, 3, 1), Split(1, 2, 6, 1),
+    ]  # fmt: skip
+    moved = SlotBytes(workers)
+    for have, want in product(states, states):
+        slot = Slot(0, (), frozenset(), shape, 4, 1)
+        assert moved.spread(slot, have, want) == conversion_bytes(shape, have, want, workers, 4), (have, want)
+
+
+def perceptron(batch, width):
+    return capture(load(f"mlp:batch={batch},hidden={width}"))
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4, 6, 8])
+def test_a_wide_batch_is_split_as_data_parallelism_with_split_weights_does(workers):
+    graph = perceptron(4800, 48)
+    weights = [
+        t for t in graph.tensors if t.name.endswith("weight") and t.base < 0 and graph.storages[t.storage].persistent
+    ]
+    sizes = list({t.storage: prod(t.shape) for t in weights}.values())
+    biases = {t.storage: prod(t.shape) for t in graph.tensors if t.name.endswith("bias") and t.base < 0}
+    # gathered forward, gathered backward but for the first layer, gradients reduced to chunks; biases are read once
+    closed = 4 * (workers - 1) * (3 * sum(sizes) - sizes[0] + 2 * sum(biases.values()))
+    assert recurse(coarsen(graph), workers).bytes_moved == pytest.approx(closed, rel=1e-3)
+
+
+@pytest.mark.parametrize(("batch", "width"), [(16, 512), (64, 512), (512, 512), (4096, 64)])
+@pytest.mark.parametrize("workers", [2, 3, 8])
+def test_columns_and_rows_of_weights_by_turns_move_no_less(batch, width, workers):
+    graph = perceptron(batch, width)
+    # of two layers, what is read by the first and the gradient of what the second makes are each gathered twice, what
+    # the second makes and the gradient of what the first reads are reduced; the first layer of all has no such gradient
+    large = (2 * 6 - 1) * batch * width
+    small = 8 * batch * 10 + 4 * (4 * width + 10)  # of the classifier and biases
+    assert 0 < recurse(coarsen(graph), workers).bytes_moved <= 4 * (workers - 1) * (large + small)
+
+
+def test_parameters_gradients_and_results_of_updates_are_split_alike():
+    graph = capture(load("mlp:optimizer=adamw"))
+    found = recurse(coarsen(graph), 4)
+    for tensor in graph.tensors:
+        same = [other for other in graph.tensors if other.storage == tensor.storage and other.base < 0]
+        if tensor.base < 0:
+            assert all(found.tensor_states(other.id) == found.tensor_states(tensor.id) for other in same)
+    by_name = {tensor.name: tensor.id for tensor in graph.tensors if tensor.base < 0}
+    for layer in range(4):
+        weight = found.tensor_states(by_name[f"layers.{layer}.weight"])
+        assert weight == found.tensor_states(by_name[f"layers.{layer}.weight.grad"])
+        assert all(isinstance(state, Split) for state in weight)
+
+
+def test_time_steps_are_merged():
+    few, many = (coarsen(capture(load(f"rnn:steps={steps},layers=1,hidden=16,batch=4"))) for steps in (3, 9))
+    assert len(many.graph.ops) > 2 * len(few.graph.ops)
+    assert len(many.merged) <= len(few.merged) + 6
+
+
+@pytest.mark.parametrize("workers", [2, 3, 5, 6, 7, 64])
+def test_any_number_of_workers(workers):
+    graph = capture(load("gpt:layers=2,hidden=32,sequence=8"))
+    found = recurse(coarsen(graph), workers)
+    assert found.workers == workers
+    for op in graph.ops:
+        assert len(found.op_variants(op.id)) == len(prime_factors(workers))
+    for level in found.levels:
+        assert level.bytes_moved >= 0
+    sizes = {tensor.id: prod(tensor.shape) for tensor in graph.tensors}
+    largest = max(sizes, key=lambda tensor: sizes[tensor])
+    assert any(isinstance(state, Split) for state in found.tensor_states(largest))
+
+
+def test_levels_never_cut_an_atom_into_more_parts_than_it_has():
+    coarse = coarsen(capture(load("gpt:layers=1,hidden=32,sequence=8")))
+    found = recurse(coarse, 16)
+    for number, group in enumerate(coarse.groups):
+        for label, size in group.sizes.items():
+            assert prod(level.workers for level in found.levels if level.labels[number] == label) <= size
+    for number, merged in enumerate(coarse.merged):
+        for variant in merged.variants:
+            times = prod(level.workers for level in found.levels if level.variants[number] is variant)
+            assert times <= variant.size
+
+
+def test_one_worker_moves_nothing():
+    found = recurse(coarsen(perceptron(8, 16)), 1)
+    assert (found.levels, found.bytes_moved) == ((), 0)
+
+
+@pytest.mark.parametrize(("workers", "factors"), [(0, None), (-2, None), (6, [2, 2]), (4, [4, 1])])
+def test_impossible_factors_are_refused(workers, factors):
+    with pytest.raises(StowageError, match="workers"):
+        recurse(coarsen(perceptron(8, 16)), workers, factors)
