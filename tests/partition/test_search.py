@@ -50,8 +50,8 @@ def random_graph(rng):
     return build.build()
 
 
-def least_bytes_by_trying(graph, workers):
-    """The least bytes over every split of every group and every strategy of every op."""
+def least_bytes_by_trying(graph, workers, labels=None):
+    """The least bytes over every split of every group, or those given, and every strategy of every op."""
     coarse, ops = coarsen(graph), splittable_ops(graph)
     wholes = {t.id: coarse.groups[coarse.group_of[t.id]].members[t.id] for t in graph.tensors}
     domains = [[label for label, size in group.sizes.items() if size >= workers] or [None] for group in coarse.groups]
@@ -86,7 +86,7 @@ def least_bytes_by_trying(graph, workers):
 
     return min(
         sum(least(splittable, members, values) for (splittable, *_), members in alike.items())
-        for values in product(*domains)
+        for values in (product(*domains) if labels is None else [labels])
     )
 
 
@@ -96,7 +96,9 @@ def test_one_level_moves_the_least_bytes(workers):
     for seed in range(34):
         graph = random_graph(random.Random(100 * workers + seed))
         found = recurse(coarsen(graph), workers, [workers])
+        (level,) = found.levels
         assert found.bytes_moved == least_bytes_by_trying(graph, workers), (seed, graph.ops)
+        assert found.bytes_moved == least_bytes_by_trying(graph, workers, level.labels), (seed, level.labels)
         split += found.bytes_moved > 0
     assert split > 10
 
@@ -154,6 +156,32 @@ def test_parameters_gradients_and_results_of_updates_are_split_alike():
         weight = found.tensor_states(by_name[f"layers.{layer}.weight"])
         assert weight == found.tensor_states(by_name[f"layers.{layer}.weight.grad"])
         assert all(isinstance(state, Split) for state in weight)
+
+
+def chain(target, texts, in_place=False):
+    """Ops one after another on a matrix of 16 rows and columns."""
+    build = GraphBuilder("chain")
+    storage = build.add_storage("s0", 1024, Kind.PARAMETER)
+    tensor = build.add_tensor("t0", storage, (16, 16))
+    for number, text in enumerate(texts):
+        storage = storage if in_place else build.add_storage(f"s{number + 1}", 1024, Kind.ACTIVATION)
+        made = build.add_tensor(f"t{number + 1}", storage, (16, 16))
+        build.add_op(f"op{number}", target, (tensor,), (made,), attributes=text)
+        tensor = made
+    return build.build()
+
+
+def test_each_level_moves_what_the_levels_before_have_left():
+    found = recurse(coarsen(chain("aten.cumsum.default", ["$0, 1", "$0, 0"])), 8)
+    # all three tensors are tied; half of what one op reads and of what it makes is moved, at every level
+    assert [level.bytes_moved for level in found.levels] == [1024, 1024, 1024]
+
+
+def test_an_update_that_nobody_describes_keeps_the_split_of_what_it_updates():
+    coarse = coarsen(chain("aten.unheard_of_.default", ["$0"], in_place=True))
+    assert len(coarse.groups) == 1
+    (states,) = {recurse(coarse, 4).tensor_states(tensor) for tensor in (0, 1)}
+    assert all(isinstance(state, Split) for state in states)
 
 
 def test_time_steps_are_merged():
