@@ -28,7 +28,7 @@ def command(model: str, as_coverage: bool, as_json: bool) -> None:
     from planner.partition import coverage
 
     if not as_coverage:
-        raise StowageError("partitions cannot be searched for yet; --coverage lists how operators can be split")
+        raise StowageError("it cannot search for a partition yet: add --coverage to list how operators can be split")
     step = zoo.load(model)
     with reporting(True) as report:
         graph = capture(step, progress=report)
