@@ -72,6 +72,7 @@ def test_figures_in_narrow_and_wide_cells_of_jupyterlab(server: lab.Lab, browser
         notebook.until(f"() => ({WRONG})().length === 0")  # once they are drawn anew
         notebook.until(f"() => {{ const [shown, covered] = ({NAMES})(); return shown > 5 && !covered.length; }}")
         picture(page, f"widths-{width}")
+        notebook.until("() => document.querySelectorAll('.stowage-text').length === 5")
         texts = page.locator(".stowage-text").evaluate_all("all => all.map(e => [e.scrollWidth, e.clientWidth])")
         assert len(texts) == 5
         assert all(needed <= given for needed, given in texts)
