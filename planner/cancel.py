@@ -154,16 +154,20 @@ def interruptibly(work: Callable[[], T], stop: CancelToken) -> T:
             for _ in range(_MOMENTS):
                 pass
 
-    Thread(target=watch, name="stowage stop", daemon=True).start()
+    watcher = Thread(target=watch, name="stowage stop", daemon=True)
+    watcher.start()
     try:
         result = work()
     except Left:
         ended.set()
+        watcher.join()
         raise Cancelled from None
     except BaseException:
         with suppress(Left):
             end()
+        watcher.join()
         raise
     with suppress(Left):
         end()
+    watcher.join()
     return result
