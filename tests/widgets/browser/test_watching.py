@@ -67,15 +67,16 @@ def test_what_follows_is_as_wide_as_its_cell(server: lab.Lab, browser: Browser) 
     notebook.run_all()
     notebook.until(f"() => ({WORDS})(0).some(text => text.includes('after 5 steps'))")
     notebook.until(f"() => ({WORDS})(1).some(text => /^Search, (done|proven|at its limit)/.test(text))")
-    widths = set()
+    widths: list[int] = []
     for width in (1440, 764, 1000):  # narrower and wider again
         page.set_viewport_size({"width": width, "height": 1500})
+        notebook.until(f"() => !{widths}.includes(document.querySelector('.js-plotly-plot').clientWidth)")
         notebook.until(f"() => ({UNFIT})().length === 0")
         for wrong in (WRONG, LEFT_OUT):  # once they are drawn anew
             notebook.until(f"() => ({wrong})().length === 0")
         picture(page, f"watched-{width}")
         assert page.locator(".stowage-text").count() == 2
-        widths.add(page.evaluate("() => document.querySelector('.js-plotly-plot').clientWidth"))
-    assert len(widths) == 3
+        widths.append(page.evaluate("() => document.querySelector('.js-plotly-plot').clientWidth"))
+    assert len(set(widths)) == 3
     assert notebook.ours() == []
     notebook.close()

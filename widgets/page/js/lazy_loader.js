@@ -43,6 +43,9 @@ export default () => {
         clearTimeout(timer);
         const drawn = plot.querySelector('.main-svg')?.getBoundingClientRect().width ?? 0;
         if (!plot.clientWidth || Math.abs(drawn - plot.clientWidth) < 1 || !left--) return;
+        // an update that comes while plotly resizes makes it take the old width for a wanted one, and keep it for ever
+        const { layout } = plot.querySelector('.js-plotly-plot') ?? plot;
+        if (layout && !model.get('_widget_layout')?.width) delete layout.width;
         View.prototype.autosizeFigure.call(view);
         timer = setTimeout(fit, LOOK);
       };
