@@ -2,7 +2,7 @@
 
 from planner.plan.index import PlanIndex
 from planner.plan.repeats import require_each_op_once
-from planner.plan.replay import memory_over_time, residency_seconds
+from planner.plan.replay import memory_over_time
 from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT, Lane
 from planner.plan.schema.swap_plan import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, device_queues
 from planner.plan.schema.timeline import MemorySamples, Timeline
@@ -16,6 +16,6 @@ __all__ = [
     "COMPUTE", "SWAP_IN", "SWAP_OUT", "ComputeWait", "HostResidency", "Lane", "MemorySamples", "PlanIndex",
     "PlanSummary", "Residency", "SwapIn", "SwapOut", "SwapPlan", "Timeline", "WaitShare", "bytes_copied",
     "compute_waits", "device_queues", "gap_percent", "load_plan", "memory_over_time", "percent_of_ideal",
-    "plan_from_json", "plan_to_json", "require_each_op_once", "residency_seconds", "save_plan", "save_trace",
+    "plan_from_json", "plan_to_json", "require_each_op_once", "save_plan", "save_trace",
     "trace_json", "validate",
 ]  # fmt: skip

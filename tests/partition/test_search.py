@@ -221,7 +221,13 @@ def test_one_worker_moves_nothing():
     assert (found.levels, found.bytes_moved) == ((), 0)
 
 
-@pytest.mark.parametrize(("workers", "factors"), [(0, None), (-2, None), (6, [2, 2]), (4, [4, 1])])
+@pytest.mark.parametrize(
+    ("workers", "factors"), [(0, None), (-2, None), (2.5, None), ("8", None), (6, [2, 2]), (4, [4, 1])]
+)
 def test_impossible_factors_are_refused(workers, factors):
     with pytest.raises(StowageError, match="workers"):
         recurse(coarsen(perceptron(8, 16)), workers, factors)
+
+
+def test_the_factors_of_a_large_prime_are_found_at_once():
+    assert prime_factors(2 * 999_999_937) == (999_999_937, 2)

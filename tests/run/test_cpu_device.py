@@ -95,7 +95,9 @@ def test_a_wait_before_any_record_is_for_nothing_as_it_is_on_a_gpu() -> None:
             device.synchronize()
             device.swap_in.record(event)
             device.swap_out.wait(event)
+            device.swap_out.copy(device.host, device.arena)
             device.synchronize()
+            assert device.copied() == (1, 0)  # nothing had to be recorded for it
     finally:
         device.close()
 

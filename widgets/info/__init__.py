@@ -14,7 +14,7 @@ from widgets.info.module_edges import Edge
 from widgets.info.module_graph import Box, ModuleGraph, get_module_graph
 from widgets.info.pareto import Pareto, get_pareto
 from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured, get_predicted_and_measured
-from widgets.info.residency_spans import Axis, Floats, Ints, plan_stays, require_same_step, spans_of
+from widgets.info.residency_spans import Axis, Floats, Ints, require_same_step, spans_of
 from widgets.info.schedule_and_pool import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.search_history import Found, SearchHistory, get_search_history
 from widgets.info.step_facts import get_step_facts
@@ -78,7 +78,6 @@ __all__ = [
     "get_streams",
     "get_touches",
     "measured_memory",
-    "plan_stays",
     "require_same_step",
     "spans_of",
     "streams_of",

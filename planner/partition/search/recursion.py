@@ -74,10 +74,12 @@ def prime_factors(workers: int) -> tuple[int, ...]:
     Raises:
         StowageError: there are none.
     """
-    if workers < 1:
-        raise StowageError(f"workers must be 1 or more, got {workers}")
+    if not isinstance(workers, int) or workers < 1:
+        raise StowageError(f"workers must be a whole number, at least 1, got {workers!r}")
     found, factor = [], 2
     while workers > 1:
+        if factor * factor > workers:
+            factor = workers  # what is left is prime
         while workers % factor == 0:
             found.append(factor)
             workers //= factor
@@ -96,7 +98,8 @@ def recurse(coarse: CoarseGraph, workers: int, factors: Sequence[int] | None = N
     Raises:
         StowageError: the factors do not make up the number of workers, or its groups depend on each other too much.
     """
-    factors = prime_factors(workers) if factors is None else tuple(factors)
+    primes = prime_factors(workers)
+    factors = primes if factors is None else tuple(factors)
     if any(factor < 2 for factor in factors) or prod(factors) != workers:
         raise StowageError(f"factors {list(factors)} must be 2 or more and multiply to {workers} workers")
     shares = [OpShares([1.0] * (len(merged.inputs) + len(merged.outputs))) for merged in coarse.merged]

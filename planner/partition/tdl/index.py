@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.errors import StowageError
@@ -134,13 +133,6 @@ def digits(place: Affine, size: int) -> tuple[Variable, ...] | None:
         found.append(variable)
         inner *= variable.size
     return tuple(reversed(found)) if inner == size else None
-
-
-def variables_of(places: Sequence[Affine | None]) -> Iterator[Variable]:
-    """The variables of some indices, as often as they occur."""
-    for place in places:
-        if place is not None:
-            yield from (variable for variable, _ in place.terms)
 
 
 def _undivided(*parts: Affine) -> None:

@@ -17,7 +17,6 @@ __all__ = [
     "Tree",
     "batch_key",
     "cut",
-    "leaf_names",
     "rebuilt",
     "tensor_leaves",
     "tensors_of",
@@ -27,8 +26,3 @@ __all__ = [
 def tensor_leaves(batch: Any) -> list[torch.Tensor]:
     """The tensors of a batch, in order."""
     return list(tensors_of(batch).values())
-
-
-def leaf_names(batch: Any) -> list[str]:
-    """A name for each tensor of a batch, from its path: `batch/input_ids`."""
-    return list(tensors_of(batch))
