@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from planner.errors import StowageError
 from planner.files import read_text, write_text
@@ -18,6 +19,8 @@ from planner.graph.types import Graph, Kind, Op, Phase, Storage, Tensor
 VERSION = 2
 _FORMAT = "stowage-graph"
 _NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
+#: A search asks for its graph's at every plan that it makes.
+_FINGERPRINTS: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()
 
 
 def to_json(graph: Graph) -> str:
@@ -91,7 +94,9 @@ def fingerprint(graph: Graph) -> str:
 
     Names, modules and source lines do not count, so a renamed model keeps its plans.
     """
-    return _digest(graph, lambda attributes: attributes)
+    if graph not in _FINGERPRINTS:
+        _FINGERPRINTS[graph] = _digest(graph, lambda attributes: attributes)
+    return _FINGERPRINTS[graph]
 
 
 def structure(graph: Graph) -> str:

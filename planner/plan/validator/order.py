@@ -33,7 +33,8 @@ def _ops(plan: SwapPlan, graph: Graph) -> list[str]:
         for slot, op in enumerate(plan.order)
         if not 0 <= op < count
     ]
-    missing = [op.name for op in graph.ops if op.id not in frozenset(plan.order)] if not problems else []
+    ordered = frozenset(plan.order)
+    missing = [op.name for op in graph.ops if op.id not in ordered] if not problems else []
     return [*problems, *(f"the order leaves out op {name}" for name in missing)]
 
 
