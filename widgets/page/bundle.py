@@ -1,7 +1,7 @@
 """Bundle the script and the style sheet of all views, each from many small files into one minified text.
 
 A notebook loads one script per widget, and that script cannot import anything. So each ES module becomes a function
-that returns its exports and is called once, in import order. Modules use a small part of the language:
+that returns an array of its exports and is called once, in import order. Modules use a small part of the language:
 `import { a, b } from '../core/x.js';` or `import '../core/x.js';` at the top, and `export` before a declaration;
 `export default` only in the entry module. A notebook saves a copy with every widget, so comments, spaces and long local
 names are removed.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -36,7 +37,8 @@ def script(entry: str = "index") -> str:
     """
     order: list[str] = []
     _visit(entry, order, ())
-    text = "\n".join([*(_wrapped(module) for module in order[:-1]), _without_imports(entry)])
+    names = {module: f"${number}" for number, module in enumerate(order)}
+    text = "\n".join([*(_wrapped(module, names) for module in order[:-1]), _without_imports(entry, names)])
     return str(minify.string("application/javascript", text))
 
 
@@ -62,31 +64,47 @@ def _path(needed: str, module: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(module), needed))
 
 
-def _constant(module: str) -> str:
-    """The constant that holds a module's exports; file names are unique across folders."""
-    return f"module_{posixpath.basename(module)}"
+def _wrapped(module: str, constants: Mapping[str, str]) -> str:
+    """The module as a constant that holds its exports, in their order.
 
-
-def _wrapped(module: str) -> str:
-    """The module as a constant that holds its exports."""
-    text = _without_imports(module)
-    names = [found[1] for found in _EXPORT.findall(text)]
+    Args:
+        module: its name.
+        constants: by module the name of its constant, short because each import repeats it.
+    """
+    text = _without_imports(module, constants)
     body = _EXPORT.sub(r"\1 \2", text)
     if strange := _OTHER.search(body):
         raise StowageError(f"the browser module {module}.js has a line that cannot be joined: {strange[0]}")
-    return f"const {_constant(module)} = (() => {{\n{body}return {{ {', '.join(names)} }};\n}})();"
+    return f"const {constants[module]} = (() => {{\n{body}return [{', '.join(_exports(module))}];\n}})();"
 
 
-def _without_imports(module: str) -> str:
-    """A module's text with each import replaced by names destructured from the imported module's constant."""
+def _without_imports(module: str, constants: Mapping[str, str]) -> str:
+    """A module's text with each import replaced by what has its place among the exports of the imported module."""
 
     def taken(found: re.Match[str]) -> str:
         if found[1] is None:  # imported for what it does
             return ""
-        names = ", ".join(each.strip().replace(" as ", ": ") for each in found[1].split(",") if each.strip())
-        return f"const {{ {names} }} = {_constant(found[2])};\n"
+        needed = _path(found[2], module)
+        names = dict(_named(each) for each in found[1].split(",") if each.strip())
+        offered = _exports(needed)
+        if missing := names.keys() - set(offered):
+            raise StowageError(
+                f"the browser module {module}.js imports {min(missing)}, which {needed}.js does not export"
+            )
+        places = ", ".join(names.get(name, "") for name in offered)
+        return f"const [{places}] = {constants[needed]};\n"
 
     return _IMPORT.sub(taken, _source(module))
+
+
+def _exports(module: str) -> list[str]:
+    return [found[1] for found in _EXPORT.findall(_source(module))]
+
+
+def _named(imported: str) -> tuple[str, str]:
+    """What is imported, and what it is called here."""
+    name, _, here = imported.strip().partition(" as ")
+    return name, here or name
 
 
 def _source(module: str) -> str:
