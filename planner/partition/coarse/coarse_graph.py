@@ -9,12 +9,19 @@ from math import prod
 import torch
 
 from planner.graph import Graph
-from planner.partition.atoms import atoms
+from planner.partition.atoms import Atoms, atoms
+from planner.partition.coarse.fetches import Fetch, fetches
 from planner.partition.coarse.groups import TensorGroup, TensorGroups
-from planner.partition.coarse.ties import tie_alike, tie_steps, tie_storages
+from planner.partition.coarse.partial_sums import carried_sums
+from planner.partition.coarse.ties import tie_alike, tie_steps, tie_storages, tie_sums
 from planner.partition.coarse.variants import Variant, variants
 from planner.partition.op_strategies import SplittableOp, splittable_ops
-from planner.partition.strategy import Replicated, Split
+from planner.partition.strategy import Partial, Replicated, Split
+
+#: How a group may be stored: split by a label, whole on every worker (None), or as partial sums.
+Option = int | None | Partial
+#: How a stored tensor is spread.
+Stored = Split | Replicated | Partial
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +34,6 @@ class Slot:
         known: the labels of what it is a view of; a split that it does not have itself is one of something else.
         shape: its shape.
         itemsize: bytes of an element.
-        count: how often it is moved: an input that several of the ops read is fetched once.
     """
 
     group: int
@@ -35,21 +41,24 @@ class Slot:
     known: frozenset[int]
     shape: tuple[int, ...]
     itemsize: int
-    count: int
 
-    def state(self, label: int | None) -> Split | Replicated | None:
-        """How it is spread when its group is split by a label; None if no split of this view is that one."""
-        return state_of(self.labels, self.known, label)
+    def state(self, option: Option) -> Stored | None:
+        """How it is spread when its group is stored in a way; None if no split of this view is that one."""
+        return state_of(self.labels, self.known, option)
+
+    def label(self, split: Split) -> int | None:
+        """The label of a split of it; None if it is no split of what it views."""
+        return next((label for label, own in self.labels if own == split), None)
 
 
-def state_of(
-    labels: tuple[tuple[int, Split], ...], known: frozenset[int], label: int | None
-) -> Split | Replicated | None:
-    """How a tensor is spread when its group is split by a label; None if no split of this view is that one."""
+def state_of(labels: tuple[tuple[int, Split], ...], known: frozenset[int], option: Option) -> Stored | None:
+    """How a tensor is spread when its group is stored in a way; None if no split of this view is that one."""
+    if isinstance(option, Partial):
+        return option
     for own, split in labels:
-        if own == label:
+        if own == option:
             return split
-    return None if label in known else Replicated()
+    return None if option in known else Replicated()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +69,7 @@ class MergedOp:
         op: what they compute and how it can be split.
         ops: their positions in the graph.
         inputs, outputs: what they read and write.
-        variants: the ways of splitting them.
+        variants: the ways of splitting them, the last of which is that every worker computes everything.
     """
 
     op: SplittableOp
@@ -80,8 +89,11 @@ class CoarseGraph:
         group_of: the group of every tensor of the graph; views are in the group of what they view.
         labels: per tensor, where the labels of its group are in it.
         known: per tensor, the labels of what it is a view of.
+        sizes: bytes of every tensor that was made.
         label_bytes: per group and label, the bytes of its members that have the label.
+        carried: per group, whether it may be stored as partial sums.
         merged: the ops.
+        fetches: what the ops read, by who reads it.
     """
 
     graph: Graph
@@ -89,8 +101,11 @@ class CoarseGraph:
     group_of: tuple[int, ...]
     labels: tuple[tuple[tuple[int, Split], ...], ...]
     known: tuple[frozenset[int], ...]
+    sizes: tuple[int, ...]
     label_bytes: tuple[dict[int, int], ...]
+    carried: tuple[bool, ...]
     merged: tuple[MergedOp, ...]
+    fetches: tuple[Fetch, ...]
 
 
 def coarsen(graph: Graph, ops: Sequence[SplittableOp] | None = None) -> CoarseGraph:
@@ -102,45 +117,49 @@ def coarsen(graph: Graph, ops: Sequence[SplittableOp] | None = None) -> CoarseGr
     """
     ops = splittable_ops(graph) if ops is None else ops
     found = atoms(graph, ops)
-    tied = TensorGroups(graph, found)
+    sums = carried_sums(graph, ops)
+    tied = TensorGroups(graph, found, sums)
     tie_storages(graph, tied)
     tie_alike(graph, ops, tied)
     tie_steps(graph, ops, tied)
+    tie_sums(graph, ops, tied)
     groups = tied.groups()
     numbers = {id(group): number for number, group in enumerate(groups)}
     group_of = tuple(numbers[id(tied.of(tensor.id))] for tensor in graph.tensors)
     itemsizes = {name: getattr(torch, name).itemsize for name in {tensor.dtype for tensor in graph.tensors}}
-    sizes = [prod(tensor.shape) * itemsizes[tensor.dtype] for tensor in graph.tensors]
+    sizes = tuple(prod(tensor.shape) * itemsizes[tensor.dtype] for tensor in graph.tensors)
+    roots = [tied.root(tensor.id) for tensor in graph.tensors]
     slots = [
-        (group_of[t.id], tied.labels(t.id), frozenset(groups[group_of[t.id]].members[tied.root(t.id)].values()),
-         t.shape, itemsizes[t.dtype])
+        Slot(group_of[t.id], tied.labels(t.id), frozenset(groups[group_of[t.id]].members[roots[t.id]].values()),
+             t.shape, itemsizes[t.dtype])
         for t in graph.tensors
     ]  # fmt: skip
+    merged = _merge(graph, ops, slots, found)
+    fetched = fetches(graph, roots, group_of, [each.ops for each in merged])
+    label_bytes = tuple(_label_bytes(group, sizes) for group in groups)
+    carried = tuple(any(tensor in sums for tensor in group.members) for group in groups)
+    labels, known = tuple(slot.labels for slot in slots), tuple(slot.known for slot in slots)
+    return CoarseGraph(graph, groups, group_of, labels, known, sizes, label_bytes, carried, merged, fetched)
+
+
+def _merge(graph: Graph, ops: Sequence[SplittableOp], slots: Sequence[Slot], found: Atoms) -> tuple[MergedOp, ...]:
+    numbers: dict[Slot, int] = {}
+    slot_of = [numbers.setdefault(slot, len(numbers)) for slot in slots]
     alike: dict[object, list[int]] = {}
     for op, splittable in zip(graph.ops, ops, strict=True):
-        key = id(splittable), tuple(slots[tensor] for tensor in (*op.inputs, *op.outputs))
+        key = id(splittable), op.phase, tuple(slot_of[tensor] for tensor in (*op.inputs, *op.outputs))
         alike.setdefault(key, []).append(op.id)
     known: dict[object, tuple[Variant, ...]] = {}
     merged = []
     for members in alike.values():
         first, splittable = graph.ops[members[0]], ops[members[0]]
         tensors = (*first.inputs, *first.outputs)
-        call = id(splittable), tuple(tuple(split for _, split in slots[tensor][1]) for tensor in tensors)
+        call = id(splittable), tuple(tuple(split for _, split in slots[tensor].labels) for tensor in tensors)
         if call not in known:
             known[call] = variants(splittable, tensors, found)
-        read = [{_layout(tied, graph.ops[op].inputs[place]) for op in members} for place in range(len(first.inputs))]
-        inputs = tuple(Slot(*slots[tensor], count=len(seen)) for tensor, seen in zip(first.inputs, read, strict=True))
-        outputs = tuple(Slot(*slots[tensor], count=len(members)) for tensor in first.outputs)
+        inputs, outputs = (tuple(slots[tensor] for tensor in side) for side in (first.inputs, first.outputs))
         merged.append(MergedOp(splittable, tuple(members), inputs, outputs, known[call]))
-    label_bytes = tuple(_label_bytes(group, sizes) for group in groups)
-    labels, known_labels = tuple(slot[1] for slot in slots), tuple(slot[2] for slot in slots)
-    return CoarseGraph(graph, groups, group_of, labels, known_labels, label_bytes, tuple(merged))
-
-
-def _layout(groups: TensorGroups, tensor: int) -> object:
-    """What tells apart the contents of two inputs: in-place updates are tensors of their own."""
-    here = groups.graph.tensors[tensor]
-    return groups.root(tensor), here.shape, here.strides, here.offset
+    return tuple(merged)
 
 
 def _label_bytes(group: TensorGroup, sizes: Sequence[int]) -> dict[int, int]:

@@ -31,9 +31,16 @@ class TensorGroup:
 class TensorGroups:
     """All groups of a graph; at first every tensor that was made is one of its own."""
 
-    def __init__(self, graph: Graph, atoms: Atoms) -> None:
-        """Make a group of every tensor that was made."""
+    def __init__(self, graph: Graph, atoms: Atoms, sums: frozenset[int] = frozenset()) -> None:
+        """Make a group of every tensor that was made; those that may stay partial sums are tied with each other only.
+
+        Args:
+            graph: the step.
+            atoms: of the graph.
+            sums: tensors that may stay partial sums.
+        """
         self.graph = graph
+        self.sums = sums
         self.atoms = atoms
         self._of: dict[int, TensorGroup] = {}
         self._views: dict[int, tuple[tuple[Split, Split | None], ...]] = {}
@@ -74,6 +81,8 @@ class TensorGroups:
 
     def tie(self, left: int, right: int) -> bool:
         """Let two tensors of one shape be split alike; returns whether that is possible."""
+        if (self.root(left) in self.sums) != (self.root(right) in self.sums):
+            return False
         ours, theirs = self._renamed(left), self._renamed(right)
         if [split for split, _ in ours] != [split for split, _ in theirs]:
             return False

@@ -48,12 +48,28 @@ def tie_steps(graph: Graph, ops: Sequence[SplittableOp], groups: TensorGroups) -
             if graph.storages[graph.tensors[tensor].storage].kind is not Kind.PARAMETER:
                 continue
             layout = graph.tensors[tensor]
-            key = groups.root(tensor), layout.offset, layout.strides, place, id(splittable), op.phase
+            sums = tuple(groups.root(other) in groups.sums for other in (*op.inputs, *op.outputs))
+            key = groups.root(tensor), layout.offset, layout.strides, place, id(splittable), op.phase, sums
             before = uses.setdefault(key, op)
             if before is not op:
                 here, there = (*before.inputs, *before.outputs), (*op.inputs, *op.outputs)
                 for left, right in zip(here, there, strict=True):
                     groups.tie(left, right)
+
+
+def tie_sums(graph: Graph, ops: Sequence[SplittableOp], groups: TensorGroups) -> None:
+    """Tie what ops of one phase make of partial sums that are split alike: the end of a sum at every time step."""
+    makers: dict[object, Op] = {}
+    for op, splittable in zip(graph.ops, ops, strict=True):
+        inputs = [groups.root(tensor) for tensor in op.inputs]
+        if not any(tensor in groups.sums for tensor in inputs):
+            continue
+        layouts = tuple((groups.labels(tensor), id(groups.of(tensor))) for tensor in op.inputs)
+        sums = tuple(groups.root(tensor) in groups.sums for tensor in (*op.inputs, *op.outputs))
+        before = makers.setdefault((id(splittable), op.phase, layouts, sums), op)
+        if before is not op:
+            for left, right in zip(before.outputs, op.outputs, strict=True):
+                groups.tie(left, right)
 
 
 def _alike(graph: Graph, op: Op, splittable: SplittableOp) -> list[tuple[int, int]]:

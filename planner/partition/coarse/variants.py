@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from planner.partition.atoms import Atoms
+from planner.partition.coarse.partial_sums import adds_up
 from planner.partition.op_strategies import SplittableOp
-from planner.partition.strategy import Partial, Replicated, Split, State, Strategy
+from planner.partition.strategy import Replicated, Split, State, Strategy, Unread
+from planner.partition.tdl import regions
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +40,7 @@ class Variant:
 def variants(op: SplittableOp, tensors: Sequence[int], atoms: Atoms) -> tuple[Variant, ...]:
     """The ways of splitting an op, the last of which is that every worker computes everything.
 
-    Strategies that take partial sums are left out: no tensor stays one.
+    Of the strategies that take partial sums those are left out that also read something else in full.
 
     Args:
         op: the op.
@@ -48,7 +50,9 @@ def variants(op: SplittableOp, tensors: Sequence[int], atoms: Atoms) -> tuple[Va
     found = []
     for strategy in op.strategies:
         states = (*strategy.inputs, *op.output_states(strategy))
-        if strategy.axis is None or any(isinstance(state, Partial) for state in strategy.inputs):
+        if strategy.axis is None:
+            if adds_up(strategy):
+                found.append(Variant(strategy, states, strategy.workers()))
             continue
         borders = {
             tuple(atoms.borders(tensor, state) or ()) for tensor, state in zip(tensors, states, strict=True)
@@ -61,7 +65,9 @@ def variants(op: SplittableOp, tensors: Sequence[int], atoms: Atoms) -> tuple[Va
         for atom, (inner, outer) in enumerate(reversed(list(pairwise(cuts)))):
             parts = tuple(_part(state, inner, outer) if isinstance(state, Split) else state for state in states)
             found.append(Variant(strategy, parts, outer // inner, atom))
-    return (*found, Variant(None, (Replicated(),) * len(tensors), 1 << 62))
+    read = regions(op.description, op.description.outputs.values(), {})
+    states = tuple(Unread() if region is None else Replicated() for region in read)
+    return (*found, Variant(None, states + (Replicated(),) * (len(tensors) - len(states)), 1 << 62))
 
 
 def _part(split: Split, inner: int, outer: int) -> Split:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
-from planner.partition.coarse import MergedOp, Slot, Variant
+from planner.partition.coarse import MergedOp, Slot, Stored, Variant
 from planner.partition.strategy import Partial, Replicated, Split, State, Unread, chunk, conversion_bytes
+
+#: The cost of what is not possible: partial sums are only read by ops that add up.
+FORBIDDEN = 1e30
 
 
 class SlotBytes:
@@ -21,9 +24,11 @@ class SlotBytes:
         self.workers = workers
         self._fetched: dict[object, int] = {}
 
-    def read(self, merged: MergedOp, variant: Variant, place: int, have: Split | Replicated | None) -> int:
+    def read(self, merged: MergedOp, variant: Variant, place: int, have: Stored | None) -> float:
         """Bytes that all workers together receive of one input."""
         slot, want = merged.inputs[place], variant.states[place]
+        if isinstance(have, Partial) and not isinstance(want, Partial | Unread):
+            return FORBIDDEN
         if variant.strategy is None or not (isinstance(want, Split) and want.halo):
             return self.spread(slot, have, want)
         if have is None:
@@ -33,15 +38,41 @@ class SlotBytes:
             self._fetched[key] = merged.op.input_bytes(variant.strategy, place, have, self.workers)
         return self._fetched[key]
 
+    def halo(self, merged: MergedOp, variant: Variant, place: int) -> float:
+        """The part of it that lies around the workers' own chunks; 0 if there is none."""
+        want = variant.states[place]
+        if variant.strategy is None or not (isinstance(want, Split) and want.halo):
+            return 0
+        return self.read(merged, variant, place, Split(want.dimension, want.outer, want.size, want.inner))
+
     def spread(self, slot: Slot, have: State | None, want: State | None) -> int:
         """Bytes received to spread a tensor in another way; a state of None is a split of something it views."""
         if have is None:  # a worker may have nothing of what it wants
-            times = 0 if isinstance(want, Unread) else 1 if isinstance(want, Split) else self.workers
+            times = 0 if isinstance(want, Unread) else self.workers if isinstance(want, Replicated) else 1
             return times * prod(slot.shape) * slot.itemsize
         if want is None:  # nobody may be able to keep what it has
-            reduced = conversion_bytes(slot.shape, have, Replicated(), self.workers, slot.itemsize)
-            return reduced if isinstance(have, Partial) else prod(slot.shape) * slot.itemsize
+            whole = prod(slot.shape) * slot.itemsize
+            return 0 if isinstance(have, Replicated) else (self.workers - 1 if isinstance(have, Partial) else 1) * whole
         return _spread(slot.shape, have, want, self.workers, slot.itemsize)
+
+
+def gathers(have: State | None, want: State | None) -> bool:
+    """Whether what inner levels move of a tensor moves to, or is wanted by, each part of an outer level in full.
+
+    Args:
+        have, want: how the tensor is spread at the outer level, before and after.
+    """
+    return isinstance(have, Partial) or (isinstance(want, Replicated) and not isinstance(have, Partial))
+
+
+def repeats(have: State | None, want: State | None) -> bool:
+    """Whether what outer levels move of a tensor is moved for each part of an inner level, because it has a copy.
+
+    Args:
+        have, want: how the tensor is spread at the inner level, before and after.
+    """
+    both_whole = isinstance(have, Replicated) and isinstance(want, Replicated)
+    return both_whole or (isinstance(have, Partial) and isinstance(want, Partial))
 
 
 @lru_cache(maxsize=1 << 16)

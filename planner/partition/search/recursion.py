@@ -1,125 +1,63 @@
-"""The recursion: one factor of the number of workers after another, each on what the last has left."""
+"""The recursion: one level after another, each on what the last has left."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from math import prod
+from collections.abc import Callable, Mapping, Sequence
 
-from planner.errors import StowageError
-from planner.partition.coarse import CoarseGraph, Variant, state_of
-from planner.partition.search.eliminate import eliminate
-from planner.partition.search.level import LevelCosts, OpShares, cut, options
-from planner.partition.strategy import Replicated, Split
+from planner.partition.coarse import CoarseGraph, MergedOp, Variant
+from planner.partition.search.domains import Domains
+from planner.partition.search.partitioning import Partitioning, mesh_of
+from planner.partition.search.problem import Choice, LevelsProblem, partitioning
+from planner.partition.search.rules import Pin, SearchRules
+from planner.partition.search.slot_costs import SlotCosts
 
 
-@dataclass(frozen=True, eq=False)
-class LevelChoice:
-    """What is chosen at one level.
-
-    Args:
-        workers: into how many parts each part is cut.
-        labels: per group, the label that is cut; None if it stays whole.
-        variants: per merged op, how it is split.
-        bytes_moved: what all workers together receive at this level.
-    """
-
-    workers: int
-    labels: tuple[int | None, ...]
-    variants: tuple[Variant, ...]
-    bytes_moved: float
-
-
-@dataclass(frozen=True, eq=False)
-class Partitioning:
-    """A partition of a step, level by level.
-
-    Args:
-        coarse: the coarse graph that is split.
-        levels: the choices.
-    """
-
-    coarse: CoarseGraph
-    levels: tuple[LevelChoice, ...]
-
-    @property
-    def workers(self) -> int:
-        """How many there are."""
-        return prod(level.workers for level in self.levels)
-
-    @property
-    def bytes_moved(self) -> float:
-        """Bytes that all workers together receive in a step."""
-        return sum(level.bytes_moved for level in self.levels)
-
-    def tensor_states(self, tensor: int) -> tuple[Split | Replicated | None, ...]:
-        """Per level, how a tensor is spread; None for a view of something whose split no split of the view is."""
-        coarse = self.coarse
-        labels, known, group = coarse.labels[tensor], coarse.known[tensor], coarse.group_of[tensor]
-        return tuple(state_of(labels, known, level.labels[group]) for level in self.levels)
-
-    def op_variants(self, op: int) -> tuple[Variant, ...]:
-        """Per level, how an op is split."""
-        return tuple(level.variants[self._merged[op]] for level in self.levels)
-
-    @cached_property
-    def _merged(self) -> dict[int, int]:
-        return {op: number for number, merged in enumerate(self.coarse.merged) for op in merged.ops}
-
-
-def prime_factors(workers: int) -> tuple[int, ...]:
-    """The prime factors of a number of workers, the largest first.
-
-    Raises:
-        StowageError: there are none.
-    """
-    if not isinstance(workers, int) or workers < 1:
-        raise StowageError(f"workers must be a whole number, at least 1, got {workers!r}")
-    found, factor = [], 2
-    while workers > 1:
-        if factor * factor > workers:
-            factor = workers  # what is left is prime
-        while workers % factor == 0:
-            found.append(factor)
-            workers //= factor
-        factor += 1
-    return tuple(reversed(found))
-
-
-def recurse(coarse: CoarseGraph, workers: int, factors: Sequence[int] | None = None) -> Partitioning:
-    """Split a step over workers, with the fewest bytes at each level given the levels before.
+def recurse(
+    coarse: CoarseGraph,
+    workers: int | Sequence[int],
+    *,
+    weights: Sequence[float] = (),
+    pins: Mapping[int, Sequence[Pin]] | None = None,
+    allowed: Callable[[int, int], bool] | None = None,
+    allowed_variant: Callable[[MergedOp, Variant], bool] | None = None,
+    replicate: float | None = None,
+) -> Partitioning:
+    """Split a step over workers, with the least cost at each level given the levels before.
 
     Args:
         coarse: the coarse graph.
-        workers: how many there are, at least 1; with one there is no level.
-        factors: into how many parts each level cuts; the prime factors if not given.
+        workers: how many there are, at least 1, or into how many parts each level cuts, the outermost first; for a
+            number the levels are its prime factors.
+        weights: per level, the cost of a byte that moves there; 1 if not given.
+        pins: by group, per level a label, "replicated", or None for a level that is free.
+        allowed: whether a group may be split by a label.
+        allowed_variant: whether merged ops may be split in a way.
+        replicate: the cost of a byte of a tensor that a worker stores; with a cost every tensor may be whole on all.
 
     Raises:
-        StowageError: the factors do not make up the number of workers, or its groups depend on each other too much.
+        StowageError: there are no such workers, a pin cannot be met, or groups depend on each other too much.
     """
-    primes = prime_factors(workers)
-    factors = primes if factors is None else tuple(factors)
-    if any(factor < 2 for factor in factors) or prod(factors) != workers:
-        raise StowageError(f"factors {list(factors)} must be 2 or more and multiply to {workers} workers")
-    shares = [OpShares([1.0] * (len(merged.inputs) + len(merged.outputs))) for merged in coarse.merged]
-    cuts: dict[tuple[int, int], int] = {}
-    levels: list[LevelChoice] = []
-    parts = 1
-    for factor in factors:
-        chosen = [options(coarse, group, cuts, factor) for group in range(len(coarse.groups))]
-        costs = LevelCosts(chosen, factor)
-        found = [costs.table(merged, left) for merged, left in zip(coarse.merged, shares, strict=True)]
-        least, values = eliminate([len(labels) for labels in chosen], [table for table, _, _ in found])
-        labels = tuple(labels[value] for labels, value in zip(chosen, values, strict=True))
-        picked = []
-        for left, (table, best, candidates) in zip(shares, found, strict=True):
-            variant = candidates[int(best[tuple(values[group] for group in table.variables)])]
-            picked.append(variant)
-            cut(left, variant, factor)
-        for group, label in enumerate(labels):
-            if label is not None:
-                cuts[group, label] = cuts.get((group, label), 1) * factor
-        levels.append(LevelChoice(factor, labels, tuple(picked), least * parts))
-        parts *= factor
-    return Partitioning(coarse, tuple(levels))
+    rules = SearchRules(mesh_of(workers), tuple(weights), pins or {}, allowed, allowed_variant, replicate)
+    rules.check(coarse)
+    domains = Domains(coarse, rules)
+    return partitioning(coarse, rules, domains, by_recursion(coarse, rules, domains, SlotCosts(rules)))
+
+
+def by_recursion(coarse: CoarseGraph, rules: SearchRules, domains: Domains, costs: SlotCosts) -> Choice:
+    """Choose level by level.
+
+    Args:
+        coarse: the coarse graph.
+        rules: what may be chosen and what is made least.
+        domains: the options and variants.
+        costs: the costs of slots.
+
+    Raises:
+        StowageError: a pin cannot be met, or groups depend on each other too much.
+    """
+    found = Choice(((),) * len(coarse.groups), ((),) * len(coarse.merged), 0.0)
+    for _ in rules.mesh:
+        stored = [domains.group(group, (*row, None)) for group, row in enumerate(found.stored)]
+        ways = [domains.op(merged, (*row, None)) for merged, row in zip(coarse.merged, found.ways, strict=True)]
+        found = LevelsProblem(coarse, rules, domains, costs, stored, ways).solve()
+    return found

@@ -1,0 +1,49 @@
+"""The least sum over the ways of splitting an op, for every combination of what is around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.jit import kernel
+
+Costs = NDArray[np.float64]
+
+
+def min_sum(parts: Sequence[Costs]) -> Costs:
+    """The least sum over the first index of all parts, by their other indices.
+
+    Args:
+        parts: one array for each variable, of the shape (ways, values).
+
+    Returns:
+        An array with one dimension for each part.
+    """
+    shape = [part.shape[1] for part in parts]
+    joined = list(parts)
+    while len(joined) > 3:  # the first parts are joined into one of all their combinations
+        first, second = joined[:2]
+        joined[:2] = [(first[:, :, None] + second[:, None, :]).reshape(len(first), -1)]
+    while len(joined) < 3:
+        joined.insert(0, np.zeros((len(parts[0]), 1)))
+    first, second, third = (np.ascontiguousarray(part, np.float64) for part in joined)
+    least = np.empty((first.shape[1], second.shape[1], third.shape[1]))
+    _min_sum(first, second, third, least)
+    return least.reshape(shape)
+
+
+@kernel
+def _min_sum(first: Costs, second: Costs, third: Costs, least: Costs) -> None:
+    ways = first.shape[0]
+    for a in range(first.shape[1]):
+        for b in range(second.shape[1]):
+            row = least[a, b]
+            start = first[0, a] + second[0, b]
+            for c in range(third.shape[1]):
+                row[c] = start + third[0, c]
+            for way in range(1, ways):
+                start = first[way, a] + second[way, b]
+                for c in range(third.shape[1]):
+                    row[c] = min(row[c], start + third[way, c])

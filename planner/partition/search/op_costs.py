@@ -1,0 +1,218 @@
+"""The cost of merged ops as tables over what is around them: stored groups, and copies that are fetched once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from planner.partition.coarse import CoarseGraph
+from planner.partition.search.domains import Domains, Sequences
+from planner.partition.search.eliminate import CostTable
+from planner.partition.search.evaluate import want_key
+from planner.partition.search.min_sum import Costs, min_sum
+from planner.partition.search.moved_bytes import FORBIDDEN
+from planner.partition.search.slot_costs import SlotCosts, States, states_of
+
+#: The state in which an input is wanted, level by level.
+Want = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedInput:
+    """Contents that an op reads and others too.
+
+    Args:
+        place: which input.
+        count: how many contents.
+        copies: per copy that may be fetched once for all readers, its variable and the states that it may be in; its
+            first value is that there is no copy.
+    """
+
+    place: int
+    count: int
+    copies: tuple[tuple[int, tuple[Want, ...]], ...] = ()
+
+
+class OpCosts:
+    """Costs of merged ops; ops that look alike from inside are worked out once.
+
+    Args:
+        coarse: the coarse graph.
+        domains: the options of every group.
+        costs: the costs of slots.
+        stored: per group, its sequences of options.
+        ways: per merged op, its sequences of variants.
+    """
+
+    def __init__(
+        self, coarse: CoarseGraph, domains: Domains, costs: SlotCosts, stored: Sequence[Sequences],
+        ways: Sequence[Sequences],
+    ) -> None:  # fmt: skip
+        """Begin with nothing known."""
+        self._coarse, self._costs, self._stored, self._ways = coarse, costs, stored, ways
+        known: dict[object, States] = {}
+        self._states: list[list[States]] = []
+        for merged in coarse.merged:
+            here = []
+            for slot in (*merged.inputs, *merged.outputs):
+                if slot not in known:
+                    known[slot] = states_of(domains.options[slot.group], slot)
+                here.append(known[slot])
+            self._states.append(here)
+        self._options = domains.options
+        self._tables: dict[Hashable, Costs] = {}
+        self._wants: dict[Hashable, list[Want]] = {}
+        self._chosen: dict[Hashable, int] = {}
+
+    def slot(self, number: int, place: int) -> Costs:
+        """The cost of one slot of one op, per sequence of variants and per sequence of options."""
+        merged = self._coarse.merged[number]
+        group = (*merged.inputs, *merged.outputs)[place].group
+        return self._costs.costs(merged, place, self._states[number][place], self._ways[number], self._stored[group])
+
+    def wants(self, number: int, place: int) -> list[Want]:
+        """Per sequence of variants, the state in which an op wants an input."""
+        merged, ways = self._coarse.merged[number], self._ways[number]
+        slot = merged.inputs[place]
+        key = id(merged.op), id(merged.variants), place, self._costs.number(self._states[number][place]), id(ways)
+        if key not in self._wants:
+            options = self._options[slot.group]
+            keys: list[Hashable] = []
+            for variant in merged.variants:
+                want = want_key(merged, variant, place)
+                keys.append(options.index(want) if isinstance(want, int) else want)
+            self._wants[key] = [tuple(keys[choice] for choice in way) for way in ways]
+        return self._wants[key]
+
+    def signature(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput]) -> Hashable:
+        """What the table of merged ops depends on.
+
+        Args:
+            number: which.
+            counts: per input, how many contents only they read.
+            shared: what others read as well.
+        """
+        merged = self._coarse.merged[number]
+        groups = [slot.group for slot in (*merged.inputs, *merged.outputs)]
+        places = {group: place for place, group in enumerate(sorted(set(groups)))}
+        slots = tuple(
+            (self._costs.number(states), id(self._stored[group]), places[group])
+            for states, group in zip(self._states[number], groups, strict=True)
+        )
+        order = {copy: place for place, copy in enumerate(sorted({copy for each in shared for copy, _ in each.copies}))}
+        entries = tuple(
+            (each.place, each.count, tuple((order[copy], wants) for copy, wants in each.copies)) for each in shared
+        )
+        return (
+            id(merged.op),
+            id(merged.variants),
+            len(merged.ops),
+            id(self._ways[number]),
+            slots,
+            tuple(counts),
+            entries,
+        )
+
+    def table(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput]) -> CostTable:
+        """The least cost of merged ops by the groups and copies around them.
+
+        Args:
+            number: which.
+            counts: per input, how many contents only they read.
+            shared: what others read as well.
+        """
+        variables, sizes = self._variables(number, shared)
+        key = self.signature(number, counts, shared)
+        if key not in self._tables:
+            least = np.full(sizes, np.inf)
+            for parts in self._patterns(number, counts, shared):
+                names = sorted(parts)
+                found = min_sum([parts[name] for name in names])
+                used = dict(zip(names, found.shape, strict=True))
+                least = np.minimum(least, found.reshape([used.get(name, 1) for name in variables]))
+            self._tables[key] = least
+        return CostTable(variables, self._tables[key])
+
+    def parts(self, number: int, counts: Sequence[int], place: int) -> tuple[dict[int, Costs], int]:
+        """By variable, the cost per way and value; and the variable of one input, -1 if it has one value alone."""
+        (parts,) = self._patterns(number, counts, ())
+        group = self._coarse.merged[number].inputs[place].group
+        name = group if len(self._stored[group]) > 1 else -1
+        if name not in parts:
+            parts[name] = np.zeros((len(self._ways[number]), 1))
+        return parts, name
+
+    def best(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput], values: dict[int, int]) -> int:
+        """The cheapest sequence of variants of merged ops.
+
+        Args:
+            number: which.
+            counts: per input, how many contents only they read.
+            shared: what others read as well.
+            values: of all variables.
+        """
+        variables, _ = self._variables(number, shared)
+        key = self.signature(number, counts, shared), tuple(values[name] for name in variables)
+        if key not in self._chosen:
+            sums = [
+                np.sum([part[:, values[name] if name >= 0 else 0] for name, part in parts.items()], axis=0)
+                for parts in self._patterns(number, counts, shared)
+            ]
+            self._chosen[key] = int(np.min(sums, axis=0).argmin())
+        return self._chosen[key]
+
+    def _variables(self, number: int, shared: Sequence[SharedInput]) -> tuple[tuple[int, ...], list[int]]:
+        merged = self._coarse.merged[number]
+        sizes = {
+            slot.group: len(self._stored[slot.group])
+            for slot in (*merged.inputs, *merged.outputs)
+            if len(self._stored[slot.group]) > 1
+        }
+        sizes |= {copy: len(wants) + 1 for each in shared for copy, wants in each.copies}
+        return tuple(sorted(sizes)), [sizes[name] for name in sorted(sizes)]
+
+    def _patterns(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput]) -> list[dict[int, Costs]]:
+        """For every choice of what is fetched and what is taken from a copy: by variable, the cost per way and value.
+
+        What has one value alone is variable -1.
+        """
+        merged, stored = self._coarse.merged[number], self._stored
+        base = {-1: len(merged.ops) * self._costs.stages(merged, self._ways[number])[:, None]}
+        _add_all(base, [
+            (slot.group if len(stored[slot.group]) > 1 else -1, times * self.slot(number, place))
+            for place, slot in enumerate((*merged.inputs, *merged.outputs))
+            if (times := counts[place] if place < len(merged.inputs) else len(merged.ops))
+        ])  # fmt: skip
+        found = []
+        for choice in product(*([None, *each.copies] for each in shared)):
+            parts = dict(base)
+            for each, copy in zip(shared, choice, strict=True):
+                group = merged.inputs[each.place].group
+                if copy is None:
+                    name = group if len(stored[group]) > 1 else -1
+                    _add_all(parts, [(name, each.count * self.slot(number, each.place))])
+                else:
+                    _add_all(parts, [(copy[0], self._taken(number, each.place, copy[1]))])
+            if len(parts) > 1:
+                first = next(name for name in parts if name >= 0)
+                parts[first] = parts[first] + parts.pop(-1)
+            found.append(parts)
+        return found
+
+    def _taken(self, number: int, place: int, wants: Sequence[Want]) -> Costs:
+        """Nothing for a copy in the state that is wanted, and any other copy is of no use."""
+        rows = self.wants(number, place)
+        costs = np.full((len(rows), len(wants) + 1), FORBIDDEN)
+        for column, want in enumerate(wants):
+            for row, own in enumerate(rows):
+                if own == want:
+                    costs[row, column + 1] = 0.0
+        return costs
+
+
+def _add_all(parts: dict[int, Costs], more: Sequence[tuple[int, Costs]]) -> None:
+    for name, costs in more:
+        parts[name] = parts[name] + costs if name in parts else costs

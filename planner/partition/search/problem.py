@@ -1,0 +1,153 @@
+"""The choice of a sequence for every group and op as one sum of cost tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from planner.partition.coarse import CoarseGraph
+from planner.partition.search.domains import Domains, Sequences
+from planner.partition.search.eliminate import CostTable, eliminate
+from planner.partition.search.evaluate import evaluate
+from planner.partition.search.op_costs import OpCosts
+from planner.partition.search.partitioning import LevelChoice, Partitioning
+from planner.partition.search.rules import SearchRules
+from planner.partition.search.shared_fetches import SharedFetches, shared_fetches
+from planner.partition.search.slot_costs import SlotCosts
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What is chosen, by number.
+
+    Args:
+        stored: per group, its options level by level.
+        ways: per merged op, its variants level by level.
+        cost: what it costs.
+    """
+
+    stored: tuple[tuple[int, ...], ...]
+    ways: tuple[tuple[int, ...], ...]
+    cost: float
+
+
+class LevelsProblem:
+    """Some levels to be chosen at once.
+
+    Args:
+        coarse: the coarse graph.
+        rules: what may be chosen and what is made least.
+        domains: the options and variants.
+        costs: the costs of slots.
+        stored: per group, the sequences of options to choose from.
+        ways: per merged op, the sequences of variants to choose from.
+    """
+
+    def __init__(
+        self, coarse: CoarseGraph, rules: SearchRules, domains: Domains, costs: SlotCosts,
+        stored: Sequence[Sequences], ways: Sequence[Sequences],
+    ) -> None:  # fmt: skip
+        """Find the copies that could be shared; tables are made by `tables`."""
+        self._coarse, self._rules, self._domains = coarse, rules, domains
+        self._stored, self._ways = stored, ways
+        self._sizes = [len(each) for each in stored]
+        self._costs = OpCosts(coarse, domains, costs, stored, ways)
+        self._fetches: SharedFetches = shared_fetches(coarse, self._costs, self._sizes)
+
+    @property
+    def complete(self) -> bool:
+        """Whether its least cost is that of the coarse graph: every copy that could be shared is considered."""
+        return self._fetches.complete
+
+    def choices(self) -> list[int]:
+        """How many values every variable has: groups first, then copies."""
+        return [*self._sizes, *self._fetches.sizes]
+
+    def tables(self) -> list[CostTable]:
+        """What the variables cost."""
+        found = [*self._fetches.tables, *self._storage()]
+        for number, (counts, shared) in enumerate(zip(self._fetches.counts, self._fetches.shared, strict=True)):
+            found.append(self._costs.table(number, counts, shared))
+        return found
+
+    def solve(self) -> Choice:
+        """The least cost.
+
+        Raises:
+            StowageError: the variables depend on each other too much.
+        """
+        return self.choice(*eliminate(self.choices(), self.tables()))
+
+    def choice(self, cost: float, values: Sequence[int]) -> Choice:
+        """What values of all variables mean.
+
+        Args:
+            cost: what they cost.
+            values: of groups, then of copies.
+        """
+        known = dict(enumerate(values))
+        stored = tuple(tuple(map(int, rows[value])) for rows, value in zip(self._stored, values, strict=False))
+        ways = []
+        for number, (counts, shared) in enumerate(zip(self._fetches.counts, self._fetches.shared, strict=True)):
+            best = self._costs.best(number, counts, shared, known)
+            ways.append(tuple(map(int, self._ways[number][best])))
+        return Choice(stored, tuple(ways), cost)
+
+    def _storage(self) -> list[CostTable]:
+        """What every group costs that a worker stores; levels that are not known yet are taken to split it."""
+        price, found = self._rules.replicate, []
+        if price is None:
+            return []
+        for group, rows in enumerate(self._stored):
+            rest = prod(self._rules.mesh[rows.shape[1] :])
+            costs = np.zeros(len(rows))
+            members = _members(self._coarse, group)
+            for number, row in enumerate(rows):
+                chosen = [self._domains.options[group][place] for place in row]
+                for labels, size in members.items():
+                    pairs = zip(self._rules.mesh, chosen, strict=False)
+                    parts = prod(workers for workers, option in pairs if option in labels)
+                    costs[number] += price * size / parts / rest
+            split = len(rows) > 1
+            found.append(CostTable((group,) if split else (), costs if split else costs.sum()))
+        return found
+
+
+def _members(coarse: CoarseGraph, group: int) -> dict[frozenset[int], int]:
+    """By the labels of its members, how many bytes they have."""
+    found: dict[frozenset[int], int] = {}
+    for tensor, labels in coarse.groups[group].members.items():
+        own = frozenset(labels.values())
+        found[own] = found.get(own, 0) + coarse.sizes[tensor]
+    return found
+
+
+def partitioning(
+    coarse: CoarseGraph, rules: SearchRules, domains: Domains, chosen: Choice, bound: float | None = None
+) -> Partitioning:
+    """A choice for all levels as a partition.
+
+    Args:
+        coarse: the coarse graph.
+        rules: what is made least.
+        domains: the options.
+        chosen: the choice.
+        bound: no choice costs less.
+    """
+    levels = []
+    for level, workers in enumerate(rules.mesh):
+        labels = tuple(options[row[level]] for options, row in zip(domains.options, chosen.stored, strict=True))
+        ways = zip(coarse.merged, chosen.ways, strict=True)
+        levels.append(LevelChoice(workers, labels, tuple(merged.variants[way[level]] for merged, way in ways), 0.0))
+    moved = evaluate(Partitioning(coarse, tuple(levels), 0.0))
+    levels = [
+        LevelChoice(level.workers, level.labels, level.variants, here)
+        for level, here in zip(levels, moved, strict=True)
+    ]
+    found = Partitioning(coarse, tuple(levels), 0.0)
+    cost = sum(weight * here for weight, here in zip(rules.weights, moved, strict=True))
+    cost += found.resident_bytes() * (rules.replicate or 0.0)
+    return Partitioning(coarse, tuple(levels), cost, bound)

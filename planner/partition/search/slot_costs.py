@@ -1,0 +1,132 @@
+"""The cost of every slot of an op, by how the op is split and how the slot's group is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from math import prod
+
+import numpy as np
+
+from planner.partition.coarse import MergedOp, Option, Slot, Stored
+from planner.partition.search.domains import Sequences
+from planner.partition.search.evaluate import divides, stage_bytes
+from planner.partition.search.min_sum import Costs
+from planner.partition.search.moved_bytes import SlotBytes, gathers, repeats
+from planner.partition.search.rules import SearchRules
+from planner.partition.strategy import Split, State, Unread
+
+#: How a tensor is spread by each option of its group.
+States = tuple[Stored | None, ...]
+
+
+class SlotCosts:
+    """Costs of slots and stages by sequences of variants and options; what looks alike is worked out once.
+
+    Args:
+        rules: the mesh, and the weights of its levels.
+    """
+
+    def __init__(self, rules: SearchRules) -> None:
+        """Begin with nothing known."""
+        self._rules = rules
+        self._moved = {workers: SlotBytes(workers) for workers in rules.mesh}
+        self._units: dict[Hashable, tuple[Costs, Costs, Costs, Costs]] = {}
+        self._costs: dict[Hashable, Costs] = {}
+        self._states: dict[Hashable, int] = {}
+        self._alive: list[object] = []
+
+    def number(self, states: States) -> int:
+        """A number for how a tensor is spread by each option; equal ones have the same."""
+        return self._states.setdefault(states, len(self._states))
+
+    def costs(self, merged: MergedOp, place: int, states: States, ways: Sequences, stored: Sequences) -> Costs:
+        """The cost of one slot of one op, per sequence of variants and per sequence of options.
+
+        Args:
+            merged: the op.
+            place: which slot, inputs first.
+            states: how the slot is spread by each option of its group.
+            ways: the sequences of variants.
+            stored: the sequences of options.
+        """
+        slot = (*merged.inputs, *merged.outputs)[place]
+        wants = tuple(variant.states[place] for variant in merged.variants)
+        halo = place if any(getattr(want, "halo", False) for want in wants) else -1
+        own = (id(merged.op), halo) if halo >= 0 else (place < len(merged.inputs),)
+        key = slot.shape, slot.itemsize, wants, own, self.number(states), id(ways), id(stored)
+        if key not in self._costs:
+            self._alive += [ways, stored]  # their numbers are not given to others
+            self._costs[key] = self._sum(merged, place, states, ways, stored)
+        return self._costs[key]
+
+    def stages(self, merged: MergedOp, ways: Sequences) -> Costs:
+        """The cost of what workers combine while an op runs, per sequence of variants."""
+        rules = self._rules
+        costs = np.zeros(len(ways))
+        if not any(variant.strategy and variant.strategy.stages for variant in merged.variants):
+            return costs
+        for row, way in enumerate(ways):
+            chosen = [merged.variants[number] for number in way]
+            for level, (variant, workers) in enumerate(zip(chosen, rules.mesh, strict=False)):
+                for stage, elements in stage_bytes(merged, variant, workers):
+                    whole = (rules.mesh[outer] for outer in range(level) if not divides(merged, chosen[outer], stage))
+                    costs[row] += elements * prod(whole) * rules.weights[level]
+        return costs
+
+    def _sum(self, merged: MergedOp, place: int, states: States, ways: Sequences, stored: Sequences) -> Costs:
+        costs, copies = np.zeros((len(ways), len(stored))), np.ones((len(ways), len(stored)))
+        for level, (workers, weight) in enumerate(zip(self._rules.mesh, self._rules.weights, strict=False)):
+            if level == ways.shape[1]:
+                break
+            unit, halo, gathered, repeated = self._of_level(merged, place, states, workers)
+            pair = ways[:, level][:, None], stored[:, level][None, :]
+            here = unit[pair]
+            if halo.any():
+                parts = np.ones(len(ways))
+                for outer in range(level):
+                    parts *= np.where(ways[:, outer] == ways[:, level], self._rules.mesh[outer], 1)
+                here = here + halo[pair] * (parts[:, None] - 1)
+            costs = costs * repeated[pair] + here * copies * weight
+            if level + 1 < ways.shape[1]:
+                copies = copies * gathered[pair]
+        return costs
+
+    def _of_level(
+        self, merged: MergedOp, place: int, states: States, workers: int
+    ) -> tuple[Costs, Costs, Costs, Costs]:
+        wants = tuple(variant.states[place] for variant in merged.variants)
+        slot = (*merged.inputs, *merged.outputs)[place]
+        reads = place < len(merged.inputs)
+        has_halo = any(getattr(want, "halo", False) for want in wants)
+        key = slot.shape, slot.itemsize, wants, states, workers, reads, (id(merged.op), place) if has_halo else None
+        if key in self._units:
+            return self._units[key]
+        moved = self._moved[workers]
+        unit, halo, gathered, repeated = (np.zeros((len(wants), len(states))) for _ in range(4))
+        known: dict[State, int] = {}
+        for row, variant in enumerate(merged.variants):
+            want = wants[row]
+            if not has_halo and want in known:
+                for table in (unit, gathered, repeated):
+                    table[row] = table[known[want]]
+                continue
+            known[want] = row
+            around = moved.halo(merged, variant, place) if reads and has_halo else 0.0
+            for column, have in enumerate(states):
+                before, after = (have, want) if reads else (want, have)
+                if reads:
+                    unit[row, column] = moved.read(merged, variant, place, have)
+                    halo[row, column] = around if isinstance(have, Split) else 0.0
+                else:
+                    unit[row, column] = moved.spread(slot, before, after)
+                gathered[row, column] = workers if gathers(before, after) else 1
+                repeated[row, column] = workers if repeats(before, after) else 1
+                if reads and isinstance(want, Unread):
+                    unit[row, column], gathered[row, column], repeated[row, column] = 0.0, 1, 1
+        self._units[key] = unit, halo, gathered, repeated
+        return self._units[key]
+
+
+def states_of(options: Sequence[Option], slot: Slot) -> States:
+    """How a slot is spread by each option of its group."""
+    return tuple(slot.state(option) for option in options)
