@@ -1,9 +1,11 @@
 """Machines that plans are made for, and op times predicted for machines that are not attached."""
 
 from planner.callable_package import make_callable
+from planner.machine.collectives import Collective, CollectiveAlgorithm, collective_seconds
 from planner.machine.machine_types import Device, Link, Machine
+from planner.machine.mesh import MeshLevel, mesh_of
 from planner.machine.op_classes import OpClass, op_class, operator
-from planner.machine.presets import PRESETS
+from planner.machine.presets import MOST_HOSTS, PRESETS, with_hosts
 from planner.machine.roofline import CPU_EFFICIENCY, CUDA_EFFICIENCY, op_seconds
 
 make_callable(__name__, "planner.profile")  # measures the attached machine
@@ -11,13 +13,20 @@ make_callable(__name__, "planner.profile")  # measures the attached machine
 __all__ = [
     "CPU_EFFICIENCY",
     "CUDA_EFFICIENCY",
+    "MOST_HOSTS",
     "PRESETS",
+    "Collective",
+    "CollectiveAlgorithm",
     "Device",
     "Link",
     "Machine",
+    "MeshLevel",
     "OpClass",
+    "collective_seconds",
     "machine",
+    "mesh_of",
     "op_class",
     "op_seconds",
     "operator",
+    "with_hosts",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Machines: devices with memory and speed, and the links between them."""
+"""Machines: hosts with devices, their memory and speed, and the links between them."""
 
 from __future__ import annotations
 
@@ -48,14 +48,16 @@ class Device:
 
 @dataclass(frozen=True)
 class Machine:
-    """Devices of one kind in one host.
+    """Devices of one kind in one host, or in several hosts that are all alike.
 
     Args:
         name: the preset's name (`"v100-16gb"`), or `"auto"` / `"cpu"` for the attached machine.
-        devices: at least one.
+        devices: of one host, at least one.
         host_link: between a device and host memory.
-        peer_link: between two devices, if there are several.
-        host_memory_bytes: memory that the host can pin.
+        peer_link: between two devices of a host, if there are several.
+        host_memory_bytes: memory that a host can pin.
+        hosts: how many there are.
+        network_link: between a host and all others, shared by the host's devices; None if it is not known.
     """
 
     name: str
@@ -63,10 +65,13 @@ class Machine:
     host_link: Link
     host_memory_bytes: int
     peer_link: Link | None = None
+    hosts: int = 1
+    network_link: Link | None = None
 
     def __repr__(self) -> str:
         """One line."""
         count = f"{len(self.devices)} x " if len(self.devices) > 1 else ""
+        count = f"{self.hosts} hosts of {count}" if self.hosts > 1 else count
         device, link = self.device, self.host_link.bandwidth / 1e9
         return (
             f"<Machine {self.name}: {count}{device.name}, {device.memory_bytes / 2**30:.4g} GiB of memory at "

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from planner.errors import StowageError
 from planner.machine.machine_types import Device, Link, Machine
 from planner.machine.roofline import CUDA_EFFICIENCY
 
@@ -37,6 +38,10 @@ def _gpu(
 #: Host memory where neither a paper nor the usual server gives a figure: half a terabyte.
 _HOST_MEMORY = 512 * _GB
 _SERVER_MEMORY = 2000 * _GB
+#: The most hosts that a machine may have.
+MOST_HOSTS = 1024
+#: A message between hosts by InfiniBand, and by the cloud's Ethernet of 2016.
+_INFINIBAND_LATENCY, _ETHERNET_LATENCY = 10e-6, 50e-6
 
 _MACHINES = (
     # SwapAdvisor's machine (ASPLOS 2020): 12 GB/s one way, 20 GB/s both ways together, hosts of 61 to 244 GB
@@ -46,13 +51,14 @@ _MACHINES = (
         Link(12e9, 20e9, 10e-6),
         host_memory_bytes=244 * _GB,
     ),
-    # Tofu's machine (EuroSys 2019): 21 GB/s between peers
+    # Tofu's machine (EuroSys 2019): 21 GB/s between peers; Amazon's p2.8xlarge has a network of 10 Gb/s
     Machine(
         "k80x8",
         (_gpu("NVIDIA K80, one half", 12, 240, float32=4.4, half=4.4, float64=1.5, launch=1e-5),) * 8,
         Link(10e9, 16e9, 10e-6),
         host_memory_bytes=488 * _GB,
         peer_link=Link(21e9, 42e9, 10e-6),
+        network_link=Link(1.25e9, 2.5e9, _ETHERNET_LATENCY),
     ),
     # SXM4, PCIe 4.0 x16 to the host, third-generation NVLink between devices; float32 without TF32
     Machine(
@@ -87,17 +93,47 @@ _MACHINES = (
 )
 
 
-def _with_eight_devices(name: str, preset: str) -> Machine:
-    """A server with eight devices of a preset, each with a link of its own to the host, all connected by NVSwitch."""
+def _with_eight_devices(name: str, preset: str, network_gbs: float) -> Machine:
+    """A server with eight devices of a preset, each with a link of its own to the host, all connected by NVSwitch.
+
+    Args:
+        name: of the server.
+        preset: with one device.
+        network_gbs: of all network adapters of the server together, GB/s in one direction.
+    """
     device_preset = next(machine for machine in _MACHINES if machine.name == preset)
-    return replace(device_preset, name=name, devices=device_preset.devices * 8, host_memory_bytes=_SERVER_MEMORY)
+    return replace(
+        device_preset, name=name, devices=device_preset.devices * 8, host_memory_bytes=_SERVER_MEMORY,
+        network_link=Link(network_gbs * 1e9, 2 * network_gbs * 1e9, _INFINIBAND_LATENCY),
+    )  # fmt: skip
 
 
-#: NVIDIA's DGX A100 (640 GB), DGX H100 and DGX H200, whose hosts have two terabytes.
+#: NVIDIA's DGX A100 (640 GB), DGX H100 and DGX H200, whose hosts have two terabytes and one network adapter for each
+#: device: InfiniBand HDR (200 Gb/s) and NDR (400 Gb/s).
 _SERVERS = (
-    _with_eight_devices("a100x8", "a100-80gb"),
-    _with_eight_devices("h100x8", "h100"),
-    _with_eight_devices("h200x8", "h200"),
+    _with_eight_devices("a100x8", "a100-80gb", 8 * 25),
+    _with_eight_devices("h100x8", "h100", 8 * 50),
+    _with_eight_devices("h200x8", "h200", 8 * 50),
 )
 
 PRESETS: Mapping[str, Machine] = MappingProxyType({preset.name: preset for preset in (*_MACHINES, *_SERVERS)})
+
+
+def with_hosts(preset: Machine, hosts: int) -> Machine:
+    """Several hosts like that of a preset; `"h100x8:hosts=4"` names them.
+
+    Args:
+        preset: with one host.
+        hosts: how many, from 1 to `MOST_HOSTS`.
+
+    Raises:
+        StowageError: there cannot be so many, or nothing is known of the network between them.
+    """
+    if not 1 <= hosts <= MOST_HOSTS:
+        raise StowageError(f"{preset.name}: hosts must be 1 to {MOST_HOSTS}, got {hosts}")
+    if hosts == 1:
+        return preset
+    if preset.network_link is None:
+        networked = [name for name, machine in PRESETS.items() if machine.network_link]
+        raise StowageError(f"{preset.name} has no network to other hosts; choose one of {', '.join(networked)}")
+    return replace(preset, name=f"{preset.name}:hosts={hosts}", hosts=hosts)

@@ -42,10 +42,36 @@ def test_the_k80s_are_tofus() -> None:
     assert k80.peer_link.bandwidth == 21e9
 
 
+def test_hosts_are_counted_in_a_machines_name() -> None:
+    four = machine("H100x8:hosts=4")
+    assert (four.name, four.hosts, len(four.devices)) == ("h100x8:hosts=4", 4, 8)
+    assert "4 hosts of 8 x NVIDIA H100" in repr(four)
+    assert four.network_link is not None
+    assert four.network_link.bandwidth == 8 * 400e9 / 8  # eight adapters of 400 Gb/s
+    assert machine("h100x8:hosts=1") == machine("h100x8")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("h100x8:hosts=0", "hosts must be 1 to 1024, got 0"),
+        ("h100x8:hosts=9999", "hosts must be 1 to 1024"),
+        ("h100x8:hosts=two", "as in h100x8:hosts=4, not 'hosts=two'"),
+        ("h100x8:4", "as in h100x8:hosts=4"),
+        ("h100x9:hosts=2", "did you mean h100x8"),
+        ("laptop:hosts=2", "laptop has no network to other hosts; choose one of k80x8, a100x8, h100x8, h200x8"),
+        ("cpu:hosts=2", "unknown preset 'cpu'"),
+    ],
+)
+def test_hosts_that_make_no_sense_are_refused(name: str, says: str) -> None:
+    with pytest.raises(StowageError, match=says):
+        machine(name)
+
+
 @pytest.mark.parametrize("name", ["cpu", "auto", *PRESETS])
 def test_a_link_gains_from_both_directions_but_not_more_than_twofold(name: str) -> None:
     each = machine(name)
-    for link in (each.host_link, each.peer_link or each.host_link):
+    for link in (each.host_link, each.peer_link or each.host_link, each.network_link or each.host_link):
         assert 0 < link.bandwidth <= link.duplex_bandwidth <= 2 * link.bandwidth
         assert 0 <= link.latency < 0.1
     assert each.host_memory_bytes > 0
