@@ -27,7 +27,7 @@ PLANNER = {
     "plan": {"graph"},
     "memory": {"graph", "plan"},
     "swap": {"graph", "machine", "memory", "plan"},
-    "partition": {"graph", "torch_private"},
+    "partition": {"graph", "machine", "torch_private"},
     "run": {
         "capture", "graph", "guards", "machine", "memory", "plan", "profile", "program", "step", "swap",
         "torch_private",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -43,7 +43,9 @@ CPU_EFFICIENCY: Mapping[str, float] = MappingProxyType(
 )
 
 
-def op_seconds(graph: Graph, machine: Machine) -> NDArray[np.float64]:
+def op_seconds(
+    graph: Graph, machine: Machine, flops: Sequence[float] | None = None, traffic: Sequence[float] | None = None
+) -> NDArray[np.float64]:
     """Predicted duration of every op on one device of a machine, by the roofline model.
 
     An op takes a launch plus the longer of its arithmetic at its class's share of the peak and its memory traffic at
@@ -52,19 +54,26 @@ def op_seconds(graph: Graph, machine: Machine) -> NDArray[np.float64]:
     Args:
         graph: ops with `flops` and `bytes`.
         machine: its first device is used; all are alike.
+        flops, traffic: per op, its arithmetic in FLOP and its memory traffic in bytes, where a device does not run all
+            of it; those of the graph if not given.
 
     Returns:
         Seconds, shape (ops,).
     """
     device = machine.device
-    return np.array([_seconds(graph, op, device) for op in graph.ops], np.float64)
+    flops = [op.flops for op in graph.ops] if flops is None else flops
+    traffic = [op.bytes for op in graph.ops] if traffic is None else traffic
+    seconds = (
+        _seconds(graph, op, device, work, moved) for op, work, moved in zip(graph.ops, flops, traffic, strict=True)
+    )
+    return np.array(list(seconds), np.float64)
 
 
-def _seconds(graph: Graph, op: Op, device: Device) -> float:
+def _seconds(graph: Graph, op: Op, device: Device, flops: float, traffic: float) -> float:
     class_of_op = op_class(graph, op)
-    work = op.bytes / (device.memory_bandwidth * device.efficiency.get(OpClass.MEMORY, 1.0))
+    work = traffic / (device.memory_bandwidth * device.efficiency.get(OpClass.MEMORY, 1.0))
     if class_of_op is not OpClass.MEMORY:
-        work = max(work, op.flops / (_peak(graph, op, device) * device.efficiency.get(class_of_op, 1.0)))
+        work = max(work, flops / (_peak(graph, op, device) * device.efficiency.get(class_of_op, 1.0)))
     return work + device.launch_seconds
 
 
