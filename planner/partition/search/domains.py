@@ -91,8 +91,8 @@ class Domains:
     def op(self, merged: MergedOp, fixed: Fixed) -> Sequences:
         """The sequences of variants of merged ops.
 
-        That every worker computes everything is one if no other variant serves all workers, or if all outputs may be
-        whole.
+        That every worker computes everything is one if no other variant serves all workers, or if it is allowed and
+        all outputs may be whole.
 
         Args:
             merged: the ops.
@@ -112,7 +112,7 @@ class Domains:
                     if allowed[place] and variant.size // _cut(chosen, rules.mesh, place) >= workers
                     and variant.strategy is not None and (sums or variant.strategy.axis is not None)
                 ]  # fmt: skip
-                return able + ([len(variants) - 1] if everything or not able else [])
+                return able + ([len(variants) - 1] if (everything and allowed[-1]) or not able else [])
 
             self._known[key] = _sequences(alive, fixed)
         return self._known[key]
