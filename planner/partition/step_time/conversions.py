@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from planner.machine import Collective
@@ -28,6 +29,8 @@ class LevelTransfer:
 
 #: The collectives that bring a tensor from one way of being spread to another, at most one for each level.
 Transfer = tuple[LevelTransfer, ...]
+
+_converted = lru_cache(maxsize=1 << 16)(conversion_bytes)
 
 
 def conversion(
@@ -111,7 +114,7 @@ def spread_bytes(slot: Slot, have: State | None, want: State | None, workers: in
         return size * (workers - 1 if isinstance(have, Partial) else 1)
     if isinstance(have, Split) and isinstance(want, Replicated):
         return size * (workers - 1)
-    return conversion_bytes(slot.shape, have, want, workers, slot.itemsize)
+    return _converted(slot.shape, have, want, workers, slot.itemsize)
 
 
 def stage_transfer(merged: MergedOp, chosen: Sequence[Variant], mesh: Sequence[int]) -> Transfer:

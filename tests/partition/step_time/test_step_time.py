@@ -10,6 +10,7 @@ from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
 from planner.machine import Device, Link, Machine, op_seconds
 from planner.partition import coarsen, recurse
+from planner.partition.baselines import baselines
 from planner.partition.step_time import BUCKET_BYTES, local_work, step_time, transfers
 from planner.profile import machine
 from planner.zoo import load
@@ -58,6 +59,12 @@ def test_a_matrix_product_by_hand():
     assert time.compute_seconds == pytest.approx(compute)
     assert time.seconds == time.seconds_without_overlap == pytest.approx(communication + compute)
     assert time.op_ends.tolist() == [time.seconds]
+
+
+def test_bytes_are_those_that_the_search_counts(found):
+    for other in (found, *(baselines(found.coarse, 8).values())):
+        counted = step_time(other, machine("k80x8")).bytes_per_level
+        assert counted == pytest.approx([level.bytes_moved for level in other.levels], rel=1e-9)
 
 
 def test_the_step_takes_at_least_either_lane_and_at_most_both(found):
