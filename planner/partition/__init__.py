@@ -1,11 +1,13 @@
 """Tofu: how the ops of a step can be split over workers, derived from what each op computes."""
 
 from planner.partition.atoms import Atoms, atoms
+from planner.partition.baselines import BASELINES, baselines
 from planner.partition.coarse import CoarseGraph, Fetch, MergedOp, Option, TensorGroup, Variant, coarsen
 from planner.partition.coverage import Coverage, OperatorCoverage, coverage
 from planner.partition.op_strategies import SplittableOp, splittable_ops
 from planner.partition.ops import Describer, describe, described, describes
 from planner.partition.search import LevelChoice, Partitioning, evaluate, recurse
+from planner.partition.step_time import BUCKET_BYTES, StepTime, step_time
 from planner.partition.strategy import (
     Partial,
     Replicated,
@@ -23,9 +25,10 @@ from planner.partition.tdl import Description, Digit, Reduction, Region, chunk_r
 from planner.partition.verify import Fault, KernelCall, Proof, prove
 
 __all__ = [
-    "Atoms", "CoarseGraph", "Coverage", "Describer", "Description", "Digit", "Fault", "Fetch", "KernelCall",
-    "LevelChoice", "MergedOp", "OperatorCoverage", "Option", "Partial", "Partitioning", "Proof", "Reduction",
-    "Region", "Replicated", "Split", "SplittableOp", "StageReduction", "State", "Strategy", "TensorGroup", "Unread",
-    "Variant", "atoms", "chunk", "chunk_ranges", "coarsen", "conversion_bytes", "coverage", "describe", "described",
-    "describes", "evaluate", "held", "prove", "recurse", "regions", "splittable_ops", "strategies",
+    "BASELINES", "BUCKET_BYTES", "Atoms", "CoarseGraph", "Coverage", "Describer", "Description", "Digit", "Fault",
+    "Fetch", "KernelCall", "LevelChoice", "MergedOp", "OperatorCoverage", "Option", "Partial", "Partitioning", "Proof",
+    "Reduction", "Region", "Replicated", "Split", "SplittableOp", "StageReduction", "State", "StepTime", "Strategy",
+    "TensorGroup", "Unread", "Variant", "atoms", "baselines", "chunk", "chunk_ranges", "coarsen", "conversion_bytes",
+    "coverage", "describe", "described", "describes", "evaluate", "held", "prove", "recurse", "regions",
+    "splittable_ops", "step_time", "strategies",
 ]  # fmt: skip
