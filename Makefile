@@ -6,33 +6,43 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' >/dev/null 2>&1 \
 	&& { echo "$$python"; break; }; done)
 BIN := .venv/bin
-STAMP := .venv/installed
+INSTALLED := .venv/installed
+COMPILED := .venv/compiled
 # searches that are long enough to come to every kernel
 COMPILE := import planner; graph = planner.capture(planner.zoo.load("mlp:layers=3")); \
 	[planner.search_swaps(graph, planner.machine("v100-16gb"), "60%", method=method, time_limit=None, \
 	evaluations=2000).wait() for method in ("joint", "swapadvisor")]
 
-.PHONY: lab test env
+# where this is set, every process would translate the sources of PyTorch anew, which takes longer than most tests
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: lab test env lint
 
 lab: env
 	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) # in a container one often is root
 
-test: env
+test:
+	@$(MAKE) --no-print-directory --jobs=2 env lint # the compiler has one core, mypy the other
+	$(BIN)/pytest -n 3 --dist worksteal --nbmake --nbmake-timeout=300 notebooks tests # pages wait: three keep two cores busy
+
+lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 3 --dist worksteal --nbmake --nbmake-timeout=300 notebooks tests # pages wait: three keep two cores busy
 
-env: $(STAMP)
+env: $(COMPILED)
 	@command -v dot >/dev/null || echo "The program 'dot' is missing, which widgets.dataflow needs: install graphviz (apt install graphviz, brew install graphviz)."
 
-$(STAMP): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Stowage needs Python 3.11, 3.12 or 3.13 and found none: install one (apt install python3.11 python3.11-venv) and run make again."; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "This Python cannot make environments: install its venv module (apt install python3-venv) and run make again."; exit 1; }
 	@echo "Making .venv and installing the packages, which takes about a minute."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable ".[test]" \
 	|| { echo "The packages could not be installed: check the network and the message above, then run make again."; exit 1; }
+	@touch $(INSTALLED)
+
+$(COMPILED): $(INSTALLED)
 	@echo "Compiling the planner, which takes another two minutes; otherwise the first plan would wait for it."
 	@$(BIN)/python -c '$(COMPILE)'
-	@touch $(STAMP)
+	@touch $(COMPILED)
