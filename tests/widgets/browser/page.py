@@ -184,6 +184,23 @@ class Shown:
         assert box is not None
         return GUTTER + float(share) * (box["width"] - GUTTER - RIGHT)
 
+    def held(self, share: float) -> tuple[float, float]:
+        """The pixel of the memory map in the middle of the largest tensor held when a share of the step has passed.
+
+        Which one that is, and where, follows from the plan, and a plan for this computer from its op times.
+        """
+        y = self.plot("memory").evaluate(
+            """({ plot: { plan, area, addresses } }, share) => {
+              const [from, to] = [share - 0.01, share + 0.01].map(share => share * plan.step_seconds);
+              const stays = Array.from(plan.stay_storage, (storage, stay) => [plan.graphData.bytesOf(storage), stay])
+                .filter(([, stay]) => plan.stay_start[stay] < from && plan.stay_stop[stay] > to);
+              const [bytes, stay] = stays.reduce((most, one) => (one[0] > most[0] ? one : most));
+              const middle = (plan.stay_offset[stay] + bytes / 2 - addresses.low) / addresses.span;
+              return area.bottom - middle * (area.bottom - area.top); }""",
+            share,
+        )
+        return self.x_of("memory", share), float(y)
+
     def lane(self, which: int) -> float:
         """The pixel in the middle of a lane of the streams: 0 compute, 1 out, 2 in."""
         area = self.plot("streams").evaluate("(host, which) => host.plot.area(which)", which)

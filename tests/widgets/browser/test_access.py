@@ -116,7 +116,7 @@ def test_axe_has_nothing_to_object_to(show: Show, state: str) -> None:
 def test_nor_when_something_is_selected_searched_for_open_or_away(show: Show, theme: str) -> None:
     page = show(theme=theme)
     page.publish(trained().messages)
-    page.click("memory", page.x_of("memory", 0.5), 150)
+    page.click("memory", *page.held(0.5))
     page.find("input[type=search]").fill("layers")
     page.find(".sw-memory button:text-is('By kind')").click()
     page.move("memory", page.x_of("memory", 0.4), 150)  # by kind there is a tip everywhere, and by address gaps

@@ -65,9 +65,9 @@ def test_no_height_changes_when_one_points_selects_searches_or_moves_the_budget(
     heights = """() => [...document.querySelectorAll('section')].flatMap(e => [e.offsetTop, e.offsetHeight])
       .concat(document.documentElement.scrollHeight)"""
     before = page.page.evaluate(heights)
-    page.move("memory", 400, 120)
+    page.move("memory", *page.held(0.3))
     assert page.page.evaluate(heights) == before
-    page.click("memory", 400, 120)
+    page.click("memory", *page.held(0.3))
     assert page.page.evaluate(heights) == before
     page.find("input[type=search]").fill("layers")
     page.settle()

@@ -40,7 +40,7 @@ def test_widgets_in_a_row_share_its_width(show: Show, panels: tuple[str, ...]) -
 def test_a_name_and_its_value_stand_in_one_line_of_a_tooltip(show: Show) -> None:
     page = show()
     in_notebook(page, "jp-OutputArea-output")
-    page.move("memory", page.x_of("memory", 0.5), 150)
+    page.move("memory", *page.held(0.5))
     pairs = page.find(".sw-tip dl").evaluate(
         """list => [...list.querySelectorAll('dt')].map(name => {
           const [a, b] = [name, name.nextElementSibling].map(each => each.getBoundingClientRect());

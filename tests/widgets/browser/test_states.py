@@ -107,7 +107,7 @@ def test_a_kernel_that_dies_under_an_open_widget_leaves_what_is_drawn_usable(sho
     page.page.evaluate("() => { wire.deaf = true; }")
     page.find(".sw-do-search").click()
     page.page.wait_for_selector(".sw-banner:visible")
-    page.click("memory", page.x_of("memory", 0.5), 150)
+    page.click("memory", *page.held(0.5))
     assert "Nothing selected" not in page.selected()
     page.page.evaluate("() => { wire.deaf = false; }")
     page.find(".sw-do-search").click()
