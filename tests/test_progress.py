@@ -44,7 +44,7 @@ class Terminal:
     """A script at a terminal of its own: what it shows is read, and keys are typed."""
 
     def __init__(self, script: Path, out: Path | None = None) -> None:
-        self.shown = ""
+        self.shown, self._read_to = "", 0
         self.process, self._end = pty.fork()
         if self.process == 0:
             if out is not None:
@@ -56,9 +56,10 @@ class Terminal:
             os.execv(sys.executable, [sys.executable, str(script)])
 
     def read_until(self, text: str) -> None:
-        """Read until a text is shown."""
-        while text not in self.shown:
+        """Read until a text is shown after what was read before."""
+        while (found := self.shown.find(text, self._read_to)) < 0:
             assert self._read(), f"it ended and showed {self.shown!r}"
+        self._read_to = found + len(text)
 
     def type(self, keys: str) -> None:
         os.write(self._end, keys.encode())
@@ -110,13 +111,15 @@ def script(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
-@pytest.mark.parametrize("call", ["planner.capture(step)", "planner.run(step, budget='100%', steps=1).wait()"])
-def test_a_terminal_shows_a_bar_that_is_gone_in_the_end(script: Callable[[str], Path], call: str) -> None:
-    terminal = Terminal(script(f"result = {call}\nprint('done:', type(result).__name__)"))
-    terminal.read_until(BAR)
-    terminal.type("go\n" * 20)
+def test_a_terminal_shows_a_bar_that_is_gone_in_the_end(script: Callable[[str], Path]) -> None:
+    calls = "planner.capture(step)", "planner.run(step, budget='100%', steps=1).wait()"
+    terminal = Terminal(script("\n".join(f"print('done:', type({call}).__name__)" for call in calls)))
+    for result in ("Graph", "RunResult"):
+        terminal.read_until("━")
+        terminal.type("go\n" * 20)
+        terminal.read_until(f"done: {result}")
     assert terminal.close() == 0
-    assert screen(terminal.shown) in (["done: Graph"], ["done: RunResult"])
+    assert screen(terminal.shown) == ["done: Graph", "done: RunResult"]
 
 
 def test_what_is_printed_meanwhile_goes_where_it_should(script: Callable[[str], Path], tmp_path: Path) -> None:
@@ -144,7 +147,7 @@ INTERRUPTED = """
 try:
     {call}
 except KeyboardInterrupt:
-    print("interrupted")
+    print("interrupted: {name}")
 """
 INCEPTION = """
 graph = planner.capture(planner.zoo.load("inception:batch=64"), progress=False)
@@ -155,19 +158,26 @@ LONG = {
     "capture": "planner.capture(step)",
     "run": "planner.run(step, budget='100%').wait()",
     "wait": f"{INCEPTION}search.wait()",
-    "plan_swaps": f"{INCEPTION}search.cancel(); planner.plan_swaps(graph, gpu, '10GB', time_limit=600)",
-    "sensitivity": f"{INCEPTION}search.cancel(); planner.swap.sensitivity(graph, gpu, '10GB', time_limit_each=600)",
+    "plan_swaps": "search.cancel(); planner.plan_swaps(graph, gpu, '10GB', time_limit=600)",
+    "sensitivity": "planner.swap.sensitivity(graph, gpu, '10GB', time_limit_each=600)",
 }
 
 
-@pytest.mark.parametrize("name", LONG)
-def test_control_c_ends_a_call_and_its_bar(script: Callable[[str], Path], name: str) -> None:
-    call = LONG[name].strip().replace("\n", "\n    ")
-    terminal = Terminal(script(INTERRUPTED.format(call=call)))
-    terminal.read_until("━")
-    terminal.type("\x03" + "go\n" * 20)  # a run ends when the op that is at work does
+def test_control_c_ends_a_call_and_its_bar(script: Callable[[str], Path]) -> None:
+    """One call after the other, in a program that goes on after each."""
+    terminal = Terminal(
+        script(
+            "".join(
+                INTERRUPTED.format(call=call.strip().replace("\n", "\n    "), name=name) for name, call in LONG.items()
+            )
+        )
+    )
+    for name in LONG:
+        terminal.read_until("━")
+        terminal.type("\x03" + "go\n" * 20)  # a run ends when the op that is at work does
+        terminal.read_until(f"interrupted: {name}")
     assert terminal.close() == 0
-    assert screen(terminal.shown) == ["interrupted"]
+    assert screen(terminal.shown) == [f"interrupted: {name}" for name in LONG]
 
 
 def gated(script: Path) -> subprocess.Popen[str]:
