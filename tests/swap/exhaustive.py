@@ -15,9 +15,12 @@ that what is decided so far bounds what can become of it, and whole branches go 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fcntl import LOCK_EX, flock
 from itertools import combinations, pairwise, product
 from math import prod
+from pathlib import Path
 
 import numpy as np
 
@@ -33,6 +36,7 @@ from planner.plan import (
     device_queues,
 )
 from planner.swap import simulate
+from tests.swap import exhaustive_kernel
 from tests.swap.exhaustive_kernel import search
 
 UNIT = 64
@@ -192,6 +196,17 @@ def _after(absences: list[Gap], slot: int) -> bool:
     return not copied or slot > copied[-1]
 
 
+@contextmanager
+def _compiled_once() -> Iterator[None]:
+    """Let one of the test processes compile the search, which takes 20 seconds; the others load what it has made."""
+    if search.signatures:
+        yield
+        return
+    with Path(exhaustive_kernel.__file__).open() as kernel:
+        flock(kernel, LOCK_EX)
+        yield
+
+
 def _in_order(
     graph: Graph,
     seconds: list[float],
@@ -231,10 +246,11 @@ def _in_order(
                      for s in storages], np.int64)  # fmt: skip
     result = np.zeros((1 + 64, 4), np.int64)
     queues = np.zeros((2, 64, 3), np.int64)
-    best = search(
-        np.array([seconds[op] for op in order]), memory, sizes, UNIT / bandwidth, uses, np.array(starts, np.int64),
-        np.array(rows, np.int64), table, reusers, persistent, below, result, queues,
-    )  # fmt: skip
+    with _compiled_once():
+        best = search(
+            np.array([seconds[op] for op in order]), memory, sizes, UNIT / bandwidth, uses, np.array(starts, np.int64),
+            np.array(rows, np.int64), table, reusers, persistent, below, result, queues,
+        )  # fmt: skip
     if best >= below:
         return None
     stays = tuple(

@@ -1,4 +1,7 @@
-"""The search of `exhaustive` in one order, compiled: which spans to be away in, which slots, which queues, where."""
+"""The search of `exhaustive` in one order, compiled: which spans to be away in, which slots, which queues, where.
+
+Constants are passed with a type, as `np.int64(0)`: numba compiles a kernel anew for every literal that it is given.
+"""
 
 from __future__ import annotations
 
@@ -88,12 +91,12 @@ def _slots(
     for j in range(count):
         release[j], start[j] = table[picked[j], _RELEASE_TO], table[picked[j], _START]
     perms = np.zeros((2, max(count, 1)), np.int64)
-    if _queues(sec, tail, sizes, per_unit, table, picked, release, start, below, False, perms) >= below:
+    if _queues(sec, tail, sizes, per_unit, table, picked, release, start, below, np.int64(0), perms) >= below:
         return below
     j = 0
     while j >= 0:
         if j == count:
-            time = _queues(sec, tail, sizes, per_unit, table, picked, release, start, below, True, perms)
+            time = _queues(sec, tail, sizes, per_unit, table, picked, release, start, below, np.int64(1), perms)
             if time < below and _place(
                 n, memory, sizes, choice, rows, table, reusers, persistent, release, start, result
             ):
@@ -132,7 +135,7 @@ def _slots(
         if not fits or (returns and start[j] < release[j]):
             continue
         if option[j] > 0:
-            time = _queues(sec, tail, sizes, per_unit, table, picked, release, start, below, False, perms)
+            time = _queues(sec, tail, sizes, per_unit, table, picked, release, start, below, np.int64(0), perms)
             if time >= below:
                 continue
         j += 1
@@ -157,7 +160,8 @@ def _queues(sec, tail, sizes, per_unit, table, picked, release, start, below, ex
     total = length[0] + length[1]
     trying = np.full(total + 1, -1)
     scratch = np.empty((4, count + sec.shape[0] + 1))
-    if _run(sec, tail, sizes, per_unit, table, picked, release, start, length, 0, queue, below, scratch) >= below:
+    none = np.int64(0)
+    if _run(sec, tail, sizes, per_unit, table, picked, release, start, length, none, queue, below, scratch) >= below:
         return below
     if total == 0:
         return sec.sum()
