@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +30,7 @@ from planner.capture.record.rng_tracker import RngTracker
 from planner.capture.record.steering import Steering
 from planner.capture.trace.changes import Changes
 from planner.errors import StowageError
+from planner.finalizers import without_garbage_collection
 from planner.graph import Kind
 from planner.program import Backend, Effects, Event, Layout, Readings, ScalarRef, as_default
 from planner.progress import Progress
@@ -184,7 +183,7 @@ def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftover
         progress(0.1, _RUNNING)
         try:
             with (
-                draws.following(), fake, recorder, recorder.watching_modules(), _without_collection(),
+                draws.following(), fake, recorder, recorder.watching_modules(), without_garbage_collection(),
                 private.quiet(), Hooks(model, step.loss).watched(recorder.running), as_in_eager(),
                 private.tracing_hidden(steering.active) as question, torch.autograd.set_detect_anomaly(False),
                 private.addresses_refused(), unwritten(step.torch_optimizer),
@@ -312,15 +311,3 @@ def _with_gradients(found: list[ModuleTensor], fakes: Mapping[int, torch.Tensor]
         for one, fake, real in places
         if (fake is not None and fake.grad is not None) or isinstance(real.grad, private.FakeTensor)
     ]
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Disable garbage collection: tracing creates no garbage yet, and looking for it takes a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -6,14 +6,20 @@ gives the same index: the rows of the weight, the bias. A split picks an atom, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from planner.graph import Graph
 from planner.partition.atoms.factors import Factor, ViewedTensor, inner_part, viewed_tensors
 from planner.partition.op_strategies import SplittableOp
 from planner.partition.strategy import Replicated, Split
+
+#: A tensor that was made and one of its dimensions.
+Dimension = tuple[int, int]
+#: A tensor, a part of a dimension that an op gives some index, and the factors of that part.
+Related = tuple[int, Split, tuple[tuple[Dimension, Factor], ...]]
 
 
 @dataclass(frozen=True)
@@ -24,12 +30,23 @@ class Atoms:
         tensors: every tensor in terms of the one that was made.
         shapes: the shape of every tensor.
         cuts: by tensor that was made and dimension, the sizes of inner parts at which it is cut into atoms: each
-            divides the next, from 1 to the whole dimension.
+            divides the next, from 1 to the whole dimension. Dimensions that ops give the same index share a list.
     """
 
     tensors: tuple[ViewedTensor, ...]
     shapes: tuple[tuple[int, ...], ...]
-    cuts: dict[tuple[int, int], list[int]]
+    cuts: dict[Dimension, list[int]]
+
+    @cached_property
+    def cut_alike(self) -> dict[int, int]:
+        """By tensor that was made, a number that it has in common only with tensors of its shape and atoms."""
+        numbers: dict[object, int] = {}
+        found = {}
+        for tensor in {tensor.root for tensor in self.tensors}:
+            shape = self.shapes[tensor]
+            key = shape, tuple(tuple(self.cuts[tensor, dimension]) for dimension in range(len(shape)))
+            found[tensor] = numbers.setdefault(key, len(numbers))
+        return found
 
     def splits(self, tensor: int, dimension: int) -> tuple[Split, ...]:
         """The ways to cut a dimension of a tensor, one per atom, the outermost first."""
@@ -105,60 +122,126 @@ def atoms(graph: Graph, ops: Sequence[SplittableOp]) -> Atoms:
         graph: the step.
         ops: its ops with their strategies, from `splittable_ops`.
     """
-    shapes = tuple(tensor.shape for tensor in graph.tensors)
-    tensors = viewed_tensors(graph)
-    cuts = {
-        (tensor.id, dimension): sorted({1, size})
-        for tensor in graph.tensors
-        if tensor.base < 0
-        for dimension, size in enumerate(tensor.shape)
-    }
-    found = Atoms(tensors, shapes, cuts)
-    for tensor in tensors:
-        for factors in tensor.dimensions:
-            for factor in factors or ():
-                for border in (factor.inner, factor.inner * factor.size):
-                    _add(cuts[tensor.root, factor.dimension], border)
-    related = _related(graph, ops)
-    for group in related:
-        for tensor_id, split in group:
-            whole = Split(split.dimension, 1, shapes[tensor_id][split.dimension], 1)
-            found.cut(tensor_id, whole, (split.inner, split.inner * split.size))
+    found = Atoms(viewed_tensors(graph), tuple(tensor.shape for tensor in graph.tensors), {})
+    related = _related(found, graph, ops)
+    classes = _equal_dimensions(graph, found, related)
+    _cut_at_views(found, graph)
+    for each in related:
+        for tensor, split, _ in each:
+            if split.outer > 1 or split.inner > 1:
+                whole = Split(split.dimension, 1, found.shapes[tensor][split.dimension], 1)
+                found.cut(tensor, whole, (split.inner, split.inner * split.size))
+    _spread(found, _distinct(related, classes), classes)
+    return found
+
+
+def _related(found: Atoms, graph: Graph, ops: Sequence[SplittableOp]) -> list[list[Related]]:
+    """Per op and axis that may be cut by factors, the tensors that have it and where."""
+    known: dict[int, list[list[tuple[int, Split]]]] = {}
+    factors: dict[tuple[int, int], tuple[Factor, ...]] = {}
+    related = []
+    for op, splittable in zip(graph.ops, ops, strict=True):
+        if id(splittable) not in known:
+            known[id(splittable)] = _strided(splittable)
+        tensors = (*op.inputs, *op.outputs)
+        for axis in known[id(splittable)]:
+            each: list[Related] = []
+            for place, split in axis:
+                viewed = found.tensors[tensors[place]]
+                key = viewed.layout, id(split)  # which `known` keeps alive
+                if key not in factors:
+                    factors[key] = found.factors(tensors[place], split) or ()
+                placed = tuple([((viewed.root, factor.dimension), factor) for factor in factors[key]])
+                each.append((tensors[place], split, placed))
+            related.append(each)
+    return related
+
+
+def _strided(splittable: SplittableOp) -> list[list[tuple[int, Split]]]:
+    """Per axis of an op that may be cut by factors, which of its inputs and then outputs have it, and where."""
+    found = []
+    for strategy in splittable.strategies:
+        if strategy.axis is not None and strategy.strided:
+            states = (*strategy.inputs, *splittable.output_states(strategy))
+            axis = [(place, state) for place, state in enumerate(states) if isinstance(state, Split)]
+            if len(axis) > 1:
+                found.append(axis)
+    return found
+
+
+def _equal_dimensions(graph: Graph, found: Atoms, related: Sequence[Sequence[Related]]) -> dict[Dimension, Dimension]:
+    """Let dimensions that ops give the same index share their cuts; returns by dimension one that stands for all."""
+    same: dict[Dimension, Dimension] = {}
+
+    def stands_for(key: Dimension) -> Dimension:
+        while (above := same.get(key, key)) != key:
+            same[key] = same.get(above, above)
+            key = above
+        return key
+
+    for each in related:
+        whole = [
+            placed[0][0]
+            for _, _, placed in each
+            if len(placed) == 1 and placed[0][1].size == found.shapes[placed[0][0][0]][placed[0][0][1]]
+        ]
+        for key in whole[1:]:
+            same[stands_for(key)] = stands_for(whole[0])
+    for tensor in graph.tensors:
+        if tensor.base < 0:
+            for dimension, size in enumerate(tensor.shape):
+                key = stands_for((tensor.id, dimension))
+                found.cuts[tensor.id, dimension] = found.cuts.setdefault(key, sorted({1, size}))
+                same[tensor.id, dimension] = key
+    return same
+
+
+def _cut_at_views(found: Atoms, graph: Graph) -> None:
+    seen = set()
+    for tensor in graph.tensors:
+        viewed = found.tensors[tensor.id]
+        cuts = [found.cuts[viewed.root, dimension] for dimension in range(len(found.shapes[viewed.root]))]
+        key = viewed.layout, tuple(map(id, cuts))
+        if tensor.base >= 0 and key not in seen:
+            seen.add(key)
+            for factors in viewed.dimensions:
+                for factor in factors or ():
+                    _add(cuts[factor.dimension], factor.inner)
+                    _add(cuts[factor.dimension], factor.inner * factor.size)
+
+
+def _distinct(related: Sequence[Sequence[Related]], classes: Mapping[Dimension, Dimension]) -> list[Sequence[Related]]:
+    """What is related in different ways, once each."""
+    distinct: dict[object, Sequence[Related]] = {}
+    for each in related:
+        members = {
+            tuple((classes[key], factor.size, factor.inner) for key, factor in placed): (tensor, split, placed)
+            for tensor, split, placed in each
+            if placed
+        }
+        if len(members) > 1:
+            distinct.setdefault(frozenset(members), list(members.values()))
+    return list(distinct.values())
+
+
+def _spread(found: Atoms, related: Sequence[Sequence[Related]], classes: Mapping[Dimension, Dimension]) -> None:
+    """Cut everywhere what is cut anywhere."""
+    by_dimension: dict[Dimension, list[int]] = {}
+    for number, each in enumerate(related):
+        for _, _, placed in each:
+            for key, _ in placed:
+                by_dimension.setdefault(classes[key], []).append(number)
     waiting = list(range(len(related)))
-    by_dimension: dict[tuple[int, int], list[int]] = {}
-    for number, group in enumerate(related):
-        for tensor_id, split in group:
-            for factor in found.factors(tensor_id, split) or ():
-                by_dimension.setdefault((tensors[tensor_id].root, factor.dimension), []).append(number)
     queued = set(waiting)
     while waiting:
         number = waiting.pop()
         queued.discard(number)
-        borders = {b for tensor_id, split in related[number] for b in found.borders(tensor_id, split) or ()}
-        for tensor_id, split in related[number]:
-            for key in found.cut(tensor_id, split, sorted(borders)):
-                fresh = [other for other in by_dimension.get(key, ()) if other not in queued]
+        borders = {border for tensor, split, _ in related[number] for border in found.borders(tensor, split) or ()}
+        for tensor, split, _ in related[number]:
+            for key in found.cut(tensor, split, sorted(borders)):
+                fresh = [other for other in by_dimension.get(classes[key], ()) if other not in queued]
                 waiting += fresh
                 queued.update(fresh)
-    return found
-
-
-def _related(graph: Graph, ops: Sequence[SplittableOp]) -> list[list[tuple[int, Split]]]:
-    """Per op and axis that may be cut by factors, the tensors that have it and where."""
-    found = []
-    for op, splittable in zip(graph.ops, ops, strict=True):
-        for strategy in splittable.strategies:
-            if strategy.axis is None or not strategy.strided:
-                continue
-            states = [*strategy.inputs, *splittable.output_states(strategy)]
-            group = [
-                (tensor, state)
-                for tensor, state in zip((*op.inputs, *op.outputs), states, strict=True)
-                if isinstance(state, Split)
-            ]
-            if len(group) > 1:
-                found.append(group)
-    return found
 
 
 def _add(cuts: list[int], border: int) -> bool:

@@ -34,24 +34,39 @@ class ViewedTensor:
 
     Args:
         root: the tensor that was made; itself for a tensor that is no view.
+        layout: a number that it has in common only with tensors of its shape and dimensions.
         dimensions: the factors of every dimension in those of the root.
     """
 
     root: int
+    layout: int
     dimensions: tuple[Factors, ...]
 
 
 def viewed_tensors(graph: Graph) -> tuple[ViewedTensor, ...]:
     """Every tensor of a graph in terms of the one that it is a view of."""
     found: dict[int, ViewedTensor] = {}
+    layouts: dict[object, tuple[int, tuple[Factors, ...]]] = {}
     for tensor in graph.tensors:
         chain = [tensor]
         while chain[-1].id not in found and chain[-1].base >= 0:
             chain.append(graph.tensors[chain[-1].base])
         for here in reversed(chain):
             if here.id not in found:
-                found[here.id] = _whole(here) if here.base < 0 else _view(here, graph, found[here.base])
+                base = found.get(here.base)
+                key = _key(here, graph, base)
+                if key not in layouts:
+                    dimensions = _whole(here) if base is None else _view(here, graph, base.dimensions)
+                    layouts[key] = len(layouts), dimensions
+                found[here.id] = ViewedTensor(here.id if base is None else base.root, *layouts[key])
     return tuple(found[tensor.id] for tensor in graph.tensors)
+
+
+def _key(tensor: Tensor, graph: Graph, base: ViewedTensor | None) -> object:
+    """What the dimensions of a tensor follow from."""
+    if base is None:
+        return tensor.shape
+    return base.layout, graph.tensors[tensor.base].shape, tensor.view, tensor.attributes, tensor.shape
 
 
 def inner_part(factors: Sequence[Factor], size: int) -> tuple[tuple[Factor, ...], tuple[Factor, ...]] | None:
@@ -73,21 +88,20 @@ def inner_part(factors: Sequence[Factor], size: int) -> tuple[tuple[Factor, ...]
     return tuple(rest), tuple(reversed(inside))
 
 
-def _whole(tensor: Tensor) -> ViewedTensor:
-    dimensions = tuple((Factor(d, size, 1),) if size > 1 else () for d, size in enumerate(tensor.shape))
-    return ViewedTensor(tensor.id, dimensions)
+def _whole(tensor: Tensor) -> tuple[Factors, ...]:
+    return tuple((Factor(d, size, 1),) if size > 1 else () for d, size in enumerate(tensor.shape))
 
 
-def _view(tensor: Tensor, graph: Graph, base: ViewedTensor) -> ViewedTensor:
+def _view(tensor: Tensor, graph: Graph, base: tuple[Factors, ...]) -> tuple[Factors, ...]:
     shape = graph.tensors[tensor.base].shape
     args, kwargs = read_arguments(tensor.attributes, [Operand("base", shape)], [])
     known = _VIEWS.get(tensor.view)
     dimensions = None
     if known is not None:
-        dimensions = known(list(base.dimensions), shape, tensor.shape, *args[1:], **kwargs)
+        dimensions = known(list(base), shape, tensor.shape, *args[1:], **kwargs)
     if dimensions is None or len(dimensions) != len(tensor.shape):
         dimensions = [() if size == 1 else None for size in tensor.shape]
-    return ViewedTensor(base.root, tuple(dimensions))
+    return tuple(dimensions)
 
 
 def _reshaped(

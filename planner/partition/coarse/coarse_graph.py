@@ -8,6 +8,7 @@ from math import prod
 
 import torch
 
+from planner.finalizers import without_garbage_collection
 from planner.graph import Graph
 from planner.partition.atoms import Atoms, atoms
 from planner.partition.coarse.fetches import Fetch, fetches
@@ -115,7 +116,11 @@ def coarsen(graph: Graph, ops: Sequence[SplittableOp] | None = None) -> CoarseGr
         graph: the step; it needs no program.
         ops: its ops with their strategies; found if not given.
     """
-    ops = splittable_ops(graph) if ops is None else ops
+    with without_garbage_collection():
+        return _coarse_graph(graph, splittable_ops(graph) if ops is None else ops)
+
+
+def _coarse_graph(graph: Graph, ops: Sequence[SplittableOp]) -> CoarseGraph:
     found = atoms(graph, ops)
     sums = carried_sums(graph, ops)
     tied = TensorGroups(graph, found, sums)
@@ -124,8 +129,7 @@ def coarsen(graph: Graph, ops: Sequence[SplittableOp] | None = None) -> CoarseGr
     tie_steps(graph, ops, tied)
     tie_sums(graph, ops, tied)
     groups = tied.groups()
-    numbers = {id(group): number for number, group in enumerate(groups)}
-    group_of = tuple(numbers[id(tied.of(tensor.id))] for tensor in graph.tensors)
+    group_of = tied.numbers()
     itemsizes = {name: getattr(torch, name).itemsize for name in {tensor.dtype for tensor in graph.tensors}}
     sizes = tuple(prod(tensor.shape) * itemsizes[tensor.dtype] for tensor in graph.tensors)
     roots = [tied.root(tensor.id) for tensor in graph.tensors]

@@ -22,7 +22,8 @@ def tie_storages(graph: Graph, groups: TensorGroups) -> None:
         known = graph.tensors[first.setdefault(tensor.storage, tensor.id)]
         alike = (known.shape, known.strides, known.offset) == (tensor.shape, tensor.strides, tensor.offset)
         if not (alike and groups.tie(known.id, tensor.id)):
-            groups.of(known.id).whole = groups.of(tensor.id).whole = True
+            groups.keep_whole(known.id)
+            groups.keep_whole(tensor.id)
 
 
 def tie_alike(graph: Graph, ops: Sequence[SplittableOp], groups: TensorGroups) -> None:
@@ -64,7 +65,7 @@ def tie_sums(graph: Graph, ops: Sequence[SplittableOp], groups: TensorGroups) ->
         inputs = [groups.root(tensor) for tensor in op.inputs]
         if not any(tensor in groups.sums for tensor in inputs):
             continue
-        layouts = tuple((groups.labels(tensor), id(groups.of(tensor))) for tensor in op.inputs)
+        layouts = tuple((groups.labels(tensor), groups.identity(tensor)) for tensor in op.inputs)
         sums = tuple(groups.root(tensor) in groups.sums for tensor in (*op.inputs, *op.outputs))
         before = makers.setdefault((id(splittable), op.phase, layouts, sums), op)
         if before is not op:
