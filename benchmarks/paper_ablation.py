@@ -37,8 +37,8 @@ from planner.swap.methods.swapadvisor import Genetic
 from planner.swap.methods.swapadvisor.pool import default_allocation, demand_of
 from planner.swap.methods.swapadvisor.pool_planner import pool_planner
 from planner.swap.problem.problem import Problem, build_problem
+from planner.swap.schedule.base_orders import captured
 from planner.swap.schedule.budget_feasibility import orders
-from planner.swap.schedule.list_scheduling import captured
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from planner.swap.evict.bytes_pass import evict_by_bytes
 from planner.swap.evict.cyclic_bytes import bytes_pass, clock_of
 from planner.swap.evict.state import EvictionInputs
 from planner.swap.problem.problem import build_problem
-from planner.swap.schedule.list_scheduling import eager_optimizer_order
+from planner.swap.schedule.base_orders import eager_optimizer_order
 from planner.swap.simulate.draft_timing import copy_seconds, time_draft
 from planner.swap.simulate.streams import run_queues
 from planner.zoo import load

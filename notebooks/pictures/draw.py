@@ -23,8 +23,8 @@ import planner
 import widgets
 from planner.graph import Graph
 from planner.plan import SwapPlan
-from widgets.figures.page_figure import heading, without_heading
-from widgets.figures.page_theme import page_style
+from widgets.figures.notebook_figure import heading, without_heading
+from widgets.figures.notebook_style import page_style
 from widgets.panels.saving import save_html
 
 HERE = Path(__file__).parent

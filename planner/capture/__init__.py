@@ -2,11 +2,11 @@
 
 from planner.callable_package import make_callable
 from planner.capture.capturing import capture
-from planner.capture.compare_kernels import compare_with_eager
 from planner.capture.hooks.active_modes import refuse_observers
+from planner.capture.kernel_counts import compare_with_eager
 from planner.capture.record.failures import unplannable
 from planner.capture.record.fakes import refuse_meta_default
-from planner.capture.trace.same_calls_with_another_batch import unused_leaves
+from planner.capture.trace.batch_invariance import unused_leaves
 from planner.capture.trace.trace import trace
 from planner.capture.trace.trace_difference import trace_difference
 

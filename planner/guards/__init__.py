@@ -4,10 +4,10 @@ from planner.guards.comparison_keys import Value
 from planner.guards.concurrent_modification import undisturbed
 from planner.guards.containers import KEEP, MISSING, Container, DictItems, Items, Names, Slots
 from planner.guards.dict_versions import versions
-from planner.guards.environment import environment, named
 from planner.guards.process_memory import WORD, octets, words
 from planner.guards.reach import Reach
 from planner.guards.referenced_names import installed
+from planner.guards.torch_settings import environment, named
 from planner.guards.watch import ContainerWatch
 
 __all__ = [

@@ -51,7 +51,7 @@ from planner.guards.containers import (
     elements,
     generator,
 )  # fmt: skip
-from planner.guards.library_states import is_optimizer, of_optimizer, of_process
+from planner.guards.external_state import is_optimizer, of_optimizer, of_process
 from planner.guards.referenced_names import (
     assigned_globals,
     imported,

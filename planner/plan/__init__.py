@@ -1,16 +1,16 @@
 """Plans, their timelines, files and traces, and the validator that shares no code with any planner."""
 
 from planner.plan.index import PlanIndex
-from planner.plan.repeats import require_each_op_once
+from planner.plan.recomputation_check import require_each_op_once
 from planner.plan.replay import memory_over_time
 from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT, Lane
 from planner.plan.schema.swap_plan import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, device_queues
 from planner.plan.schema.timeline import MemorySamples, Timeline
+from planner.plan.stalls import ComputeWait, WaitShare, compute_waits
 from planner.plan.store import load_plan, plan_from_json, plan_to_json, save_plan
 from planner.plan.summary import PlanSummary, bytes_copied, gap_percent, percent_of_ideal
 from planner.plan.trace import save_trace, trace_json
 from planner.plan.validator import validate
-from planner.plan.waits import ComputeWait, WaitShare, compute_waits
 
 __all__ = [
     "COMPUTE", "SWAP_IN", "SWAP_OUT", "ComputeWait", "HostResidency", "Lane", "MemorySamples", "PlanIndex",

@@ -18,7 +18,7 @@ from planner.plan.index import PlanIndex
 from planner.plan.replay import bytes_by_kind
 from planner.plan.schema.swap_plan import SwapIn, SwapOut, SwapPlan
 from planner.plan.schema.timeline import Seconds, Timeline
-from planner.plan.waits import compute_waits
+from planner.plan.stalls import compute_waits
 
 Event = dict[str, Any]
 

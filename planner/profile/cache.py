@@ -15,7 +15,7 @@ import torch
 from planner.errors import StowageError
 from planner.files import write_text
 from planner.guards import environment
-from planner.profile.attached import cpu_name
+from planner.profile.attached_machine import cpu_name
 from planner.program import CALL_SOURCES
 
 _VERSION = 1

@@ -31,7 +31,7 @@ def machine(name: str, *, progress: ShowProgress = True) -> Machine:
         return _of_several_hosts(*name.split(":", 1))
     if name not in _MEASURED:
         raise StowageError(f"unknown machine {name!r}{did_you_mean(name, known)}; choose one of {', '.join(known)}")
-    from planner.profile.attached import attached, attached_cpu
+    from planner.profile.attached_machine import attached, attached_cpu
 
     with reporting(progress) as report:
         report(0.0, "measuring this computer")

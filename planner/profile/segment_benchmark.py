@@ -15,10 +15,10 @@ import torch
 
 from planner.graph import Graph
 from planner.machine import operator
-from planner.profile.scratch_memory import SIZED_BY_VALUES
 from planner.profile.segments import Segment
 from planner.profile.signatures import ALIGNMENT
 from planner.profile.synthetic_inputs import ALTERNATIVE_FILLINGS, Filling, clear_integers, fill, filled, view
+from planner.profile.value_dependent_scratch import SIZED_BY_VALUES
 from planner.program import BoundCall, Program, ScalarRef, TensorRef, backend_of, bind
 
 _LEAST_ROUNDS, _MOST_ROUNDS = 7, 40

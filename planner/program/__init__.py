@@ -2,7 +2,7 @@
 
 from planner.program.argument_references import ScalarRef, TensorRef
 from planner.program.backend import Backend
-from planner.program.backends import CALL_SOURCES, backend_of
+from planner.program.backend_registry import CALL_SOURCES, backend_of
 from planner.program.isolated_generator import as_default, drawing_from
 from planner.program.out_variants import bind, takes_generator, writes_directly
 from planner.program.program import Call, Program

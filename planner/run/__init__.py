@@ -2,7 +2,7 @@
 
 from planner.callable_package import make_callable
 from planner.run.checks.eager_reference import same_bits
-from planner.run.checks.torch_context import TorchContext
+from planner.run.checks.thread_settings import TorchContext
 from planner.run.devices.cpu import CpuDevice
 from planner.run.devices.device import RuntimeDevice, RuntimeStream
 from planner.run.executor.executor import Executor, StepRecord

@@ -31,7 +31,6 @@ from planner.torch_private.hooks import (
     hook_tables,
     watching_tensor_hooks,
 )
-from planner.torch_private.layouts import BATCH_NORMALISATIONS, plainly_laid
 from planner.torch_private.operators import (
     COPYING,
     MATERIALISED,
@@ -47,6 +46,7 @@ from planner.torch_private.operators import (
     quantises,
     schema,
 )
+from planner.torch_private.result_strides import BATCH_NORMALISATIONS, plainly_laid
 from planner.torch_private.tensors import (
     allocations,
     layout_guard,

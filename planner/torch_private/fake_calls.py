@@ -12,8 +12,8 @@ from torch._ops import OpOverload
 from planner.errors import StowageError
 from planner.torch_private.dispatch import no_modes
 from planner.torch_private.fake_tensors import device_of
-from planner.torch_private.layouts import WRONG_STRIDES, right_strides
 from planner.torch_private.onednn_lstm_workspace import measured_workspace_bytes, workspace_bytes
+from planner.torch_private.result_strides import WRONG_STRIDES, right_strides
 from planner.torch_private.tensors import tensors
 
 _NORMALISATIONS = frozenset({

@@ -14,7 +14,7 @@ from planner.capture import capture
 from planner.plan import SwapPlan
 from planner.profile import machine
 from planner.run import TooLargeError, run
-from planner.run.prepare.headroom import free_bytes
+from planner.run.prepare.available_memory import free_bytes
 from planner.step import SGD, TrainStep
 from planner.swap import plan_swaps
 

@@ -19,7 +19,7 @@ from transformers import BatchEncoding
 from transformers.modeling_outputs import CausalLMOutput
 
 from planner.capture import capture
-from planner.capture.trace.same_calls_with_another_batch import unused_leaves
+from planner.capture.trace.batch_invariance import unused_leaves
 from planner.errors import StowageError
 from planner.step import TrainStep
 from planner.step.batches import Form, batch_key, cut, rebuilt, tensors_of

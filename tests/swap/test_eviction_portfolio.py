@@ -9,8 +9,8 @@ from planner.swap.bounds.any_order import bound_of
 from planner.swap.methods.eviction_portfolio import Portfolio, ways
 from planner.swap.methods.method import SearchContext
 from planner.swap.problem.problem import build_problem
+from planner.swap.schedule.base_orders import captured
 from planner.swap.schedule.budget_feasibility import orders
-from planner.swap.schedule.list_scheduling import captured
 from planner.swap.search.driver import one_by_one
 from tests.widgets.steps import real
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 
 from planner.graph import GraphBuilder, Kind, Phase
 from planner.swap.problem.problem import build_problem
+from planner.swap.schedule.base_orders import captured, eager_optimizer_order, parameter_grouped_order
 from planner.swap.schedule.budget_feasibility import orders
-from planner.swap.schedule.list_scheduling import captured, eager_optimizer_order, parameter_grouped_order
 from tests.swap.random_graphs import machine, steps
 from tests.swap.test_plans import layered
 

@@ -13,10 +13,10 @@ from planner.swap import METHODS, load_search, plan_swaps, search_swaps
 from planner.swap.baselines.registry import BASELINES
 from planner.swap.evict.cyclic_addresses import address_pass
 from planner.swap.evict.cyclic_bytes import bytes_pass, clock_of
-from planner.swap.methods.annealing.annealing import Annealing
+from planner.swap.methods.annealing.annealing_method import Annealing
 from planner.swap.methods.candidate import Candidate, Evaluator
+from planner.swap.schedule.base_orders import captured
 from planner.swap.schedule.budget_feasibility import fitting_order, orders
-from planner.swap.schedule.list_scheduling import captured
 from planner.swap.search.driver import SearchState
 from planner.swap.search.inputs import make_problem
 from tests.swap.random_graphs import machine

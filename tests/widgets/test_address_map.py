@@ -11,7 +11,7 @@ from planner.errors import StowageError
 from planner.profile import machine
 from planner.swap import plan_swaps
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
-from widgets.figures._rectangles import Rectangles, merged
+from widgets.figures._rectangle_merging import Rectangles, merged
 from widgets.info import AddressMap, get_address_map
 
 SPECS = [("mlp:optimizer=adam", "60%"), ("rnn:layers=2,hidden=64,steps=8,batch=32", "80%"), ("mlp", "100%")]

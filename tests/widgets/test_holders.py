@@ -10,8 +10,8 @@ from planner.capture import capture
 from planner.graph import Graph
 from tests.widgets.steps import by_hand
 from widgets.info import Group
-from widgets.info.holder_parts import get_holder_parts
 from widgets.info.holders import get_holders
+from widgets.info.model_division import get_holder_parts
 from widgets.info.residency_spans import captured_stays
 
 MODELS = (

@@ -13,7 +13,7 @@ from planner.profile import machine
 from planner.swap import SwapSearch, search_swaps
 from tests.widgets.steps import real
 from widgets import figures
-from widgets.figures.page_figure import without_heading
+from widgets.figures.notebook_figure import without_heading
 from widgets.info import get_search_history
 
 SPEC = "mlp:optimizer=adam"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from planner.run import Run, RunResult
     from planner.step import Step
     from planner.swap import BudgetPoint, SwapSearch
-    from widgets.figures.drawing import Drawing
+    from widgets.figures.html_drawing import Drawing
     from widgets.info import Axis
 
 __all__ = [

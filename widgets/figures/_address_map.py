@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.units import byte_unit, exact_bytes_label, format_seconds, several
-from widgets.figures._rectangles import Rectangles, merged
+from widgets.figures._rectangle_merging import Rectangles, merged
 from widgets.figures.frame import (
     HATCHED,
     SQUARE,

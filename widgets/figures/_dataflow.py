@@ -7,7 +7,7 @@ from xml.etree import ElementTree as Xml
 from planner.graph import Phase
 from widgets.figures._dataflow_layout import SVG, lay_out, printable
 from widgets.figures._dataflow_style import colours, dataflow_style
-from widgets.figures.drawing import Drawing
+from widgets.figures.html_drawing import Drawing
 from widgets.figures.theme import AUTO, Theme, unbroken
 from widgets.info import STACK, Dataflow, End, Flow, OpBox
 

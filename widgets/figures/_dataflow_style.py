@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.graph import Phase
 from widgets.figures._module_style import colours as module_colours
-from widgets.figures.page_theme import DARK_PAGE
+from widgets.figures.notebook_style import DARK_PAGE
 from widgets.figures.theme import AUTO, DARK, FONT, Theme
 
 _RULES = """

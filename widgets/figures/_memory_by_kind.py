@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from planner.units import Unit, byte_unit, bytes_label
 from widgets.figures._bar_rows import draw_rows, rows_height
-from widgets.figures._holders import holders_table
+from widgets.figures._holders_table import holders_table
 from widgets.figures._pixel_columns import columns
 from widgets.figures.frame import SQUARE, add_budget, add_key, framed, plotly, tag, time_axis, unit_label, value_axis
 from widgets.figures.theme import Theme

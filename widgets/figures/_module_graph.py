@@ -10,9 +10,9 @@ from xml.etree import ElementTree as Xml
 from planner.units import bytes_label
 from widgets.figures._module_layout import INSET, RIGHT, ModuleLayout, find_places
 from widgets.figures._module_style import colours, module_style
-from widgets.figures._swapped_bytes import DOWN, UP, move_text, moved
-from widgets.figures.drawing import Drawing
+from widgets.figures._swap_traffic import DOWN, UP, move_text, moved
 from widgets.figures.frame import TIMES
+from widgets.figures.html_drawing import Drawing
 from widgets.figures.theme import AUTO, Theme, unbroken
 from widgets.info import STACK, Box, Edge, ModuleGraph
 

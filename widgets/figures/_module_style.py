@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from widgets.figures.page_theme import DARK_PAGE
+from widgets.figures.notebook_style import DARK_PAGE
 from widgets.figures.theme import AUTO, DARK, FONT, Theme
 from widgets.info import STACK
 

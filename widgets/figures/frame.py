@@ -57,7 +57,7 @@ def framed(theme: Theme, title: str, name: str, summary: str, height: int) -> Fi
         return f"<b>{title}</b>{about}"
 
     plotly()  # raises the error that says what is missing
-    from widgets.figures.page_figure import PageFigure
+    from widgets.figures.notebook_figure import PageFigure
 
     figure: Figure = PageFigure()
     figure.update_layout(

@@ -4,12 +4,10 @@ from widgets.info.address_map import AddressMap, address_map_of, get_address_map
 from widgets.info.answers import Answer, Reasons, get_cost, get_fit, get_reasons, unswapped_peak
 from widgets.info.compare_peaks import ComparePeaks, Peak, get_compare_peaks
 from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
-from widgets.info.feasibility import Feasibility, assess_feasibility
-from widgets.info.groups import GROUP_OF, STACK, Group
-from widgets.info.holder_parts import get_holder_parts
 from widgets.info.holders import Holder, get_holders
 from widgets.info.live_memory import LiveMemory, MeasuredMemory, get_live_memory, measured_memory
 from widgets.info.memory_by_kind import MemoryByKind, get_memory_by_kind
+from widgets.info.model_division import get_holder_parts
 from widgets.info.module_edges import Edge
 from widgets.info.module_graph import Box, ModuleGraph, get_module_graph
 from widgets.info.pareto import Pareto, get_pareto
@@ -18,6 +16,8 @@ from widgets.info.residency_spans import Axis, Floats, Ints, require_same_step, 
 from widgets.info.schedule_and_pool import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.search_history import Found, SearchHistory, get_search_history
 from widgets.info.step_facts import get_step_facts
+from widgets.info.step_requirements import Feasibility, assess_feasibility
+from widgets.info.storage_groups import GROUP_OF, STACK, Group
 from widgets.info.streams import Copy, Stall, Streams, get_streams, streams_of
 from widgets.info.swap_edges import Swap
 from widgets.info.touches import get_forward_of, get_touches

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.graph import Graph
-from widgets.info.groups import Group
-from widgets.info.holder_parts import get_holder_parts
+from widgets.info.model_division import get_holder_parts
 from widgets.info.residency_spans import ResidencySpans
+from widgets.info.storage_groups import Group
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from planner.graph import Graph
-from widgets.info.module_parts import ModulePart
+from widgets.info.module_contents import ModulePart
 
 
 @dataclass(frozen=True, slots=True)

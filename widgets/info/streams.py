@@ -10,8 +10,8 @@ import numpy as np
 from planner.graph import Graph, Phase
 from planner.plan import PlanIndex, SwapPlan, Timeline, compute_waits
 from planner.units import format_percent, format_seconds, several
-from widgets.info.groups import GROUP_OF, Group
 from widgets.info.residency_spans import Floats, Ints, require_same_step
+from widgets.info.storage_groups import GROUP_OF, Group
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from planner.graph import Graph, Phase
 from planner.plan import SwapPlan
-from widgets.info.module_parts import ModulePart
+from widgets.info.module_contents import ModulePart
 
 #: By source and target box of a swap: its storages, and bytes out and in.
 _Found = dict[tuple[int, int], tuple[set[int], list[int]]]

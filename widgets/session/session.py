@@ -16,7 +16,7 @@ from planner.step import Step
 from planner.swap import SwapSearch
 from widgets.messages import Message, notice_message
 from widgets.session import interrupts
-from widgets.session.registry import features, find_request
+from widgets.session.feature_registry import features, find_request
 from widgets.session.state import machines
 from widgets.session.state.message_bus import Listener
 from widgets.session.state.session_state import SessionState

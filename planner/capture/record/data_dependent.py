@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import torch
 
 from planner import torch_private as private
+from planner.capture.record.concrete_values import Steering
 from planner.capture.record.fakes import fake_tensor
-from planner.capture.record.steering import Steering
 from planner.program import Event, Layout
 
 

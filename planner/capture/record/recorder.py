@@ -19,11 +19,11 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from planner import torch_private as private
 from planner.capture.record import dispatch_mode_derivatives as derivatives
 from planner.capture.record.advice import instead_of_layout
+from planner.capture.record.concrete_values import Steering
 from planner.capture.record.data_dependent import result_by_values
 from planner.capture.record.failures import unplannable
-from planner.capture.record.leftovers import Leftovers
+from planner.capture.record.leaked_fakes import Leftovers
 from planner.capture.record.rng_tracker import RngTracker
-from planner.capture.record.steering import Steering
 from planner.errors import StowageError
 from planner.graph import Phase
 from planner.program import Backend, Event, Layout

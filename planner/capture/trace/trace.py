@@ -13,7 +13,7 @@ from planner import torch_private as private
 from planner.capture.hooks.active_modes import refuse_observers
 from planner.capture.hooks.hooks import Hooks, refuse_hooks
 from planner.capture.record.composites import as_in_eager
-from planner.capture.record.emit_optimizer_kernels import PersistentTensor, Updates
+from planner.capture.record.concrete_values import Steering
 from planner.capture.record.failures import explain
 from planner.capture.record.fakes import (
     check_devices,
@@ -23,12 +23,12 @@ from planner.capture.record.fakes import (
     fake_model,
     fake_reached,
 )
-from planner.capture.record.leftovers import Leftovers
+from planner.capture.record.leaked_fakes import Leftovers
 from planner.capture.record.non_torch_rng import unchanged_generators
+from planner.capture.record.optimizer_kernels import PersistentTensor, Updates
 from planner.capture.record.recorder import Recorder
 from planner.capture.record.rng_tracker import RngTracker
-from planner.capture.record.steering import Steering
-from planner.capture.trace.changes import Changes
+from planner.capture.trace.variable_changes import Changes
 from planner.errors import StowageError
 from planner.finalizers import without_garbage_collection
 from planner.graph import Kind

@@ -15,7 +15,7 @@ from planner.plan.validator.copies import check_copies
 from planner.plan.validator.fields import check_fields
 from planner.plan.validator.happens_before import LANES, Entry, HappensBefore, happens_before
 from planner.plan.validator.order import check_order
-from planner.plan.validator.predicted import check_predicted
+from planner.plan.validator.predicted_timeline import check_predicted
 from planner.plan.validator.residencies import find_residencies
 
 __all__ = ["LANES", "Entry", "HappensBefore", "happens_before", "validate"]

@@ -20,9 +20,9 @@ from planner.run.devices.device import DeviceRngStates, RuntimeDevice
 from planner.run.executor.arena_views import ArenaViews
 from planner.run.executor.binder import Binder
 from planner.run.executor.failures import explain
+from planner.run.executor.measurement import Clock, Temporaries
 from planner.run.executor.memory_accesses import plan_accesses
 from planner.run.executor.occupancy import Occupancy
-from planner.run.executor.scratch_and_clock import Clock, Temporaries
 from planner.run.executor.step_io import StepIO
 from planner.run.executor.step_program import ProgramSegment, StepProgram
 from planner.run.executor.stress import POISON, Stress

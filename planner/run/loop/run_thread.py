@@ -24,7 +24,7 @@ from planner.program import reading_changed
 from planner.progress import Listener, Progress
 from planner.run.checks.ownership_lock import OwnershipLock
 from planner.run.checks.retrace import Recheck
-from planner.run.checks.torch_context import TorchContext
+from planner.run.checks.thread_settings import TorchContext
 from planner.run.devices.registry import DEVICES
 from planner.run.loop.batch_matcher import Matcher
 from planner.run.loop.monitor import Monitor

@@ -18,7 +18,7 @@ from planner.graph import Graph
 from planner.guards import undisturbed
 from planner.memory import step_peak
 from planner.plan import SwapPlan
-from planner.run.prepare.headroom import free_bytes
+from planner.run.prepare.available_memory import free_bytes
 from planner.step import Step
 from planner.units import format_bytes
 

@@ -12,7 +12,7 @@ import torch
 from torch.nn.utils.rnn import PackedSequence
 
 from planner.errors import StowageError
-from planner.step.batches.hidden import holds_tensor
+from planner.step.batches.hidden_tensors import holds_tensor
 from planner.step.batches.opening import ObjectPart, can_open, mutable, parts, transparent
 from planner.step.batches.plain_value_keys import ATOMS, comparable, is_flat_sequence, value_key
 from planner.step.batches.poisoned_values import Poison

@@ -11,7 +11,7 @@ from planner.swap.draft.draft import UnplacedPlan, bytes_by_slot, unplaced_resid
 from planner.swap.emit.place_and_assemble import finish_draft
 from planner.swap.problem.problem import Flags, Ints, Problem
 from planner.swap.problem.uses import Uses, uses_of
-from planner.swap.schedule.list_scheduling import captured
+from planner.swap.schedule.base_orders import captured
 from planner.swap.simulate.draft_timing import time_draft
 
 #: How many ops ahead of its use a storage is reloaded, and how many a copy out may take.

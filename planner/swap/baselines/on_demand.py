@@ -21,8 +21,8 @@ from planner.swap.evict.cyclic_bytes import bytes_pass, clock_of
 from planner.swap.evict.state import ON_DEVICE
 from planner.swap.problem.problem import Bytes, Ints, Problem
 from planner.swap.problem.uses import Uses
+from planner.swap.schedule.base_orders import captured
 from planner.swap.schedule.budget_feasibility import fitting_order
-from planner.swap.schedule.list_scheduling import captured
 from planner.swap.simulate.draft_timing import Timing, time_draft
 
 #: Least share of the step that keeping storages on the device across steps must save to be worth more passes.

@@ -16,7 +16,7 @@ from planner.swap.draft.draft import UnplacedPlan, unplaced_residencies
 from planner.swap.emit.assemble import assemble
 from planner.swap.problem.problem import Problem
 from planner.swap.problem.uses import uses_of
-from planner.swap.schedule.list_scheduling import captured
+from planner.swap.schedule.base_orders import captured
 
 
 def resident_plan(problem: Problem) -> SwapPlan | None:

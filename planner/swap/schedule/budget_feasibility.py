@@ -14,7 +14,7 @@ import numpy as np
 from planner.errors import StowageError
 from planner.graph import inverted
 from planner.swap.problem.problem import Bytes, Ints, Problem
-from planner.swap.schedule.list_scheduling import base_orders
+from planner.swap.schedule.base_orders import base_orders
 from planner.swap.schedule.reorder_for_reuse import fits, reorder_for_reuse
 from planner.units import format_apart
 

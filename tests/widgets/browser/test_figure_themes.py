@@ -15,7 +15,7 @@ from tests.widgets.browser.page import PICTURES
 from tests.widgets.steps import by_hand, plan_by_hand, real, real_plan
 from tests.widgets.test_figures import SPEC, run_of
 from widgets import figures
-from widgets.figures.page_theme import page_style
+from widgets.figures.notebook_style import page_style
 from widgets.figures.theme import DARK, DARK_OF, LIGHT
 
 MADE = """

@@ -17,7 +17,7 @@ from hypothesis import strategies as some
 import widgets
 from planner.graph import GraphBuilder, Kind
 from planner.memory import lifetimes
-from tests.widgets.fallback.test_page import LARGE, NASTY, SMALL
+from tests.widgets.fallback.test_saved_page import LARGE, NASTY, SMALL
 from widgets.fallback import fallback_html, fallback_text, fallback_view
 from widgets.fallback.header_summary import get_answers
 from widgets.fallback.raster import blended, coverage, png

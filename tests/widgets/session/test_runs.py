@@ -12,7 +12,7 @@ from planner import zoo
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.run import Run
-from planner.run.prepare.headroom import free_bytes
+from planner.run.prepare.available_memory import free_bytes
 from planner.step import TrainStep
 from tests.widgets.session.hearing import Ear
 from widgets.messages.message import Message

@@ -9,8 +9,8 @@ from typing import Any
 import traitlets
 from plotly.graph_objects import Figure, FigureWidget
 
-from widgets.figures.page_figure import heading, without_heading
-from widgets.figures.page_theme import page_style
+from widgets.figures.notebook_figure import heading, without_heading
+from widgets.figures.notebook_style import page_style
 from widgets.page import script
 
 

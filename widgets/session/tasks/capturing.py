@@ -30,7 +30,7 @@ from widgets.session.state.jobs import Job
 from widgets.session.state.plan_cache import PlanCache
 from widgets.session.state.session_state import SessionState, problems_of, sentence_of
 from widgets.session.tasks import planning
-from widgets.session.tasks.loading import Loading
+from widgets.session.tasks.capture_progress import Loading
 
 
 def begin(session_state: SessionState) -> None:

@@ -24,7 +24,7 @@ from planner.swap.methods.swapadvisor.individual import (
 from planner.swap.methods.swapadvisor.pool import default_allocation, demand_of, random_allocation
 from planner.swap.methods.swapadvisor.pool_planner import pool_planner
 from planner.swap.problem.problem import Ints
-from planner.swap.schedule.list_scheduling import captured
+from planner.swap.schedule.base_orders import captured
 
 #: Each crossover of two schedules and two pools gives this many children.
 _CHILDREN = 4

@@ -17,7 +17,7 @@ from planner.swap.methods.swapadvisor.allocation_gene import (
 )
 from planner.swap.problem.problem import Bytes, Flags, Ints, Problem
 from planner.swap.problem.uses import uses_of
-from planner.swap.schedule.list_scheduling import captured
+from planner.swap.schedule.base_orders import captured
 
 #: Attempts at random classes in which every op fits.
 _MAX_DRAWS = 8

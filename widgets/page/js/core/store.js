@@ -1,6 +1,6 @@
 // The state shared by the panels of one widget. Selection and hover are shared by all widgets of one graph in the page.
 import { features, tabs } from './features.js';
-import { focusOf } from './highlighted.js';
+import { focusOf } from './highlight.js';
 
 const PAGE = Symbol.for('stowage.links');
 const SHARED = ['selection', 'hover'];

@@ -4,7 +4,7 @@ import { allow, allowed, make, say } from '../core/dom.js';
 import { tabs } from '../core/features.js';
 import { moveBudget } from '../data/budget_request.js';
 import { noKernel } from '../data/action_availability.js';
-import { skeleton } from './loading_bars.js';
+import { skeleton } from './skeleton.js';
 import { bytesText, countText } from '../core/units.js';
 import { answers } from '../data/budget_answers.js';
 

@@ -2,7 +2,7 @@
 // into an input field for an exact value.
 import { moveBudget } from '../data/budget_request.js';
 import { budgetScale } from './budget_scale.js';
-import { parseBudget, sliderStep } from './budget_text.js';
+import { parseBudget, sliderStep } from './budget_parser.js';
 import { BudgetTrack } from './budget_track.js';
 import { allow, allowed, make, say } from '../core/dom.js';
 import { noKernel } from '../data/action_availability.js';

@@ -1,5 +1,5 @@
 // One time axis for the memory map and the streams: the same view, zoom and keys. Its unit is seconds or slots.
-import { placeLabels } from './marks.js';
+import { placeLabels } from './axis_labels.js';
 import { ticks } from './ticks.js';
 import { countText } from '../core/units.js';
 

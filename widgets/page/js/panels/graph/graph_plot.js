@@ -1,6 +1,6 @@
 // The plot of the graph: its modules as boxes, or its schedule; both handle scrolling, pointing and keys.
 import { Plot } from '../../plots/plot.js';
-import { GraphSearch } from './graph_search.js';
+import { GraphSearch } from './search_results.js';
 import { Measure } from './module_measure.js';
 import { ModulesView } from './modules_view.js';
 import { ScheduleView } from './schedule_view.js';

@@ -1,5 +1,5 @@
 // The boxes of the module graph from top to bottom: open modules, unfolded folds, and positions.
-import { folded, opsOf, runsOf, storagesOf } from '../../data/module_parts.js';
+import { folded, opsOf, runsOf, storagesOf } from '../../data/module_contents.js';
 
 export const ROW = 24;
 export const PAD = 8;

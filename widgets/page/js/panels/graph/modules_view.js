@@ -1,6 +1,6 @@
 // The modules of the model as nested boxes, in execution order.
 import { KIND_LABELS } from '../../core/kinds.js';
-import { FoundModules } from './found_modules.js';
+import { FoundModules } from './result_navigation.js';
 import { amount, paintBox } from './module_box.js';
 import { ModuleRows, PAD, ROW } from './module_rows.js';
 import { paintScrollbar } from '../../plots/scrollbar.js';

@@ -2,7 +2,7 @@
 // between them the activations saved for backward. If rows are thinner than a pixel, each pixel shows its largest op.
 import { fitText } from '../../plots/fit_text.js';
 import { ACTIVATION } from '../../core/kinds.js';
-import { shortTarget } from '../../data/module_parts.js';
+import { shortTarget } from '../../data/module_contents.js';
 import { paintScrollbar } from '../../plots/scrollbar.js';
 import { ScheduleRows } from './schedule_rows.js';
 import { shade } from '../../core/theme.js';

@@ -4,10 +4,10 @@ import { paintBridges } from './away_bridges.js';
 import { paintBoxLabels } from '../../plots/box_labels.js';
 import { Coverage } from '../../plots/coverage.js';
 import { KINDS } from '../../core/kinds.js';
-import { bytesMarks } from '../../plots/marks.js';
+import { bytesMarks } from '../../plots/axis_labels.js';
 import { stayTip } from './memory_tips.js';
 import { StayBoxes } from './residency_boxes.js';
-import { surfaceOn, within } from '../../plots/surface.js';
+import { surfaceOn, within } from '../../plots/box_surface.js';
 
 const SEAM = 0.6; // pixels left free between boxes that are large enough to be distinguished
 const LABEL = { width: 58, height: 13 };

@@ -1,9 +1,9 @@
 // Bytes on the device over time, stacked by kind, and the bytes of the same order with nothing swapped.
 import { highest, steps } from './curve_columns.js';
 import { KINDS } from '../../core/kinds.js';
-import { tag } from '../../plots/marks.js';
+import { tag } from '../../plots/axis_labels.js';
 import { kindsTip } from './memory_tips.js';
-import { within } from '../../plots/surface.js';
+import { within } from '../../plots/box_surface.js';
 import { bytesText } from '../../core/units.js';
 
 const SHADOW = 0.82; // opacity of the selection's bytes

@@ -1,5 +1,5 @@
 // The marks in the frame of the memory map: the budget and the peak.
-import { tag } from '../../plots/marks.js';
+import { tag } from '../../plots/axis_labels.js';
 import { bytesText } from '../../core/units.js';
 
 const LINE = 10; // the middle of the line of text above the plot

@@ -1,7 +1,7 @@
 // Memory during a run: predicted, dashed; measured, solid; and their difference in a strip below.
-import { bytesAxis, tag } from '../../plots/marks.js';
+import { bytesAxis, tag } from '../../plots/axis_labels.js';
 import { Plot } from '../../plots/plot.js';
-import { runColumns } from './run_columns.js';
+import { runColumns } from './pixel_columns.js';
 import { hideTip, showTip } from '../../plots/tooltip.js';
 import { bytesText, bytesUnit, secondsText } from '../../core/units.js';
 

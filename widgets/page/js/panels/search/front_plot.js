@@ -1,5 +1,5 @@
 // Plans by memory and step time: the Pareto-optimal plans are joined to a front, from which one can be chosen.
-import { placeLabels } from '../../plots/marks.js';
+import { placeLabels } from '../../plots/axis_labels.js';
 import { Plot } from '../../plots/plot.js';
 import { secondsAxis } from './seconds_axis.js';
 import { digitsFor, ticks } from '../../plots/ticks.js';

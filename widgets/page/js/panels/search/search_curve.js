@@ -1,6 +1,6 @@
 // The best plan found so far over the time searched, between the simple policies above and the bound below.
 import { fitText } from '../../plots/fit_text.js';
-import { placeLabels } from '../../plots/marks.js';
+import { placeLabels } from '../../plots/axis_labels.js';
 import { Plot } from '../../plots/plot.js';
 import { logTicks, secondsAxis } from './seconds_axis.js';
 import { hideTip, showTip } from '../../plots/tooltip.js';

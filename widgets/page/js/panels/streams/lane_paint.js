@@ -2,7 +2,7 @@
 // and hover, and the stalls of compute.
 import { ending } from '../../plots/box_labels.js';
 import { COMPUTE, LANES, inView } from './lanes.js';
-import { surfaceOn } from '../../plots/surface.js';
+import { surfaceOn } from '../../plots/box_surface.js';
 import { secondsText } from '../../core/units.js';
 
 const SEAM = 0.6; // pixels left free between spans that are wide enough to be distinguished

@@ -5,7 +5,7 @@ import { paintFocus, paintIdle, paintLane, paintNames, paintPointed, paintStalls
 import { COMPUTE, LANES, Lanes, OUT, inView, spanAt } from './lanes.js';
 import { Plot } from '../../plots/plot.js';
 import { copyTip, opTip, stallTip } from './stream_tips.js';
-import { within } from '../../plots/surface.js';
+import { within } from '../../plots/box_surface.js';
 import { attachTime } from '../../plots/time_gestures.js';
 import { hideTip } from '../../plots/tooltip.js';
 

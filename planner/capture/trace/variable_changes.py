@@ -9,7 +9,7 @@ from dataclasses import replace
 from torch import Tensor, nn
 
 from planner import torch_private as private
-from planner.capture.record.emit_optimizer_kernels import PersistentTensor
+from planner.capture.record.optimizer_kernels import PersistentTensor
 from planner.capture.record.recorder import Recorder
 from planner.errors import StowageError
 from planner.guards import ContainerWatch, Reach, Value

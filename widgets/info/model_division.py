@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.graph import Graph, Module, module_tree
-from widgets.info.groups import GROUP_OF, STACK, Group
+from widgets.info.storage_groups import GROUP_OF, STACK, Group
 
 #: Largest share of all bytes for a part that can be divided.
 _MOST = 0.25

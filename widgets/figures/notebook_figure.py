@@ -7,7 +7,7 @@ from typing import Any
 import plotly.io
 from plotly.graph_objects import Figure
 
-from widgets.figures.page_theme import page_style
+from widgets.figures.notebook_style import page_style
 
 #: Pixels above a plot without text, for the unit of its vertical axis.
 _TOP = 26

@@ -78,7 +78,7 @@ def page_text(messages: Sequence[Message], panels: Sequence[str] = EVERY_PANEL) 
     if graph is None:
         raise StowageError("there is nothing to save yet: wait until the step is captured")
     return _PAGE.format(
-        policy=_POLICY, title=html.escape(str(graph.content["name"])), style=f"{style()}\n{_part('page.css')}",
+        policy=_POLICY, title=html.escape(str(graph.content["name"])), style=f"{style()}\n{_part('saved_page.css')}",
         still=fallback_html(messages), messages=_packed(at_rest(messages, "saved"), panels), script=_script(),
     )  # fmt: skip
 

@@ -1,5 +1,5 @@
 // Search in the graph: modules by path and class, ops by what they compute. One pass per keystroke.
-import { shortTarget } from '../../data/module_parts.js';
+import { shortTarget } from '../../data/module_contents.js';
 import { countText, plural } from '../../core/units.js';
 
 export class GraphSearch {
