@@ -425,10 +425,9 @@ class Reach:
         for library in libraries:  # and the named modules in them, which are appended during the loop
             self._note_functions(library.__name__, library, self._names)
             named_modules = (vars(library).get(name) for name in sorted(self._names & vars(library).keys()))
-            libraries += [
-                one for one in named_modules if isinstance(one, ModuleType) and id(one) not in self._libraries
-            ]
-            self._libraries |= {id(one): one for one in libraries}
+            new = [one for one in named_modules if isinstance(one, ModuleType) and id(one) not in self._libraries]
+            libraries += new
+            self._libraries |= {id(one): one for one in new}
         for key, (label, table, owner) in namespaces.items():
             if names_done.get(key):
                 self.containers.append(Names(label, table, sorted(names_done[key]), owner))
@@ -436,7 +435,8 @@ class Reach:
     def _note_functions(self, label: str, owner: ModuleType | type, names: Iterable[str]) -> None:
         """Record the functions of a library that the code calls, which may be replaced by others."""
         table = vars(owner)
-        found = sorted(name for name in names if isinstance(table.get(name), FunctionType | BuiltinFunctionType))
+        known = sorted(table.keys() & names)  # a model's code has thousands of names, of which a library has few
+        found = [name for name in known if isinstance(table[name], FunctionType | BuiltinFunctionType)]
         if not found:
             return
         self.containers.append(Names(f"{label}.", table, found, owner))
