@@ -4,6 +4,9 @@ import hashlib
 import json
 import os
 import threading
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 
 import numpy as np
@@ -101,7 +104,7 @@ def test_the_middle_of_the_local_search_can_be_kept(tmp_path):
 
 
 def test_a_host_budget_that_was_too_small_still_is_when_the_search_is_loaded(tmp_path):
-    graph, search = request(host_budget=1)
+    graph, search = request(layers=8, host_budget=1)
     with pytest.raises(StowageError) as first:
         search.wait()
     search.save(tmp_path / "search.json")
@@ -232,6 +235,22 @@ def test_a_fork_says_that_the_search_is_elsewhere():
     search.wait()
 
 
+@cache
+def _file(evaluations):
+    """A graph, and the file of a search for it."""
+    graph, search = request(evaluations=evaluations, time_limit=None)
+    search.wait()
+    with TemporaryDirectory() as folder:
+        search.save(Path(folder) / "search.json")
+        return graph, (Path(folder) / "search.json").read_text()
+
+
+def saved(evaluations):
+    """The same, with what is in the file."""
+    graph, text = _file(evaluations)
+    return graph, json.loads(text)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("graph", ...), ("stage", "first"), ("stage", 99), ("stage", -1), ("seed", -1), ("seed", 1.5),
@@ -241,10 +260,7 @@ def test_a_fork_says_that_the_search_is_elsewhere():
 )  # fmt: skip
 def test_a_file_with_a_right_checksum_is_not_believed_either(tmp_path, name, value):
     path = tmp_path / "search.json"
-    graph, search = request(evaluations=300, time_limit=None)
-    search.wait()
-    search.save(path)
-    body = json.loads(path.read_text())
+    graph, body = saved(300)
     del body["checksum"], body[name]
     if value is not ...:
         body[name] = value
@@ -254,16 +270,10 @@ def test_a_file_with_a_right_checksum_is_not_believed_either(tmp_path, name, val
         load_search(path, graph, machine(1e9, 1.4e9, 0.0), seconds=np.full(len(graph.ops), 3e-5))
 
 
-def saved(path):
-    graph, search = request(evaluations=60)
-    search.wait()
-    search.save(path)
-    return graph, json.loads(path.read_text())
-
-
 def test_a_search_for_another_graph_machine_or_times_is_not_gone_on_with(tmp_path):
     path = tmp_path / "search.json"
-    graph, _ = saved(path)
+    graph, body = saved(60)
+    path.write_text(json.dumps(body))
     here, times = machine(1e9, 1.4e9, 0.0), np.full(len(graph.ops), 3e-5)
     assert load_search(path, graph, here, seconds=times).wait()
     other = layered(7)
@@ -278,7 +288,8 @@ def test_a_search_for_another_graph_machine_or_times_is_not_gone_on_with(tmp_pat
 @pytest.mark.parametrize("change", ["cut", "evaluations", "version", "format", "best"])
 def test_a_damaged_search_is_refused(tmp_path, change):
     path = tmp_path / "search.json"
-    graph, body = saved(path)
+    graph, body = saved(60)
+    path.write_text(json.dumps(body))
     if change == "cut":
         path.write_text(path.read_text()[:-20])
     else:
@@ -300,9 +311,9 @@ def test_what_cannot_be_is_said_before_anything_runs():
 
 
 def test_a_host_budget_is_never_exceeded():
-    graph, search = request()
+    graph, search = request(layers=8)
     free = search.wait()
-    _, tight = request(host_budget=free.host_bytes - 1)
+    _, tight = request(layers=8, host_budget=free.host_bytes - 1)
     sentence = ""
     try:
         plan = tight.wait()
@@ -311,7 +322,7 @@ def test_a_host_budget_is_never_exceeded():
     except StowageError as error:
         sentence = str(error)
     assert not sentence or "of host memory" in sentence
-    _, none = request(host_budget=1)
+    _, none = request(layers=8, host_budget=1)
     with pytest.raises(StowageError, match="a host budget of 1 B is too small"):
         none.wait()
 
