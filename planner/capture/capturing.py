@@ -52,7 +52,7 @@ def capture(step: Step, *, device: str = "cpu", progress: ShowProgress = True) -
             report(0.8, "building the graph")
             alike = _alike(_captured_for(step, device), traced)
             if alike is None:
-                graph = lower(traced, Scalars(step, traced.scalars, traced.alike), backend)
+                graph = lower(traced, Scalars(step, traced.scalars, traced.representatives), backend)
             else:
                 graph = alike.graph
             found = Capture(graph, traced.guards, traced)
@@ -111,11 +111,11 @@ def _known(step: Step, device: str) -> Capture | None:
         scalars = program.scalars
         if guard_change(known.guards, now) or (form is not None and known.trace.form.change(form)):
             continue
-        apart = scalars.apart(found) if isinstance(scalars, Scalars) else ""
-        apart = apart or ("" if form is None else reading_changed(program, leaves))
-        if not apart:
+        changed = scalars.changed_step_count(found) if isinstance(scalars, Scalars) else ""
+        changed = changed or ("" if form is None else reading_changed(program, leaves))
+        if not changed:
             return known
-        step.change = apart
+        step.change = changed
     return None
 
 

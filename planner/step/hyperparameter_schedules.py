@@ -56,7 +56,7 @@ class Scalars:
             values[reference.name] = optimizers.numbers(groups[index], count, first=first)[quantity]
         return values
 
-    def apart(self, found: Iterable[ModuleTensor]) -> str:
+    def changed_step_count(self, found: Iterable[ModuleTensor]) -> str:
         """A parameter whose step count now differs from that of its representative, in words; empty if there is none.
 
         Args:

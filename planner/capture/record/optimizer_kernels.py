@@ -40,13 +40,13 @@ class PersistentTensor:
 class Updates:
     """Adds the optimizer's calls to the recording; `states` and `scalars` are what they additionally need.
 
-    `alike` maps each updated parameter to the one whose step count represents its own.
+    `representatives` maps each updated parameter to the one whose step count represents its own.
     """
 
     def __init__(self, step: Step, recorder: Recorder, found: Sequence[ModuleTensor]) -> None:
         self.states: list[PersistentTensor] = []
         self.scalars: dict[ScalarRef, tuple[int, str, str]] = {}
-        self.alike: dict[str, str] = {}
+        self.representatives: dict[str, str] = {}
         self._recorder = recorder
         self._tensors = {member.name: member.tensor for member in found}
         self._optimizer = step.torch_optimizer
@@ -95,7 +95,7 @@ class Updates:
         state = self._kept.get(self._tensors[name], {})
         undamped = bool(group.get("dampening")) and untouched(self._optimizer, self._tensors[name])
         first = self._first.setdefault((place, float(state.get("step", 0.0)), undamped), name)
-        self.alike[name] = first
+        self.representatives[name] = first
 
         def reference(quantity: str) -> ScalarRef:
             made = ScalarRef(f"{place}/{first}/{quantity}")

@@ -67,7 +67,7 @@ class Trace:
         modules: class name by module path.
         guards: the capture guards of the step.
         scalars: by reference, the parameter group, a parameter with the right step count, and the quantity.
-        alike: by updated parameter, the parameter that represents it in `scalars`.
+        representatives: by updated parameter, the parameter that represents it in `scalars`.
         effects: effects on Python variables; None if there are none.
         returned: how many of the outputs the step returns; the others are for `effects`.
         form: the batch apart from the numbers in its tensors.
@@ -88,7 +88,7 @@ class Trace:
     modules: dict[str, str]
     guards: CaptureGuards
     scalars: dict[ScalarRef, tuple[int, str, str]]
-    alike: dict[str, str]
+    representatives: dict[str, str]
     effects: Effects | None
     returned: int
     form: Form
@@ -234,7 +234,7 @@ def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftover
             classes,
             setup,
             updates.scalars,
-            updates.alike,
+            updates.representatives,
             effects,
             len(outputs),
             form,

@@ -50,7 +50,7 @@ def _facts(traced: Trace) -> tuple[Any, ...]:
     held = tuple((one.key, one.layout, one.replaced) for one in traced.held)
     scalars = tuple(sorted((one.name, *rest) for one, rest in traced.scalars.items()))
     constants = tuple(item for pair in traced.constants for item in pair)
-    rest = tuple(sorted(traced.literals)), scalars, tuple(sorted(traced.alike.items()))
+    rest = tuple(sorted(traced.literals)), scalars, tuple(sorted(traced.representatives.items()))
     return batch, tuple(traced.outputs), tuple(traced.gradients.items()), held, constants, rest
 
 

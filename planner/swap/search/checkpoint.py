@@ -53,7 +53,7 @@ def save_search(search_state: SearchState, path: str | Path) -> None:
             [point.seconds, point.evaluations, point.step_seconds, point.method] for point in search_state.history
         ],
         "best": None if search_state.best is None else json.loads(plan_to_json(search_state.best)),
-        "method_state": None if search_state.at_work is None else search_state.at_work.state_dict(),
+        "method_state": None if search_state.current_method is None else search_state.current_method.state_dict(),
     }
     write_text(path, json.dumps({"checksum": _checksum(body), **body}, separators=(",", ":")))
 
@@ -70,12 +70,12 @@ def read_search(path: str | Path, graph: Graph, machine: Machine, seconds: Secon
     """
     data = _body(path)
     try:
-        return _course(data, path, graph, machine, seconds)
+        return _restored(data, path, graph, machine, seconds)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise StowageError(f"{path} is damaged: it holds what no search has written; begin a new search") from error
 
 
-def _course(
+def _restored(
     data: dict[str, Any], path: str | Path, graph: Graph, machine: Machine, seconds: Seconds | None
 ) -> SearchState:
     """The saved search state; any built-in exception means that the data is not one."""
@@ -121,8 +121,8 @@ def _course(
     if not (0 <= search_state.stage <= len(search_state.methods) and search_state.baselines.keys() <= BASELINES.keys()):
         raise ValueError("there is no such stage of a search, or no such baseline")
     if data["method_state"] is not None and search_state.stage < len(search_state.methods):
-        search_state.at_work = search_state.methods[search_state.stage](search_state.context())
-        search_state.at_work.load_state_dict(data["method_state"])
+        search_state.current_method = search_state.methods[search_state.stage](search_state.context())
+        search_state.current_method.load_state_dict(data["method_state"])
     return search_state
 
 

@@ -123,7 +123,7 @@ class SearchState:
         check_choice(self.method, self.seed)
         self.bound = bound_of(self.problem)
         self.methods: list[Factory] = list(METHODS[self.method])
-        self.at_work: Method | None = None
+        self.current_method: Method | None = None
         self.pending: SearchStep | None = None
 
     @property
@@ -151,11 +151,11 @@ class SearchState:
             self.baselines[name] = self._offer(plan, int(plan is not None))
             return
         if self.pending is None:
-            if self.at_work is None:
-                self.at_work = self.methods[self.stage](self.context())
-            self.pending = self.at_work.search_step()
+            if self.current_method is None:
+                self.current_method = self.methods[self.stage](self.context())
+            self.pending = self.current_method.search_step()
             if self.pending is None:
-                self.at_work, self.stage = None, self.stage + 1
+                self.current_method, self.stage = None, self.stage + 1
                 self.spare_the_host()
                 return
         self.settle()
@@ -213,7 +213,7 @@ class SearchState:
         self.evaluations += evaluations
         if plan is None:
             return None
-        if self.at_work is None or isinstance(self.at_work, Portfolio):  # these do not depend on the seed
+        if self.current_method is None or isinstance(self.current_method, Portfolio):  # these do not depend on the seed
             self.least_host = min(self.least_host, plan.host_bytes)
         return plan.predicted.seconds if self._kept_to(plan) else None
 

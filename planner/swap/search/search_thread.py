@@ -36,7 +36,7 @@ class SearchThread:
         self.make, self.ideal, self.stop, self.threads = make, ideal, stop, threads
         self.search_state: SearchState | None = None
         self.cancelled, self.ended, self.search_step = CancelToken(), threading.Event(), threading.Lock()
-        self.door = threading.Lock()  # its holder has the next search step
+        self.step_lock = threading.Lock()  # its holder has the next search step
         self.beginning, self.process = threading.Lock(), os.getpid()
         self.state: State = "paused"
         self.error: BaseException | None = None
@@ -88,7 +88,7 @@ class SearchThread:
         Raises:
             StowageError: the graph is not laid out yet.
         """
-        with self.door:
+        with self.step_lock:
             if not self.search_step.acquire(timeout=_PATIENCE):
                 self.stop.cancel()
                 self.search_step.acquire()
@@ -133,7 +133,7 @@ class SearchThread:
     def _search(self, pool: Each, until: float, most: float) -> State:
         """Run search steps until nothing is left to do, or no time or no evaluations are left."""
         while True:
-            with self.door:
+            with self.step_lock:
                 self.search_step.acquire()
             try:
                 search_state = self.search_state

@@ -71,7 +71,7 @@ class Jobs:
         Thread(target=run, name=f"stowage {kind}", daemon=True).start()
         return job
 
-    def at_work(self, kind: str) -> Job | None:
+    def running_job(self, kind: str) -> Job | None:
         """The job of a kind that is running, or None."""
         with self._lock:
             return self._jobs.get(kind)

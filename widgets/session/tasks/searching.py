@@ -67,7 +67,7 @@ def resume(session_state: SessionState, seconds: float | None = LIMIT_SECONDS) -
 def begun(session_state: SessionState) -> SwapSearch | None:
     """The search, or None; blocks while a requested search is being created."""
     with session_state.message_bus.lock:
-        job = session_state.jobs.at_work("search")
+        job = session_state.jobs.running_job("search")
         if session_state.search is not None or job is None:
             return session_state.search
     job.under_way.wait()
