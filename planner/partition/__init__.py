@@ -6,7 +6,7 @@ from planner.partition.coarse import CoarseGraph, Fetch, MergedOp, Option, Tenso
 from planner.partition.coverage import Coverage, OperatorCoverage, coverage
 from planner.partition.op_strategies import SplittableOp, splittable_ops
 from planner.partition.ops import Describer, describe, described, describes
-from planner.partition.search import LevelChoice, Partitioning, evaluate, recurse
+from planner.partition.search import LevelChoice, Partitioning, evaluate, optimize, recurse
 from planner.partition.step_time import BUCKET_BYTES, StepTime, step_time
 from planner.partition.strategy import (
     Partial,
@@ -29,6 +29,6 @@ __all__ = [
     "Fetch", "KernelCall", "LevelChoice", "MergedOp", "OperatorCoverage", "Option", "Partial", "Partitioning", "Proof",
     "Reduction", "Region", "Replicated", "Split", "SplittableOp", "StageReduction", "State", "StepTime", "Strategy",
     "TensorGroup", "Unread", "Variant", "atoms", "baselines", "chunk", "chunk_ranges", "coarsen", "conversion_bytes",
-    "coverage", "describe", "described", "describes", "evaluate", "held", "prove", "recurse", "regions",
+    "coverage", "describe", "described", "describes", "evaluate", "held", "optimize", "prove", "recurse", "regions",
     "splittable_ops", "step_time", "strategies",
 ]  # fmt: skip

@@ -1,12 +1,13 @@
 """The search for the partition that costs the least."""
 
-from planner.partition.search.eliminate import CostTable, eliminate
-from planner.partition.search.evaluate import evaluate
-from planner.partition.search.partitioning import LevelChoice, Partitioning, mesh_of, prime_factors
+from planner.partition.search.choices.partitioning import LevelChoice, Partitioning, mesh_of, prime_factors
+from planner.partition.search.choices.rules import Pin, SearchRules
+from planner.partition.search.costs.evaluate import evaluate
+from planner.partition.search.factors.eliminate import CostTable, eliminate
+from planner.partition.search.optimize import optimize
 from planner.partition.search.recursion import recurse
-from planner.partition.search.rules import Pin, SearchRules
 
 __all__ = [
     "CostTable", "LevelChoice", "Partitioning", "Pin", "SearchRules", "eliminate", "evaluate", "mesh_of",
-    "prime_factors", "recurse",
+    "optimize", "prime_factors", "recurse",
 ]  # fmt: skip

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from planner.partition.coarse import CoarseGraph
-from planner.partition.search.domains import Domains, Sequences
-from planner.partition.search.eliminate import CostTable, eliminate
-from planner.partition.search.evaluate import evaluate
-from planner.partition.search.op_costs import OpCosts
-from planner.partition.search.partitioning import LevelChoice, Partitioning
-from planner.partition.search.rules import SearchRules
-from planner.partition.search.shared_fetches import SharedFetches, shared_fetches
-from planner.partition.search.slot_costs import SlotCosts
+from planner.partition.search.choices.domains import Domains, Sequences
+from planner.partition.search.choices.partitioning import LevelChoice, Partitioning
+from planner.partition.search.choices.rules import SearchRules
+from planner.partition.search.costs.evaluate import evaluate
+from planner.partition.search.costs.moved_bytes import FORBIDDEN
+from planner.partition.search.costs.op_costs import OpCosts, Rows
+from planner.partition.search.costs.shared_fetches import SharedFetches, shared_fetches
+from planner.partition.search.costs.slot_costs import SlotCosts
+from planner.partition.search.factors.dual_bound import StarFactor
+from planner.partition.search.factors.eliminate import CostTable, eliminate, elimination_work
+from planner.partition.search.factors.min_sum import Costs
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,38 @@ class LevelsProblem:
             found.append(self._costs.table(number, counts, shared))
         return found
 
+    def factors(self) -> tuple[list[StarFactor], list[Costs], list[tuple[int, Rows]]]:
+        """The same costs as star factors.
+
+        Returns:
+            The factors, the costs of every variable by itself, and for the factors that are ops' the number of the
+            merged op and the sequence of variants of each of its ways; the others' numbers are -1.
+        """
+        unaries = [np.zeros(size) for size in self.choices()]
+        factors: list[StarFactor] = []
+        rows: list[tuple[int, Rows]] = []
+        tables = [*self._fetches.tables, *self._storage()]
+        found = [(-1, _star_of(table, self.choices()), np.zeros(0, np.int64)) for table in tables]
+        for number, (counts, shared) in enumerate(zip(self._fetches.counts, self._fetches.shared, strict=True)):
+            found.append((number, *self._costs.star(number, counts, shared)))
+        for number, factor, ways in found:
+            if len(factor.variables) < 2:
+                name = factor.variables[0] if factor.variables else 0
+                unaries[name] = unaries[name] + factor.parts[0].min(0)
+            else:
+                factors.append(factor)
+                rows.append((number, ways))
+        return factors, unaries, rows
+
+    def work(self) -> int:
+        """How many entries the tables have that solving it makes."""
+        scopes: list[tuple[tuple[int, ...], Hashable]] = [
+            (table.variables, id(table.costs)) for table in self._fetches.tables
+        ]
+        for number, (counts, shared) in enumerate(zip(self._fetches.counts, self._fetches.shared, strict=True)):
+            scopes.append((self._costs.scope(number, shared), self._costs.signature(number, counts, shared)))
+        return elimination_work(self.choices(), scopes)
+
     def solve(self) -> Choice:
         """The least cost.
 
@@ -114,6 +149,14 @@ class LevelsProblem:
             split = len(rows) > 1
             found.append(CostTable((group,) if split else (), costs if split else costs.sum()))
         return found
+
+
+def _star_of(table: CostTable, choices: Sequence[int]) -> StarFactor:
+    """A table over one or two variables as a star; the ways of one over two are the values of the last variable."""
+    if len(table.variables) < 2:
+        return StarFactor(table.variables, (table.costs.reshape(1, -1),))
+    last = np.where(np.eye(choices[table.variables[1]], dtype=bool), 0.0, FORBIDDEN)
+    return StarFactor(table.variables, (np.ascontiguousarray(table.costs.T), last))
 
 
 def _members(coarse: CoarseGraph, group: int) -> dict[frozenset[int], int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from planner.partition.coarse import CoarseGraph, MergedOp, Variant
-from planner.partition.search.domains import Domains
-from planner.partition.search.partitioning import Partitioning, mesh_of
+from planner.partition.search.choices.domains import Domains
+from planner.partition.search.choices.partitioning import Partitioning, mesh_of
+from planner.partition.search.choices.rules import Pin, SearchRules
+from planner.partition.search.costs.slot_costs import SlotCosts
 from planner.partition.search.problem import Choice, LevelsProblem, partitioning
-from planner.partition.search.rules import Pin, SearchRules
-from planner.partition.search.slot_costs import SlotCosts
 
 
 def recurse(

@@ -12,7 +12,7 @@ from planner.graph import GraphBuilder, Kind
 from planner.partition import Partial, Reduction, Replicated, Split, coarsen, conversion_bytes, recurse
 from planner.partition.coarse import Slot
 from planner.partition.search import prime_factors
-from planner.partition.search.moved_bytes import SlotBytes
+from planner.partition.search.costs.moved_bytes import SlotBytes
 from planner.zoo import load
 from tests.partition.search.every_choice import least_bytes_by_trying, random_graph
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.partition.coarse import CoarseGraph
-from planner.partition.search.domains import Domains, Sequences
-from planner.partition.search.eliminate import CostTable
-from planner.partition.search.evaluate import want_key
-from planner.partition.search.min_sum import Costs, min_sum
-from planner.partition.search.moved_bytes import FORBIDDEN
-from planner.partition.search.slot_costs import SlotCosts, States, states_of
+from planner.partition.search.choices.domains import Domains, Sequences
+from planner.partition.search.costs.evaluate import want_key
+from planner.partition.search.costs.moved_bytes import FORBIDDEN
+from planner.partition.search.costs.slot_costs import SlotCosts, States, states_of
+from planner.partition.search.factors.dual_bound import StarFactor
+from planner.partition.search.factors.eliminate import CostTable
+from planner.partition.search.factors.min_sum import Costs, min_sum
 
+#: Numbers of sequences of variants.
+Rows = NDArray[np.int64]
 #: The state in which an input is wanted, level by level.
 Want = tuple[Hashable, ...]
 
@@ -66,6 +71,7 @@ class OpCosts:
         self._tables: dict[Hashable, Costs] = {}
         self._wants: dict[Hashable, list[Want]] = {}
         self._chosen: dict[Hashable, int] = {}
+        self._stars: dict[Hashable, tuple[tuple[Costs, ...], Rows]] = {}
 
     def slot(self, number: int, place: int) -> Costs:
         """The cost of one slot of one op, per sequence of variants and per sequence of options."""
@@ -129,12 +135,42 @@ class OpCosts:
         if key not in self._tables:
             least = np.full(sizes, np.inf)
             for parts in self._patterns(number, counts, shared):
-                names = sorted(parts)
+                names = sorted(parts)  # -1 is the first, and joins the next
                 found = min_sum([parts[name] for name in names])
                 used = dict(zip(names, found.shape, strict=True))
                 least = np.minimum(least, found.reshape([used.get(name, 1) for name in variables]))
             self._tables[key] = least
         return CostTable(variables, self._tables[key])
+
+    def star(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput]) -> tuple[StarFactor, Rows]:
+        """The cost of merged ops as a sum over variables, for every way of splitting them and of taking copies.
+
+        Args:
+            number: which.
+            counts: per input, how many contents only they read.
+            shared: what others read as well.
+
+        Returns:
+            The factor, and the sequence of variants of each of its ways.
+        """
+        variables, sizes = self._variables(number, shared)
+        key = self.signature(number, counts, shared)
+        if key not in self._stars:
+            patterns = self._patterns(number, counts, shared)
+            ways = len(self._ways[number])
+            parts = []
+            for place, (name, size) in enumerate(zip(variables, sizes, strict=True)):
+                blocks = [parts_of.get(name, np.zeros((ways, size))) for parts_of in patterns]
+                if place == 0:
+                    blocks = [block + each.get(-1, 0.0) for block, each in zip(blocks, patterns, strict=True)]
+                parts.append(np.concatenate(blocks))
+            if not parts:
+                parts.append(np.concatenate([each[-1] for each in patterns]))
+            rows = np.tile(np.arange(ways), len(patterns))
+            able = np.all([part.min(1) < FORBIDDEN / 2 for part in parts], axis=0)
+            self._stars[key] = tuple(part[able] for part in parts), rows[able]
+        parts_found, rows = self._stars[key]
+        return StarFactor(variables, parts_found), rows
 
     def parts(self, number: int, counts: Sequence[int], place: int) -> tuple[dict[int, Costs], int]:
         """By variable, the cost per way and value; and the variable of one input, -1 if it has one value alone."""
@@ -144,6 +180,14 @@ class OpCosts:
         if name not in parts:
             parts[name] = np.zeros((len(self._ways[number]), 1))
         return parts, name
+
+    def scope(self, number: int, shared: Sequence[SharedInput]) -> tuple[int, ...]:
+        """The variables around an op."""
+        return self._variables(number, shared)[0]
+
+    def work(self, number: int) -> int:
+        """How many combinations of ways and of what is around an op there are."""
+        return len(self._ways[number]) * prod(self._variables(number, ())[1])
 
     def best(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput], values: dict[int, int]) -> int:
         """The cheapest sequence of variants of merged ops.
@@ -196,9 +240,6 @@ class OpCosts:
                     _add_all(parts, [(name, each.count * self.slot(number, each.place))])
                 else:
                     _add_all(parts, [(copy[0], self._taken(number, each.place, copy[1]))])
-            if len(parts) > 1:
-                first = next(name for name in parts if name >= 0)
-                parts[first] = parts[first] + parts.pop(-1)
             found.append(parts)
         return found
 

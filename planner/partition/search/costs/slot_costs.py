@@ -8,11 +8,11 @@ from math import prod
 import numpy as np
 
 from planner.partition.coarse import MergedOp, Option, Slot, Stored
-from planner.partition.search.domains import Sequences
-from planner.partition.search.evaluate import divides, stage_bytes
-from planner.partition.search.min_sum import Costs
-from planner.partition.search.moved_bytes import SlotBytes, gathers, repeats
-from planner.partition.search.rules import SearchRules
+from planner.partition.search.choices.domains import Sequences
+from planner.partition.search.choices.rules import SearchRules
+from planner.partition.search.costs.evaluate import divides, stage_bytes
+from planner.partition.search.costs.moved_bytes import SlotBytes, gathers, repeats
+from planner.partition.search.factors.min_sum import Costs
 from planner.partition.strategy import Split, State, Unread
 
 #: How a tensor is spread by each option of its group.

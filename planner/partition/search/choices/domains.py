@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from planner.errors import StowageError
 from planner.partition.coarse import CoarseGraph, MergedOp, Option
-from planner.partition.search.rules import SearchRules
+from planner.partition.search.choices.rules import SearchRules
 from planner.partition.strategy import Partial
 from planner.partition.tdl import Reduction
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import prod
 
 from planner.partition.coarse import MergedOp, Variant, content_of
-from planner.partition.search.moved_bytes import SlotBytes, gathers, repeats
-from planner.partition.search.partitioning import Partitioning
+from planner.partition.search.choices.partitioning import Partitioning
+from planner.partition.search.costs.moved_bytes import SlotBytes, gathers, repeats
 from planner.partition.strategy import Split, State, Unread
 
 

@@ -1,0 +1,1 @@
+"""What a search chooses from, under which rules, and what it finds."""

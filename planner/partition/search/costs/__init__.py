@@ -1,0 +1,1 @@
+"""What a choice costs: bytes moved by slots, ops, and fetches that ops share."""

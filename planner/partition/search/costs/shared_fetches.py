@@ -1,0 +1,206 @@
+"""Copies that are fetched once for several readers: which states of them could be worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.partition.coarse import CoarseGraph, Fetch
+from planner.partition.search.costs.op_costs import OpCosts, SharedInput, Want
+from planner.partition.search.factors.eliminate import CostTable
+from planner.partition.search.factors.min_sum import Costs, min_sum
+
+#: As many copies of the same contents are considered; each serves at least two readers.
+_MOST_COPIES = 3
+#: Gains are worked out exactly for ops with at most as many combinations of ways and of what is around.
+_MOST_WORK = 1_000_000
+#: The number of a merged op and the place of one of its inputs.
+Reader = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFetches:
+    """Who fetches what.
+
+    Args:
+        counts: per merged op and input, how many contents it fetches for itself alone.
+        shared: per merged op, what it may take from copies.
+        tables: the cost of every copy by its state and that of the group it is fetched from.
+        sizes: of every copy, how many states are considered, with none at all.
+        complete: whether every copy that could be worth it is considered.
+    """
+
+    counts: list[list[int]]
+    shared: list[list[SharedInput]]
+    tables: list[CostTable]
+    sizes: list[int]
+    complete: bool
+
+
+def shared_fetches(coarse: CoarseGraph, costs: OpCosts, sizes: Sequence[int]) -> SharedFetches:
+    """Find the copies that could be worth fetching once for several readers.
+
+    Args:
+        coarse: the coarse graph.
+        costs: of its ops.
+        sizes: per group, how many sequences of options it has.
+    """
+    several = [fetch for fetch in coarse.fetches if len(fetch.readers) > 1]
+    first_look = _CopyFinder(coarse, costs, _overlapping(several))
+    gaining = {reader for family in first_look.families for reader in first_look.worth(family).readers}
+    kept = []
+    for fetch in several:
+        readers = tuple(reader for reader in fetch.readers if reader in gaining)
+        if len(readers) > 1:
+            kept.append(Fetch(fetch.group, fetch.count, readers))
+    families = [family for together in _overlapping(kept) for family in _served_alike(together)]
+    finder = _CopyFinder(coarse, costs, families)
+    counts = [list(total) for total in finder.totals]
+    shared: list[list[SharedInput]] = [[] for _ in coarse.merged]
+    tables: list[CostTable] = []
+    copy_sizes: list[int] = []
+    complete = True
+    prices_known: dict[Hashable, Costs] = {}
+    for family in families:
+        found = finder.worth(family)
+        used = min(len(found.readers) // 2, _MOST_COPIES)
+        if not used:
+            continue
+        complete &= len(found.readers) < 2 * _MOST_COPIES + 2
+        first = len(coarse.groups) + len(copy_sizes)
+        copies = tuple((copy, tuple(found.prices)) for copy in range(first, first + used))
+        for number, place in found.readers:
+            times = sum(fetch.count for fetch in found.fetches if (number, place) in fetch.readers)
+            counts[number][place] -= times
+            shared[number].append(SharedInput(place, times, copies))
+        able = list(found.prices.values())
+        columns = np.stack([np.zeros_like(able[0]), *able], 1)
+        columns = prices_known.setdefault((columns.shape, columns.tobytes()), columns)
+        group = family[0].group
+        split = sizes[group] > 1
+        tables += [CostTable((group, copy) if split else (copy,), columns if split else columns[0])
+                   for copy, _ in copies]  # fmt: skip
+        copy_sizes += [len(found.prices) + 1] * used
+    return SharedFetches(counts, shared, tables, copy_sizes, complete)
+
+
+def _overlapping(fetches: Sequence[Fetch]) -> list[list[Fetch]]:
+    """Fetches, those together that have readers in common."""
+    families: dict[Reader, list[Fetch]] = {}
+    for fetch in fetches:
+        met = {id(families[reader]): families[reader] for reader in fetch.readers if reader in families}
+        joined = [other for family in met.values() for other in family] + [fetch]
+        families.update({reader: joined for other in joined for reader in other.readers})
+    return list({id(family): family for family in families.values()}.values())
+
+
+def _served_alike(fetches: Sequence[Fetch]) -> list[list[Fetch]]:
+    """Fetches of which every one has a reader of whatever two readers want alike, so that the same copies serve all."""
+    left = sorted(fetches, key=lambda fetch: (-len(fetch.readers), -fetch.count, fetch.readers))
+    families = []
+    while left:
+        family = [left[0]]
+        rest: list[Fetch] = []
+        for fetch in left[1:]:
+            together = [*family, fetch]
+            readers = {reader for each in together for reader in each.readers}
+            fits = len(readers) <= 3 or all(len(readers) - len(each.readers) <= 1 for each in together)
+            (family if fits else rest).append(fetch)
+        families.append(family)
+        left = rest
+    return families
+
+
+@dataclass(frozen=True, eq=False)
+class _Worth:
+    """What is worth fetching once.
+
+    Args:
+        fetches: of which contents.
+        readers: for whom.
+        prices: in which states, and what that costs by the options of the group.
+    """
+
+    fetches: list[Fetch]
+    readers: list[Reader]
+    prices: dict[Want, Costs]
+
+
+class _CopyFinder:
+    """Finds the states that are worth fetching once; readers that look alike are worked out once."""
+
+    def __init__(self, coarse: CoarseGraph, costs: OpCosts, families: Sequence[Sequence[Fetch]]) -> None:
+        self.families = families
+        self.totals = [[0] * len(merged.inputs) for merged in coarse.merged]
+        for fetch in coarse.fetches:
+            for number, place in fetch.readers:
+                self.totals[number][place] += fetch.count
+        self._costs = costs
+        self._shared = [0] * len(coarse.merged)
+        for family in families:
+            for number, _ in {reader for fetch in family for reader in fetch.readers}:
+                self._shared[number] += 1
+        self._gains: dict[Hashable, dict[Want, Costs]] = {}
+
+    def worth(self, family: Sequence[Fetch]) -> _Worth:
+        """The contents, readers and states for which one fetch for all could cost less."""
+        readers = {reader: 0 for fetch in family for reader in fetch.readers}
+        for fetch in family:
+            for reader in fetch.readers:
+                readers[reader] += fetch.count
+        gains = {reader: gain for reader, count in sorted(readers.items()) if (gain := self._gain(*reader, count))}
+        able: dict[Want, list[Reader]] = {}
+        for reader, each in gains.items():
+            for want in each:
+                able.setdefault(want, []).append(reader)
+        prices: dict[Want, Costs] = {}
+        taking: set[Reader] = set()
+        for want, found in able.items():
+            fetched = sum(fetch.count for fetch in family if len(set(found).intersection(fetch.readers)) > 1)
+            if not fetched:
+                continue
+            number, place = found[0]
+            row = self._costs.wants(number, place).index(want)
+            price: Costs = self._costs.slot(number, place)[row]
+            saved = sum((gains[reader][want] for reader in found[1:]), gains[found[0]][want])
+            if (saved > fetched * price * (1 + 1e-12)).any():
+                prices[want] = price
+                taking |= set(found)
+        fetches = [fetch for fetch in family if len(taking.intersection(fetch.readers)) > 1]
+        count = sum(fetch.count for fetch in fetches)
+        return _Worth(fetches, sorted(taking), {want: count * price for want, price in prices.items()})
+
+    def _gain(self, number: int, place: int, count: int) -> dict[Want, Costs]:
+        """By state and option of the group, at most how much cheaper an op is if it has a copy in that state."""
+        totals, costs = self.totals[number], self._costs
+        key = costs.signature(number, totals, ()), place, count, self._shared[number]
+        if key not in self._gains:
+            self._gains[key] = self._find_gain(number, place, count)
+        return self._gains[key]
+
+    def _find_gain(self, number: int, place: int, count: int) -> dict[Want, Costs]:
+        costs, totals = self._costs, self.totals[number]
+        table = costs.table(number, totals, ())
+        if table.costs.max() <= 0:
+            return {}
+        parts, name = costs.parts(number, totals, place)
+        names = sorted(parts)
+        axis = names.index(name)
+        others = tuple(other for other in range(len(names)) if other != axis)
+        least = table.costs.reshape([parts[each].shape[1] for each in names])
+        most = least.max(others)  # no copy saves more than everything that the op moves
+        own = costs.slot(number, place)
+        rows: dict[Want, list[int]] = {}
+        for row, want in enumerate(costs.wants(number, place)):
+            rows.setdefault(want, []).append(row)
+        bounds = {want: np.minimum(count * own[found[0]], most) for want, found in rows.items()}
+        if self._shared[number] == 1 and costs.work(number) <= _MOST_WORK:
+            for want, found in rows.items():
+                if bounds[want].max() > 0:
+                    cheaper = {each: part[found] for each, part in parts.items()}
+                    cheaper[name] = cheaper[name] - count * own[found[0]][None, :]
+                    gain = (least - min_sum([cheaper[each] for each in names])).max(others)
+                    bounds[want] = np.minimum(gain, bounds[want])
+        return {want: bound for want, bound in bounds.items() if bound.max() > 0}

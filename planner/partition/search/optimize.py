@@ -1,0 +1,174 @@
+"""The search over all levels at once: bounds narrow down what can be best until the rest can be searched in full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.partition.coarse import CoarseGraph, MergedOp, Variant
+from planner.partition.search.choices.domains import Domains, Sequences
+from planner.partition.search.choices.partitioning import Partitioning, mesh_of
+from planner.partition.search.choices.rules import Pin, SearchRules
+from planner.partition.search.costs.slot_costs import SlotCosts
+from planner.partition.search.factors.dual_bound import DualBound
+from planner.partition.search.factors.min_sum import Costs
+from planner.partition.search.problem import Choice, LevelsProblem, partitioning
+from planner.partition.search.recursion import by_recursion
+
+#: A problem is solved in full whose tables have at most as many entries.
+_MOST_ENTRIES = 20_000_000
+#: As often the bound is raised before what cannot be best is left out.
+_SWEEPS = 10
+_ROUNDS = 12
+#: Costs are floating-point sums; what is as good up to this share is kept.
+_EXACT = 1e-9
+
+
+def optimize(
+    coarse: CoarseGraph,
+    workers: int | Sequence[int],
+    *,
+    weights: Sequence[float] = (),
+    pins: Mapping[int, Sequence[Pin]] | None = None,
+    allowed: Callable[[int, int], bool] | None = None,
+    allowed_variant: Callable[[MergedOp, Variant], bool] | None = None,
+    replicate: float | None = None,
+) -> Partitioning:
+    """Split a step over workers with the least cost of all levels together.
+
+    Args:
+        coarse: the coarse graph.
+        workers: how many there are, at least 1, or into how many parts each level cuts, the outermost first; for a
+            number the levels are its prime factors.
+        weights: per level, the cost of a byte that moves there; 1 if not given.
+        pins: by group, per level a label, "replicated", or None for a level that is free.
+        allowed: whether a group may be split by a label.
+        allowed_variant: whether merged ops may be split in a way.
+        replicate: the cost of a byte of a tensor that a worker stores; with a cost every tensor may be whole on all.
+
+    Returns:
+        The best partition found and a lower bound of the cost of any; they are equal where the search was completed.
+
+    Raises:
+        StowageError: there are no such workers, a pin cannot be met, or groups depend on each other too much.
+    """
+    rules = SearchRules(mesh_of(workers), tuple(weights), pins or {}, allowed, allowed_variant, replicate)
+    rules.check(coarse)
+    domains, costs = Domains(coarse, rules), SlotCosts(rules)
+    search = _Search(coarse, rules, domains, costs)
+    search.run()
+    return search.best(search.bound)
+
+
+@dataclass(slots=True)
+class _Reduced:
+    """What is left to choose from.
+
+    Args:
+        stored: per group, its sequences of options.
+        ways: per merged op, its sequences of variants.
+    """
+
+    stored: list[Sequences]
+    ways: list[Sequences]
+
+    def size(self) -> int:
+        return sum(map(len, self.stored)) + sum(map(len, self.ways))
+
+
+class _Search:
+    """The best choice so far, the bound, and what may still be better."""
+
+    def __init__(self, coarse: CoarseGraph, rules: SearchRules, domains: Domains, costs: SlotCosts) -> None:
+        self._coarse, self._rules, self._domains, self._costs = coarse, rules, domains, costs
+        self._rows: dict[object, Sequences] = {}
+        self.bound = -inf
+        self._best = self._keep(by_recursion(coarse, rules, domains, costs))
+
+    def best(self, bound: float) -> Partitioning:
+        """The best partition so far."""
+        return partitioning(self._coarse, self._rules, self._domains, self._best, min(bound, self._best.cost))
+
+    def run(self) -> None:
+        """Narrow down what can be best, and search the rest in full once it is small enough."""
+        free = (None,) * len(self._rules.mesh)
+        left = _Reduced(
+            [self._domains.group(group, free) for group in range(len(self._coarse.groups))],
+            [self._domains.op(merged, free) for merged in self._coarse.merged],
+        )
+        for _ in range(_ROUNDS):
+            problem = self._problem(left)
+            if problem.work() <= _MOST_ENTRIES:
+                self._better(problem.solve())
+                self.bound = self._best.cost if problem.complete else self.bound
+                return
+            before = left.size()
+            left = self._narrow(problem, left)
+            if self._closed() or left.size() > 0.99 * before:
+                return
+
+    def _narrow(self, problem: LevelsProblem, left: _Reduced) -> _Reduced:
+        """Raise the bound, look for a better choice among the likeliest, and leave out what cannot be better."""
+        factors, unaries, rows = problem.factors()
+        dual = DualBound(problem.choices(), factors, unaries)
+        bound = -inf
+        for _ in range(_SWEEPS):
+            halfway, raised = dual.sweep()
+            if raised - bound < 1e-5 * abs(raised):
+                bound = raised
+                break
+            bound = raised
+        if problem.complete:
+            self.bound = max(self.bound, min(bound, self._best.cost))
+        above = [dual.above(group) for group in range(len(left.stored))]
+        self._better(problem.choice(0.0, dual.likely()))
+        self._try_likeliest(left, above)
+        limit = self._best.cost * (1 + _EXACT)
+        stored = [self._kept(each, over <= limit - halfway) for each, over in zip(left.stored, above, strict=True)]
+        ways = list(left.ways)
+        for factor, (number, row) in enumerate(rows):
+            if number >= 0:
+                alive = np.unique(row[dual.ways_above(factor) <= limit - bound])
+                if len(alive) < len(ways[number]):
+                    ways[number] = self._intern(ways[number][alive])
+        return _Reduced(stored, ways)
+
+    def _try_likeliest(self, left: _Reduced, above: Sequence[Costs]) -> None:
+        """Search among the sequences of options of every group that cost the least by the bound."""
+        for most in (8, 4, 2):
+            stored = []
+            for sequences, over in zip(left.stored, above, strict=True):
+                first = np.argsort(over, kind="stable")[:most]
+                stored.append(self._kept(sequences, np.isin(np.arange(len(sequences)), first)))
+            problem = self._problem(_Reduced(stored, left.ways))
+            if problem.work() <= _MOST_ENTRIES:
+                self._better(problem.solve())
+                return
+
+    def _problem(self, left: _Reduced) -> LevelsProblem:
+        return LevelsProblem(self._coarse, self._rules, self._domains, self._costs, left.stored, left.ways)
+
+    def _better(self, found: Choice) -> None:
+        found = self._keep(found)
+        if found.cost < self._best.cost:
+            self._best = found
+
+    def _keep(self, found: Choice) -> Choice:
+        """A choice with the cost of its partition, which is what it is, whatever a search took it to be."""
+        cost = partitioning(self._coarse, self._rules, self._domains, found).cost
+        return Choice(found.stored, found.ways, cost)
+
+    def _closed(self) -> bool:
+        return self.bound >= self._best.cost * (1 - _EXACT)
+
+    def _kept(self, rows: Sequences, kept: NDArray[np.bool_]) -> Sequences:
+        return rows if kept.all() else self._intern(rows[kept])
+
+    def _intern(self, rows: Sequences) -> Sequences:
+        """Equal sequences as one array, so that what they cost is worked out once."""
+        rows = np.ascontiguousarray(rows)
+        return self._rows.setdefault((rows.shape, rows.tobytes()), rows)
