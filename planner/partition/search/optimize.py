@@ -24,6 +24,9 @@ _MOST_ENTRIES = 20_000_000
 #: As often the bound is raised before what cannot be best is left out.
 _SWEEPS = 10
 _ROUNDS = 12
+#: All levels are chosen at once if there are no more than this; of more, as many neighbouring ones at a time.
+_MOST_LEVELS = 3
+_WINDOW = 2
 #: Costs are floating-point sums; what is as good up to this share is kept.
 _EXACT = 1e-9
 
@@ -51,7 +54,8 @@ def optimize(
         replicate: the cost of a byte of a tensor that a worker stores; with a cost every tensor may be whole on all.
 
     Returns:
-        The best partition found and a lower bound of the cost of any; they are equal where the search was completed.
+        The best partition found and a lower bound of the cost of any, which is its cost where the search was completed.
+        More than three levels are chosen two at a time, and without a bound.
 
     Raises:
         StowageError: there are no such workers, a pin cannot be met, or groups depend on each other too much.
@@ -91,15 +95,31 @@ class _Search:
 
     def best(self, bound: float) -> Partitioning:
         """The best partition so far."""
-        return partitioning(self._coarse, self._rules, self._domains, self._best, min(bound, self._best.cost))
+        known = None if bound == -inf else min(bound, self._best.cost)
+        return partitioning(self._coarse, self._rules, self._domains, self._best, known)
 
     def run(self) -> None:
         """Narrow down what can be best, and search the rest in full once it is small enough."""
-        free = (None,) * len(self._rules.mesh)
+        levels = len(self._rules.mesh)
+        if levels <= _MOST_LEVELS:
+            self._choose(range(levels))
+            return
+        for first in range(levels - _WINDOW + 1):
+            self._choose(range(first, first + _WINDOW))
+        self.bound = -inf  # what was found is the least of a window only
+
+    def _choose(self, free: range) -> None:
+        """Choose some levels anew, the others as they are."""
+
+        def fixed(row: tuple[int, ...]) -> list[int | None]:
+            return [None if level in free else choice for level, choice in enumerate(row)]
+
+        stored, ways = self._best.stored, self._best.ways
         left = _Reduced(
-            [self._domains.group(group, free) for group in range(len(self._coarse.groups))],
-            [self._domains.op(merged, free) for merged in self._coarse.merged],
+            [self._domains.group(group, fixed(row)) for group, row in enumerate(stored)],
+            [self._domains.op(merged, fixed(row)) for merged, row in zip(self._coarse.merged, ways, strict=True)],
         )
+        self.bound = -inf
         for _ in range(_ROUNDS):
             problem = self._problem(left)
             if problem.work() <= _MOST_ENTRIES:

@@ -6,7 +6,9 @@ import pytest
 
 from planner.capture import capture
 from planner.errors import StowageError
+from planner.graph import Kind
 from planner.partition import coarsen, evaluate, optimize, recurse
+from planner.partition.search import mesh_of
 from planner.zoo import load
 from tests.partition.search.every_choice import least_bytes_by_trying, random_graph
 
@@ -99,3 +101,24 @@ def test_a_price_of_memory_leads_from_copies_to_splits():
     assert resident == sorted(resident, reverse=True)
     assert moved[0] == 0  # every worker does everything
     assert moved[0] < moved[-1]
+
+
+def test_many_levels_are_chosen_a_few_at_a_time():
+    coarse = coarsen(capture(load("mlp")))
+    first, found = recurse(coarse, 16), optimize(coarse, 16)
+    assert found.mesh == (2, 2, 2, 2)
+    assert found.cost <= first.cost
+    assert found.gap is None
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_replicated_weights_and_a_wide_batch_move_what_data_parallelism_does(workers):
+    graph = capture(load("mlp:batch=4800,hidden=48"))
+    coarse = coarsen(graph)
+    weights = {t.storage: t for t in graph.tensors if t.base < 0 and graph.storages[t.storage].kind is Kind.PARAMETER}
+    groups = {coarse.group_of[tensor.id] for tensor in weights.values()}
+    levels = len(mesh_of(workers))
+    found = optimize(coarse, workers, pins=dict.fromkeys(groups, ("replicated",) * levels))
+    reduced = sum(coarse.sizes[tensor.id] for tensor in weights.values())  # every gradient on every worker
+    assert found.cost == pytest.approx(2 * (workers - 1) * reduced, rel=1e-3)
+    assert found.gap <= 1e-3
