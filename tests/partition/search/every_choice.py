@@ -75,7 +75,7 @@ def least_bytes_by_trying(graph, mesh, fixed=None):
     domains = []
     for group, carried in zip(coarse.groups, coarse.carried, strict=True):
         domains.append(sequences(group.sizes, ["sum"] if carried else [], None))
-    small = [any(None in row[:1] for row in rows) for rows in domains]
+    small = [None in row for row in fixed] if fixed else [any(None in row[:1] for row in rows) for rows in domains]
     alike = defaultdict(list)
     for op, splittable in zip(graph.ops, ops, strict=True):
         around = tuple(tuple(wholes[tensor].items()) for tensor in (*op.inputs, *op.outputs))

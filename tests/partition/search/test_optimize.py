@@ -9,6 +9,8 @@ from planner.errors import StowageError
 from planner.graph import Kind
 from planner.partition import coarsen, evaluate, optimize, recurse
 from planner.partition.search import mesh_of
+from planner.partition.search.costs import evaluate as evaluate_module
+from planner.partition.search.costs import slot_costs
 from planner.zoo import load
 from tests.partition.search.every_choice import least_bytes_by_trying, random_graph
 
@@ -122,3 +124,30 @@ def test_replicated_weights_and_a_wide_batch_move_what_data_parallelism_does(wor
     reduced = sum(coarse.sizes[tensor.id] for tensor in weights.values())  # every gradient on every worker
     assert found.cost == pytest.approx(2 * (workers - 1) * reduced, rel=1e-3)
     assert found.gap <= 1e-3
+
+
+def pinned(seed):
+    """A small graph, and for every group what it has to be at two levels: split, or whole."""
+    rng = random.Random(seed)
+    graph = random_graph(rng, most=4, sizes=(4, 8))
+    groups = coarsen(graph).groups
+    return graph, [tuple(rng.choice([None, *group.sizes]) for _ in range(2)) for group in groups]
+
+
+def search_pinned(graph, labels):
+    pins = {group: tuple("replicated" if label is None else label for label in row) for group, row in enumerate(labels)}
+    return optimize(coarsen(graph), (2, 2), pins=pins)
+
+
+def test_whole_and_split_groups_by_turns_move_the_least_bytes():
+    for seed in range(30):
+        graph, labels = pinned(seed)
+        assert search_pinned(graph, labels).cost == least_bytes_by_trying(graph, (2, 2), labels), seed
+
+
+@pytest.mark.parametrize("formula", ["gathers", "repeats"])
+def test_a_mistake_in_a_formula_would_be_noticed(formula, monkeypatch):
+    for module in (evaluate_module, slot_costs):
+        monkeypatch.setattr(module, formula, lambda have, want: False)
+    graphs = [pinned(seed) for seed in range(30)]
+    assert any(search_pinned(*each).cost != least_bytes_by_trying(each[0], (2, 2), each[1]) for each in graphs)
