@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from planner.partition.baselines.pinned import pinned
 from planner.partition.coarse import CoarseGraph
-from planner.partition.search import Partitioning, Pin, prime_factors, recurse
+from planner.partition.search import Partitioning, prime_factors
 
 
 def all_row(coarse: CoarseGraph, workers: int) -> Partitioning:
@@ -19,9 +20,8 @@ def all_row(coarse: CoarseGraph, workers: int) -> Partitioning:
     Raises:
         StowageError: there are no such workers.
     """
-    mesh = one_level(workers)
-    pins = {group: (first_dimension(coarse, group, workers),) * len(mesh) for group in range(len(coarse.groups))}
-    return recurse(coarse, mesh, pins=pins)
+    labels = {group: first_dimension(coarse, group, workers) for group in range(len(coarse.groups))}
+    return pinned(coarse, one_level(workers), labels)
 
 
 def one_level(workers: int) -> tuple[int, ...]:
@@ -33,8 +33,8 @@ def one_level(workers: int) -> tuple[int, ...]:
     return (workers,) if prime_factors(workers) else ()
 
 
-def first_dimension(coarse: CoarseGraph, group: int, workers: int) -> Pin:
-    """The label of a group that is in the first dimension of most bytes, "replicated" if it has none large enough.
+def first_dimension(coarse: CoarseGraph, group: int, workers: int) -> int | None:
+    """The label of a group that is in the first dimension of most bytes; None if it has none large enough.
 
     Args:
         coarse: the coarse graph.
@@ -49,7 +49,7 @@ def first_dimension(coarse: CoarseGraph, group: int, workers: int) -> Pin:
                 key = split.dimension, label
                 by_place[key] = by_place.get(key, 0) + coarse.sizes[tensor]
     if found.whole or not by_place:
-        return "replicated"
+        return None
     first = min(dimension for dimension, _ in by_place)
     sizes = {label: size for (dimension, label), size in by_place.items() if dimension == first}
     return max(sizes, key=lambda label: sizes[label])

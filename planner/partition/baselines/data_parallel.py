@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from planner.errors import StowageError
 from planner.graph import Graph, Kind
+from planner.partition.baselines.pinned import pinned
 from planner.partition.coarse import CoarseGraph, MergedOp, Variant
-from planner.partition.search import Partitioning, Pin, prime_factors, recurse
+from planner.partition.search import Partitioning, prime_factors
 from planner.partition.strategy import Split
 
 #: A way of splitting a group: the group and the label.
@@ -16,7 +17,7 @@ def data_parallel(coarse: CoarseGraph, workers: int) -> Partitioning:
     """Split the batch, and whatever has a row for each sample of it; keep everything else whole on every worker.
 
     Parameters, their gradients and the optimizer's state are replicated, and gradients are all-reduced. The batch is
-    the dimension that all inputs have; if there are several, the one with which the fewest bytes move.
+    the dimension that all inputs have; if there are several, the one that divides most of what the step computes.
 
     Args:
         coarse: the coarse graph.
@@ -25,14 +26,27 @@ def data_parallel(coarse: CoarseGraph, workers: int) -> Partitioning:
     Raises:
         StowageError: the inputs have no dimension in common that is large enough, or there are no such workers.
     """
-    found = []
+    mesh = prime_factors(workers)
+    best: dict[int, int | None] = {}
+    most = 0
     for size in _common_sizes(coarse.graph):
-        cuts = _reached(coarse, _input_cuts(coarse, size))
-        if size >= workers and cuts:
-            found.append(_split_by(coarse, cuts, workers))
-    if not found:
+        labels = _labels(coarse, _reached(coarse, _input_cuts(coarse, size)), workers)
+        divided = sum(coarse.label_bytes[group][label] for group, label in labels.items() if label is not None)
+        if size >= workers and divided > most:
+            best, most = labels, divided
+    if not best:
         raise StowageError(f"the inputs of {coarse.graph.name} have no batch of at least {workers} to split")
-    return min(found, key=lambda one: one.bytes_moved)
+
+    def divides_samples(merged: MergedOp, variant: Variant) -> bool:
+        if variant.strategy is not None and variant.strategy.axis is None:
+            return True  # gradients are added up before they are reduced
+        slots = (*merged.inputs, *merged.outputs)
+        return any(
+            slot.state(best[slot.group]) == state
+            for slot, state in zip(slots, variant.states, strict=True) if best[slot.group] is not None
+        )  # fmt: skip
+
+    return pinned(coarse, mesh, best, divides_samples)
 
 
 def _inputs(graph: Graph) -> list[int]:
@@ -88,20 +102,13 @@ def _linked(merged: MergedOp) -> set[frozenset[_Cut]]:
     return found
 
 
-def _split_by(coarse: CoarseGraph, cuts: set[_Cut], workers: int) -> Partitioning:
-    """Split groups with a row for each sample by samples and leave all others whole, and split ops likewise."""
-    levels = len(prime_factors(workers))
-    pins: dict[int, tuple[Pin, ...]] = {}
+def _labels(coarse: CoarseGraph, cuts: set[_Cut], workers: int) -> dict[int, int | None]:
+    """Groups with a row for each sample by the label of the samples; None for all others, which are whole."""
+    found: dict[int, int | None] = {}
     for number, group in enumerate(coarse.groups):
         labels = [label for label, size in group.sizes.items() if (number, label) in cuts and size >= workers]
         kept = any(coarse.graph.storages[coarse.graph.tensors[member].storage].persistent for member in group.members)
         sizes = coarse.label_bytes[number]
-        best: Pin = "replicated" if kept or group.whole or not labels else max(labels, key=lambda label: sizes[label])
-        pins[number] = (best,) * levels
-
-    def divides_samples(merged: MergedOp, variant: Variant) -> bool:
-        slots = (*merged.inputs, *merged.outputs)
-        split = [place for place, slot in enumerate(slots) if isinstance(pins[slot.group][0], int)]
-        return any(slots[place].state(pins[slots[place].group][0]) == variant.states[place] for place in split)
-
-    return recurse(coarse, workers, pins=pins, allowed_variant=divides_samples)
+        whole = kept or group.whole or not labels
+        found[number] = None if whole else max(labels, key=lambda label: sizes[label])
+    return found

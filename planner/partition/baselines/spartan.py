@@ -7,8 +7,9 @@ from functools import cache
 from math import inf
 
 from planner.partition.baselines.all_row import one_level
+from planner.partition.baselines.pinned import pinned
 from planner.partition.coarse import CoarseGraph, MergedOp, Variant
-from planner.partition.search import Partitioning, Pin, recurse
+from planner.partition.search import Partitioning
 from planner.partition.step_time import fetched_bytes, spread_bytes
 from planner.partition.strategy import Partial
 
@@ -28,17 +29,12 @@ def spartan(coarse: CoarseGraph, workers: int) -> Partitioning:
         StowageError: there are no such workers.
     """
     mesh = one_level(workers)
-    if not mesh:
-        return recurse(coarse, mesh)
     greedy = _Greedy(coarse, workers)
     by_size = sorted(range(len(coarse.groups)), key=lambda group: (-greedy.bytes_of(group), group))
     chosen: dict[int, int | None] = {}
     for group in by_size:
         chosen[group] = greedy.cheapest(group, chosen)
-    pins: dict[int, tuple[Pin, ...]] = {
-        group: ("replicated" if label is None else label,) for group, label in chosen.items()
-    }
-    return recurse(coarse, mesh, pins=pins)
+    return pinned(coarse, mesh, chosen)
 
 
 class _Greedy:

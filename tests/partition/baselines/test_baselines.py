@@ -63,13 +63,17 @@ def test_data_parallelism_reduces_every_gradient_on_all_workers(workers):
     assert found.bytes_moved == pytest.approx(2 * (workers - 1) * parameters, rel=1e-3)
 
 
-def test_data_parallelism_splits_the_batch_wherever_it_is():
-    coarse = coarsen(capture(load("rnn:layers=1,steps=3,batch=16,hidden=32")))
+@pytest.mark.parametrize("steps", [3, 12])
+def test_data_parallelism_splits_the_batch_wherever_it_is(steps):
+    coarse = coarsen(capture(load(f"rnn:layers=1,steps={steps},batch=16,hidden=32")))
     found = data_parallel(coarse, 4)
     inputs = [t for t in coarse.graph.tensors if t.base < 0 and storage_of(coarse, t.id).kind is Kind.INPUT]
-    assert {tuple(t.shape) for t in inputs} == {(3, 16, 32), (3, 16)}
+    assert {tuple(t.shape) for t in inputs} == {(steps, 16, 32), (steps, 16)}
     for tensor in inputs:  # steps are the first dimension, samples the second
         assert {state.dimension for state in found.tensor_states(tensor.id)} == {1}
+    parameters = sum(s.bytes for s in coarse.graph.storages if s.kind is Kind.PARAMETER)
+    # gradients are added up over the steps, then reduced once
+    assert found.bytes_moved == pytest.approx(2 * 3 * parameters, rel=1e-2)
 
 
 @pytest.mark.parametrize("workers", [2, 8])
