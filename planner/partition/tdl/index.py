@@ -121,14 +121,15 @@ def as_index(value: Affine | int) -> Index:
 def digits(place: Affine, size: int) -> tuple[Variable, ...] | None:
     """The variables that are the digits of an index, the outermost first, if it takes every value below `size` once.
 
-    A variable alone is its own only digit; `head * 64 + column` has two, if `column` has 64 values.
+    A variable alone is its own only digit; `head * 64 + column` has two, if `column` has 64 values. The coefficient of
+    a variable with one value does not matter: a kernel of size 1 moves no window.
     """
     if place.constant or place.divisor != 1 or not place.terms:
         return None
     inner = 1
     found: list[Variable] = []
     for variable, coefficient in sorted(place.terms, key=lambda term: (term[1], term[0].size)):
-        if coefficient != inner:
+        if coefficient != inner and variable.size > 1:
             return None
         found.append(variable)
         inner *= variable.size
