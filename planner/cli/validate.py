@@ -12,17 +12,27 @@ from planner.cli.output import json_option, show
 @click.argument("graph", type=click.Path())
 @json_option
 def command(plan: str, graph: str, as_json: bool) -> None:
-    """Prove that a plan is right for a graph, or say what is wrong with it."""
+    """Prove that a plan is right for a graph, or say what is wrong with it.
+
+    PLAN is the file of a plan of swaps, or of a partition over several workers.
+    """
     from planner import graph as graphs
     from planner import plan as plans
     from planner.errors import StowageError
+    from planner.files import read_text
 
     try:
         captured = graphs.load(graph)
     except StowageError as error:
         raise StowageError(f"{graph}: {error} (the order is: validate PLAN GRAPH)") from error
     try:
-        errors = plans.validate(plans.load_plan(plan), captured)
+        text = read_text(plan)
+        if '"stowage-partition"' in text:
+            from planner import partition
+
+            errors = partition.validate_partition(partition.partition_from_json(text), captured)
+        else:
+            errors = plans.validate(plans.plan_from_json(text), captured)
     except StowageError as error:
         errors = [str(error)]
     show({"valid": not errors, "errors": errors}, as_json)

@@ -6,6 +6,19 @@ from planner.partition.coarse import CoarseGraph, Fetch, MergedOp, Option, Tenso
 from planner.partition.coverage import Coverage, OperatorCoverage, coverage
 from planner.partition.op_strategies import SplittableOp, splittable_ops
 from planner.partition.ops import Describer, describe, described, describes
+from planner.partition.plan import (
+    AxisDivision,
+    Division,
+    LinearDivision,
+    PartitionPlan,
+    load_partition,
+    partition_from_json,
+    partition_to_json,
+    save_partition,
+    stored_bytes,
+    validate_partition,
+    worker_chunks,
+)
 from planner.partition.search import LevelChoice, Partitioning, evaluate, optimize, recurse
 from planner.partition.step_time import BUCKET_BYTES, StepTime, step_time
 from planner.partition.strategy import (
@@ -25,10 +38,12 @@ from planner.partition.tdl import Description, Digit, Reduction, Region, chunk_r
 from planner.partition.verify import Fault, KernelCall, Proof, prove
 
 __all__ = [
-    "BASELINES", "BUCKET_BYTES", "Atoms", "CoarseGraph", "Coverage", "Describer", "Description", "Digit", "Fault",
-    "Fetch", "KernelCall", "LevelChoice", "MergedOp", "OperatorCoverage", "Option", "Partial", "Partitioning", "Proof",
-    "Reduction", "Region", "Replicated", "Split", "SplittableOp", "StageReduction", "State", "StepTime", "Strategy",
-    "TensorGroup", "Unread", "Variant", "atoms", "baselines", "chunk", "chunk_ranges", "coarsen", "conversion_bytes",
-    "coverage", "describe", "described", "describes", "evaluate", "held", "optimize", "prove", "recurse", "regions",
-    "splittable_ops", "step_time", "strategies",
+    "BASELINES", "BUCKET_BYTES", "Atoms", "AxisDivision", "CoarseGraph", "Coverage", "Describer", "Description",
+    "Digit", "Division", "Fault", "Fetch", "KernelCall", "LevelChoice", "LinearDivision", "MergedOp",
+    "OperatorCoverage", "Option", "Partial", "PartitionPlan", "Partitioning", "Proof", "Reduction", "Region",
+    "Replicated", "Split", "SplittableOp", "StageReduction", "State", "StepTime", "Strategy", "TensorGroup", "Unread",
+    "Variant", "atoms", "baselines", "chunk", "chunk_ranges", "coarsen", "conversion_bytes", "coverage", "describe",
+    "described", "describes", "evaluate", "held", "load_partition", "optimize", "partition_from_json",
+    "partition_to_json", "prove", "recurse", "regions", "save_partition", "splittable_ops", "step_time", "stored_bytes",
+    "strategies", "validate_partition", "worker_chunks",
 ]  # fmt: skip
