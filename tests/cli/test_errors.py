@@ -1,9 +1,13 @@
 """Whatever is asked wrongly is answered with one sentence on standard error and status 2, and no file is touched."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from planner.graph import load
+from planner.partition import PartitionPlan, coarsen, recurse, save_partition
 
 MODEL = "mlp:layers=2,hidden=32,batch=4"
 
@@ -125,6 +129,16 @@ class TestPlansFromElsewhere:
     def test_a_sound_plan_is_valid(self, planner, made: Path) -> None:
         answer = planner("validate", made / "plan.json", made / "graph.json", "--json")
         assert (answer.status, answer.json) == (0, {"valid": True, "errors": []})
+
+    def test_a_partition_plan_is_told_from_a_plan_of_swaps(self, planner, made: Path) -> None:
+        parts = PartitionPlan.of(recurse(coarsen(load(made / "graph.json")), 2))
+        save_partition(parts, made / "parts.json")
+        answer = planner("validate", made / "parts.json", made / "graph.json", "--json")
+        assert (answer.status, answer.json) == (0, {"valid": True, "errors": []})
+        save_partition(replace(parts, bytes_per_level=(1,)), made / "parts.json")
+        answer = planner("validate", made / "parts.json", made / "graph.json", "--json")
+        assert answer.status == 2
+        assert "1 bytes are received" in answer.json["errors"][0]
 
     def test_a_plan_for_another_graph_is_refused(self, planner, made: Path) -> None:
         answer = planner("run", "mlp:layers=2,hidden=64,batch=4", "--plan", made / "plan.json")
