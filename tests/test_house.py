@@ -26,8 +26,9 @@ PLANNER = {
     "profile": {"capture", "graph", "guards", "machine", "program", "step", "torch_private"},
     "plan": {"graph"},
     "memory": {"graph", "plan"},
-    "swap": {"graph", "machine", "memory", "plan"},
-    "partition": {"graph", "machine", "torch_private"},
+    "search": set(),
+    "swap": {"graph", "machine", "memory", "plan", "search"},
+    "partition": {"graph", "machine", "memory", "search", "torch_private"},
     "run": {
         "capture", "graph", "guards", "machine", "memory", "plan", "profile", "program", "step", "swap",
         "torch_private",

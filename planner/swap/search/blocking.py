@@ -14,10 +14,10 @@ from planner.jit import COMPILING, doing
 from planner.machine import Machine
 from planner.plan import SwapPlan, gap_percent, percent_of_ideal
 from planner.progress import ShowProgress, reporting
+from planner.search import check_limits
 from planner.swap.methods.method import Item, Result
 from planner.swap.problem.problem import Seconds
 from planner.swap.search.driver import DEFAULT, SearchState
-from planner.swap.search.handle import check_limits
 from planner.swap.search.inputs import make_problem
 
 _LOOK_SECONDS = 0.2

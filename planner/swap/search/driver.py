@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.errors import StowageError, did_you_mean
 from planner.plan import SwapPlan, validate
+from planner.search import STOPPED
 from planner.swap.baselines.registry import BASELINES
 from planner.swap.bounds.any_order import bound_of
 from planner.swap.methods.annealing import Annealing
@@ -33,8 +34,6 @@ METHODS: Mapping[str, tuple[Factory, ...]] = MappingProxyType(
     }
 )
 DEFAULT = "joint"
-#: The error message if there is no plan yet.
-STOPPED = "the search was stopped before it had any plan; let it run a little longer, or resume it"
 
 
 def _sparing(factor: float) -> Factory:

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
-from time import perf_counter
 
 from planner.cancel import CancelToken
 from planner.errors import StowageError
-from planner.finalizers import on_dropped
 from planner.graph import Graph
 from planner.jit import doing
 from planner.machine import Machine
 from planner.plan import PlanSummary, SwapPlan, percent_of_ideal
-from planner.progress import ShowProgress, reporting
+from planner.search import SECONDS, SearchHandle, SearchStatus, check_limits
 from planner.swap.problem.problem import Seconds
 from planner.swap.search.checkpoint import read_search, save_search
-from planner.swap.search.driver import DEFAULT, STOPPED, Point, SearchState, check_choice
+from planner.swap.search.driver import DEFAULT, Point, SearchState, check_choice
 from planner.swap.search.inputs import get_op_seconds, is_instant, make_problem
-from planner.swap.search.search_thread import SearchThread, State
-
-_SECONDS = 30.0
-_LOOK_AGAIN = 0.1
+from planner.swap.search.search_pool import SwapSearchThread
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +35,7 @@ class SearchProgress:
         bound_seconds, ideal_seconds: lower bound on the step time of any plan; step time with infinite memory.
     """
 
-    state: State
+    state: SearchStatus
     doing: str
     share: float
     evaluations: int
@@ -51,16 +45,13 @@ class SearchProgress:
     ideal_seconds: float
 
 
-class SwapSearch:
+class SwapSearch(SearchHandle[SearchState, SwapPlan]):
     """A running search. Made by `search_swaps` or `load_search`; dropping the last reference to it stops it.
 
     The same seed and number of evaluations give the same plan, whatever the number of threads.
     """
 
-    def __init__(self, runner: SearchThread, time_limit: float | None, evaluations: int | None) -> None:
-        self._runner = runner
-        on_dropped(self, runner.cancel)
-        self.resume(time_limit=time_limit, evaluations=evaluations)
+    _runner: SwapSearchThread
 
     def __repr__(self) -> str:
         now = self.progress
@@ -108,68 +99,15 @@ class SwapSearch:
             None if best is None else best.predicted.seconds, search_state.bound, search_state.problem.ideal_seconds,
         )  # fmt: skip
 
-    def wait(self, seconds: float | None = None, *, progress: ShowProgress = True) -> SwapPlan:
-        """Wait until the search ends or that many seconds have passed; returns the best plan so far.
+    def _plan(self, search_state: SearchState) -> SwapPlan:
+        return search_state.plan()
 
-        Interrupting the wait cancels the search.
-
-        Args:
-            seconds: the longest time to wait; None to wait until the search ends.
-            progress: True shows progress, False shows nothing; a function is called several times a second with the
-                share done, 0 to 1, and what is being done.
-
-        Raises:
-            StowageError: there is no plan yet, or none within the host budget; or the process was forked meanwhile.
-        """
-        runner = self._runner.at_home()
-        until = inf if seconds is None else perf_counter() + seconds
-        try:
-            with reporting(progress) as report:
-                while not (ended := runner.ended.wait(min(_LOOK_AGAIN, max(0.0, until - perf_counter())))):
-                    if perf_counter() >= until:
-                        break
-                    report(*self._share_done())
-        except BaseException:  # an interrupt, or `progress` raised
-            self.cancel()
-            raise
-        if runner.error is not None:
-            raise runner.error
-        if not ended and self.best is None:
-            raise StowageError(f"the search has no plan yet after {runner.searched():.1f} s; wait a little longer")
-        if runner.search_state is None:
-            raise StowageError(STOPPED)
-        return runner.search_state.plan()
-
-    def _share_done(self) -> tuple[float, str]:
-        """The share done of the search or of its time limit, and what is being tried."""
+    def _doing(self) -> tuple[float, str]:
         now, search_state = self.progress, self._runner.search_state
         reached = ""
         if now.step_seconds:
             reached = f"; so far {percent_of_ideal(now.ideal_seconds, now.step_seconds):.1f}% of ideal"
-        share = 0.0 if search_state is None else search_state.share_done(None)
-        spent, limit = self._begun
-        return max(share, min(1.0, (now.seconds - spent) / limit) if limit else share), f"{now.doing}{reached}"
-
-    def cancel(self) -> None:
-        """Stop within a second; what was found is kept. Cancelling again does nothing.
-
-        The search step in progress is rolled back, and repeated when the search is resumed.
-        """
-        self._runner.cancel()
-
-    def resume(self, *, time_limit: float | None = _SECONDS, evaluations: int | None = None) -> None:
-        """Continue from where the search stopped; does nothing while it runs or when nothing is left to try.
-
-        Args:
-            time_limit: stop again after this many seconds; None for no limit.
-            evaluations: stop again after this many more evaluations; None for no limit.
-
-        Raises:
-            StowageError: a limit is not a number or is below 0; or the process was forked meanwhile.
-        """
-        check_limits(time_limit, evaluations)
-        self._begun = self._runner.searched(), time_limit
-        self._runner.at_home().start(time_limit, evaluations)
+        return 0.0 if search_state is None else search_state.share_done(None), f"{now.doing}{reached}"
 
     def save(self, path: str | Path) -> None:
         """Save the state of the search for `load_search`; the search may be running.
@@ -193,7 +131,7 @@ def search_swaps(
     seconds: Seconds | None = None,
     method: str | None = None,
     seed: int = 0,
-    time_limit: float | None = _SECONDS,
+    time_limit: float | None = SECONDS,
     evaluations: int | None = None,
     threads: int | None = None,
 ) -> SwapSearch:
@@ -226,7 +164,7 @@ def search_swaps(
         problem, host = make_problem(graph, machine, budget, host_budget, times, stop)
         return SearchState(problem, host, method or DEFAULT, seed)
 
-    runner = SearchThread(make, float(times.sum()), stop, _threads(threads))
+    runner = SwapSearchThread(make, float(times.sum()), stop, _threads(threads))
     if is_instant(graph, machine, budget, host_budget):
         runner.lay_out()
     return SwapSearch(runner, time_limit, evaluations)
@@ -238,7 +176,7 @@ def load_search(
     machine: Machine,
     *,
     seconds: Seconds | None = None,
-    time_limit: float | None = _SECONDS,
+    time_limit: float | None = SECONDS,
     evaluations: int | None = None,
     threads: int | None = None,
 ) -> SwapSearch:
@@ -253,22 +191,11 @@ def load_search(
         StowageError: the file is damaged, or from a search for another graph, machine or other op times.
     """
     search_state = read_search(path, graph, machine, seconds)
-    runner = SearchThread(
+    runner = SwapSearchThread(
         lambda: search_state, search_state.problem.ideal_seconds, search_state.problem.stop, _threads(threads)
     )
     runner.lay_out()
     return SwapSearch(runner, time_limit, evaluations)
-
-
-def check_limits(time_limit: float | None, evaluations: int | None = None) -> None:
-    """Check limits.
-
-    Raises:
-        StowageError: a limit is not a number or is below 0.
-    """
-    for name, limit in (("the time limit", time_limit), ("the number of evaluations", evaluations)):
-        if limit is not None and not limit >= 0:
-            raise StowageError(f"{name} must be 0 or more, got {limit}")
 
 
 def _threads(threads: int | None) -> int:

@@ -1,44 +1,72 @@
-"""Runs a search in threads, one search step at a time."""
+"""Runs a search in a thread, one search step at a time."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import inf
 from time import perf_counter
-from typing import Literal
+from typing import Generic, Literal, Protocol, TypeVar
 
 from planner.cancel import Cancelled, CancelToken
 from planner.errors import StowageError
 from planner.shutdown import on_shutdown
-from planner.swap.methods.method import Each, Item, Result
-from planner.swap.search.driver import SearchState
 
-State = Literal["running", "cancelled", "paused", "done", "failed"]
+SearchStatus = Literal["running", "cancelled", "paused", "done", "failed"]
 #: Seconds to wait for a search step before it is interrupted.
 _PATIENCE = 0.5
 
 
-class SearchThread:
+class StepwiseSearch(Protocol):
+    """The state of a search that advances by steps.
+
+    Attributes:
+        evaluations: how many plans were evaluated.
+        seconds: time spent searching.
+    """
+
+    evaluations: int
+    seconds: float
+
+    @property
+    def best(self) -> object | None:
+        """The best plan so far."""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to try."""
+
+    def step(self) -> None:
+        """Run the next search step.
+
+        Raises:
+            Cancelled: cancellation was requested; the next call repeats this step.
+        """
+
+    def settle(self) -> None:
+        """Apply the result of the last search step if it is still pending."""
+
+
+S = TypeVar("S", bound=StepwiseSearch)
+
+
+class SearchThread(Generic[S]):
     """What the search's thread refers to; not the handle, so that dropping the handle can stop the search.
 
     Args:
         make: creates the search state; called by `lay_out`.
-        ideal: seconds of the step with infinite memory.
         stop: the cancel token of the problem, which also interrupts a search step that is then repeated.
-        threads: number of search threads.
     """
 
-    def __init__(self, make: Callable[[], SearchState], ideal: float, stop: CancelToken, threads: int) -> None:
-        self.make, self.ideal, self.stop, self.threads = make, ideal, stop, threads
-        self.search_state: SearchState | None = None
+    def __init__(self, make: Callable[[], S], stop: CancelToken) -> None:
+        self.make, self.stop = make, stop
+        self.search_state: S | None = None
         self.cancelled, self.ended, self.search_step = CancelToken(), threading.Event(), threading.Lock()
         self.step_lock = threading.Lock()  # its holder has the next search step
         self.beginning, self.process = threading.Lock(), os.getpid()
-        self.state: State = "paused"
+        self.state: SearchStatus = "paused"
         self.error: BaseException | None = None
         self.began: float | None = None
         self.spent = 0.0
@@ -50,7 +78,7 @@ class SearchThread:
         began = self.began
         return self.spent if began is None else perf_counter() - began
 
-    def at_home(self) -> SearchThread:
+    def at_home(self) -> SearchThread[S]:
         """Itself, unless this process is a fork: threads do not survive a fork, so waiting for one would never end.
 
         Raises:
@@ -82,7 +110,7 @@ class SearchThread:
             self.thread.start()
 
     @contextmanager
-    def between_turns(self) -> Iterator[SearchState]:
+    def between_turns(self) -> Iterator[S]:
         """The search state while nothing changes it; a long search step is rolled back and restarted afterwards.
 
         Raises:
@@ -108,6 +136,14 @@ class SearchThread:
             self.search_state = self.make()
             self.spent = self.search_state.seconds
 
+    def at_work(self) -> AbstractContextManager[object]:
+        """What is open while search steps run."""
+        return nullcontext()
+
+    def step(self, search_state: S) -> None:
+        """Run one search step."""
+        search_state.step()
+
     def _let_go_on(self) -> None:
         """Let search steps go on, unless the search was cancelled; `cancel` sets it last."""
         self.stop.clear()
@@ -115,12 +151,12 @@ class SearchThread:
             self.stop.cancel()
 
     def _run(self, time_limit: float | None, evaluations: int | None) -> None:
-        state: State = "failed"
+        state: SearchStatus = "failed"
         try:
-            with ThreadPoolExecutor(self.threads, "stowage-search-worker") as pool:
+            with self.at_work():
                 until = inf if time_limit is None else perf_counter() + time_limit
                 done = 0 if self.search_state is None else self.search_state.evaluations
-                state = self._search(ThreadMap(pool), until, inf if evaluations is None else done + evaluations)
+                state = self._search(until, inf if evaluations is None else done + evaluations)
         except BaseException as error:
             self.error = error
         finally:
@@ -130,7 +166,7 @@ class SearchThread:
             self.state = state
             self.ended.set()
 
-    def _search(self, pool: Each, until: float, most: float) -> State:
+    def _search(self, until: float, most: float) -> SearchStatus:
         """Run search steps until nothing is left to do, or no time or no evaluations are left."""
         while True:
             with self.step_lock:
@@ -148,22 +184,9 @@ class SearchThread:
                 if search_state is None:
                     self.lay_out()
                 else:
-                    search_state.each, search_state.seconds = pool, self.searched()
-                    search_state.step()
+                    search_state.seconds = self.searched()
+                    self.step(search_state)
             except Cancelled:
                 pass  # cancelled, or interrupted by `between_turns`
             finally:
                 self.search_step.release()
-
-
-class ThreadMap:
-    """Applies functions in threads; when it returns or raises, all calls have ended."""
-
-    def __init__(self, pool: ThreadPoolExecutor) -> None:
-        self._pool = pool
-
-    def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> list[Result]:
-        """Apply."""
-        futures = [self._pool.submit(function, item) for item in items]
-        wait(futures)
-        return [future.result() for future in futures]
