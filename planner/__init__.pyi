@@ -11,6 +11,7 @@ from planner import zoo as zoo
 from planner.capture import capture as capture
 from planner.errors import StowageError as StowageError
 from planner.memory import pack as pack
+from planner.partition import search_partition as search_partition
 from planner.plan import validate as validate
 from planner.profile import machine as machine
 from planner.run import run as run

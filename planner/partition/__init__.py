@@ -4,6 +4,19 @@ from planner.partition.atoms import Atoms, atoms
 from planner.partition.baselines import BASELINES, baselines
 from planner.partition.coarse import CoarseGraph, Fetch, MergedOp, Option, TensorGroup, Variant, coarsen
 from planner.partition.coverage import Coverage, OperatorCoverage, coverage
+from planner.partition.explain import MovedMore, SplitAlternative, SplitExplanation, explain
+from planner.partition.handle import (
+    MemoryPoint,
+    PartitionPoint,
+    PartitionProblem,
+    PartitionProgress,
+    PartitionSearch,
+    Solution,
+    WorkerMemory,
+    load_partition_search,
+    search_partition,
+    worker_memory,
+)
 from planner.partition.op_strategies import SplittableOp, splittable_ops
 from planner.partition.ops import Describer, describe, described, describes
 from planner.partition.plan import (
@@ -39,11 +52,13 @@ from planner.partition.verify import Fault, KernelCall, Proof, prove
 
 __all__ = [
     "BASELINES", "BUCKET_BYTES", "Atoms", "AxisDivision", "CoarseGraph", "Coverage", "Describer", "Description",
-    "Digit", "Division", "Fault", "Fetch", "KernelCall", "LevelChoice", "LinearDivision", "MergedOp",
-    "OperatorCoverage", "Option", "Partial", "PartitionPlan", "Partitioning", "Proof", "Reduction", "Region",
-    "Replicated", "Split", "SplittableOp", "StageReduction", "State", "StepTime", "Strategy", "TensorGroup", "Unread",
-    "Variant", "atoms", "baselines", "chunk", "chunk_ranges", "coarsen", "conversion_bytes", "coverage", "describe",
-    "described", "describes", "evaluate", "held", "load_partition", "optimize", "partition_from_json",
-    "partition_to_json", "prove", "recurse", "regions", "save_partition", "splittable_ops", "step_time", "stored_bytes",
-    "strategies", "validate_partition", "worker_chunks",
+    "Digit", "Division", "Fault", "Fetch", "KernelCall", "LevelChoice", "LinearDivision", "MemoryPoint", "MergedOp",
+    "MovedMore", "OperatorCoverage", "Option", "Partial", "PartitionPlan", "PartitionPoint", "PartitionProblem",
+    "PartitionProgress", "PartitionSearch", "Partitioning", "Proof", "Reduction", "Region", "Replicated", "Solution",
+    "Split", "SplitAlternative", "SplitExplanation", "SplittableOp", "StageReduction", "State", "StepTime", "Strategy",
+    "TensorGroup", "Unread", "Variant", "WorkerMemory", "atoms", "baselines", "chunk", "chunk_ranges", "coarsen",
+    "conversion_bytes", "coverage", "describe", "described", "describes", "evaluate", "explain", "held",
+    "load_partition", "load_partition_search", "optimize", "partition_from_json", "partition_to_json", "prove",
+    "recurse", "regions", "save_partition", "search_partition", "splittable_ops", "step_time", "stored_bytes",
+    "strategies", "validate_partition", "worker_chunks", "worker_memory",
 ]  # fmt: skip

@@ -23,12 +23,14 @@ class StepwiseSearch(Protocol):
     """The state of a search that advances by steps.
 
     Attributes:
-        evaluations: how many plans were evaluated.
         seconds: time spent searching.
     """
 
-    evaluations: int
     seconds: float
+
+    @property
+    def evaluations(self) -> int:
+        """How many plans were evaluated."""
 
     @property
     def best(self) -> object | None:

@@ -1,0 +1,145 @@
+"""Saves searches for partitions to files and loads them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from planner import strict
+from planner.cancel import CancelToken
+from planner.errors import StowageError
+from planner.files import read_text, write_text
+from planner.graph import Graph, fingerprint
+from planner.machine import Machine
+from planner.partition.handle.driver import PartitionPoint, PartitionSearchState
+from planner.partition.handle.inputs import make_partition_problem
+from planner.partition.handle.problem import PartitionTrial, Solution
+from planner.partition.handle.trials import Outcome
+
+VERSION = 1
+_FORMAT = "stowage-partition-search"
+
+
+def save_partition_search(search_state: PartitionSearchState, path: str | Path) -> None:
+    """Save the state of a search for partitions.
+
+    What every trial gave is saved, and which of them was best; that one is solved again when the search is loaded.
+
+    Raises:
+        StowageError: the file cannot be written; an existing one is left unchanged.
+    """
+    problem, best = search_state.problem, search_state.solution
+    body = {
+        "format": _FORMAT,
+        "version": VERSION,
+        "graph": fingerprint(problem.graph),
+        "workers": problem.workers,
+        "machine": None if problem.machine is None else problem.machine.name,
+        "memory": problem.memory,
+        "pins": {name: value if isinstance(value, int | str) else list(value) for name, value in problem.pins.items()},
+        "seed": search_state.seed,
+        "seconds": search_state.seconds,
+        "first": search_state.first,
+        "baselines": search_state.baselines,
+        "outcomes": [[each.cost, each.peak_bytes, each.bound] for each in search_state.outcomes],
+        "history": [
+            [point.seconds, point.evaluations, point.bytes_moved, point.peak_bytes, point.method]
+            for point in search_state.history
+        ],
+        "best": None if best is None else [list(best.trial.mesh), best.trial.solver, best.trial.price],
+    }
+    write_text(path, json.dumps({"checksum": _checksum(body), **body}, separators=(",", ":")))
+
+
+def read_partition_search(
+    path: str | Path, graph: Graph, machine: Machine | None, stop: CancelToken
+) -> PartitionSearchState:
+    """Load the state of a search for partitions.
+
+    Args:
+        path: the file.
+        graph, machine: as when the search was started.
+        stop: interrupts the search.
+
+    Raises:
+        StowageError: the file is damaged, or from a search for another graph or machine.
+    """
+    data = _body(path)
+    if data.get("graph") != fingerprint(graph):
+        raise StowageError(f"{path} is a search for another graph; load it with that graph or begin a new search")
+    if data.get("machine") != (None if machine is None else machine.name):
+        named = "no machine" if data.get("machine") is None else f'the machine "{data["machine"]}"'
+        raise StowageError(f"{path} is a search for {named}; load it with that")
+    try:
+        return _state(data, graph, machine, stop)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise StowageError(f"{path} is damaged: it holds what no search has written; begin a new search") from error
+
+
+def _state(data: dict[str, Any], graph: Graph, machine: Machine | None, stop: CancelToken) -> PartitionSearchState:
+    """The saved search state; any built-in exception means that the data is not one."""
+    pins = {
+        strict.text(name, "pin"): value if isinstance(value, int | str) else tuple(value)
+        for name, value in data["pins"].items()
+    }
+    memory = strict.whole_or_none(data["memory"], "memory")
+    problem = make_partition_problem(graph, strict.whole(data["workers"], "workers"), machine, memory, pins, stop)
+    outcomes = [
+        Outcome(
+            None if moved is None else _number(moved),
+            strict.whole(peak, "peak"),
+            None if bound is None else _number(bound),
+        )
+        for moved, peak, bound in data["outcomes"]
+    ]
+    best: Solution | None = None
+    if data["best"] is not None:
+        mesh, solver, price = data["best"]
+        best = problem.solve(PartitionTrial(tuple(mesh), solver, None if price is None else _number(price)))
+    search_state = PartitionSearchState(problem, strict.whole(data["seed"], "seed"), stop, outcomes, best)
+    search_state.seconds = _number(data["seconds"])
+    if data["first"] is not None:
+        moved, seconds = data["first"]
+        search_state.first = _number(moved), _number(seconds)
+    search_state.baselines = {
+        strict.text(name, "baseline"): None if moved is None else _number(moved)
+        for name, moved in data["baselines"].items()
+    }
+    search_state.history = [
+        PartitionPoint(_number(seconds), strict.whole(count, "count"), _number(moved), strict.whole(peak, "peak"),
+                       strict.text(method, "method"))
+        for seconds, count, moved, peak, method in data["history"]
+    ]  # fmt: skip
+    return search_state
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise ValueError(f"{value!r} is no amount")
+    return value
+
+
+def _body(path: str | Path) -> dict[str, Any]:
+    try:
+        data = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise StowageError(
+            f"{path} is not a search for partitions: the JSON breaks off or is malformed; begin a new one"
+        ) from error
+    if not isinstance(data, dict) or data.get("format") != _FORMAT:
+        raise StowageError(f'{path} is not a search for partitions: the JSON lacks "format": "{_FORMAT}"')
+    if data.get("version") != VERSION:
+        raise StowageError(
+            f"{path} has version {str(data.get('version'))[:40]!r} and this program reads version {VERSION}; "
+            f"begin a new search"
+        )
+    if data.pop("checksum", None) != _checksum(data):
+        raise StowageError(f"{path} is damaged: it was changed after it was saved; begin a new search")
+    return data
+
+
+def _checksum(body: dict[str, Any]) -> str:
+    text = json.dumps(body, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

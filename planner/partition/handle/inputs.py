@@ -1,0 +1,87 @@
+"""Checks the inputs of a search for partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from planner.cancel import CancelToken
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.machine import Machine
+from planner.machine import mesh_of as machine_mesh
+from planner.memory import parse_budget, step_peak
+from planner.partition.coarse import coarsen
+from planner.partition.handle.pins import Pins, check_pins
+from planner.partition.handle.problem import PartitionProblem
+from planner.partition.op_strategies import splittable_ops
+from planner.partition.search import mesh_of
+
+#: More workers than any machine has; every one has a row in a plan.
+MOST_WORKERS = 4096
+_HUGE = 1 << 60
+
+
+def check_inputs(
+    graph: Graph, workers: int, machine: Machine | None, memory: str | int | None, seed: int, pins: Pins | None
+) -> None:
+    """Run the checks that take no time.
+
+    Args:
+        graph, workers, machine, memory, seed, pins: as in `search_partition`.
+
+    Raises:
+        StowageError: one of them is not what it should be.
+    """
+    if not isinstance(graph, Graph):
+        raise StowageError(f"a partition is of a graph, not a {type(graph).__name__}; pass planner.capture(step)")
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise StowageError(f"workers must be a whole number, at least 1, got {workers!r}")
+    if workers > MOST_WORKERS:
+        raise StowageError(f"{workers:,} workers are too many: a step is split over {MOST_WORKERS:,} at most")
+    if machine is not None and not isinstance(machine, Machine):
+        raise StowageError(f'{machine!r} is not a machine; pass planner.machine("h100x8"), for example')
+    if machine is not None:
+        machine_mesh(machine, workers)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise StowageError(f"seed must be a whole number of 0 or more, got {seed!r}")
+    if pins is not None and not isinstance(pins, Mapping):
+        raise StowageError(f'pins are given by name, as in {{"layers.0.weight": 0}}, not as a {type(pins).__name__}')
+    if memory is not None:
+        parse_budget(memory, _HUGE, "memory limit")
+
+
+def make_partition_problem(
+    graph: Graph,
+    workers: int | tuple[int, ...],
+    machine: Machine | None,
+    memory: str | int | None,
+    pins: Pins | None,
+    stop: CancelToken | None = None,
+) -> PartitionProblem:
+    """Find the strategies of all ops and the groups of all tensors, and resolve the pins.
+
+    Args:
+        graph, machine, memory, pins: as in `search_partition`.
+        workers: how many there are, or into how many parts each level cuts.
+        stop: cancels the call.
+
+    Raises:
+        StowageError: an input is wrong, or the pins cannot be met.
+        Cancelled: cancellation was requested.
+    """
+    count = workers if isinstance(workers, int) else prod(workers)
+    check_inputs(graph, count, machine, memory, 0, pins)
+    limit = None
+    if memory is not None:
+        share = isinstance(memory, str) and memory.strip().endswith("%")
+        limit = parse_budget(memory, step_peak(graph, stop=stop) if share else 1, "memory limit")
+    elif machine is not None:
+        limit = machine.device.memory_bytes
+    mesh = mesh_of(workers)
+    if machine is not None and isinstance(workers, int):
+        mesh = tuple(level.workers for level in machine_mesh(machine, workers))
+    ops = splittable_ops(graph)
+    problem = PartitionProblem(graph, ops, coarsen(graph, ops), count, machine, limit, dict(pins or {}), mesh)
+    check_pins(problem.coarse, problem.mesh, problem.resolved(problem.mesh))
+    return problem

@@ -1,0 +1,78 @@
+"""Why a tensor or an op is split as it is: every alternative costs what the search finds with it pinned."""
+
+import json
+from functools import cache
+
+import pytest
+
+import planner
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.partition import PartitionSearch, explain, search_partition
+
+GPT = "gpt:layers=2,hidden=32,sequence=8"
+
+
+@cache
+def graph() -> Graph:
+    return planner.capture(planner.zoo.load(GPT))
+
+
+@cache
+def search() -> PartitionSearch:
+    found = search_partition(graph(), 4, time_limit=None)
+    found.wait(progress=False)
+    return found
+
+
+@pytest.mark.parametrize("words", [{"tensor": "head.weight"}, {"op": "blocks.0.expand/addmm"}])
+def test_alternatives_cost_what_a_search_with_them_pinned_finds(words) -> None:
+    found = explain(search(), **words)
+    (name,) = words.values()
+    assert found.bytes_moved == search().best.bytes_moved
+    assert 0 < found.nearby_bytes < found.bytes_moved
+    assert len(found.chosen) == len(found.mesh)
+    assert len(found.alternatives) >= 2
+    costs = [one.bytes_moved for one in found.alternatives]
+    assert costs == sorted(costs)
+    for one in found.alternatives:
+        value = int(one.value.split()[-1]) if one.value.startswith("dimension") else one.value
+        pinned = search().problem.with_pins({name: value}).solve(search().solution.trial)
+        assert one.bytes_moved == pinned.bytes_moved == found.bytes_moved + one.extra_bytes
+        assert one.looks_cheaper == (one.nearby_bytes < found.nearby_bytes)
+        assert one.reason
+
+
+def test_the_text_names_what_was_chosen_and_each_alternative_with_its_reason() -> None:
+    found = explain(search(), tensor="head.weight")
+    text = str(found)
+    assert text.startswith("head.weight (1000 x 32, of 3 that are split alike): dimension 0 4 ways.")
+    assert all(f"  {one.value}: {one.reason}" in text for one in found.alternatives)
+    assert json.loads(json.dumps(found.to_json()))["chosen"] == ["dimension 0", "dimension 0"]
+
+
+def test_a_plan_is_explained_with_its_graph_as_its_search_is() -> None:
+    plan = search().best
+    ours, theirs = explain(plan, graph(), tensor="tokens.weight"), explain(search(), tensor="tokens.weight")
+    assert (ours.chosen, ours.bytes_moved) == (theirs.chosen, theirs.bytes_moved)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ({}, "either a tensor or an op"),
+        ({"tensor": "head.weight", "op": "add"}, "either a tensor or an op"),
+        ({"tensor": "head.wieght"}, r"no tensor 'head.wieght' \(did you mean head.weight\?\)"),
+        ({"op": "blocks.0.expand/adm"}, "no op 'blocks.0.expand/adm'"),
+    ],
+)
+def test_what_does_not_exist_is_not_explained(words, reason: str) -> None:
+    with pytest.raises(StowageError, match=reason):
+        explain(search(), **words)
+
+
+def test_a_plan_is_not_explained_without_its_graph() -> None:
+    with pytest.raises(StowageError, match="with its graph"):
+        explain(search().best, tensor="head.weight")
+    with pytest.raises(StowageError, match="not for mlp"):
+        explain(search().best, planner.capture(planner.zoo.load("mlp")), tensor="layers.0.weight")
