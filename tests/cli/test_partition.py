@@ -1,0 +1,79 @@
+"""`planner partition`: the promised fields, pins, a file that validates, and every mistake in one sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from planner.partition import load_partition
+
+MODEL = "mlp:layers=2,hidden=32,batch=16"
+FIELDS = {
+    "workers", "mesh", "search_seconds", "recursion_seconds", "bytes_per_level", "bytes_total",
+    "recursion_bytes_total", "bound_bytes", "gap_to_bound_percent", "worker_peak_bytes", "single_peak_bytes",
+    "step_seconds", "groups", "baselines", "opaque_bytes_percent", "valid",
+}  # fmt: skip
+
+
+def test_help_shows_examples(planner) -> None:
+    answer = planner("partition", "--help")
+    assert answer.status == 0
+    assert "--pin head.weight=0" in answer.out
+
+
+@pytest.mark.parametrize("workers", [1, 4, 7])
+def test_a_partition_has_the_promised_fields_and_is_written(planner, tmp_path: Path, workers: int) -> None:
+    out = tmp_path / "parts.json"
+    facts = planner("partition", MODEL, "--workers", workers, "--out", out, "--json").json
+    assert set(facts) >= FIELDS
+    assert facts["workers"] == workers == len(facts["worker_peak_bytes"])
+    assert facts["valid"] is True
+    assert facts["bytes_total"] == sum(facts["bytes_per_level"]) <= facts["recursion_bytes_total"]
+    assert facts["bytes_total"] == 0 if workers == 1 else facts["bytes_total"] > 0
+    assert max(facts["worker_peak_bytes"]) <= facts["single_peak_bytes"]
+    assert facts["recursion_seconds"] <= facts["search_seconds"]
+    assert facts["step_seconds"] is None
+    plan = load_partition(out)
+    assert (plan.workers, list(plan.mesh), plan.bytes_moved) == (workers, facts["mesh"], facts["bytes_total"])
+
+
+def test_a_machine_gives_the_time_of_a_step_and_no_baseline_that_fits_moves_less(planner) -> None:
+    facts = planner("partition", MODEL, "--workers", 4, "--machine", "h100x8", "--json").json
+    assert facts["step_seconds"] > 0
+    assert set(facts["baselines"]) == {"data-parallel", "all-row", "spartan", "equal-chop", "icml18"}
+    assert all(facts["bytes_total"] <= moved for moved in facts["baselines"].values() if moved is not None)
+
+
+def test_pins_are_met_and_a_table_says_so_in_rows(planner, tmp_path: Path) -> None:
+    out = tmp_path / "parts.json"
+    words = ["--pin", "layers.0.weight=1", "--pin", "layers.1.weight=free,replicated", "--out", out]
+    answer = planner("partition", MODEL, "--workers", 4, *words)
+    assert answer.status == 0
+    for row in ("workers", "mesh", "moved", "recursion", "bound", "worker peak", "baselines", "valid"):
+        assert row in answer.out
+    first = load_partition(out).tensors[0]
+    assert {getattr(state, "dimension", None) for state in first} == {1}
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--workers", 0], "at least 1, got 0"),
+        (["--workers", -3], "at least 1, got -3"),
+        (["--workers", 16, "--machine", "k80x8"], "too few for 16 workers"),
+        (["--workers", 4, "--memory", "100B"], "too little for each of 4 workers"),
+        (["--memory", "lots"], "not a budget"),
+        (["--pin", "layers.0.weight"], "is not TENSOR=DIMENSION"),
+        (["--pin", "layers.0.wieght=0"], "did you mean layers.0.weight?"),
+        (["--pin", "layers.0.weight=7"], "has no dimension 7"),
+        (["--workers", 64, "--pin", "layers.0.weight=0"], "cannot be split 2 x 2 x 2 x 2 x 2 x 2 ways"),
+        (["--seed", -1], "seed must be"),
+        (["--machine", "h100x9"], "unknown machine"),
+        (["--out", "/no/such/folder/parts.json"], "cannot write"),
+    ],
+)
+def test_mistakes_end_with_one_sentence_and_status_2(planner, words: list[object], reason: str) -> None:
+    answer = planner("partition", MODEL, *words)
+    assert answer.status == 2
+    assert reason in answer.err
+    assert answer.err.startswith("error: ")
+    assert answer.err.count("\n") == 1
