@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from planner.graph import Graph
+    from planner.partition import PartitionPlan
     from planner.plan import SwapPlan, Timeline
     from planner.progress import ShowProgress
     from planner.run import Run, RunResult
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     from widgets.info import Axis
 
 __all__ = [
-    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_peaks", "dataflow", "get_theme", "live_memory",
-    "memory_by_kind", "module_graph", "pareto", "predicted_and_measured", "schedule_and_pool", "search_history",
-    "streams",
+    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_peaks", "dataflow", "get_theme", "level_bytes",
+    "live_memory", "memory_by_kind", "module_graph", "pareto", "partition_splits", "predicted_and_measured",
+    "schedule_and_pool", "search_history", "streams", "tensor_blocks", "worker_memory",
 ]  # fmt: skip
 
 
@@ -246,3 +247,77 @@ def search_history(graph: Graph, search: SwapSearch, *, theme: ThemeName = "auto
     from widgets.info import get_search_history
 
     return _search_history.draw(get_search_history(graph, search), get_theme(theme))
+
+
+def partition_splits(graph: Graph, plan: PartitionPlan, *, most_rows: int = 24, theme: ThemeName = "auto") -> Figure:
+    """How a partition splits the largest tensors at each level, equal layers in one row.
+
+    Args:
+        graph: the step.
+        plan: its partition.
+        most_rows: limit on the number of rows.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: the plan is for another graph, the limit is below 1, the theme is unknown, or plotly is missing.
+    """
+    from widgets.figures import _partition_splits
+    from widgets.info import get_partition_splits
+
+    return _partition_splits.draw(get_partition_splits(graph, plan, most_rows), get_theme(theme))
+
+
+def level_bytes(graph: Graph, plan: PartitionPlan, *, theme: ThemeName = "auto") -> Figure:
+    """The bytes that workers exchange at each level of a partition.
+
+    Args:
+        graph: the step.
+        plan: its partition.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: the plan is for another graph, the theme is unknown, or plotly is missing.
+    """
+    from widgets.figures import _level_bytes
+    from widgets.info import get_level_bytes
+
+    return _level_bytes.draw(get_level_bytes(graph, plan), get_theme(theme))
+
+
+def worker_memory(
+    graph: Graph, plan: PartitionPlan, limit: str | int | None = None, *, theme: ThemeName = "auto"
+) -> Figure:
+    """The memory that each worker of a partition takes, beside what it may take.
+
+    Args:
+        graph: the step.
+        plan: its partition.
+        limit: a limit to draw, such as `"8GiB"` or `"40%"` of what the step takes on one device.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: the plan is for another graph, the limit is invalid, the theme is unknown, or plotly is missing.
+    """
+    from widgets.figures import _worker_peaks
+    from widgets.info import get_worker_peaks
+
+    return _worker_peaks.draw(get_worker_peaks(graph, plan, limit), get_theme(theme))
+
+
+def tensor_blocks(graph: Graph, plan: PartitionPlan, tensor: str, *, theme: ThemeName = "auto") -> Figure:
+    """Which block of a tensor each worker of a partition has.
+
+    Args:
+        graph: the step.
+        plan: its partition.
+        tensor: its name, such as `"layers.0.weight"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: the plan is for another graph, there is no such tensor, the theme is unknown, or plotly is
+            missing.
+    """
+    from widgets.figures import _tensor_blocks
+    from widgets.info import get_tensor_blocks
+
+    return _tensor_blocks.draw(get_tensor_blocks(graph, plan, tensor), get_theme(theme))

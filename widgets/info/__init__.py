@@ -5,12 +5,14 @@ from widgets.info.answers import Answer, Reasons, get_cost, get_fit, get_reasons
 from widgets.info.compare_peaks import ComparePeaks, Peak, get_compare_peaks
 from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
 from widgets.info.holders import Holder, get_holders
+from widgets.info.level_bytes import LevelBytes, get_level_bytes
 from widgets.info.live_memory import LiveMemory, MeasuredMemory, get_live_memory, measured_memory
 from widgets.info.memory_by_kind import MemoryByKind, get_memory_by_kind
 from widgets.info.model_division import get_holder_parts
 from widgets.info.module_edges import Edge
 from widgets.info.module_graph import Box, ModuleGraph, get_module_graph
 from widgets.info.pareto import Pareto, get_pareto
+from widgets.info.partition_splits import PartitionSplits, SplitRow, get_partition_splits
 from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured, get_predicted_and_measured
 from widgets.info.residency_spans import Axis, Floats, Ints, require_same_step, spans_of
 from widgets.info.schedule_and_pool import ScheduleAndPool, get_schedule_and_pool
@@ -20,7 +22,9 @@ from widgets.info.step_requirements import Feasibility, assess_feasibility
 from widgets.info.storage_groups import GROUP_OF, STACK, Group
 from widgets.info.streams import Copy, Stall, Streams, get_streams, streams_of
 from widgets.info.swap_edges import Swap
+from widgets.info.tensor_blocks import TensorBlock, TensorBlocks, get_tensor_blocks
 from widgets.info.touches import get_forward_of, get_touches
+from widgets.info.worker_peaks import WorkerPeaks, WorkerRow, get_worker_peaks
 
 __all__ = [
     "GROUP_OF",
@@ -42,20 +46,27 @@ __all__ = [
     "Group",
     "Holder",
     "Ints",
+    "LevelBytes",
     "LiveMemory",
     "MeasuredMemory",
     "MemoryByKind",
     "ModuleGraph",
     "OpBox",
     "Pareto",
+    "PartitionSplits",
     "Peak",
     "PredictedAndMeasured",
     "Reasons",
     "ScheduleAndPool",
     "SearchHistory",
+    "SplitRow",
     "Stall",
     "Streams",
     "Swap",
+    "TensorBlock",
+    "TensorBlocks",
+    "WorkerPeaks",
+    "WorkerRow",
     "address_map_of",
     "assess_feasibility",
     "get_address_map",
@@ -66,17 +77,21 @@ __all__ = [
     "get_forward_of",
     "get_holder_parts",
     "get_holders",
+    "get_level_bytes",
     "get_live_memory",
     "get_memory_by_kind",
     "get_module_graph",
     "get_pareto",
+    "get_partition_splits",
     "get_predicted_and_measured",
     "get_reasons",
     "get_schedule_and_pool",
     "get_search_history",
     "get_step_facts",
     "get_streams",
+    "get_tensor_blocks",
     "get_touches",
+    "get_worker_peaks",
     "measured_memory",
     "require_same_step",
     "spans_of",
