@@ -9,6 +9,7 @@ from time import perf_counter
 from planner.cancel import CancelToken, interruptibly
 from planner.errors import StowageError
 from planner.partition.baselines import BASELINES
+from planner.partition.handle.pins import Pins
 from planner.partition.handle.problem import PartitionProblem, PartitionTrial, Solution
 from planner.partition.handle.trials import Outcome, trials
 from planner.partition.plan import PartitionPlan, validate_partition
@@ -129,7 +130,8 @@ class PartitionSearchState:
         solution = interruptibly(lambda: self._evaluate(trial), self.stop)
         self.seconds += perf_counter() - begun
         if solution is None:
-            self.baselines[trial.solver] = None
+            if trial.solver in BASELINES:
+                self.baselines[trial.solver] = None
             self._note(Outcome(None, 0))
             return
         if trial.solver in BASELINES:
@@ -142,13 +144,13 @@ class PartitionSearchState:
         self._note(Outcome(solution.cost, solution.memory.most, solution.bound))
 
     def _evaluate(self, trial: PartitionTrial) -> Solution | None:
-        """Solve a trial; None for a baseline that is not possible."""
+        """Solve a trial; None for a baseline or another mesh that is not possible."""
         try:
             return self.problem.solve(trial)
         except StowageError:
-            if trial.solver in BASELINES:
-                return None
-            raise
+            if not self.outcomes:
+                raise
+            return None
 
     def settle(self) -> None:
         """Nothing is ever pending."""
@@ -200,14 +202,36 @@ class PartitionSearchState:
 
 
 def too_little_memory(problem: PartitionProblem, least: Solution) -> str:
-    """Why no partition meets the memory limit: what does not fit, and the least limit that would do."""
+    """Why no partition meets the memory limit: what does not fit, and the least limit that would do.
+
+    If one would without the pins, also the smallest set of them that prevents it.
+    """
     graph, memory = problem.graph, least.memory
     limit = format_bytes(problem.memory or 0)
     where = f"the op {graph.ops[memory.op].name} needs" if memory.op >= 0 else "the step needs"
     holding = ""
     if memory.tensor >= 0:
         holding = f", {format_bytes(memory.tensor_bytes)} of them for {graph.tensors[memory.tensor].name}"
+    pins = [f"{name}={value}" for name, value in _pins_in_the_way(problem, least.trial).items()]
+    given = f" with {'the pin' if len(pins) == 1 else 'the pins'} {' and '.join(pins)}" if pins else ""
     return (
-        f"{limit} are too little for each of {problem.workers} workers: {where} {format_bytes(memory.most)}{holding}; "
-        f"allow at least {memory.most} bytes ({format_bytes(memory.most)}), or have more workers"
+        f"{limit} are too little for each of {problem.workers} workers{given}: {where} {format_bytes(memory.most)}"
+        f"{holding}; allow at least {memory.most} bytes ({format_bytes(memory.most)}), or "
+        f"{'drop a pin' if pins else 'have more workers'}"
     )
+
+
+def _pins_in_the_way(problem: PartitionProblem, trial: PartitionTrial) -> Pins:
+    """A set of pins with which the memory limit is not met, and with no part of it is not; none if it never is."""
+
+    def met(pins: Pins) -> bool:
+        return problem.with_pins(pins).solve(trial).memory.most <= (problem.memory or 0)
+
+    needed = dict(problem.pins)
+    if not needed or not met({}):
+        return {}
+    for name in problem.pins:
+        others = {other: value for other, value in needed.items() if other != name}
+        if not met(others):
+            needed = others
+    return needed

@@ -29,7 +29,7 @@ def states_of(plan, name):
 @pytest.mark.parametrize("dimension", [0, 1, -1])
 @pytest.mark.parametrize("name", ["head.weight", "blocks.0.attention.to_qkv.weight", "blocks.1.expand/addmm"])
 def test_a_tensor_is_split_along_the_dimension_that_is_pinned(name: str, dimension: int) -> None:
-    plan = plan_with({name: dimension}, evaluations=None)
+    plan = plan_with({name: dimension})
     assert {state.dimension for state in states_of(plan, name)} == {dimension % 2}
 
 
@@ -56,7 +56,7 @@ def test_an_op_is_split_by_the_axis_that_is_pinned() -> None:
 def test_pins_cost_bytes_and_never_save_any() -> None:
     free = plan_with({}, evaluations=None)
     for pins in ({"head.weight": 1}, {"tokens.weight": 0, "blocks.0.expand.weight": "replicated"}):
-        assert plan_with(pins, evaluations=None).bytes_moved >= free.bytes_moved
+        assert plan_with(pins).bytes_moved >= free.bytes_moved
 
 
 def test_other_pins_begin_with_what_is_known_about_the_graph() -> None:
@@ -92,3 +92,13 @@ def test_the_smallest_conflicting_set_of_many_pins_is_named() -> None:
         plan_with(pins)
     del pins["head.weight.grad"]
     assert not any(isinstance(division, LinearDivision) for division in plan_with(pins).ops[0])
+
+
+def test_of_pins_that_take_too_much_memory_the_smallest_set_is_named() -> None:
+    pins = {"blocks.0.expand.weight": 1, "head.weight": "replicated", "tokens.weight": "replicated"}
+    allowed = search_partition(graph(), 4, time_limit=None, evaluations=1)
+    allowed.wait(progress=False)
+    memory = allowed.solution.memory.most + 100_000  # for one of the two copies, but not for both
+    with pytest.raises(StowageError, match=r"with the pins? .*replicated.* drop a pin") as raised:
+        search_partition(graph(), 4, memory=memory, pins=pins, time_limit=None).wait(progress=False)
+    assert "blocks.0.expand.weight" not in str(raised.value).split(": the op")[0]

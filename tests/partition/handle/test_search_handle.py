@@ -55,7 +55,7 @@ def test_the_same_seed_and_evaluations_give_the_same_plan(evaluations: int) -> N
 
 
 def test_a_cancelled_search_keeps_its_best_and_goes_on_where_it_stopped() -> None:
-    search = search_partition(graph_of(GPT), 8, time_limit=None, evaluations=1)
+    search = search_partition(graph_of(MLP), 8, time_limit=None, evaluations=1)
     first = search.wait(progress=False)
     assert search.progress.state == "paused"
     search.resume(time_limit=None)
@@ -64,13 +64,13 @@ def test_a_cancelled_search_keeps_its_best_and_goes_on_where_it_stopped() -> Non
     assert search.progress.state in ("cancelled", "done")
     assert kept.bytes_moved <= first.bytes_moved
     search.resume(time_limit=None)
-    whole = search_partition(graph_of(GPT), 8, time_limit=None)
+    whole = search_partition(graph_of(MLP), 8, time_limit=None)
     assert search.wait(progress=False) == whole.wait(progress=False)
     assert search.progress.evaluations == whole.progress.evaluations
 
 
 def test_a_saved_search_goes_on_as_if_it_had_never_stopped(tmp_path) -> None:
-    graph, path = graph_of(GPT), tmp_path / "search.json"
+    graph, path = graph_of(MLP), tmp_path / "search.json"
     search = search_partition(graph, 8, memory="40%", time_limit=None, evaluations=2)
     search.wait(progress=False)
     search.save(path)
@@ -139,19 +139,19 @@ def test_impossible_inputs_are_refused_at_once(words, reason: str) -> None:
 
 
 def test_more_memory_buys_fewer_bytes_and_no_worker_takes_more_than_allowed() -> None:
-    graph = graph_of(GPT)
+    graph = graph_of(MLP)
     single, before = step_peak(graph), float("inf")
-    for percent in (20, 30, 60):
-        search = search_partition(graph, 4, memory=f"{percent + 10}%", time_limit=None)
+    for percent in (40, 80):
+        search = search_partition(graph, 4, memory=f"{percent}%", time_limit=None)
         plan = search.wait(progress=False)
-        assert max(worker_memory(graph, plan).peak_bytes) <= single * (percent + 10) / 100
+        assert max(worker_memory(graph, plan).peak_bytes) <= single * percent / 100
         assert plan.bytes_moved <= before
         before = plan.bytes_moved
     assert any(Replicated() in states for states in plan.tensors)
 
 
 def test_a_limit_that_no_partition_meets_names_what_does_not_fit_and_the_least_that_would_do() -> None:
-    graph = graph_of(GPT)
+    graph = graph_of(MLP)
     with pytest.raises(StowageError, match=r"too little for each of 8 workers: the op \S+ needs") as raised:
         search_partition(graph, 8, memory=1000).wait(progress=False)
     least = int(str(raised.value).split("allow at least ")[1].split(" bytes")[0])
@@ -171,14 +171,14 @@ def test_a_machine_limits_memory_and_gives_slow_links_to_the_outer_levels() -> N
 
 
 def test_the_front_of_bytes_against_memory_falls() -> None:
-    search = search_partition(graph_of(GPT), 4)
+    search = search_partition(graph_of(MLP), 4)
     search.wait(progress=False)
     front = search.pareto(progress=False)
     assert len(front) > 1
     assert [point.peak_bytes for point in front] == sorted({point.peak_bytes for point in front})
     assert [point.bytes_moved for point in front] == sorted({point.bytes_moved for point in front}, reverse=True)
     for point in front:
-        assert max(worker_memory(graph_of(GPT), point.plan).peak_bytes) == point.peak_bytes
+        assert max(worker_memory(graph_of(MLP), point.plan).peak_bytes) == point.peak_bytes
 
 
 def by_hand() -> Graph:
