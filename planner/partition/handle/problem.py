@@ -26,12 +26,12 @@ from planner.partition.handle.pins import (
 from planner.partition.handle.worker_memory import WorkerMemory, worker_memory
 from planner.partition.op_strategies import SplittableOp
 from planner.partition.plan import PartitionPlan
-from planner.partition.search import Partitioning, Pin, recurse
+from planner.partition.search import Partitioning, Pin, optimize, recurse
 from planner.partition.strategy import Replicated
 
 Solver = Callable[..., Partitioning]
 #: How a mesh is searched: level after level, or all levels at once.
-SOLVERS: dict[str, Solver] = {"recursion": recurse}
+SOLVERS: dict[str, Solver] = {"recursion": recurse, "exact": optimize}
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,16 @@ def test_the_recursion_comes_first_and_later_partitions_move_less() -> None:
     assert search.progress.bytes_moved == moved[-1] == search.best.bytes_moved
 
 
-@pytest.mark.parametrize("evaluations", [1, 2, 3])
+def test_solving_all_levels_at_once_certifies_how_good_the_partition_is() -> None:
+    search = search_partition(graph_of(MLP), 4, time_limit=None, evaluations=2)
+    plan = search.wait(progress=False)
+    now = search.progress
+    assert now.bound_bytes <= plan.bytes_moved <= search.recursion[0]
+    assert now.gap_percent == pytest.approx(100 * (plan.bytes_moved / now.bound_bytes - 1))
+    assert now.gap_percent <= 1
+
+
+@pytest.mark.parametrize("evaluations", [1, 2])
 def test_the_same_seed_and_evaluations_give_the_same_plan(evaluations: int) -> None:
     plans = []
     for _ in range(2):
