@@ -60,6 +60,7 @@ class OpCosts:
         self._coarse, self._costs, self._stored, self._ways = coarse, costs, stored, ways
         known: dict[object, States] = {}
         self._states: list[list[States]] = []
+        self._numbers: list[list[int]] = []
         for merged in coarse.merged:
             here = []
             for slot in (*merged.inputs, *merged.outputs):
@@ -67,7 +68,9 @@ class OpCosts:
                     known[slot] = states_of(domains.options[slot.group], slot)
                 here.append(known[slot])
             self._states.append(here)
+            self._numbers.append([costs.number(states) for states in here])
         self._options = domains.options
+        self._slots: dict[tuple[int, int], Costs] = {}
         self._tables: dict[Hashable, Costs] = {}
         self._wants: dict[Hashable, list[Want]] = {}
         self._chosen: dict[Hashable, int] = {}
@@ -75,15 +78,17 @@ class OpCosts:
 
     def slot(self, number: int, place: int) -> Costs:
         """The cost of one slot of one op, per sequence of variants and per sequence of options."""
-        merged = self._coarse.merged[number]
-        group = (*merged.inputs, *merged.outputs)[place].group
-        return self._costs.costs(merged, place, self._states[number][place], self._ways[number], self._stored[group])
+        if (number, place) not in self._slots:
+            merged, states = self._coarse.merged[number], self._states[number][place]
+            stored = self._stored[(*merged.inputs, *merged.outputs)[place].group]
+            self._slots[number, place] = self._costs.costs(merged, place, states, self._ways[number], stored)
+        return self._slots[number, place]
 
     def wants(self, number: int, place: int) -> list[Want]:
         """Per sequence of variants, the state in which an op wants an input."""
         merged, ways = self._coarse.merged[number], self._ways[number]
         slot = merged.inputs[place]
-        key = id(merged.op), id(merged.variants), place, self._costs.number(self._states[number][place]), id(ways)
+        key = id(merged.op), id(merged.variants), place, self._numbers[number][place], id(ways)
         if key not in self._wants:
             options = self._options[slot.group]
             keys: list[Hashable] = []
@@ -105,8 +110,8 @@ class OpCosts:
         groups = [slot.group for slot in (*merged.inputs, *merged.outputs)]
         places = {group: place for place, group in enumerate(sorted(set(groups)))}
         slots = tuple(
-            (self._costs.number(states), id(self._stored[group]), places[group])
-            for states, group in zip(self._states[number], groups, strict=True)
+            (states, id(self._stored[group]), places[group])
+            for states, group in zip(self._numbers[number], groups, strict=True)
         )
         order = {copy: place for place, copy in enumerate(sorted({copy for each in shared for copy, _ in each.copies}))}
         entries = tuple(

@@ -33,6 +33,8 @@ class SlotCosts:
         self._units: dict[Hashable, tuple[Costs, Costs, Costs, Costs]] = {}
         self._costs: dict[Hashable, Costs] = {}
         self._states: dict[Hashable, int] = {}
+        self._slots: dict[tuple[int, int], int] = {}
+        self._alike: dict[Hashable, int] = {}
         self._alive: list[object] = []
 
     def number(self, states: States) -> int:
@@ -49,15 +51,23 @@ class SlotCosts:
             ways: the sequences of variants.
             stored: the sequences of options.
         """
-        slot = (*merged.inputs, *merged.outputs)[place]
-        wants = tuple(variant.states[place] for variant in merged.variants)
-        halo = place if any(getattr(want, "halo", False) for want in wants) else -1
-        own = (id(merged.op), halo) if halo >= 0 else (place < len(merged.inputs),)
-        key = slot.shape, slot.itemsize, wants, own, self.number(states), id(ways), id(stored)
+        key = self._slot(merged, place), self.number(states), id(ways), id(stored)
         if key not in self._costs:
             self._alive += [ways, stored]  # their numbers are not given to others
             self._costs[key] = self._sum(merged, place, states, ways, stored)
         return self._costs[key]
+
+    def _slot(self, merged: MergedOp, place: int) -> int:
+        """A number for what a slot and what its op's variants want of it; equal ones have the same."""
+        if (id(merged), place) not in self._slots:
+            slot = (*merged.inputs, *merged.outputs)[place]
+            wants = tuple(variant.states[place] for variant in merged.variants)
+            halo = place if any(getattr(want, "halo", False) for want in wants) else -1
+            own = (id(merged.op), halo) if halo >= 0 else (place < len(merged.inputs),)
+            key = slot.shape, slot.itemsize, wants, own
+            self._alive.append(merged)
+            self._slots[id(merged), place] = self._alike.setdefault(key, len(self._alike))
+        return self._slots[id(merged), place]
 
     def stages(self, merged: MergedOp, ways: Sequences) -> Costs:
         """The cost of what workers combine while an op runs, per sequence of variants."""
