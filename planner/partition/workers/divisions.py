@@ -52,6 +52,4 @@ def divided(name: str, op: SplittableOp, division: Division, outputs: int) -> Di
 def _part(state: State, division: AxisDivision) -> State:
     if not isinstance(state, Split) or (division.outer == 1 and division.inner == 1):
         return state
-    return Split(
-        state.dimension, state.outer * division.outer, division.size, state.inner * division.inner, state.halo
-    )
+    return Split(state.dimension, state.outer * division.outer, division.size, state.inner * division.inner, state.halo)

@@ -91,9 +91,7 @@ class WorkerEvents:
                 return self._scatter(storage, dtype, elements, want)
             first, last = chunk(want.size, self.workers, self.worker)
             shape = elements // want.block, last - first, want.stride
-            return self.clone(
-                Layout(storage, shape, (want.block, want.stride, 1), first * want.stride, dtype)
-            ).storage
+            return self.clone(Layout(storage, shape, (want.block, want.stride, 1), first * want.stride, dtype)).storage
         if want is Whole.SUMMED:
             return self._only_first(storage, dtype, elements)
         return self.all_reduce(dense(storage, (elements,), dtype)).storage

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from planner.partition.strategy import Partial, Split, State
+from planner.partition.strategy import Partial, Split, State, chunk
 from planner.partition.workers.divisions import Divided
 from planner.partition.workers.events import refuse
 from planner.program import Layout
@@ -30,9 +30,32 @@ _PLAIN = frozenset({
 _ALONG = {_ATEN.cat.default: 1, _ATEN.stack.default: 1}
 #: Kernels whose argument at this place is the shape of the result, and the dimension that must be whole after it.
 _SIZED = {_ATEN.slice_backward.default: (1, 2), _ATEN.select_backward.default: (1, 2)}
+#: Kernels whose argument at this place is the shape of the result, which is all alike.
+_FILLED = {
+    _ATEN.full.default: 0, _ATEN.zeros.default: 0, _ATEN.ones.default: 0, _ATEN.new_zeros.default: 1,
+    _ATEN.new_ones.default: 1, _ATEN.new_full.default: 1,
+}  # fmt: skip
+_ARANGES = (_ATEN.arange.default, _ATEN.arange.start, _ATEN.arange.start_step)
 #: Kernels that look numbers up in the rows of the argument (or result, -1) here, which must be whole.
 _LOOKED_UP = {_ATEN.embedding.default: 0, _ATEN.embedding_dense_backward.default: -1}
 _CLASSES = {_ATEN.nll_loss_forward.default: (0, 1), _ATEN.nll_loss_backward.default: (1, 1)}
+
+
+def local_range(
+    name: str, target: Any, args: tuple[Any, ...], give: State, workers: int, worker: int
+) -> tuple[Any, tuple[Any, ...]]:
+    """The kernel and arguments that make a worker's chunk of a range of numbers; others stay as they are.
+
+    Raises:
+        StowageError: the chunk is not contiguous.
+    """
+    if target not in _ARANGES or not isinstance(give, Split):
+        return target, args
+    start, step = (args[0] if len(args) > 1 else 0), (args[2] if len(args) > 2 else 1)
+    if give.outer > 1 or give.inner > 1 or not all(isinstance(value, int) for value in (start, step)):
+        raise refuse(name, "its numbers are not divided into ranges of whole numbers")
+    first, last = chunk(give.size, workers, worker)
+    return _ATEN.arange.start_step, (start + first * step, start + last * step, step)
 
 
 def local_arguments(
@@ -51,22 +74,28 @@ def local_arguments(
         StowageError: the kernel does not compute a part from parts.
     """
     strategy = divided.strategy
-    if strategy is None:
+    if strategy is None or target in _ARANGES:
         return args
     if strategy.stages:
         raise refuse(name, "its workers would have to combine what they have while it runs")
     if any(isinstance(state, Split) and state.halo for state in divided.wants):
         raise refuse(name, "its workers would need more than their chunks")
     if target in _ALONG:
-        _whole(name, args[_ALONG[target]] if len(args) > 1 else 0, divided.gives[0], results[0])
+        if target is not _ATEN.cat.default or not _joins_factors(divided):
+            _whole(name, args[_ALONG[target]] if len(args) > 1 else 0, divided.gives[0], results[0])
         return args
     if target in _SIZED:
         place, along = _SIZED[target]
         _whole(name, args[along], divided.gives[0], results[0])
         assert results[0] is not None
         return (*args[:place], results[0].shape, *args[place + 1 :])
+    if target in _FILLED:
+        assert results[0] is not None
+        return (*args[: _FILLED[target]], results[0].shape, *args[_FILLED[target] + 1 :])
     if target not in _PLAIN and torch.Tag.pointwise not in target.tags:
         raise refuse(name, f"no rule is known for {target}")
+    if target is _ATEN.embedding_dense_backward.default and args[4]:
+        raise refuse(name, "it scales by how often a number occurs in the whole batch")
     rows = _LOOKED_UP.get(target)
     if rows is not None:
         state: State = divided.gives[0] if rows < 0 else divided.wants[rows]
@@ -78,6 +107,18 @@ def local_arguments(
         if isinstance(state, Split) and state.dimension == dimension:
             raise refuse(name, "the classes are divided")
     return args
+
+
+def _joins_factors(divided: Divided) -> bool:
+    """Whether parts that are joined are divided by the same factor, each of them in full."""
+    give = divided.gives[0]
+    if not isinstance(give, Split):
+        return False
+    alike = [
+        want for want in divided.wants
+        if isinstance(want, Split) and (want.dimension, want.size, want.inner) == (give.dimension, give.size, give.inner)
+    ]  # fmt: skip
+    return len(alike) == len(divided.wants) and sum(want.outer for want in alike) == give.outer
 
 
 def _whole(name: str, dimension: int, state: State, result: Layout | None) -> None:

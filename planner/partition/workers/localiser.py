@@ -21,7 +21,7 @@ from planner.partition.tdl import Reduction
 from planner.partition.workers.cuts import Cut, Spread, Whole, counts, cut_of, part, split_of
 from planner.partition.workers.divisions import Divided, divided
 from planner.partition.workers.events import WorkerEvents, dense, refuse
-from planner.partition.workers.local_calls import local_arguments
+from planner.partition.workers.local_calls import local_arguments, local_range
 from planner.program import Call, Layout, Program, ScalarRef, TensorRef, backend_of
 
 _ATEN = torch.ops.aten
@@ -64,7 +64,9 @@ def local_value(value: torch.Tensor, state: State | None, workers: int, worker: 
     if not isinstance(state, Split):
         return value.clone()
     shape, (first, last) = value.shape, chunk(state.size, workers, worker)
-    apart = value.reshape(*shape[: state.dimension], state.outer, state.size, state.inner, *shape[state.dimension + 1 :])
+    apart = value.reshape(
+        *shape[: state.dimension], state.outer, state.size, state.inner, *shape[state.dimension + 1 :]
+    )
     cut = apart.narrow(state.dimension + 1, first, last - first)
     own = list(shape)
     own[state.dimension] = state.outer * (last - first) * state.inner
@@ -269,8 +271,11 @@ class _Localiser:
             self._nll(op, args, way, results)
         else:
             args = local_arguments(op.name, call.target, args, way, results)
-            self._check(op, call.target, args, kwargs, results)
-            self.calls.add(call.target, args, *results, **kwargs)
+            target = call.target
+            if way.strategy is not None:
+                target, args = local_range(op.name, target, args, way.gives[0], self.workers, self.worker)
+            self._check(op, target, args, kwargs, results)
+            self.calls.add(target, args, *results, **kwargs)
         for storage in written:
             for key in [key for key in self.fetched if key[0] == storage]:
                 del self.fetched[key]
@@ -354,9 +359,7 @@ class _Localiser:
         values = found if isinstance(found, list | tuple) else [found]
         for value, result in zip(values, results, strict=True):
             if result is not None and (tuple(value.shape), value.dtype) != (result.shape, result.dtype):
-                raise refuse(
-                    op.name, f"{target} on chunks makes {list(value.shape)} in place of {list(result.shape)}"
-                )
+                raise refuse(op.name, f"{target} on chunks makes {list(value.shape)} in place of {list(result.shape)}")
 
 
 def _filled(value: Any, tensors: dict[int, Layout]) -> Any:

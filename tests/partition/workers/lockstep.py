@@ -8,18 +8,23 @@ from planner.partition.workers import COLLECTIVES, local_value
 from planner.program import ScalarRef, TensorRef
 
 
-def run_step(graphs, whole, plan, values):
+def run_step(graphs, whole, plan, values, ranks=None):
     """Run a step on every worker; per worker the values of the storages of its graph, by number.
 
     `values` has the contents of the whole graph's live-in tensors, by their numbers.
     """
-    workers = [_steps(graph, whole, plan, values, rank) for rank, graph in enumerate(graphs)]
+    workers = [
+        _steps(graph, whole, plan, values, rank)
+        for rank, graph in zip(ranks or range(len(graphs)), graphs, strict=True)
+    ]
     asked = [next(worker) for worker in workers]
     while not isinstance(asked[0], dict):
         assert len({request[0] for request in asked}) == 1, "workers make different collectives"
         answers = _exchange(asked)
         asked = [worker.send(answer) for worker, answer in zip(workers, answers, strict=True)]
-    assert all(isinstance(request, dict) for request in asked), "a worker waits for a collective that others do not make"
+    assert all(isinstance(request, dict) for request in asked), (
+        "a worker waits for a collective that others do not make"
+    )
     return asked
 
 
@@ -65,7 +70,7 @@ def _steps(graph, whole, plan, values, rank):
     held = [number for number, _ in program.state] + list(program.batch)
     original = [number for number, _ in whole.program.state] + list(whole.program.batch)
     for mine, theirs in zip(held, original, strict=True):
-        tensor(mine).copy_(local_value(values[theirs], plan.tensors[theirs][0], len(plan_ranks(plan)), rank))
+        tensor(mine).copy_(local_value(values[theirs], plan.tensors[theirs][0], plan.workers, rank))
     for mine, value in program.constants:
         tensor(mine).copy_(value)
     for call in program.calls:
@@ -80,11 +85,6 @@ def _steps(graph, whole, plan, values, rank):
                 assert tensor(number).shape == value.shape, call
                 tensor(number).copy_(value)
     yield memory
-
-
-def plan_ranks(plan):
-    """The workers of a plan."""
-    return range(plan.workers)
 
 
 def _strided(graph, memory, number):
