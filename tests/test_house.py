@@ -28,7 +28,7 @@ PLANNER = {
     "memory": {"graph", "plan"},
     "search": set(),
     "swap": {"graph", "machine", "memory", "plan", "search"},
-    "partition": {"graph", "machine", "memory", "search", "torch_private"},
+    "partition": {"capture", "graph", "machine", "memory", "program", "search", "torch_private"},
     "run": {
         "capture", "graph", "guards", "machine", "memory", "plan", "profile", "program", "step", "swap",
         "torch_private",

@@ -4,15 +4,17 @@ from planner.callable_package import make_callable
 from planner.capture.capturing import capture
 from planner.capture.hooks.active_modes import refuse_observers
 from planner.capture.kernel_counts import compare_with_eager
+from planner.capture.lower.lower import lower
 from planner.capture.record.failures import unplannable
 from planner.capture.record.fakes import refuse_meta_default
+from planner.capture.record.optimizer_kernels import PersistentTensor
 from planner.capture.trace.batch_invariance import unused_leaves
-from planner.capture.trace.trace import trace
+from planner.capture.trace.trace import Trace, trace
 from planner.capture.trace.trace_difference import trace_difference
 
 make_callable(__name__)
 
 __all__ = [
-    "capture", "compare_with_eager", "refuse_meta_default", "refuse_observers", "trace", "trace_difference",
-    "unplannable", "unused_leaves",
+    "PersistentTensor", "Trace", "capture", "compare_with_eager", "lower", "refuse_meta_default", "refuse_observers",
+    "trace", "trace_difference", "unplannable", "unused_leaves",
 ]  # fmt: skip

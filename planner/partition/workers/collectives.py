@@ -29,22 +29,22 @@ COLLECTIVES = frozenset({ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL})
 
 
 @torch.library.register_fake("stowage::all_reduce")
-def _all_reduce(x: Tensor, token: Tensor, group: str) -> Tensor:
+def _all_reduce(x: Tensor, _token: Tensor, _group: str) -> Tensor:
     return torch.empty_like(x)
 
 
 @torch.library.register_fake("stowage::all_gather")
-def _all_gather(x: Tensor, token: Tensor, counts: Sequence[int], group: str) -> Tensor:
+def _all_gather(x: Tensor, _token: Tensor, counts: Sequence[int], _group: str) -> Tensor:
     return x.new_empty(sum(counts))
 
 
 @torch.library.register_fake("stowage::reduce_scatter")
-def _reduce_scatter(x: Tensor, token: Tensor, counts: Sequence[int], rank: int, group: str) -> Tensor:
+def _reduce_scatter(x: Tensor, _token: Tensor, counts: Sequence[int], rank: int, _group: str) -> Tensor:
     return x.new_empty(counts[rank])
 
 
 @torch.library.register_fake("stowage::all_to_all")
-def _all_to_all(x: Tensor, token: Tensor, send: Sequence[int], recv: Sequence[int], group: str) -> Tensor:
+def _all_to_all(x: Tensor, _token: Tensor, _send: Sequence[int], recv: Sequence[int], _group: str) -> Tensor:
     return x.new_empty(sum(recv))
 
 

@@ -84,8 +84,9 @@ class WorkerEvents:
                 dtype, elements, Whole.EVERYWHERE, want,
             )  # fmt: skip
         if isinstance(have, Cut):
-            gathered = self._gather(storage, dtype, elements, have)
-            return gathered if want is Whole.EVERYWHERE else self._only_first(gathered, dtype, elements)
+            if want is Whole.SUMMED:
+                return self._among_zeros(storage, dtype, elements, have)
+            return self._gather(storage, dtype, elements, have)
         if isinstance(want, Cut):
             if have is Whole.SUMMED:
                 return self._scatter(storage, dtype, elements, want)
@@ -98,6 +99,16 @@ class WorkerEvents:
 
     def _only_first(self, storage: int, dtype: torch.dtype, elements: int) -> int:
         return storage if self.worker == 0 else self.zeros_like(dense(storage, (elements,), dtype)).storage
+
+    def _among_zeros(self, storage: int, dtype: torch.dtype, elements: int, cut: Cut) -> int:
+        """One's own chunk, and zeros where the others have theirs."""
+        first, last = chunk(cut.size, self.workers, self.worker)
+        shape = elements // cut.block, last - first, cut.stride
+        zeros = self.new((elements,), dtype)
+        self.add(_ATEN.zeros.default, ((elements,),), zeros, dtype=dtype)
+        place = Layout(zeros.storage, shape, (cut.block, cut.stride, 1), first * cut.stride, dtype)
+        self.add(_ATEN.copy_.default, (place, dense(storage, shape, dtype)), place)
+        return zeros.storage
 
     def _gather(self, storage: int, dtype: torch.dtype, elements: int, cut: Cut) -> int:
         own, high = counts(cut.size, self.workers), elements // cut.block

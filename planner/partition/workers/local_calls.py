@@ -116,7 +116,8 @@ def _joins_factors(divided: Divided) -> bool:
         return False
     alike = [
         want for want in divided.wants
-        if isinstance(want, Split) and (want.dimension, want.size, want.inner) == (give.dimension, give.size, give.inner)
+        if isinstance(want, Split)
+        and (want.dimension, want.size, want.inner) == (give.dimension, give.size, give.inner)
     ]  # fmt: skip
     return len(alike) == len(divided.wants) and sum(want.outer for want in alike) == give.outer
 

@@ -9,9 +9,7 @@ from typing import Any, cast
 import torch
 
 from planner import torch_private as private
-from planner.capture.lower.lower import lower
-from planner.capture.record.optimizer_kernels import PersistentTensor
-from planner.capture.trace.trace import Trace
+from planner.capture import PersistentTensor, Trace, lower
 from planner.errors import StowageError
 from planner.graph import Graph, Kind, Op, fingerprint
 from planner.partition.op_strategies import splittable_ops
@@ -326,7 +324,7 @@ class _Localiser:
         return layout._replace(storage=self.calls.new((), layout.dtype).storage)
 
     def _nll(self, op: Op, args: tuple[Any, ...], way: Divided, results: tuple[Layout | None, ...]) -> None:
-        """Rows are divided: losses and weights are added up, over all workers, before the one is divided by the other."""
+        """Rows are divided: losses and weights are added up over all workers, and then divided."""
         scores, target, weight, reduction, ignored = args
         state = way.wants[0]
         if not isinstance(state, Split) or state.dimension != 0 or len(results) != 2 or None in results:
