@@ -34,7 +34,7 @@ def divided(name: str, op: SplittableOp, division: Division, outputs: int) -> Di
     """
     if division is None:
         read = regions(op.description, op.description.outputs.values(), {})
-        wants = tuple(Unread() if region is None else Replicated() for region in read)
+        wants: tuple[State, ...] = tuple(Unread() if region is None else Replicated() for region in read)
         return Divided(None, wants, (Replicated(),) * outputs)
     if isinstance(division, LinearDivision):
         for strategy in op.strategies:

@@ -348,7 +348,7 @@ class _Localiser:
             return
         self.checked.add(key)
         with self.fake, torch.no_grad():
-            made = {}
+            made: dict[Layout, torch.Tensor] = {}
             real = _faked(args, made), _faked(kwargs, made)
             try:
                 found = self.backend.fake_call(target, real[0], real[1])
