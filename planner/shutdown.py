@@ -51,6 +51,7 @@ def _end(asks: _Asks, names: str) -> None:
     while (left := _threads(names)) and (now := perf_counter()) < began + _SECONDS:
         if now > began + _GENTLE_SECONDS and now > interrupted + _AGAIN_SECONDS:
             interrupted = now
+            _expect_lost_exits()
             _interrupt(left)
         sleep(_LOOK_SECONDS)
     asks.clear()
@@ -67,6 +68,17 @@ def _interrupt(threads: list[threading.Thread]) -> None:
     """Raise SystemExit in threads that do not check for cancellation: those in an import or in a model's code."""
     for thread in threads:
         raise_in(thread.ident or 0, SystemExit)
+
+
+def _expect_lost_exits() -> None:
+    """Say nothing of a SystemExit that is raised in the callback of a weak reference: it is lost, and raised again."""
+    report = sys.unraisablehook
+
+    def unless_exit(lost: sys.UnraisableHookArgs) -> None:
+        if not issubclass(lost.exc_type, SystemExit):
+            report(lost)
+
+    sys.unraisablehook = unless_exit
 
 
 def raise_in(thread: int, error: type[BaseException]) -> bool:

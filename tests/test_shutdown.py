@@ -16,6 +16,21 @@ step = zoo.load("gpt:layers=2,hidden=64,sequence=32")
 #: What is going on at the end, and how far it is.
 CASES = {
     "a capture that has just begun": "bench = widgets.Workbench(step, budget='60%'); time.sleep(0.05)",
+    "a model's code, in the callbacks of its weak references": """
+import torch, weakref
+class Forgetful(torch.nn.Linear):
+    def forward(self, x):
+        while True:
+            kept = set()
+            watched = weakref.ref(kept, lambda _: [None for _ in range(10**5)])
+            begun.set()
+            del kept
+begun = threading.Event()
+loss = lambda model, batch: model(batch).sum()
+step = planner.TrainStep(Forgetful(2, 2), torch.ones(2, 2), loss=loss, optimizer=planner.SGD(lr=0.1))
+bench = widgets.Workbench(step, budget='60%')
+begun.wait()
+""",
     "a sweep, a search, a run of a bench and one of its own": """
 steps = [zoo.load("gpt:layers=2,hidden=64,sequence=32") for _ in range(3)]
 swept, searched, ran = (widgets.Workbench(one, budget=budget) for one, budget in zip(steps, ("50%", "60%", "200%")))

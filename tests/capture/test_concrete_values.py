@@ -113,7 +113,7 @@ def test_a_reading_says_what_was_read_where_and_what_it_gives_now():
     step = step_of(branch)
     ((what, value),) = capture(step).program.readings.values
     assert value is False
-    assert what.startswith("aten.all in the model at test_steering.py:")
+    assert what.startswith("aten.all in the model at test_concrete_values.py:")
     assert reading_changed(step.graph.program, list(batch(8).values())) == f"{what} now gives True"
 
 
