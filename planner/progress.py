@@ -110,15 +110,27 @@ def reporting(progress: ShowProgress) -> Iterator[Progress]:
     check_progress(progress)
     report = Progress(progress if callable(progress) else None)
     if progress is False:
-        yield report
+        with _interrupts_as_such():
+            yield report
         return
     before = getattr(_reporting, "progress", None)
     _reporting.progress = report
     try:
-        with shown(report) if progress is True else nullcontext():
+        with _interrupts_as_such(), shown(report) if progress is True else nullcontext():
             yield report
     finally:
         _reporting.progress = before
+
+
+@contextmanager
+def _interrupts_as_such() -> Iterator[None]:
+    """Raise a Ctrl-C as one that came while numba handed over a kernel's result: numba raises a SystemError instead."""
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def check_progress(progress: object) -> None:

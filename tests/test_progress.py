@@ -180,6 +180,29 @@ def test_control_c_ends_a_call_and_its_bar(script: Callable[[str], Path]) -> Non
     assert screen(terminal.shown) == [f"interrupted: {name}" for name in LONG]
 
 
+def test_control_c_while_a_kernel_hands_over_its_result_is_one() -> None:
+    """Many, at times that differ, between and inside of small kernels."""
+    code = """
+import signal
+import planner
+from planner.progress import reporting
+buffers = [0, 0], [1, 1], [8, 8]
+planner.pack(*buffers)
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+for number in range(400):
+    try:
+        with reporting(False):
+            signal.setitimer(signal.ITIMER_REAL, 0.002 + number * 1e-5)
+            while True:
+                planner.pack(*buffers)
+    except KeyboardInterrupt:
+        pass
+print("heard them all")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=200)
+    assert (done.stdout, done.stderr) == ("heard them all\n", "")
+
+
 def gated(script: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
