@@ -136,6 +136,20 @@ def test_a_cancelled_run_keeps_the_steps_that_were_made() -> None:
     assert "The model holds the" in run["sentence"]
 
 
+def test_a_run_cancelled_the_moment_it_is_said_to_go_on_ends() -> None:
+    session = Session(zoo.load("mlp:layers=6"), machine="cpu", budget="150%")
+    assert session.plan is not None
+
+    def cancel(message: Message) -> None:
+        if message.kind == "run":
+            leave()
+            session.request({"do": "cancel_run"})
+
+    ear, leave = Ear(session), session.listen(cancel)
+    session.start_run(10**6, check=False)
+    assert ear.wait("run", over)["state"] == "cancelled"
+
+
 def test_a_second_run_takes_the_place_of_the_first() -> None:
     session = Session(zoo.load("mlp:layers=6"), machine="cpu", budget="150%")
     assert session.plan is not None

@@ -6,6 +6,7 @@ from planner import zoo
 from planner.capture import capture
 from planner.graph import Graph
 from tests.widgets.session.hearing import Ear
+from widgets.messages.message import Message
 from widgets.session import Session
 
 
@@ -60,6 +61,17 @@ def test_cancelled_it_says_so_before_the_request_returns_and_keeps_what_it_found
     search.wait()
     assert session.plan is not None
     assert "resume" in ear.last("search")["sentence"]
+
+
+def test_cancelled_the_moment_it_is_said_to_run_it_ends(session: Session) -> None:
+    def cancel(message: Message) -> None:
+        if message.kind == "search" and message.content["state"] == "running":
+            leave()
+            session.request({"do": "cancel"})
+
+    ear, leave = Ear(session), session.listen(cancel)
+    session.start_search(None)
+    ear.wait("search", lambda search: search["state"] == "cancelled")
 
 
 def test_it_goes_on_from_where_it_was_cancelled(session: Session) -> None:

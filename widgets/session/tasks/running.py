@@ -53,8 +53,9 @@ def begin(session_state: SessionState, steps: int = STEPS, check: bool | Literal
         with session_state.torch_context.entered():  # the modes under which the step was captured
             handle = session_state.run = run(step, plan, steps=steps, check=check)
         note = _times_note(session_state, plan)
-        session_state.message_bus.publish(_words(handle, plan, steps, note))
+        # first the job: an interrupt may come as soon as the run is said to go on, and has to find it
         session_state.jobs.start("run", lambda job: _run(session_state, job, handle, plan, check, note))
+        session_state.message_bus.publish(_words(handle, plan, steps, note))
 
 
 def cancel(session_state: SessionState) -> None:

@@ -85,8 +85,9 @@ def cancel(session_state: SessionState) -> None:
 
 def _start(session_state: SessionState, seconds: float | None, limit: float | None) -> None:
     session_state.search_limit = limit
-    session_state.message_bus.publish(words(session_state, "running", 0.0))
+    # first the job: an interrupt may come as soon as the search is said to run, and has to find it
     session_state.jobs.start("search", lambda job: _search(session_state, job, seconds))
+    session_state.message_bus.publish(words(session_state, "running", 0.0))
 
 
 def _search(session_state: SessionState, job: Job, seconds: float | None) -> None:
