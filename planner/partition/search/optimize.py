@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.partition.coarse import CoarseGraph, MergedOp, Variant
+from planner.partition.coarse import CoarseGraph, Fetch, MergedOp, Variant
 from planner.partition.search.choices.domains import Domains, Sequences
 from planner.partition.search.choices.partitioning import Partitioning, mesh_of
 from planner.partition.search.choices.rules import Pin, SearchRules
@@ -75,10 +75,12 @@ class _Reduced:
     Args:
         stored: per group, its sequences of options.
         ways: per merged op, its sequences of variants.
+        fetches: what several ops may fetch together; None for everything.
     """
 
     stored: list[Sequences]
     ways: list[Sequences]
+    fetches: Sequence[Fetch] | None = None
 
     def size(self) -> int:
         return sum(map(len, self.stored)) + sum(map(len, self.ways))
@@ -146,7 +148,7 @@ class _Search:
             self.bound = max(self.bound, min(bound, self._best.cost))
         above = [dual.above(group) for group in range(len(left.stored))]
         self._better(problem.choice(0.0, dual.likely()))
-        self._try_likeliest(left, above)
+        self._try_likeliest(_Reduced(left.stored, left.ways, problem.considered), above)
         limit = self._best.cost * (1 + _EXACT)
         stored = [self._kept(each, over <= limit - halfway) for each, over in zip(left.stored, above, strict=True)]
         ways = list(left.ways)
@@ -155,7 +157,7 @@ class _Search:
                 alive = np.unique(row[dual.ways_above(factor) <= limit - bound])
                 if len(alive) < len(ways[number]):
                     ways[number] = self._intern(ways[number][alive])
-        return _Reduced(stored, ways)
+        return _Reduced(stored, ways, problem.considered)
 
     def _try_likeliest(self, left: _Reduced, above: Sequence[Costs]) -> None:
         """Search among the sequences of options of every group that cost the least by the bound."""
@@ -164,13 +166,15 @@ class _Search:
             for sequences, over in zip(left.stored, above, strict=True):
                 first = np.argsort(over, kind="stable")[:most]
                 stored.append(self._kept(sequences, np.isin(np.arange(len(sequences)), first)))
-            problem = self._problem(_Reduced(stored, left.ways))
+            problem = self._problem(_Reduced(stored, left.ways, left.fetches))
             if problem.work() <= _MOST_ENTRIES:
                 self._better(problem.solve())
                 return
 
     def _problem(self, left: _Reduced) -> LevelsProblem:
-        return LevelsProblem(self._coarse, self._rules, self._domains, self._costs, left.stored, left.ways)
+        return LevelsProblem(
+            self._coarse, self._rules, self._domains, self._costs, left.stored, left.ways, left.fetches
+        )
 
     def _better(self, found: Choice) -> None:
         found = self._keep(found)

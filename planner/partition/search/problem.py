@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from planner.partition.coarse import CoarseGraph
+from planner.partition.coarse import CoarseGraph, Fetch
 from planner.partition.search.choices.domains import Domains, Sequences
 from planner.partition.search.choices.partitioning import LevelChoice, Partitioning
 from planner.partition.search.choices.rules import SearchRules
@@ -47,18 +47,24 @@ class LevelsProblem:
         costs: the costs of slots.
         stored: per group, the sequences of options to choose from.
         ways: per merged op, the sequences of variants to choose from.
+        fetches: what was `considered` where there was more to choose from; all if not given.
     """
 
     def __init__(
         self, coarse: CoarseGraph, rules: SearchRules, domains: Domains, costs: SlotCosts,
-        stored: Sequence[Sequences], ways: Sequence[Sequences],
+        stored: Sequence[Sequences], ways: Sequence[Sequences], fetches: Sequence[Fetch] | None = None,
     ) -> None:  # fmt: skip
         """Find the copies that could be shared; tables are made by `tables`."""
         self._coarse, self._rules, self._domains = coarse, rules, domains
         self._stored, self._ways = stored, ways
         self._sizes = [len(each) for each in stored]
         self._costs = OpCosts(coarse, domains, costs, stored, ways)
-        self._fetches: SharedFetches = shared_fetches(coarse, self._costs, self._sizes)
+        self._fetches: SharedFetches = shared_fetches(coarse, self._costs, self._sizes, fetches)
+
+    @property
+    def considered(self) -> Sequence[Fetch]:
+        """The fetches for which copies could be worth it."""
+        return self._fetches.considered
 
     @property
     def complete(self) -> bool:

@@ -72,7 +72,9 @@ class OpCosts:
         self._options = domains.options
         self._slots: dict[tuple[int, int], Costs] = {}
         self._tables: dict[Hashable, Costs] = {}
-        self._wants: dict[Hashable, list[Want]] = {}
+        self._wants: dict[Hashable, tuple[list[Want], dict[Want, int]]] = {}
+        self._signatures: dict[int, int] = {}
+        self._looks: dict[Hashable, int] = {}
         self._chosen: dict[Hashable, int] = {}
         self._stars: dict[Hashable, tuple[tuple[Costs, ...], Rows]] = {}
 
@@ -86,17 +88,11 @@ class OpCosts:
 
     def wants(self, number: int, place: int) -> list[Want]:
         """Per sequence of variants, the state in which an op wants an input."""
-        merged, ways = self._coarse.merged[number], self._ways[number]
-        slot = merged.inputs[place]
-        key = id(merged.op), id(merged.variants), place, self._numbers[number][place], id(ways)
-        if key not in self._wants:
-            options = self._options[slot.group]
-            keys: list[Hashable] = []
-            for variant in merged.variants:
-                want = want_key(merged, variant, place)
-                keys.append(options.index(want) if isinstance(want, int) else want)
-            self._wants[key] = [tuple(keys[choice] for choice in way) for way in ways]
-        return self._wants[key]
+        return self._wanted(number, place)[0]
+
+    def first_rows(self, number: int, place: int) -> dict[Want, int]:
+        """By state in which an op wants an input, the first sequence of variants that wants it so."""
+        return self._wanted(number, place)[1]
 
     def signature(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput]) -> Hashable:
         """What the table of merged ops depends on.
@@ -106,26 +102,13 @@ class OpCosts:
             counts: per input, how many contents only they read.
             shared: what others read as well.
         """
-        merged = self._coarse.merged[number]
-        groups = [slot.group for slot in (*merged.inputs, *merged.outputs)]
-        places = {group: place for place, group in enumerate(sorted(set(groups)))}
-        slots = tuple(
-            (states, id(self._stored[group]), places[group])
-            for states, group in zip(self._numbers[number], groups, strict=True)
-        )
+        if number not in self._signatures:
+            self._signatures[number] = self._signature(number)
         order = {copy: place for place, copy in enumerate(sorted({copy for each in shared for copy, _ in each.copies}))}
         entries = tuple(
             (each.place, each.count, tuple((order[copy], wants) for copy, wants in each.copies)) for each in shared
         )
-        return (
-            id(merged.op),
-            id(merged.variants),
-            len(merged.ops),
-            id(self._ways[number]),
-            slots,
-            tuple(counts),
-            entries,
-        )
+        return self._signatures[number], tuple(counts), entries
 
     def table(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput]) -> CostTable:
         """The least cost of merged ops by the groups and copies around them.
@@ -213,6 +196,35 @@ class OpCosts:
             self._chosen[key] = int(np.min(sums, axis=0).argmin())
         return self._chosen[key]
 
+    def _wanted(self, number: int, place: int) -> tuple[list[Want], dict[Want, int]]:
+        merged, ways = self._coarse.merged[number], self._ways[number]
+        slot = merged.inputs[place]
+        key = id(merged.op), id(merged.variants), place, self._numbers[number][place], id(ways)
+        if key not in self._wants:
+            options = self._options[slot.group]
+            keys: list[Hashable] = []
+            for variant in merged.variants:
+                want = want_key(merged, variant, place)
+                keys.append(options.index(want) if isinstance(want, int) else want)
+            wants = [tuple(keys[choice] for choice in way) for way in ways]
+            first: dict[Want, int] = {}
+            for row, one in enumerate(wants):
+                first.setdefault(one, row)
+            self._wants[key] = wants, first
+        return self._wants[key]
+
+    def _signature(self, number: int) -> int:
+        """A number for what the table of an op depends on but for who else reads its inputs; equal ones have one."""
+        merged = self._coarse.merged[number]
+        groups = [slot.group for slot in (*merged.inputs, *merged.outputs)]
+        places = {group: place for place, group in enumerate(sorted(set(groups)))}
+        slots = tuple(
+            (states, id(self._stored[group]), places[group])
+            for states, group in zip(self._numbers[number], groups, strict=True)
+        )
+        look = id(merged.op), id(merged.variants), len(merged.ops), id(self._ways[number]), slots
+        return self._looks.setdefault(look, len(self._looks))
+
     def _variables(self, number: int, shared: Sequence[SharedInput]) -> tuple[tuple[int, ...], list[int]]:
         merged = self._coarse.merged[number]
         sizes = {
@@ -252,10 +264,10 @@ class OpCosts:
         """Nothing for a copy in the state that is wanted, and any other copy is of no use."""
         rows = self.wants(number, place)
         costs = np.full((len(rows), len(wants) + 1), FORBIDDEN)
-        for column, want in enumerate(wants):
-            for row, own in enumerate(rows):
-                if own == want:
-                    costs[row, column + 1] = 0.0
+        columns = {want: column for column, want in enumerate(wants, 1)}
+        for row, own in enumerate(rows):
+            if own in columns:
+                costs[row, columns[own]] = 0.0
         return costs
 
 

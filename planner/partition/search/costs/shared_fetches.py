@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.partition.coarse import CoarseGraph, Fetch
+from planner.partition.search.costs.copy_gains import copy_gains
 from planner.partition.search.costs.op_costs import OpCosts, SharedInput, Want
 from planner.partition.search.factors.eliminate import CostTable
-from planner.partition.search.factors.min_sum import Costs, min_sum
+from planner.partition.search.factors.min_sum import Costs
 
 #: As many copies of the same contents are considered; each serves at least two readers.
 _MOST_COPIES = 3
@@ -30,6 +31,7 @@ class SharedFetches:
         tables: the cost of every copy by its state and that of the group it is fetched from.
         sizes: of every copy, how many states are considered, with none at all.
         complete: whether every copy that could be worth it is considered.
+        considered: the fetches, with those of their readers, for which copies could be worth it.
     """
 
     counts: list[list[int]]
@@ -37,17 +39,22 @@ class SharedFetches:
     tables: list[CostTable]
     sizes: list[int]
     complete: bool
+    considered: Sequence[Fetch]
 
 
-def shared_fetches(coarse: CoarseGraph, costs: OpCosts, sizes: Sequence[int]) -> SharedFetches:
+def shared_fetches(
+    coarse: CoarseGraph, costs: OpCosts, sizes: Sequence[int], fetches: Sequence[Fetch] | None = None
+) -> SharedFetches:
     """Find the copies that could be worth fetching once for several readers.
 
     Args:
         coarse: the coarse graph.
         costs: of its ops.
         sizes: per group, how many sequences of options it has.
+        fetches: those that were considered where there was more to choose from; what was not worth it there is left
+            out, since what is left holds the best choice without it. All if not given.
     """
-    several = [fetch for fetch in coarse.fetches if len(fetch.readers) > 1]
+    several = [fetch for fetch in (coarse.fetches if fetches is None else fetches) if len(fetch.readers) > 1]
     first_look = _CopyFinder(coarse, costs, _overlapping(several))
     gaining = {reader for family in first_look.families for reader in first_look.worth(family).readers}
     kept = []
@@ -83,7 +90,7 @@ def shared_fetches(coarse: CoarseGraph, costs: OpCosts, sizes: Sequence[int]) ->
         tables += [CostTable((group, copy) if split else (copy,), columns if split else columns[0])
                    for copy, _ in copies]  # fmt: skip
         copy_sizes += [len(found.prices) + 1] * used
-    return SharedFetches(counts, shared, tables, copy_sizes, complete)
+    return SharedFetches(counts, shared, tables, copy_sizes, complete, kept)
 
 
 def _overlapping(fetches: Sequence[Fetch]) -> list[list[Fetch]]:
@@ -143,64 +150,77 @@ class _CopyFinder:
             for number, _ in {reader for fetch in family for reader in fetch.readers}:
                 self._shared[number] += 1
         self._gains: dict[Hashable, dict[Want, Costs]] = {}
+        self._known: dict[Hashable, tuple[list[int], list[int], dict[Want, Costs]]] = {}
 
     def worth(self, family: Sequence[Fetch]) -> _Worth:
         """The contents, readers and states for which one fetch for all could cost less."""
-        readers = {reader: 0 for fetch in family for reader in fetch.readers}
+        times: dict[Reader, int] = {}
         for fetch in family:
             for reader in fetch.readers:
-                readers[reader] += fetch.count
-        gains = {reader: gain for reader, count in sorted(readers.items()) if (gain := self._gain(*reader, count))}
-        able: dict[Want, list[Reader]] = {}
-        for reader, each in gains.items():
-            for want in each:
-                able.setdefault(want, []).append(reader)
+                times[reader] = times.get(reader, 0) + fetch.count
+        readers = sorted(times)
+        places = {reader: place for place, reader in enumerate(readers)}
+        counts = [times[reader] for reader in readers]
+        fetches = tuple((fetch.count, tuple(places[reader] for reader in fetch.readers)) for fetch in family)
+        look = tuple(self._look(*reader, count) for reader, count in zip(readers, counts, strict=True)), fetches
+        if look not in self._known:
+            self._known[look] = self._find_worth(readers, counts, fetches)
+        served, taking, prices = self._known[look]
+        return _Worth([family[number] for number in served], [readers[place] for place in taking], prices)
+
+    def _find_worth(
+        self, readers: Sequence[Reader], counts: Sequence[int], fetches: Sequence[tuple[int, tuple[int, ...]]]
+    ) -> tuple[list[int], list[int], dict[Want, Costs]]:
+        """The same by number: which of the fetches, for which of the readers, in which states."""
+        gains = [self._gain(*reader, count) for reader, count in zip(readers, counts, strict=True)]
+        able: dict[Want, list[int]] = {}
+        for place, gain in enumerate(gains):
+            for want in gain:
+                able.setdefault(want, []).append(place)
         prices: dict[Want, Costs] = {}
-        taking: set[Reader] = set()
+        taking: set[int] = set()
         for want, found in able.items():
-            fetched = sum(fetch.count for fetch in family if len(set(found).intersection(fetch.readers)) > 1)
+            if len(found) < 2:
+                continue
+            fetched = sum(count for count, places in fetches if len(set(found).intersection(places)) > 1)
             if not fetched:
                 continue
-            number, place = found[0]
-            row = self._costs.wants(number, place).index(want)
-            price: Costs = self._costs.slot(number, place)[row]
-            saved = sum((gains[reader][want] for reader in found[1:]), gains[found[0]][want])
+            number, place = readers[found[0]]
+            price: Costs = self._costs.slot(number, place)[self._costs.first_rows(number, place)[want]]
+            saved = sum((gains[other][want] for other in found[1:]), gains[found[0]][want])
             if (saved > fetched * price * (1 + 1e-12)).any():
                 prices[want] = price
                 taking |= set(found)
-        fetches = [fetch for fetch in family if len(taking.intersection(fetch.readers)) > 1]
-        count = sum(fetch.count for fetch in fetches)
-        return _Worth(fetches, sorted(taking), {want: count * price for want, price in prices.items()})
+        served = [each for each, (_, places) in enumerate(fetches) if len(taking.intersection(places)) > 1]
+        total = sum(fetches[each][0] for each in served)
+        return served, sorted(taking), {want: total * price for want, price in prices.items()}
+
+    def _look(self, number: int, place: int, count: int) -> Hashable:
+        """What the gains of a reader depend on."""
+        return self._costs.signature(number, self.totals[number], ()), place, count, self._shared[number]
 
     def _gain(self, number: int, place: int, count: int) -> dict[Want, Costs]:
         """By state and option of the group, at most how much cheaper an op is if it has a copy in that state."""
-        totals, costs = self.totals[number], self._costs
-        key = costs.signature(number, totals, ()), place, count, self._shared[number]
-        if key not in self._gains:
-            self._gains[key] = self._find_gain(number, place, count)
-        return self._gains[key]
+        look = self._look(number, place, count)
+        if look not in self._gains:
+            self._gains[look] = self._find_gain(number, place, count)
+        return self._gains[look]
 
     def _find_gain(self, number: int, place: int, count: int) -> dict[Want, Costs]:
         costs, totals = self._costs, self.totals[number]
-        table = costs.table(number, totals, ())
-        if table.costs.max() <= 0:
-            return {}
         parts, name = costs.parts(number, totals, place)
-        names = sorted(parts)
-        axis = names.index(name)
-        others = tuple(other for other in range(len(names)) if other != axis)
-        least = table.costs.reshape([parts[each].shape[1] for each in names])
-        most = least.max(others)  # no copy saves more than everything that the op moves
-        own = costs.slot(number, place)
+        if max(part.max() for part in parts.values()) <= 0:
+            return {}
         rows: dict[Want, list[int]] = {}
         for row, want in enumerate(costs.wants(number, place)):
             rows.setdefault(want, []).append(row)
-        bounds = {want: np.minimum(count * own[found[0]], most) for want, found in rows.items()}
+        saved = count * costs.slot(number, place)[[found[0] for found in rows.values()]]
         if self._shared[number] == 1 and costs.work(number) <= _MOST_WORK:
-            for want, found in rows.items():
-                if bounds[want].max() > 0:
-                    cheaper = {each: part[found] for each, part in parts.items()}
-                    cheaper[name] = cheaper[name] - count * own[found[0]][None, :]
-                    gain = (least - min_sum([cheaper[each] for each in names])).max(others)
-                    bounds[want] = np.minimum(gain, bounds[want])
-        return {want: bound for want, bound in bounds.items() if bound.max() > 0}
+            around = [part for other, part in sorted(parts.items()) if other != name]
+            gains, most = copy_gains(around, parts[name], saved, list(rows.values()))
+        else:
+            rest = [part.max(1) for other, part in parts.items() if other != name]
+            gains, most = saved, (parts[name] + np.sum(rest, axis=0)[:, None] if rest else parts[name]).min(0)
+        # no copy saves more than it costs to fetch it, or than everything that the op moves
+        bounds = np.minimum(np.minimum(gains, saved), most)
+        return {want: bound for want, bound in zip(rows, bounds, strict=True) if bound.max() > 0}
