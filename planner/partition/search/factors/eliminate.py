@@ -171,46 +171,63 @@ def _least(
     variable: int, rest: tuple[int, ...], tables: Sequence[CostTable], choices: Sequence[int]
 ) -> tuple[Costs, NDArray[np.int16]]:
     """The least sum of tables over a variable, by the values of the rest, and the value it is reached for."""
-    count = choices[variable]
-    shape = [choices[other] for other in rest]
-    rows, offsets = [], []
+    shape = [choices[other] for other in rest] or [1]
+    rows, strides = [], []
     for table in tables:
         place = table.variables.index(variable)
-        rows.append(np.ascontiguousarray(np.moveaxis(table.costs, place, -1)).reshape(-1))
-        own = [other for other in table.variables if other != variable]
-        offset = np.zeros([1] * len(rest), np.int64)
-        stride = count
-        for other in reversed(own):
-            along = rest.index(other)
-            offset = offset + (np.arange(choices[other]) * stride).reshape(
-                [-1 if each == along else 1 for each in range(len(rest))]
-            )
-            stride *= choices[other]
-        offsets.append(np.broadcast_to(offset, shape).reshape(-1))
-    starts = np.cumsum([0, *(len(row) for row in rows)])[:-1]
-    where = np.stack([offset + start for offset, start in zip(offsets, starts, strict=True)])
-    size = prod(shape)
-    least, best = np.empty(size), np.empty(size, np.int16)
-    _eliminate(np.concatenate(rows), where, count, least, best)
-    return least.reshape(shape), best.reshape(shape)
+        moved = np.ascontiguousarray(np.moveaxis(table.costs, place, -1))
+        step = dict(zip((other for other in table.variables if other != variable), moved.strides, strict=False))
+        rows.append(moved.reshape(-1))
+        strides.append([step.get(other, 0) // moved.itemsize for other in rest] or [0])
+    starts = np.cumsum([0, *map(len, rows)])[:-1]
+    by_last = np.array(strides, np.int64)
+    order = np.argsort(by_last[:, -1] != 0, kind="stable")
+    least, best = np.empty(prod(shape)), np.empty(prod(shape), np.int16)
+    _eliminate(
+        np.concatenate(rows), starts[order], by_last[order], int((by_last[:, -1] == 0).sum()),
+        np.array(shape, np.int64), choices[variable], least, best,
+    )  # fmt: skip
+    rest_shape = shape[: len(rest)]
+    return least.reshape(rest_shape), best.reshape(rest_shape)
 
 
 @kernel
-def _eliminate(table: Costs, where: Ints, count: int, least: Costs, best: NDArray[np.int16]) -> None:
-    total = np.empty(count)
-    for entry in range(least.shape[0]):
-        start = where[0, entry]
-        for value in range(count):
-            total[value] = table[start + value]
-        for number in range(1, where.shape[0]):
-            start = where[number, entry]
+def _eliminate(
+    table: Costs, starts: Ints, strides: Ints, still: int, shape: Ints, count: int, least: Costs,
+    best: NDArray[np.int16],
+) -> None:  # fmt: skip
+    """Sum tables and take the least over the last index; the first `still` tables do not depend on the one before."""
+    tables, dimensions = strides.shape
+    last = shape[dimensions - 1]
+    at = starts.copy()
+    index = np.zeros(dimensions, np.int64)
+    base, total = np.empty(count), np.empty(count)
+    for row in range(least.shape[0] // last):
+        base[:] = 0.0
+        for number in range(still):
             for value in range(count):
-                total[value] += table[start + value]
-        low = total[0]
-        for value in range(1, count):
-            low = min(low, total[value])
-        place = 0
-        while total[place] != low:
-            place += 1
-        least[entry] = low
-        best[entry] = place
+                base[value] += table[at[number] + value]
+        for entry in range(last):
+            for value in range(count):
+                total[value] = base[value]
+            for number in range(still, tables):
+                start = at[number] + entry * strides[number, dimensions - 1]
+                for value in range(count):
+                    total[value] += table[start + value]
+            low = total[0]
+            for value in range(1, count):
+                low = min(low, total[value])
+            place = 0
+            while total[place] != low:
+                place += 1
+            least[row * last + entry] = low
+            best[row * last + entry] = place
+        for dimension in range(dimensions - 2, -1, -1):
+            index[dimension] += 1
+            for number in range(tables):
+                at[number] += strides[number, dimension]
+            if index[dimension] < shape[dimension]:
+                break
+            for number in range(tables):
+                at[number] -= strides[number, dimension] * shape[dimension]
+            index[dimension] = 0
