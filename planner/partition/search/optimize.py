@@ -9,6 +9,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.finalizers import without_garbage_collection
 from planner.partition.coarse import CoarseGraph, Fetch, MergedOp, Variant
 from planner.partition.search.choices.domains import Domains, Sequences
 from planner.partition.search.choices.partitioning import Partitioning, mesh_of
@@ -62,10 +63,10 @@ def optimize(
     """
     rules = SearchRules(mesh_of(workers), tuple(weights), pins or {}, allowed, allowed_variant, replicate)
     rules.check(coarse)
-    domains, costs = Domains(coarse, rules), SlotCosts(rules)
-    search = _Search(coarse, rules, domains, costs)
-    search.run()
-    return search.best(search.bound)
+    with without_garbage_collection():
+        search = _Search(coarse, rules, Domains(coarse, rules), SlotCosts(rules))
+        search.run()
+        return search.best(search.bound)
 
 
 @dataclass(slots=True)

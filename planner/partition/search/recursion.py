@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from planner.finalizers import without_garbage_collection
 from planner.partition.coarse import CoarseGraph, MergedOp, Variant
 from planner.partition.search.choices.domains import Domains
 from planner.partition.search.choices.partitioning import Partitioning, mesh_of
@@ -39,8 +40,9 @@ def recurse(
     """
     rules = SearchRules(mesh_of(workers), tuple(weights), pins or {}, allowed, allowed_variant, replicate)
     rules.check(coarse)
-    domains = Domains(coarse, rules)
-    return partitioning(coarse, rules, domains, by_recursion(coarse, rules, domains, SlotCosts(rules)))
+    with without_garbage_collection():
+        domains = Domains(coarse, rules)
+        return partitioning(coarse, rules, domains, by_recursion(coarse, rules, domains, SlotCosts(rules)))
 
 
 def by_recursion(coarse: CoarseGraph, rules: SearchRules, domains: Domains, costs: SlotCosts) -> Choice:
