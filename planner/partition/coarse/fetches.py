@@ -26,7 +26,9 @@ class Fetch:
 
 
 def content_of(graph: Graph, roots: Sequence[int], tensor: int) -> tuple[object, ...]:
-    """What tells apart the contents of two inputs: in-place updates are tensors of their own.
+    """What tells apart the contents of two inputs: views of the same elements in another order have the same.
+
+    In-place updates are tensors of their own.
 
     Args:
         graph: the step.
@@ -35,8 +37,14 @@ def content_of(graph: Graph, roots: Sequence[int], tensor: int) -> tuple[object,
     """
     here, whole = graph.tensors[tensor], graph.tensors[roots[tensor]]
     if prod(here.shape) == prod(whole.shape) and here.offset == whole.offset:
-        return (whole.id,)  # another order of the same elements
-    return whole.id, here.shape, here.strides, here.offset
+        return (whole.id,)
+    joined: list[tuple[int, int]] = []  # the dimensions from the innermost, those in one where no gap is between them
+    for stride, size in sorted(zip(here.strides, here.shape, strict=True)):
+        if joined and joined[-1][0] * joined[-1][1] == stride:
+            joined[-1] = joined[-1][0], joined[-1][1] * size
+        elif size != 1:
+            joined.append((stride, size))
+    return whole.id, here.offset, tuple(joined)
 
 
 def fetches(

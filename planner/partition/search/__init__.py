@@ -2,12 +2,12 @@
 
 from planner.partition.search.choices.partitioning import LevelChoice, Partitioning, mesh_of, prime_factors
 from planner.partition.search.choices.rules import Pin, SearchRules
-from planner.partition.search.costs.evaluate import evaluate
+from planner.partition.search.costs.evaluate import evaluate, want_key
 from planner.partition.search.factors.eliminate import CostTable, eliminate
 from planner.partition.search.optimize import optimize
 from planner.partition.search.recursion import recurse
 
 __all__ = [
     "CostTable", "LevelChoice", "Partitioning", "Pin", "SearchRules", "eliminate", "evaluate", "mesh_of",
-    "optimize", "prime_factors", "recurse",
+    "optimize", "prime_factors", "recurse", "want_key",
 ]  # fmt: skip

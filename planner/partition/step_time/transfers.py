@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 from planner.graph import Graph, Phase
-from planner.partition.coarse import MergedOp, Variant
-from planner.partition.search import Partitioning
+from planner.partition.coarse import content_of
+from planner.partition.search import Partitioning, want_key
 from planner.partition.step_time.conversions import Transfer, conversion, fetched_bytes, spread_bytes, stage_transfer
-from planner.partition.strategy import Split
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +53,13 @@ def transfers(found: Partitioning) -> tuple[OpTransfers, ...]:
             else:
                 units = [spread_bytes(slot, *each) for each in zip(want, have, mesh, strict=True)]
                 stored.append(conversion(units, want, have, mesh))
-        keys = [_want_key(merged, chosen, place) for place in range(len(merged.inputs))]
+        keys = [tuple(want_key(merged, each, place) for each in chosen) for place in range(len(merged.inputs))]
         for op in merged.ops:
             inputs, outputs = graph.ops[op].inputs, graph.ops[op].outputs
             phase: Phase = graph.ops[op].phase
             result[op] = OpTransfers(
                 tuple(
-                    (roots[tensor], (phase, _content(graph, roots, tensor), key), transfer)
+                    (roots[tensor], (phase, content_of(graph, roots, tensor), key), transfer)
                     for tensor, transfer, key in zip(inputs, fetched, keys, strict=True) if transfer
                 ),
                 stages,
@@ -78,25 +75,3 @@ def root_tensors(graph: Graph) -> list[int]:
         if tensor.base >= 0:
             roots[tensor.id] = roots[tensor.base]
     return roots
-
-
-def _content(graph: Graph, roots: Sequence[int], tensor: int) -> object:
-    here, whole = graph.tensors[tensor], graph.tensors[roots[tensor]]
-    if prod(here.shape) == prod(whole.shape) and here.offset == whole.offset:
-        return whole.id
-    return whole.id, here.shape, here.strides, here.offset
-
-
-def _want_key(merged: MergedOp, chosen: Sequence[Variant], place: int) -> object:
-    """What tells apart the ways in which an input is wanted."""
-    slot, found = merged.inputs[place], []
-    for variant in chosen:
-        want: object = variant.states[place]
-        if isinstance(want, Split):
-            if want.halo:
-                want = id(merged.op), id(variant.strategy), place
-            else:
-                label = next((label for label, own in slot.labels if own == want), None)
-                want = (slot.shape, want) if label is None else label
-        found.append(want)
-    return tuple(found)

@@ -18,7 +18,7 @@ from planner.partition.strategy import Partial, Split, State, Unread, chunk
 from planner.partition.tdl import Reduction
 from planner.partition.workers.cuts import Cut, Spread, Whole, counts, cut_of, part, split_of
 from planner.partition.workers.divisions import Divided, divided
-from planner.partition.workers.events import WorkerEvents, dense, refuse
+from planner.partition.workers.events import WorkerEvents, dense, permuted, refuse
 from planner.partition.workers.local_calls import local_arguments, local_range
 from planner.program import Call, Layout, Program, ScalarRef, TensorRef, backend_of
 
@@ -85,7 +85,7 @@ class _Localiser:
         self.workers, self.worker = plan.mesh[0], worker
         self.calls = WorkerEvents(self.workers, worker)
         self.held: dict[int, _Held] = {}  # by storage of the graph
-        self.fetched: dict[tuple[int, int, Spread], int] = {}  # by storage, root or view, and spread
+        self.fetched: dict[tuple[int, Layout | None, Spread], int] = {}  # by storage, part of it if not all, and spread
         self.checked: set[object] = set()
         self.fake = private.FakeTensorMode(allow_non_fake_inputs=True)
         self.backend = backend_of(graph.device)
@@ -203,7 +203,7 @@ class _Localiser:
         """A storage's contents in another spread, brought there once per phase."""
         if held.spread == want:
             return held.storage
-        key = storage, -1, want
+        key = storage, None, want
         if key not in self.fetched:
             elements = self.graph.storages[storage].bytes // dtype.itemsize
             self.fetched[key] = self.calls.convert(held.storage, dtype, elements, held.spread, want)
@@ -213,12 +213,15 @@ class _Localiser:
         """A tensor that is only a part of its memory: that part alone is copied and brought to the spread."""
         if held.spread is want is Whole.EVERYWHERE:
             return layout._replace(storage=held.storage)
+        order = tuple(sorted(range(len(layout.shape)), key=lambda dimension: -layout.strides[dimension]))
+        back = tuple(order.index(dimension) for dimension in range(len(order)))
+        layout = permuted(layout, order)  # a view and its transpose are fetched once
         split = split_of(layout, held.spread) if isinstance(held.spread, Cut) else None
         if isinstance(held.spread, Cut) and split is None:
             whole = self._converted(layout.storage, layout.dtype, held, Whole.EVERYWHERE)
             held = _Held(whole, Whole.EVERYWHERE)
             if want is Whole.EVERYWHERE:
-                return layout._replace(storage=whole)
+                return permuted(layout._replace(storage=whole), back)
         rows = dense(0, layout.shape, layout.dtype)  # the copy's own memory is that of its rows
         spread = held.spread if split is None else cut_of(rows, split)
         if isinstance(want, Cut):
@@ -226,7 +229,7 @@ class _Localiser:
             if asked is None:
                 raise refuse(where, f"{self.graph.tensors[tensor].name} does not have the split it is read in")
             want = cut_of(rows, asked)
-        key = layout.storage, tensor, want
+        key = layout.storage, layout, want
         if key not in self.fetched:
             source = self._local(layout, held.storage, held.spread)
             assert source is not None
@@ -234,7 +237,7 @@ class _Localiser:
             self.fetched[key] = self.calls.convert(copy.storage, layout.dtype, layout.elements, spread, want)
         found = self._local(rows, self.fetched[key], want)
         assert found is not None
-        return found
+        return permuted(found, back)
 
     def _op(self, op: Op, call: Call, way: Divided) -> None:
         wants = dict(zip(op.inputs, way.wants, strict=True))

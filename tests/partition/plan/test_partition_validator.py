@@ -11,6 +11,7 @@ from torch import nn
 from planner.capture import capture
 from planner.graph import GraphBuilder, Kind
 from planner.partition import (
+    BASELINES,
     AxisDivision,
     LinearDivision,
     Partial,
@@ -19,6 +20,7 @@ from planner.partition import (
     Replicated,
     Split,
     coarsen,
+    optimize,
     recurse,
     splittable_ops,
     validate_partition,
@@ -51,6 +53,13 @@ def test_partitions_of_the_zoo_are_valid(model):
     for workers in (5,) if model.startswith("wresnet") else (1, 2, 3, 6, 7, 8):
         plan = PartitionPlan.of(recurse(coarse, workers))
         assert validate_partition(plan, graph) == [], (model, workers)
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_views_of_the_same_elements_in_another_order_are_fetched_once(workers):
+    coarse = coarsen(capture(load("rnn:layers=1,hidden=6,steps=3,batch=6,classes=4")))  # reads slices and transposes
+    for method in (optimize, BASELINES["all-row"], BASELINES["icml18"]):
+        assert validate_partition(PartitionPlan.of(method(coarse, workers)), coarse.graph) == [], method
 
 
 @pytest.mark.parametrize("workers", [2, 3, 4, 5, 6])
