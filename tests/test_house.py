@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 #: By room, the rooms it may import; a room's files are imported from outside of it by its `__init__` alone.
 PLANNER = {
     "torch_private": set(),
+    "json_fields": set(),
     "graph": set(),
     "machine": {"graph"},
     "guards": {"torch_private"},
@@ -24,11 +25,11 @@ PLANNER = {
     "step": {"graph", "guards", "program", "torch_private"},
     "capture": {"graph", "guards", "program", "step", "torch_private"},
     "profile": {"capture", "graph", "guards", "machine", "program", "step", "torch_private"},
-    "plan": {"graph"},
+    "plan": {"graph", "json_fields"},
     "memory": {"graph", "plan"},
     "search": set(),
-    "swap": {"graph", "machine", "memory", "plan", "search"},
-    "partition": {"capture", "graph", "machine", "memory", "program", "search", "torch_private"},
+    "swap": {"graph", "json_fields", "machine", "memory", "plan", "search"},
+    "partition": {"capture", "graph", "json_fields", "machine", "memory", "program", "search", "torch_private"},
     "run": {
         "capture", "graph", "guards", "machine", "memory", "plan", "profile", "program", "step", "swap",
         "torch_private",

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from planner import strict
+from planner import json_fields
 from planner.errors import StowageError
 from planner.files import read_text, write_text
+from planner.json_fields import DamageError, Envelope
 from planner.plan.schema.lanes import COMPUTE, Lane
 from planner.plan.schema.swap_plan import ENTRIES, HostResidency, Queues, Residency, SwapPlan, device_queues
 from planner.plan.schema.timeline import MemorySamples, Spans, Timeline
-from planner.strict import DamageError
 
 #: Version 1 had three queues by name, and an order in which no op ran twice.
 VERSION = 2
-_FORMAT = "stowage-plan"
 
 
 def plan_to_json(plan: SwapPlan) -> str:
@@ -32,12 +30,12 @@ def plan_to_json(plan: SwapPlan) -> str:
             is too long.
     """
     for name, text in ("machine", plan.machine), ("method", plan.method):
-        if len(text) > strict.LONGEST_TEXT:
+        if len(text) > json_fields.LONGEST_TEXT:
             raise StowageError(
-                f"the plan's {name} has a name of {len(text):,} characters, and {strict.LONGEST_TEXT:,} can be saved; "
-                "shorten it"
+                f"the plan's {name} has a name of {len(text):,} characters, and {json_fields.LONGEST_TEXT:,} can be "
+                "saved; shorten it"
             )
-    body: dict[str, Any] = {"format": _FORMAT, "version": VERSION}
+    body: dict[str, Any] = {}
     for name in _READERS:
         value = getattr(plan, name)
         if name in _TABLES:
@@ -52,7 +50,7 @@ def plan_to_json(plan: SwapPlan) -> str:
         json.dumps(body["predicted"], allow_nan=False)
     except ValueError as error:
         raise StowageError("the plan's predicted times are no numbers, so it is not saved; plan again") from error
-    return json.dumps({"checksum": _checksum(body), **body}, separators=(",", ":"))
+    return _ENVELOPE.seal(body)
 
 
 def plan_from_json(text: str) -> SwapPlan:
@@ -61,23 +59,8 @@ def plan_from_json(text: str) -> SwapPlan:
     Raises:
         StowageError: the text is not a plan of this version, or was changed after it was saved.
     """
+    data = _ENVELOPE.open(text)
     try:
-        data = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
-    except DamageError as error:
-        raise StowageError(f"this plan is damaged: {error}; make it again") from error
-    except (ValueError, RecursionError) as error:
-        raise StowageError("this is not a plan: the JSON breaks off or is malformed; make it again") from error
-    if not isinstance(data, dict) or data.get("format") != _FORMAT:
-        raise StowageError('this is not a plan: the JSON lacks "format": "stowage-plan"; give the file of a plan')
-    version = data.get("version")
-    if type(version) is not int or version != VERSION:
-        raise StowageError(
-            f"this plan has version {str(version)[:40]!r} and this program reads version {VERSION}; make it again"
-        )
-    try:
-        strict.same_names(data, {"format", "version", "checksum", *_READERS}, "the plan")
-        if data.pop("checksum") != _checksum(data):
-            raise DamageError("its checksum does not match, so it was changed after it was saved")
         return SwapPlan(**{name: read(data[name], name) for name, read in _READERS.items()})
     except DamageError as error:
         raise StowageError(f"this plan is damaged: {error}; make it again") from error
@@ -101,11 +84,6 @@ def load_plan(path: str | Path) -> SwapPlan:
     return plan_from_json(read_text(path))
 
 
-def _checksum(body: dict[str, Any]) -> str:
-    text = json.dumps(body, separators=(",", ":"), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
 def _rows(entries: tuple[Any, ...]) -> list[Any]:
     return [entry if isinstance(entry, int) else astuple(entry) for entry in entries]
 
@@ -124,22 +102,11 @@ def _plain(timeline: Timeline) -> dict[str, Any]:
     }
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise DamageError("it gives a field twice")
-    return found
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise DamageError(f"it holds {constant}, which is no number")
-
-
 def _lane(value: Any, where: str) -> Lane:
     """The lane of an object that has its entries."""
-    strict.same_names(value, {"device", "kind", "index", "entries"}, where)
-    device, index = strict.whole(value["device"], where), strict.whole(value["index"], where)
-    kind = strict.text(value["kind"], where)
+    json_fields.same_names(value, {"device", "kind", "index", "entries"}, where)
+    device, index = json_fields.whole(value["device"], where), json_fields.whole(value["index"], where)
+    kind = json_fields.text(value["kind"], where)
     if kind not in ENTRIES:
         raise DamageError(f"{where} has a lane of kind {kind[:40]!r}, which this version does not know")
     return Lane(device, kind, index)
@@ -148,7 +115,7 @@ def _lane(value: Any, where: str) -> Lane:
 def _by_lane(value: Any, where: str, reader: Callable[[str], Callable[[Any, str], Any]]) -> dict[Lane, Any]:
     """By lane, its entries, which `reader` reads given the lane's kind."""
     found: dict[Lane, Any] = {}
-    for part in strict.objects(value, where):
+    for part in json_fields.objects(value, where):
         lane = _lane(part, where)
         if lane in found:
             raise DamageError(f"{where} has the lane for {lane.words} twice")
@@ -160,22 +127,24 @@ def _by_lane(value: Any, where: str, reader: Callable[[str], Callable[[Any, str]
 
 
 def _queues(value: Any, where: str) -> Queues:
-    tables = {kind: strict.wholes if entry is int else strict.table(entry) for kind, entry in ENTRIES.items()}
+    tables = {kind: json_fields.wholes if entry is int else json_fields.table(entry) for kind, entry in ENTRIES.items()}
     return _by_lane(value, where, tables.__getitem__)
 
 
 def _spans(value: Any, where: str) -> Spans:
-    return _by_lane(value, where, lambda _kind: strict.spans)
+    return _by_lane(value, where, lambda _kind: json_fields.spans)
 
 
 def _memory(value: Any, where: str) -> dict[int, MemorySamples]:
     found: dict[int, MemorySamples] = {}
-    for part in strict.objects(value, where):
-        strict.same_names(part, {"device", "seconds", "bytes"}, where)
-        device = strict.whole(part["device"], where)
+    for part in json_fields.objects(value, where):
+        json_fields.same_names(part, {"device", "seconds", "bytes"}, where)
+        device = json_fields.whole(part["device"], where)
         if device in found:
             raise DamageError(f"{where} has device {device} twice")
-        found[device] = MemorySamples(strict.seconds(part["seconds"], where), strict.amounts(part["bytes"], where))
+        found[device] = MemorySamples(
+            json_fields.seconds(part["seconds"], where), json_fields.amounts(part["bytes"], where)
+        )
     if COMPUTE.device not in found:
         raise DamageError(f"{where} lacks device {COMPUTE.device}")
     return found
@@ -184,17 +153,18 @@ def _memory(value: Any, where: str) -> dict[int, MemorySamples]:
 def _predicted(value: Any, where: str) -> Timeline:
     if type(value) is not dict:
         raise DamageError(f"{where} is not a timeline")
-    strict.same_names(value, set(_TIMELINE), where)
+    json_fields.same_names(value, set(_TIMELINE), where)
     return Timeline(**{name: read(value[name], f"{where}.{name}") for name, read in _TIMELINE.items()})
 
 
-_TIMELINE: dict[str, Callable[[Any, str], Any]] = {"seconds": strict.number, "spans": _spans, "memory": _memory}
+_TIMELINE: dict[str, Callable[[Any, str], Any]] = {"seconds": json_fields.number, "spans": _spans, "memory": _memory}
 _TABLES: dict[str, Callable[[Any, str], Any]] = {
-    "residencies": strict.table(Residency), "host_residencies": strict.table(HostResidency),
+    "residencies": json_fields.table(Residency), "host_residencies": json_fields.table(HostResidency),
 }  # fmt: skip
 _READERS: dict[str, Callable[[Any, str], Any]] = {
-    "graph": strict.text, "machine": strict.text, "method": strict.text,
-    "budget_bytes": strict.whole, "host_budget_bytes": strict.whole_or_none, "alignment": strict.whole,
-    "queues": _queues, "workspaces": strict.pairs, **_TABLES,
-    "peak_bytes": strict.whole, "host_bytes": strict.whole, "predicted": _predicted,
+    "graph": json_fields.text, "machine": json_fields.text, "method": json_fields.text,
+    "budget_bytes": json_fields.whole, "host_budget_bytes": json_fields.whole_or_none, "alignment": json_fields.whole,
+    "queues": _queues, "workspaces": json_fields.pairs, **_TABLES,
+    "peak_bytes": json_fields.whole, "host_bytes": json_fields.whole, "predicted": _predicted,
 }  # fmt: skip
+_ENVELOPE = Envelope("plan", "stowage-plan", VERSION, "make it again", frozenset(_READERS))

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import StowageError
+from planner.json_fields import checksum
 from planner.plan import (
     Lane,
     MemorySamples,
@@ -16,7 +17,6 @@ from planner.plan import (
     save_plan,
     validate,
 )
-from planner.plan.store import _checksum
 from tests.memory.graphs import random_graph, random_order
 from tests.plan.by_hand import plan, step
 from tests.plan.changing import replace
@@ -133,7 +133,7 @@ def test_every_value_of_another_type_is_refused_even_with_a_right_checksum():
 
 def resigned(data):
     data.pop("checksum")
-    data["checksum"] = _checksum(data)
+    data["checksum"] = checksum(data)
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
-from planner import strict
+from planner import json_fields
 from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.files import read_text, write_text
 from planner.graph import Graph, fingerprint
+from planner.json_fields import Envelope
 from planner.machine import Machine
 from planner.partition.handle.driver import PartitionPoint, PartitionSearchState
 from planner.partition.handle.inputs import make_partition_problem
 from planner.partition.handle.problem import PartitionTrial, Solution
 from planner.partition.handle.trials import Outcome
 
-VERSION = 1
-_FORMAT = "stowage-partition-search"
+_ENVELOPE = Envelope("search for partitions", "stowage-partition-search", 1, "begin a new search")
 
 
 def save_partition_search(search_state: PartitionSearchState, path: str | Path) -> None:
@@ -32,8 +30,6 @@ def save_partition_search(search_state: PartitionSearchState, path: str | Path) 
     """
     problem, best = search_state.problem, search_state.solution
     body = {
-        "format": _FORMAT,
-        "version": VERSION,
         "graph": fingerprint(problem.graph),
         "workers": problem.workers,
         "machine": None if problem.machine is None else problem.machine.name,
@@ -50,7 +46,7 @@ def save_partition_search(search_state: PartitionSearchState, path: str | Path) 
         ],
         "best": None if best is None else [list(best.trial.mesh), best.trial.solver, best.trial.price],
     }
-    write_text(path, json.dumps({"checksum": _checksum(body), **body}, separators=(",", ":")))
+    write_text(path, _ENVELOPE.seal(body))
 
 
 def read_partition_search(
@@ -66,7 +62,7 @@ def read_partition_search(
     Raises:
         StowageError: the file is damaged, or from a search for another graph or machine.
     """
-    data = _body(path)
+    data = _ENVELOPE.open(read_text(path), path)
     if data.get("graph") != fingerprint(graph):
         raise StowageError(f"{path} is a search for another graph; load it with that graph or begin a new search")
     if data.get("machine") != (None if machine is None else machine.name):
@@ -81,15 +77,15 @@ def read_partition_search(
 def _state(data: dict[str, Any], graph: Graph, machine: Machine | None, stop: CancelToken) -> PartitionSearchState:
     """The saved search state; any built-in exception means that the data is not one."""
     pins = {
-        strict.text(name, "pin"): value if isinstance(value, int | str) else tuple(value)
+        json_fields.text(name, "pin"): value if isinstance(value, int | str) else tuple(value)
         for name, value in data["pins"].items()
     }
-    memory = strict.whole_or_none(data["memory"], "memory")
-    problem = make_partition_problem(graph, strict.whole(data["workers"], "workers"), machine, memory, pins, stop)
+    memory = json_fields.whole_or_none(data["memory"], "memory")
+    problem = make_partition_problem(graph, json_fields.whole(data["workers"], "workers"), machine, memory, pins, stop)
     outcomes = [
         Outcome(
             None if moved is None else _number(moved),
-            strict.whole(peak, "peak"),
+            json_fields.whole(peak, "peak"),
             None if bound is None else _number(bound),
         )
         for moved, peak, bound in data["outcomes"]
@@ -98,18 +94,20 @@ def _state(data: dict[str, Any], graph: Graph, machine: Machine | None, stop: Ca
     if data["best"] is not None:
         mesh, solver, price = data["best"]
         best = problem.solve(PartitionTrial(tuple(mesh), solver, None if price is None else _number(price)))
-    search_state = PartitionSearchState(problem, strict.whole(data["seed"], "seed"), stop, outcomes, best)
+    search_state = PartitionSearchState(problem, json_fields.whole(data["seed"], "seed"), stop, outcomes, best)
     search_state.seconds = _number(data["seconds"])
     if data["first"] is not None:
         moved, seconds = data["first"]
         search_state.first = _number(moved), _number(seconds)
     search_state.baselines = {
-        strict.text(name, "baseline"): None if moved is None else _number(moved)
+        json_fields.text(name, "baseline"): None if moved is None else _number(moved)
         for name, moved in data["baselines"].items()
     }
     search_state.history = [
-        PartitionPoint(_number(seconds), strict.whole(count, "count"), _number(moved), strict.whole(peak, "peak"),
-                       strict.text(method, "method"))
+        PartitionPoint(
+            _number(seconds), json_fields.whole(count, "count"), _number(moved),
+            json_fields.whole(peak, "peak"), json_fields.text(method, "method"),
+        )
         for seconds, count, moved, peak, method in data["history"]
     ]  # fmt: skip
     return search_state
@@ -119,27 +117,3 @@ def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         raise ValueError(f"{value!r} is no amount")
     return value
-
-
-def _body(path: str | Path) -> dict[str, Any]:
-    try:
-        data = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise StowageError(
-            f"{path} is not a search for partitions: the JSON breaks off or is malformed; begin a new one"
-        ) from error
-    if not isinstance(data, dict) or data.get("format") != _FORMAT:
-        raise StowageError(f'{path} is not a search for partitions: the JSON lacks "format": "{_FORMAT}"')
-    if data.get("version") != VERSION:
-        raise StowageError(
-            f"{path} has version {str(data.get('version'))[:40]!r} and this program reads version {VERSION}; "
-            f"begin a new search"
-        )
-    if data.pop("checksum", None) != _checksum(data):
-        raise StowageError(f"{path} is damaged: it was changed after it was saved; begin a new search")
-    return data
-
-
-def _checksum(body: dict[str, Any]) -> str:
-    text = json.dumps(body, separators=(",", ":"), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from math import isfinite, prod
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
-from planner import strict
+from planner import json_fields
 from planner.errors import StowageError
 from planner.files import read_text, write_text
+from planner.json_fields import DamageError, Envelope
 from planner.partition.plan.partition_plan import AxisDivision, Division, LinearDivision, PartitionPlan
 from planner.partition.strategy import Partial, Replicated, Split, State, Unread
 from planner.partition.tdl import Reduction
-from planner.strict import DamageError
 
 PARTITION_VERSION = 1
-_FORMAT = "stowage-partition"
 #: More workers than this are refused before anything is worked out for each of them.
 _MOST_WORKERS = 1 << 20
 _FIELDS = {
-    "format", "version", "checksum", "fingerprint", "mesh", "method", "seed", "bound", "gap", "bytes_per_level",
-    "states", "state_vectors", "tensors", "divisions", "division_vectors", "ops",
+    "fingerprint", "mesh", "method", "seed", "bound", "gap", "bytes_per_level", "states", "state_vectors", "tensors",
+    "divisions", "division_vectors", "ops",
 }  # fmt: skip
+_ENVELOPE = Envelope("partition plan", "stowage-partition", PARTITION_VERSION, "make it again", frozenset(_FIELDS))
 _Item = TypeVar("_Item")
 
 
@@ -33,23 +31,23 @@ def partition_to_json(plan: PartitionPlan) -> str:
     Raises:
         StowageError: a number in it is not finite, or the name of its method is too long.
     """
-    if len(plan.method) > strict.LONGEST_TEXT:
+    if len(plan.method) > json_fields.LONGEST_TEXT:
         raise StowageError(
-            f"the method's name has {len(plan.method):,} characters, and {strict.LONGEST_TEXT:,} can be saved; "
+            f"the method's name has {len(plan.method):,} characters, and {json_fields.LONGEST_TEXT:,} can be saved; "
             "shorten it"
         )
     states, state_vectors, tensors = _indexed(plan.tensors)
     divisions, division_vectors, ops = _indexed(plan.ops)
     body: dict[str, Any] = {
-        "format": _FORMAT, "version": PARTITION_VERSION, "fingerprint": plan.fingerprint, "mesh": list(plan.mesh),
-        "method": plan.method, "seed": plan.seed, "bound": plan.bound, "gap": plan.gap,
+        "fingerprint": plan.fingerprint, "mesh": list(plan.mesh), "method": plan.method,
+        "seed": plan.seed, "bound": plan.bound, "gap": plan.gap,
         "bytes_per_level": list(plan.bytes_per_level),
         "states": [_state_row(state) for state in states], "state_vectors": state_vectors, "tensors": tensors,
         "divisions": [_division_row(division) for division in divisions], "division_vectors": division_vectors,
         "ops": ops,
     }  # fmt: skip
     try:
-        return json.dumps({"checksum": _checksum(body), **body}, separators=(",", ":"), allow_nan=False)
+        return _ENVELOPE.seal(body)
     except ValueError as error:
         raise StowageError(f"the partition plan has a number of bytes that is not finite: {error}") from error
 
@@ -60,26 +58,8 @@ def partition_from_json(text: str) -> PartitionPlan:
     Raises:
         StowageError: the text is not a partition plan of this version, or was changed after it was saved.
     """
+    data = _ENVELOPE.open(text)
     try:
-        data = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
-    except DamageError as error:
-        raise StowageError(f"this partition plan is damaged: {error}; make it again") from error
-    except (ValueError, RecursionError) as error:
-        raise StowageError(
-            "this is not a partition plan: the JSON breaks off or is malformed; make it again"
-        ) from error
-    if not isinstance(data, dict) or data.get("format") != _FORMAT:
-        raise StowageError(f'this is not a partition plan: the JSON lacks "format": "{_FORMAT}"; give the file of one')
-    version = data.get("version")
-    if type(version) is not int or version != PARTITION_VERSION:
-        raise StowageError(
-            f"this partition plan has version {str(version)[:40]!r} and this program reads version "
-            f"{PARTITION_VERSION}; make it again"
-        )
-    try:
-        strict.same_names(data, _FIELDS, "the plan")
-        if data.pop("checksum") != _checksum(data):
-            raise DamageError("its checksum does not match, so it was changed after it was saved")
         return _plan(data)
     except DamageError as error:
         raise StowageError(f"this partition plan is damaged: {error}; make it again") from error
@@ -138,24 +118,26 @@ def _division_row(division: Division) -> list[Any] | None:
 
 
 def _plan(data: dict[str, Any]) -> PartitionPlan:
-    mesh = strict.wholes(data["mesh"], "mesh")
+    mesh = json_fields.wholes(data["mesh"], "mesh")
     if any(workers < 2 for workers in mesh):
         raise DamageError(f"mesh has a level of {min(mesh)} workers, and a level has 2 or more")
     if len(mesh) > _MOST_WORKERS.bit_length() or prod(mesh) > _MOST_WORKERS:
         raise DamageError(f"mesh has more than {_MOST_WORKERS:,} workers")
-    states = [_state(row) for row in _list(data["states"], "states")]
-    divisions = [_division(row) for row in _list(data["divisions"], "divisions")]
-    moved = tuple(_amount(number, "bytes_per_level") for number in _list(data["bytes_per_level"], "bytes_per_level"))
+    states = [_state(row) for row in json_fields.items(data["states"], "states")]
+    divisions = [_division(row) for row in json_fields.items(data["divisions"], "divisions")]
+    moved = tuple(
+        _amount(number, "bytes_per_level") for number in json_fields.items(data["bytes_per_level"], "bytes_per_level")
+    )
     if len(moved) != len(mesh):
         raise DamageError(f"bytes_per_level has {len(moved)} numbers for {len(mesh)} levels")
     return PartitionPlan(
-        strict.text(data["fingerprint"], "fingerprint"),
+        json_fields.text(data["fingerprint"], "fingerprint"),
         mesh,
         _vectors(data, "tensors", "state_vectors", "states", states, len(mesh)),
         _vectors(data, "ops", "division_vectors", "divisions", divisions, len(mesh)),
         moved,
-        strict.text(data["method"], "method"),
-        strict.whole_or_none(data["seed"], "seed"),
+        json_fields.text(data["method"], "method"),
+        json_fields.whole_or_none(data["seed"], "seed"),
         None if data["bound"] is None else _amount(data["bound"], "bound"),
         None if data["gap"] is None else _amount(data["gap"], "gap"),
     )
@@ -165,12 +147,12 @@ def _vectors(
     data: dict[str, Any], name: str, vectors: str, items: str, known: list[_Item], levels: int
 ) -> tuple[tuple[_Item, ...], ...]:
     rows = []
-    for row in _list(data[vectors], vectors):
-        numbers = strict.wholes(row, vectors)
+    for row in json_fields.items(data[vectors], vectors):
+        numbers = json_fields.wholes(row, vectors)
         if len(numbers) != levels:
             raise DamageError(f"{vectors} has a row of {len(numbers)} for {levels} levels")
         rows.append(tuple(_item(known, number, vectors, items) for number in numbers))
-    return tuple(_item(rows, number, name, vectors) for number in strict.wholes(data[name], name))
+    return tuple(_item(rows, number, name, vectors) for number in json_fields.wholes(data[name], name))
 
 
 def _item(known: list[_Item], number: int, where: str, what: str) -> _Item:
@@ -184,7 +166,7 @@ def _state(row: Any) -> State | None:
         return None
     kind, *values = _row(row, "states")
     if kind == "split" and len(values) in (4, 5) and (len(values) == 4 or values[4] == "halo"):
-        dimension, outer, size, inner = (strict.whole(value, "states") for value in values[:4])
+        dimension, outer, size, inner = (json_fields.whole(value, "states") for value in values[:4])
         _factors("states", dimension + 1, outer, size, inner)
         return Split(dimension, outer, size, inner, len(values) == 5)
     if kind == "partial" and len(values) == 1 and values[0] in list(Reduction):
@@ -199,11 +181,11 @@ def _division(row: Any) -> Division:
         return None
     kind, *values = _row(row, "divisions")
     if kind == "axis" and len(values) == 4:
-        outer, size, inner = (strict.whole(value, "divisions") for value in values[1:])
+        outer, size, inner = (json_fields.whole(value, "divisions") for value in values[1:])
         _factors("divisions", 1, outer, size, inner)
-        return AxisDivision(strict.text(values[0], "divisions"), outer, size, inner)
+        return AxisDivision(json_fields.text(values[0], "divisions"), outer, size, inner)
     if kind == "linear":
-        places = strict.wholes(values, "divisions")
+        places = json_fields.wholes(values, "divisions")
         _factors("divisions", *(place + 1 for place in places))
         return LinearDivision(places)
     raise DamageError(f"divisions holds {repr(row)[:40]}, which is no division that this version knows")
@@ -217,35 +199,13 @@ def _factors(where: str, *numbers: int) -> None:
 def _amount(value: Any, where: str) -> float:
     if type(value) not in (int, float) or not isfinite(value) or value < 0:
         raise DamageError(f"{where} holds {repr(value)[:40]}, which is not a number from 0 on")
-    return strict.whole(value, where) if type(value) is int else float(value)
+    return json_fields.whole(value, where) if type(value) is int else float(value)
 
 
 def _row(value: Any, where: str) -> list[Any]:
     if type(value) is not list or not value or type(value[0]) is not str:
         raise DamageError(f"{where} holds {repr(value)[:40]}, which is not a list that begins with a word")
     return value
-
-
-def _list(value: Any, where: str) -> list[Any]:
-    if type(value) is not list:
-        raise DamageError(f"{where} is not a list")
-    return value
-
-
-def _checksum(body: dict[str, Any]) -> str:
-    text = json.dumps(body, separators=(",", ":"), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise DamageError("it gives a field twice")
-    return found
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise DamageError(f"it holds {constant}, which is no number")
 
 
 _WORDS: dict[str, State] = {"replicated": Replicated(), "unread": Unread()}

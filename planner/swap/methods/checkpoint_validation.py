@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from planner import strict
+from planner import json_fields
 from planner.swap.problem.problem import Bytes, Flags, Ints, Problem, Seconds
 
 _RANK = 1 << 30
@@ -19,8 +19,8 @@ def whole(value: Any, least: int, most: int) -> int:
     Raises:
         ValueError: it is not.
     """
-    if not least <= strict.whole(value, "a number") <= most:
-        raise strict.DamageError(f"{value} is not from {least} to {most}")
+    if not least <= json_fields.whole(value, "a number") <= most:
+        raise json_fields.DamageError(f"{value} is not from {least} to {most}")
     return int(value)
 
 
@@ -30,9 +30,9 @@ def wholes(value: Any, count: int | None, least: int, most: int) -> Bytes:
     Raises:
         ValueError: they are not.
     """
-    found = np.array(strict.wholes(value, "a list"), np.int64)
+    found = np.array(json_fields.wholes(value, "a list"), np.int64)
     if count not in (None, len(found)) or (len(found) and not least <= found.min() <= found.max() <= most):
-        raise strict.DamageError(f"a list does not hold {count} numbers from {least} to {most}")
+        raise json_fields.DamageError(f"a list does not hold {count} numbers from {least} to {most}")
     return found
 
 
@@ -42,8 +42,8 @@ def number(value: Any, least: float = 0.0, most: float = np.inf) -> float:
     Raises:
         ValueError: it is not.
     """
-    if not least <= strict.number(value, "a number") <= most:
-        raise strict.DamageError(f"{value} is not from {least} to {most}")
+    if not least <= json_fields.number(value, "a number") <= most:
+        raise json_fields.DamageError(f"{value} is not from {least} to {most}")
     return float(value)
 
 
@@ -68,7 +68,7 @@ def order(problem: Problem, value: Any) -> Ints:
     before = problem.predecessors
     followers = np.repeat(slot, np.diff(before.start))
     if (slot < 0).any() or (slot[before.items] >= followers).any():
-        raise strict.DamageError("the ops cannot run in this order")
+        raise json_fields.DamageError("the ops cannot run in this order")
     return found
 
 
@@ -80,7 +80,7 @@ def clock(problem: Problem, value: Any) -> Seconds:
     """
     found = _numbers(value, problem.ops + 1)
     if found[0] != 0 or (np.diff(found) < 0).any():
-        raise strict.DamageError("a clock goes backwards")
+        raise json_fields.DamageError("a clock goes backwards")
     return found
 
 
@@ -92,7 +92,7 @@ def bias(problem: Problem, value: Any) -> Seconds:
     """
     found = _numbers(value, problem.storages)
     if not (found > 0).all():
-        raise strict.DamageError("a factor is not above 0")
+        raise json_fields.DamageError("a factor is not above 0")
     return found
 
 
@@ -103,7 +103,7 @@ def flags(value: Any, count: int) -> Flags:
         ValueError: they are not.
     """
     if type(value) is not list or len(value) != count or any(type(one) is not bool for one in value):
-        raise strict.DamageError(f"a list does not hold {count} booleans")
+        raise json_fields.DamageError(f"a list does not hold {count} booleans")
     return np.array(value, np.bool_)
 
 
@@ -116,7 +116,7 @@ def reused_buffers(problem: Problem, value: Any) -> Ints:
     found, reusables = wholes(value, problem.ops, -1, problem.storages - 1), problem.arrays.overwrites
     for op in np.flatnonzero(found >= 0).tolist():
         if found[op] not in reusables.items[reusables.start[op] : reusables.start[op + 1]]:
-            raise strict.DamageError("an op reuses a buffer that it cannot reuse")
+            raise json_fields.DamageError("an op reuses a buffer that it cannot reuse")
     return found.astype(np.int32)
 
 
@@ -128,7 +128,7 @@ def spans(value: Any, rows: int) -> Ints:
     """
     found = wholes(value, 5 * rows, -(1 << 31), (1 << 31) - 1).reshape(rows, 5)
     if (abs(found[:, 3:]) > _RANK).any():
-        raise strict.DamageError("a rank is too large to be added to a deadline")
+        raise json_fields.DamageError("a rank is too large to be added to a deadline")
     return found.astype(np.int32)
 
 
@@ -139,7 +139,7 @@ def rng_state(value: Any) -> int:
         ValueError: it is not.
     """
     if type(value) is not int or not 0 < value < 1 << 64:
-        raise strict.DamageError("a random generator has no such state")
+        raise json_fields.DamageError("a random generator has no such state")
     return value
 
 
@@ -150,5 +150,5 @@ def optional(kind: Callable[[Problem, Any], Any], problem: Problem, value: Any) 
 
 def _numbers(value: Any, count: int) -> Seconds:
     if type(value) is not list or len(value) != count:
-        raise strict.DamageError(f"a list does not hold {count} numbers")
-    return np.array([strict.number(one, "a list") for one in value], np.float64)
+        raise json_fields.DamageError(f"a list does not hold {count} numbers")
+    return np.array([json_fields.number(one, "a list") for one in value], np.float64)

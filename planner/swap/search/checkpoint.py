@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from planner import strict
+from planner import json_fields
 from planner.errors import StowageError
 from planner.files import read_text, write_text
 from planner.graph import Graph, fingerprint
+from planner.json_fields import Envelope
 from planner.machine import Machine
 from planner.plan import plan_from_json, plan_to_json, require_each_op_once, validate
 from planner.swap.baselines.registry import BASELINES
@@ -23,8 +24,7 @@ from planner.swap.search.driver import METHODS, Point, SearchState
 from planner.swap.search.inputs import make_problem
 from planner.swap.simulate.streams import simulate
 
-VERSION = 3
-_FORMAT = "stowage-search"
+_ENVELOPE = Envelope("search", "stowage-search", 3, "begin a new search")
 
 
 def save_search(search_state: SearchState, path: str | Path) -> None:
@@ -35,8 +35,6 @@ def save_search(search_state: SearchState, path: str | Path) -> None:
     """
     problem = search_state.problem
     body = {
-        "format": _FORMAT,
-        "version": VERSION,
         "graph": fingerprint(problem.graph),
         "machine": problem.machine.name,
         "times": _times(problem),
@@ -55,7 +53,7 @@ def save_search(search_state: SearchState, path: str | Path) -> None:
         "best": None if search_state.best is None else json.loads(plan_to_json(search_state.best)),
         "method_state": None if search_state.current_method is None else search_state.current_method.state_dict(),
     }
-    write_text(path, json.dumps({"checksum": _checksum(body), **body}, separators=(",", ":")))
+    write_text(path, _ENVELOPE.seal(body))
 
 
 def read_search(path: str | Path, graph: Graph, machine: Machine, seconds: Seconds | None) -> SearchState:
@@ -68,7 +66,7 @@ def read_search(path: str | Path, graph: Graph, machine: Machine, seconds: Secon
     Raises:
         StowageError: the file is damaged, or from a search for another graph, machine or other op times.
     """
-    data = _body(path)
+    data = _ENVELOPE.open(read_text(path), path)
     try:
         return _restored(data, path, graph, machine, seconds)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -83,14 +81,19 @@ def _restored(
         raise StowageError(f"{path} is a search for another graph; load it with that graph or begin a new search")
     if data["machine"] != machine.name:
         raise StowageError(f'{path} is a search for the machine "{data["machine"]}"; load it with that machine')
-    budget, host_budget = strict.whole(data["budget"], "budget"), strict.whole_or_none(data["host_budget"], "budget")
+    if data["method"] not in [*METHODS]:
+        raise ValueError("there is no such method")
+    budget, host_budget = (
+        json_fields.whole(data["budget"], "budget"),
+        json_fields.whole_or_none(data["host_budget"], "budget"),
+    )
     problem, _ = make_problem(graph, machine, budget, None, seconds)
     if data["times"] != _times(problem):
         raise StowageError(
             f"{path} is a search with other op times or workspaces; load it with those it was begun with"
         )
-    search_state = SearchState(problem, host_budget, data["method"], strict.whole(data["seed"], "seed"))
-    search_state.stage = strict.whole(data["stage"], "stage")
+    search_state = SearchState(problem, host_budget, data["method"], json_fields.whole(data["seed"], "seed"))
+    search_state.stage = json_fields.whole(data["stage"], "stage")
     search_state.evaluations = valid.whole(data["evaluations"], 0, 1 << 60)
     search_state.seconds = valid.number(data["seconds"])
     search_state.least_host = valid.whole(data["least_host"], 0, 1 << 62)
@@ -102,7 +105,7 @@ def _restored(
             valid.number(begun),
             valid.whole(count, 0, 1 << 60),
             valid.number(step),
-            strict.text(name, "name"),
+            json_fields.text(name, "name"),
         )
         for begun, count, step, name in data["history"]
     ]
@@ -124,28 +127,6 @@ def _restored(
         search_state.current_method = search_state.methods[search_state.stage](search_state.context())
         search_state.current_method.load_state_dict(data["method_state"])
     return search_state
-
-
-def _body(path: str | Path) -> dict[str, Any]:
-    try:
-        data = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise StowageError(f"{path} is not a search: the JSON breaks off or is malformed; begin a new one") from error
-    if not isinstance(data, dict) or data.get("format") != _FORMAT:
-        raise StowageError(f'{path} is not a search: the JSON lacks "format": "{_FORMAT}"; give the file of a search')
-    if data.get("version") != VERSION:
-        raise StowageError(
-            f"{path} has version {str(data.get('version'))[:40]!r} and this program reads version {VERSION}; "
-            f"begin a new search"
-        )
-    if data.pop("checksum", None) != _checksum(data) or data.get("method") not in [*METHODS]:
-        raise StowageError(f"{path} is damaged: it was changed after it was saved; begin a new search")
-    return data
-
-
-def _checksum(body: dict[str, Any]) -> str:
-    text = json.dumps(body, separators=(",", ":"), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _times(problem: Problem) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from planner.capture import capture
 from planner.errors import StowageError
+from planner.json_fields import checksum
 from planner.partition import (
     AxisDivision,
     LinearDivision,
@@ -21,7 +22,6 @@ from planner.partition import (
     recurse,
     save_partition,
 )
-from planner.partition.plan.store import _checksum
 from planner.zoo import load
 
 
@@ -109,7 +109,7 @@ def test_impossible_fields_are_refused_even_with_the_right_checksum(plan, change
     data = json.loads(partition_to_json(plan)) | change
     del data["checksum"]
     with pytest.raises(StowageError, match=r"damaged: .+; make it again"):
-        partition_from_json(json.dumps(data | {"checksum": _checksum(data)}))
+        partition_from_json(json.dumps(data | {"checksum": checksum(data)}))
 
 
 def test_a_missing_field_is_named(plan):

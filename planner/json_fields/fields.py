@@ -56,7 +56,8 @@ def text(value: Any, where: str) -> str:
     return value
 
 
-def _list(value: Any, where: str) -> list[Any]:
+def items(value: Any, where: str) -> list[Any]:
+    """A list of anything."""
     if type(value) is not list:
         raise DamageError(f"{where} is not a list")
     return value
@@ -64,7 +65,7 @@ def _list(value: Any, where: str) -> list[Any]:
 
 def objects(value: Any, where: str) -> list[dict[str, Any]]:
     """A list of objects."""
-    for item in _list(value, where):
+    for item in items(value, where):
         if type(item) is not dict:
             raise DamageError(f"{where} holds {repr(item)[:40]}, which is not an object")
     return list(value)
@@ -78,12 +79,12 @@ def _row(value: Any, length: int, where: str) -> list[Any]:
 
 def wholes(value: Any, where: str) -> tuple[int, ...]:
     """A list of whole numbers."""
-    return tuple(whole(item, where) for item in _list(value, where))
+    return tuple(whole(item, where) for item in items(value, where))
 
 
 def pairs(value: Any, where: str) -> tuple[tuple[int, int], ...]:
     """A list of pairs of whole numbers."""
-    rows = [_row(row, 2, where) for row in _list(value, where)]
+    rows = [_row(row, 2, where) for row in items(value, where)]
     return tuple((whole(first, where), whole(second, where)) for first, second in rows)
 
 
@@ -92,7 +93,7 @@ def table(kind: type[Row]) -> Callable[[Any, str], tuple[Row, ...]]:
     width = len(fields(kind))  # type: ignore[arg-type]
 
     def read(value: Any, where: str) -> tuple[Row, ...]:
-        rows = (_row(row, width, where) for row in _list(value, where))
+        rows = (_row(row, width, where) for row in items(value, where))
         return tuple(kind(*(whole(item, where) for item in row)) for row in rows)
 
     return read
@@ -100,13 +101,13 @@ def table(kind: type[Row]) -> Callable[[Any, str], tuple[Row, ...]]:
 
 def spans(value: Any, where: str) -> NDArray[np.float64]:
     """`[spans, 2]`, a list of starts and stops."""
-    rows = [[number(item, where) for item in _row(row, 2, where)] for row in _list(value, where)]
+    rows = [[number(item, where) for item in _row(row, 2, where)] for row in items(value, where)]
     return np.array(rows, np.float64).reshape(len(rows), 2)
 
 
 def seconds(value: Any, where: str) -> NDArray[np.float64]:
     """`[times]`, a list of numbers."""
-    return np.array([number(item, where) for item in _list(value, where)], np.float64)
+    return np.array([number(item, where) for item in items(value, where)], np.float64)
 
 
 def amounts(value: Any, where: str) -> NDArray[np.int64]:
