@@ -35,7 +35,7 @@ PLANNER = {
         "torch_private",
     },
     "zoo": {"step"},
-    "cli": {"capture", "graph", "machine", "memory", "partition", "plan", "profile", "run", "swap", "zoo"},
+    "cli": {"capture", "graph", "machine", "memory", "partition", "plan", "profile", "run", "search", "swap", "zoo"},
 }  # fmt: skip
 WIDGETS = {
     "info": set(),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-import time
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from planner.cli.output import OutputFile, json_option, show, show_table
+from planner.cli.waiting import wait_or_stop
 from planner.errors import StowageError
-from planner.progress import Progress, reporting
+from planner.progress import reporting
 from planner.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ Examples:
   python -m planner partition wresnet:depth=152,widen=10,image=224,batch=128 --workers 8 --machine k80x8 --json
   python -m planner partition gpt --workers 8 --memory 40% --pin head.weight=0 --pin tokens.weight=replicated
   python -m planner partition --coverage gpt:layers=4,hidden=256 --json"""
-_LOOK_AGAIN = 0.05
 
 
 @click.command("partition", epilog=_EPILOG)
@@ -118,7 +117,7 @@ def command(
             return
         report(0.0, "finding how ops can be split")
         search = search_partition(graph, workers, device, memory, pins=fixed, seed=seed, time_limit=seconds)
-        plan, stopped = _wait(search, report)
+        plan, stopped = wait_or_stop(search, report)
         if out is not None:
             save_partition(plan, out)
         report(1.0, "comparing with simpler partitions")
@@ -141,18 +140,6 @@ def _pin_value(text: str) -> int | str | None:
         return int(text)
     except ValueError:
         return None if text == "free" else text
-
-
-def _wait(search: PartitionSearch, report: Progress) -> tuple[PartitionPlan, bool]:
-    """Wait for a search; returns its partition, and whether it was stopped by Ctrl-C."""
-    try:
-        return search.wait(progress=report), False
-    except KeyboardInterrupt:  # has cancelled the search
-        while search.progress.state == "running":
-            time.sleep(_LOOK_AGAIN)
-        if search.best is None:
-            raise
-        return search.wait(progress=False), True
 
 
 def _facts(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from planner.cli.output import OutputFile, json_option, show
+from planner.cli.waiting import wait_or_stop
 from planner.errors import StowageError
 from planner.plan import PlanSummary, save_plan, save_trace
-from planner.progress import Progress, reporting
+from planner.progress import reporting
 from planner.units import format_bytes
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ Examples:
   python -m planner swap inception:batch=64 --machine v100-16gb --budget 10GB --host-budget 32GB --explain
   python -m planner swap gpt --machine v100-16gb --budget 50% --trace step.json"""
 
-_LOOK_AGAIN = 0.05
 #: Time limit for the bound of the plan's order; a tighter bound takes longer.
 _BOUND_SECONDS = 3.0
 
@@ -132,7 +131,7 @@ def command(
             ready.graph, device, device.device.memory_bytes if budget is None else budget, host_budget=host_budget,
             seconds=ready.seconds, method=method, seed=seed, time_limit=seconds,
         )  # fmt: skip
-        plan, stopped = _wait(search, report)
+        plan, stopped = wait_or_stop(search, report)
         if out is not None:
             save_plan(plan, out)
         if trace is not None:
@@ -162,18 +161,6 @@ def command(
                 f"{format_bytes(available)}; give {option} {available} to stay within it",
                 file=sys.stderr,
             )
-
-
-def _wait(search: SwapSearch, report: Progress) -> tuple[SwapPlan, bool]:
-    """Wait for a search; returns its plan, and whether it was stopped by Ctrl-C."""
-    try:
-        return search.wait(progress=report), False
-    except KeyboardInterrupt:  # has cancelled the search
-        while search.progress.state == "running":
-            time.sleep(_LOOK_AGAIN)
-        if search.best is None:
-            raise
-        return search.wait(progress=False), True
 
 
 def _facts(search: SwapSearch, plan: SwapPlan, ready: PreparedStep, device: Machine, stopped: bool) -> dict[str, Any]:
