@@ -47,11 +47,11 @@ def _end(asks: _Asks, names: str) -> None:
         owner = known()
         if owner is not None:
             ask(owner)
+    _expect_lost_exits()
     began = interrupted = perf_counter()
     while (left := _threads(names)) and (now := perf_counter()) < began + _SECONDS:
         if now > began + _GENTLE_SECONDS and now > interrupted + _AGAIN_SECONDS:
             interrupted = now
-            _expect_lost_exits()
             _interrupt(left)
         sleep(_LOOK_SECONDS)
     asks.clear()
