@@ -25,7 +25,7 @@ class MeshLevel:
     between_hosts: bool = False
 
 
-def mesh_of(machine: Machine, workers: int | Sequence[int]) -> tuple[MeshLevel, ...]:
+def mesh_levels(machine: Machine, workers: int | Sequence[int]) -> tuple[MeshLevel, ...]:
     """The levels over which a step is split, outermost first, and the link of each.
 
     Outer levels carry the least traffic, so they get the slow links: first hosts, then the devices of a host. Hosts
@@ -46,7 +46,7 @@ def mesh_of(machine: Machine, workers: int | Sequence[int]) -> tuple[MeshLevel, 
         raise StowageError(f"workers must be a whole number, at least 1, or factors of at least 2, got {workers!r}")
     local = _workers_per_host(machine, count)
     if factors is None:
-        factors = (*_primes(count // local), *_primes(local))
+        factors = (*prime_factors(count // local), *prime_factors(local))
     levels = []
     inside = count
     for factor in factors:
@@ -79,12 +79,20 @@ def _shared(link: Link, devices: int) -> Link:
     return Link(link.bandwidth / devices, link.duplex_bandwidth / devices, link.latency)
 
 
-def _primes(number: int) -> list[int]:
-    """Prime factors, the largest first."""
+def prime_factors(workers: int) -> tuple[int, ...]:
+    """The prime factors of a number of workers, the largest first.
+
+    Raises:
+        StowageError: there are none.
+    """
+    if not isinstance(workers, int) or workers < 1:
+        raise StowageError(f"workers must be a whole number, at least 1, got {workers!r}")
     found, factor = [], 2
-    while factor * factor <= number:
-        while number % factor == 0:
+    while workers > 1:
+        if factor * factor > workers:
+            factor = workers  # what is left is prime
+        while workers % factor == 0:
             found.append(factor)
-            number //= factor
+            workers //= factor
         factor += 1
-    return sorted([*found, number] if number > 1 else found, reverse=True)
+    return tuple(reversed(found))

@@ -7,7 +7,7 @@ from math import prod
 import pytest
 
 from planner.errors import StowageError
-from planner.machine import mesh_of
+from planner.machine import mesh_levels
 from planner.profile import machine
 
 
@@ -15,7 +15,7 @@ from planner.profile import machine
 @pytest.mark.parametrize("name", ["k80x8", "a100x8", "h100x8", "h200x8"])
 def test_hosts_come_before_the_devices_of_a_host(name: str, hosts: int) -> None:
     several = machine(f"{name}:hosts={hosts}")
-    levels = mesh_of(several, 8 * hosts)
+    levels = mesh_levels(several, 8 * hosts)
     assert prod(level.workers for level in levels) == 8 * hosts
     assert prod(level.workers for level in levels if level.between_hosts) == hosts
     assert [level.between_hosts for level in levels] == sorted((x.between_hosts for x in levels), reverse=True)
@@ -26,8 +26,8 @@ def test_hosts_come_before_the_devices_of_a_host(name: str, hosts: int) -> None:
 def test_the_devices_of_a_host_share_its_network() -> None:
     two = machine("h100x8:hosts=2")
     assert two.network_link is not None
-    assert mesh_of(two, 16)[0].link.bandwidth == two.network_link.bandwidth / 8
-    assert mesh_of(two, 10)[0].link.bandwidth == two.network_link.bandwidth / 5
+    assert mesh_levels(two, 16)[0].link.bandwidth == two.network_link.bandwidth / 8
+    assert mesh_levels(two, 10)[0].link.bandwidth == two.network_link.bandwidth / 5
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,15 @@ def test_the_devices_of_a_host_share_its_network() -> None:
     ],
 )
 def test_workers_are_spread_over_few_hosts(name: str, workers: int, factors: list[int], between: int) -> None:
-    levels = mesh_of(machine(name), workers)
+    levels = mesh_levels(machine(name), workers)
     assert [level.workers for level in levels] == factors
     assert sum(level.between_hosts for level in levels) == between
 
 
 def test_a_level_that_reaches_into_another_host_uses_the_network() -> None:
-    levels = mesh_of(machine("h100x8:hosts=2"), [4, 4])
+    levels = mesh_levels(machine("h100x8:hosts=2"), [4, 4])
     assert [level.between_hosts for level in levels] == [True, False]
-    assert [level.between_hosts for level in mesh_of(machine("h100x8:hosts=2"), [16])] == [True]
+    assert [level.between_hosts for level in mesh_levels(machine("h100x8:hosts=2"), [16])] == [True]
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_a_level_that_reaches_into_another_host_uses_the_network() -> None:
 )
 def test_what_a_machine_cannot_run_is_refused(name: str, workers: int | list[int], says: str) -> None:
     with pytest.raises(StowageError, match=says):
-        mesh_of(machine(name), workers)
+        mesh_levels(machine(name), workers)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from planner.machine import prime_factors
 from planner.partition.baselines.pinned import pinned
 from planner.partition.coarse import CoarseGraph
-from planner.partition.search import Partitioning, prime_factors
+from planner.partition.search import Partitioning
 
 
 def all_row(coarse: CoarseGraph, workers: int) -> Partitioning:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from planner.errors import StowageError
 from planner.graph import Graph, Kind
+from planner.machine import prime_factors
 from planner.partition.baselines.pinned import pinned
 from planner.partition.coarse import CoarseGraph, MergedOp, Variant
-from planner.partition.search import Partitioning, prime_factors
+from planner.partition.search import Partitioning
 from planner.partition.strategy import Split
 
 #: A way of splitting a group: the group and the label.

@@ -8,8 +8,7 @@ from math import prod
 from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.machine import Machine
-from planner.machine import mesh_of as machine_mesh
+from planner.machine import Machine, mesh_levels
 from planner.memory import parse_budget, step_peak
 from planner.partition.coarse import coarsen
 from planner.partition.handle.pins import Pins, check_pins
@@ -42,7 +41,7 @@ def check_inputs(
     if machine is not None and not isinstance(machine, Machine):
         raise StowageError(f'{machine!r} is not a machine; pass planner.machine("h100x8"), for example')
     if machine is not None:
-        machine_mesh(machine, workers)
+        mesh_levels(machine, workers)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise StowageError(f"seed must be a whole number of 0 or more, got {seed!r}")
     if pins is not None and not isinstance(pins, Mapping):
@@ -80,7 +79,7 @@ def make_partition_problem(
         limit = machine.device.memory_bytes
     mesh = mesh_of(workers)
     if machine is not None and isinstance(workers, int):
-        mesh = tuple(level.workers for level in machine_mesh(machine, workers))
+        mesh = tuple(level.workers for level in mesh_levels(machine, workers))
     ops = splittable_ops(graph)
     problem = PartitionProblem(graph, ops, coarsen(graph, ops), count, machine, limit, dict(pins or {}), mesh)
     check_pins(problem.coarse, problem.mesh, problem.resolved(problem.mesh))

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 
 from planner.graph import Graph
-from planner.machine import Machine, OpClass, mesh_of, op_class
+from planner.machine import Machine, OpClass, mesh_levels, op_class
 from planner.partition.baselines import BASELINES
 from planner.partition.coarse import CoarseGraph, MergedOp, Variant
 from planner.partition.handle.meshes import factorizations
@@ -118,7 +118,7 @@ class PartitionProblem:
         """The cost of a byte at each level of a mesh; 1 over the fastest links."""
         if self.machine is None or not mesh:
             return (1.0,) * len(mesh)
-        speeds = [level.link.bandwidth for level in mesh_of(self.machine, mesh)]
+        speeds = [level.link.bandwidth for level in mesh_levels(self.machine, mesh)]
         return tuple(max(speeds) / speed for speed in speeds)
 
     def other_meshes(self) -> tuple[tuple[int, ...], ...]:
@@ -126,7 +126,7 @@ class PartitionProblem:
         meshes = (mesh for mesh in factorizations(self.workers) if mesh != self.mesh)
         if self.machine is None:
             return tuple(meshes)
-        host = prod(level.workers for level in mesh_of(self.machine, self.mesh) if not level.between_hosts)
+        host = prod(level.workers for level in mesh_levels(self.machine, self.mesh) if not level.between_hosts)
         return tuple(mesh for mesh in meshes if host in (prod(mesh[level:]) for level in range(len(mesh) + 1)))
 
     @property

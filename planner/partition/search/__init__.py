@@ -1,6 +1,6 @@
 """The search for the partition that costs the least."""
 
-from planner.partition.search.choices.partitioning import LevelChoice, Partitioning, mesh_of, prime_factors
+from planner.partition.search.choices.partitioning import LevelChoice, Partitioning, mesh_of
 from planner.partition.search.choices.rules import Pin, SearchRules
 from planner.partition.search.costs.evaluate import evaluate, want_key
 from planner.partition.search.factors.eliminate import CostTable, eliminate
@@ -9,5 +9,5 @@ from planner.partition.search.recursion import recurse
 
 __all__ = [
     "CostTable", "LevelChoice", "Partitioning", "Pin", "SearchRules", "eliminate", "evaluate", "mesh_of",
-    "optimize", "prime_factors", "recurse", "want_key",
+    "optimize", "recurse", "want_key",
 ]  # fmt: skip

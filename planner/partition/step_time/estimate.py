@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import StowageError
-from planner.machine import Machine, MeshLevel, collective_seconds, mesh_of, op_seconds
+from planner.machine import Machine, MeshLevel, collective_seconds, mesh_levels, op_seconds
 from planner.partition.search import Partitioning
 from planner.partition.step_time.buckets import BUCKET_BYTES, gradient_buckets
 from planner.partition.step_time.conversions import Transfer
@@ -63,7 +63,9 @@ def step_time(found: Partitioning, machine: Machine, bucket_bytes: int | None = 
     if bucket_bytes is not None and bucket_bytes < 0:
         raise StowageError(f"bucket_bytes must be 0 or more, or None for no buckets, got {bucket_bytes}")
     graph = found.coarse.graph
-    timer = _TransferTimer(mesh_of(machine, [level.workers for level in found.levels]), machine.device.launch_seconds)
+    timer = _TransferTimer(
+        mesh_levels(machine, [level.workers for level in found.levels]), machine.device.launch_seconds
+    )
     work = local_work(found)
     compute = op_seconds(graph, machine, work.flops, work.traffic)
     moved = transfers(found)

@@ -9,9 +9,9 @@ import pytest
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
+from planner.machine import prime_factors
 from planner.partition import Partial, Reduction, Replicated, Split, coarsen, conversion_bytes, recurse
 from planner.partition.coarse import Slot
-from planner.partition.search import prime_factors
 from planner.partition.search.costs.moved_bytes import SlotBytes
 from planner.zoo import load
 from tests.partition.search.every_choice import least_bytes_by_trying, random_graph

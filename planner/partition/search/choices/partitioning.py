@@ -8,6 +8,7 @@ from functools import cached_property
 from math import prod
 
 from planner.errors import StowageError
+from planner.machine import prime_factors
 from planner.partition.coarse import CoarseGraph, Option, Stored, Variant, state_of
 
 
@@ -90,25 +91,6 @@ class Partitioning:
     @cached_property
     def _merged(self) -> dict[int, int]:
         return {op: number for number, merged in enumerate(self.coarse.merged) for op in merged.ops}
-
-
-def prime_factors(workers: int) -> tuple[int, ...]:
-    """The prime factors of a number of workers, the largest first.
-
-    Raises:
-        StowageError: there are none.
-    """
-    if not isinstance(workers, int) or workers < 1:
-        raise StowageError(f"workers must be a whole number, at least 1, got {workers!r}")
-    found, factor = [], 2
-    while workers > 1:
-        if factor * factor > workers:
-            factor = workers  # what is left is prime
-        while workers % factor == 0:
-            found.append(factor)
-            workers //= factor
-        factor += 1
-    return tuple(reversed(found))
 
 
 def mesh_of(workers: int | Sequence[int]) -> tuple[int, ...]:
