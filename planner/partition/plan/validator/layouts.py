@@ -56,20 +56,6 @@ def split_of_root(view: Tensor, split: Split, root: Tensor) -> Split | None:
     return None
 
 
-def split_of_view(view: Tensor, root: Tensor, below: Split) -> Split | None:
-    """The split of a view that a split of its root is; None if none is."""
-    step = root.strides[below.dimension] * below.inner
-    for dimension, (size, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
-        if size == 1 or stride == 0 or step % stride or step < stride:
-            continue
-        inner = step // stride
-        if size % (inner * below.size) == 0:
-            split = Split(dimension, size // (inner * below.size), below.size, inner)
-            if same_split(view, split, root, below):
-                return split
-    return None
-
-
 def is_dense(tensor: Tensor) -> bool:
     """Whether it fills its memory without gaps or overlaps."""
     reach = 1
