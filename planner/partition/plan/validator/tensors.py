@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from math import prod
 
@@ -10,6 +9,11 @@ from planner.graph import Graph, Tensor
 from planner.partition.plan.partition_plan import AxisDivision, Division, PartitionPlan
 from planner.partition.plan.validator.layouts import same_split
 from planner.partition.strategy import Partial, Replicated, Split, State
+
+#: Outer, size and inner: a part of a range that a level can cut.
+_Factor = tuple[int, int, int]
+#: Of which range, which factor of it one level cuts, and into how many parts.
+_Cut = tuple[str, _Factor, int]
 
 
 def roots(graph: Graph) -> list[int]:
@@ -25,36 +29,14 @@ def check_tensors(plan: PartitionPlan, graph: Graph) -> list[str]:
     return [*_parts(plan, graph), *_views(plan, graph), *_versions(plan, graph), *_sums(plan, graph)]
 
 
-def overlapping(factors: Sequence[tuple[int, int, int]], mesh: Sequence[int]) -> str:
-    """What is wrong with the factors (outer, size, inner) of one range that levels cut; empty if nothing is.
-
-    Args:
-        factors: per level, the factor it cuts.
-        mesh: per level, into how many parts.
-    """
-    parts: dict[tuple[int, int, int], int] = {}
-    for factor, workers in zip(factors, mesh, strict=True):
-        if factor not in parts:
-            for other in parts:
-                inside, outside = sorted((factor, other), key=lambda each: each[2])
-                if outside[2] % (inside[1] * inside[2]):
-                    return f"factors of {factor[1]} and {other[1]} indices overlap"
-        parts[factor] = parts.get(factor, 1) * workers
-        if factor[1] // (parts[factor] // workers) < workers:
-            return f"{factor[1]} indices are cut into {parts[factor]} parts, so worker 0 gets nothing"
-    return ""
-
-
 def check_divisions(mesh: Sequence[int], divisions: Sequence[Division]) -> str:
     """What is wrong with the parts of an op's index variables that levels divide; empty if nothing is."""
-    by_axis: dict[str, list[tuple[tuple[int, int, int], int]]] = defaultdict(list)
+    cuts: list[_Cut] = []
     for division, workers in zip(divisions, mesh, strict=True):
         if isinstance(division, AxisDivision):
-            by_axis[division.axis].append(((division.outer, division.size, division.inner), workers))
-    for axis, found in by_axis.items():
-        if problem := overlapping([factor for factor, _ in found], [workers for _, workers in found]):
-            return f"of index {axis}, {problem}"
-    return ""
+            factor = division.outer, division.size, division.inner
+            cuts.append((f"of index {division.axis}", factor, workers))
+    return _overlapping(cuts)
 
 
 def _parts(plan: PartitionPlan, graph: Graph) -> Iterator[str]:
@@ -67,13 +49,27 @@ def _parts(plan: PartitionPlan, graph: Graph) -> Iterator[str]:
 
 
 def _tiled(mesh: Sequence[int], states: Sequence[State | None]) -> str:
-    by_dimension: dict[int, list[tuple[tuple[int, int, int], int]]] = defaultdict(list)
+    cuts: list[_Cut] = []
     for state, workers in zip(states, mesh, strict=True):
         if isinstance(state, Split):
-            by_dimension[state.dimension].append(((state.outer, state.size, state.inner), workers))
-    for dimension, found in by_dimension.items():
-        if problem := overlapping([factor for factor, _ in found], [workers for _, workers in found]):
-            return f"of dimension {dimension}, {problem}"
+            factor = state.outer, state.size, state.inner
+            cuts.append((f"of dimension {state.dimension}", factor, workers))
+    return _overlapping(cuts)
+
+
+def _overlapping(cuts: Sequence[_Cut]) -> str:
+    """What is wrong with the factors that levels cut ranges into; empty if nothing is."""
+    by_range: dict[str, dict[_Factor, int]] = {}
+    for of_range, factor, workers in cuts:
+        parts = by_range.setdefault(of_range, {})
+        if factor not in parts:
+            for other in parts:
+                inside, outside = sorted((factor, other), key=lambda each: each[2])
+                if outside[2] % (inside[1] * inside[2]):
+                    return f"{of_range}, factors of {factor[1]} and {other[1]} indices overlap"
+        parts[factor] = parts.get(factor, 1) * workers
+        if factor[1] // (parts[factor] // workers) < workers:
+            return f"{of_range}, {factor[1]} indices are cut into {parts[factor]} parts, so worker 0 gets nothing"
     return ""
 
 
