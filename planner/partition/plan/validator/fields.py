@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
-from planner.graph import Graph, fingerprint
+from planner.graph import Graph, Op, Tensor, fingerprint
 from planner.partition.plan.partition_plan import AxisDivision, LinearDivision, PartitionPlan
 from planner.partition.strategy import Partial, Replicated, Split
 from planner.partition.tdl import Reduction
+
+_Owner = TypeVar("_Owner", Tensor, Op)
 
 
 def check_plan_fields(plan: PartitionPlan, graph: Graph) -> list[str]:
@@ -51,15 +53,31 @@ def _tensors(plan: PartitionPlan, graph: Graph) -> Iterator[str]:
     if len(plan.tensors) != len(graph.tensors):
         yield f"the plan has states of {len(plan.tensors)} tensors, and the graph has {len(graph.tensors)}"
         return
-    for tensor, states in zip(graph.tensors, plan.tensors, strict=True):
-        if len(states) != len(plan.mesh):
-            yield f"tensor {tensor.name} has {len(states)} states, and the mesh has {len(plan.mesh)} levels"
+    yield from _levels("tensor", "states", graph.tensors, plan.tensors, len(plan.mesh), _stored)
+
+
+def _levels(
+    kind: str,
+    entries: str,
+    owners: Sequence[_Owner],
+    rows: Sequence[Sequence[Any]],
+    levels: int,
+    problem_of: Callable[[_Owner, Any], str],
+) -> Iterator[str]:
+    """Check the entry of every tensor or op at every level."""
+    for owner, row in zip(owners, rows, strict=True):
+        if len(row) != levels:
+            yield f"{kind} {owner.name} has {len(row)} {entries}, and the mesh has {levels} levels"
             continue
-        for level, state in enumerate(states):
-            if problem := _state(state, tensor.shape):
-                yield f"tensor {tensor.name} at level {level}: {problem}"
-            elif state is None and tensor.base < 0:
-                yield f"tensor {tensor.name} at level {level} has no state, and it is no view"
+        for level, entry in enumerate(row):
+            if problem := problem_of(owner, entry):
+                yield f"{kind} {owner.name} at level {level}: {problem}"
+
+
+def _stored(tensor: Tensor, state: Any) -> str:
+    if state is None and tensor.base < 0:
+        return "it has no state, and it is no view"
+    return _state(state, tensor.shape)
 
 
 def _state(state: Any, shape: tuple[int, ...]) -> str:
@@ -84,22 +102,20 @@ def _ops(plan: PartitionPlan, graph: Graph) -> Iterator[str]:
     if len(plan.ops) != len(graph.ops):
         yield f"the plan divides {len(plan.ops)} ops, and the graph has {len(graph.ops)}"
         return
-    for op, divisions in zip(graph.ops, plan.ops, strict=True):
-        if len(divisions) != len(plan.mesh):
-            yield f"op {op.name} has {len(divisions)} divisions, and the mesh has {len(plan.mesh)} levels"
-            continue
-        for level, division in enumerate(divisions):
-            match division:
-                case None:
-                    fits = True
-                case AxisDivision(axis, outer, size, inner):
-                    fits = type(axis) is str and all(_whole(n) and n >= 1 for n in (outer, size, inner))
-                case LinearDivision(inputs):
-                    fits = isinstance(inputs, tuple) and all(_whole(place) and place >= 0 for place in inputs)
-                case _:
-                    fits = False
-            if not fits:
-                yield f"op {op.name} at level {level}: {division!r} is no division"
+    yield from _levels("op", "divisions", graph.ops, plan.ops, len(plan.mesh), _division)
+
+
+def _division(_op: Op, division: Any) -> str:
+    match division:
+        case None:
+            fits = True
+        case AxisDivision(axis, outer, size, inner):
+            fits = type(axis) is str and all(_whole(n) and n >= 1 for n in (outer, size, inner))
+        case LinearDivision(inputs):
+            fits = isinstance(inputs, tuple) and all(_whole(place) and place >= 0 for place in inputs)
+        case _:
+            fits = False
+    return "" if fits else f"{division!r} is no division"
 
 
 def _whole(value: Any) -> bool:
