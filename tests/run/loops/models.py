@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -16,14 +17,15 @@ from tests.run.loops.harness import Net, at, loop
 Edit = Callable[[torch.optim.Optimizer, Net], object]
 
 
-class Blend(Net):
-    """What it returns is mixed with something that it keeps; `keep` says how."""
+class Blend(Net, ABC):
+    """What it returns is mixed with something that it keeps."""
 
     def forward(self, x: Tensor) -> Tensor:
         return self.keep(super().forward(x))
 
+    @abstractmethod
     def keep(self, out: Tensor) -> Tensor:
-        raise NotImplementedError
+        """Keep something of the output, and return the output mixed with what was kept before."""
 
 
 class Scaled(Net):
