@@ -22,11 +22,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from time import perf_counter
 from typing import Any
 
-from paper_tofu_columns import COLUMNS, Case, Outcome, coarse_of
+from paper_tofu_case import Case, Outcome, coarse_of
+from paper_tofu_data_parallel import ideal, small_batch, swapping
+from paper_tofu_partition import partition_and_swapping, tofu
+from paper_tofu_placement import operator_placement
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -60,6 +64,15 @@ ZOO: dict[str, tuple[str, int]] = {
     "inception-4": ("inception:version=4", 32),
     "nasnet": ("nasnet:cells=2", 32),
     **{name: ROWS[name] for name in ("WResNet-50-4", "RNN-6-4K")},
+}
+#: By name of the column.
+COLUMNS: dict[str, Callable[[Case], Outcome]] = {
+    "ideal": ideal,
+    "small batch": small_batch,
+    "swapping": swapping,
+    "operator placement": operator_placement,
+    "Tofu": tofu,
+    "ours": partition_and_swapping,
 }
 ALTERNATIVES = ("small batch", "swapping", "operator placement")
 
