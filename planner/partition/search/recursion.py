@@ -26,14 +26,7 @@ def recurse(
     """Split a step over workers, with the least cost at each level given the levels before.
 
     Args:
-        coarse: the coarse graph.
-        workers: how many there are, at least 1, or into how many parts each level cuts, the outermost first; for a
-            number the levels are its prime factors.
-        weights: per level, the cost of a byte that moves there; 1 if not given.
-        pins: by group, per level a label, "replicated", or None for a level that is free.
-        allowed: whether a group may be split by a label.
-        allowed_variant: whether merged ops may be split in a way.
-        replicate: the cost of a byte of a tensor that a worker stores; with a cost every tensor may be whole on all.
+        coarse, workers, weights, pins, allowed, allowed_variant, replicate: as in `optimize`.
 
     Raises:
         StowageError: there are no such workers, a pin cannot be met, or groups depend on each other too much.
