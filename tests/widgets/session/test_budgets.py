@@ -1,6 +1,8 @@
 """Does it fit, what does it cost, why: moving the budget and the machine."""
 
+import sys
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -17,6 +19,15 @@ from widgets.session import Session
 @pytest.fixture(scope="module")
 def graph() -> Graph:
     return capture(zoo.load("mlp:layers=6,optimizer=adam"))
+
+
+@pytest.fixture
+def frequent_switches() -> Iterator[None]:
+    """Threads take turns every microsecond, so that steps that belong together are interrupted often."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
 
 
 def at(session: Session, ear: Ear, size: int) -> dict:
@@ -67,6 +78,18 @@ def test_an_impossible_budget_names_the_op_and_the_least_that_is_enough(graph: G
     assert (plan["placeholder"], plan["moved"], plan["peak_bytes"]) == (True, 0, machine["step_peak_bytes"])
     assert at(session, ear, machine["least_bytes"])["state"] == "planned"
     assert session.plan is not None
+
+
+def test_nobody_is_given_the_plan_of_the_budget_before(graph: Graph, frequent_switches: None) -> None:
+    session = Session(graph, budget="50%")
+    ear = Ear(session)
+    ear.planned()
+    half, too_little = session.budget, ear.last("machine")["least_bytes"] - 1
+    for _ in range(60):
+        at(session, ear, too_little)
+        assert session.plan is None
+        assert ear.last("plan")["placeholder"]
+        at(session, ear, half)
 
 
 def test_the_verdict_comes_before_the_request_returns(graph: Graph) -> None:

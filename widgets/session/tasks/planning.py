@@ -114,7 +114,9 @@ def _plan(session_state: SessionState, job: Job, plan: SwapPlan | None) -> None:
             plan_cache.add(plan)
             session_state.draw(job, plan)
         elif verdict == "fits":
-            session_state.bound_seconds = feasibility.ideal_seconds
+            with session_state.message_bus.lock:
+                if job.current:
+                    session_state.bound_seconds = feasibility.ideal_seconds
             session_state.draw(job, replace(feasibility.captured, budget_bytes=budget))
         elif verdict == "impossible":
             session_state.draw(
@@ -132,8 +134,9 @@ def _plan(session_state: SessionState, job: Job, plan: SwapPlan | None) -> None:
     except Exception as error:
         session_state.draw(job, feasibility.captured, placeholder=True, state="none", sentence=sentence_of(error))
     finally:
-        if job.current:
-            session_state.planned.set()
+        with session_state.message_bus.lock:  # the budget may be changing, and then its plan is not there yet
+            if job.current:
+                session_state.planned.set()
     session_state.on_idle(session_state)
 
 
