@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import prod
 
 import torch
@@ -11,14 +12,14 @@ from planner.errors import StowageError
 from planner.graph import Graph, Kind, Tensor
 from planner.graph import fingerprint as graph_fingerprint
 from planner.partition.plan.partition_plan import PartitionPlan
-from planner.partition.strategy import Split, State, chunk
+from planner.partition.strategy import Split, State, chunk, own_digit
 from planner.partition.tdl import Range
 
 
 def worker_chunks(plan: PartitionPlan, tensor: int, worker: int) -> dict[Split, Range]:
     """By split of a tensor, the indices of its factor that a worker stores, as first and last (exclusive).
 
-    Levels that cut the same factor cut what the levels before them have left.
+    Levels that cut the same factor cut digits of it, or what the levels before them have left; see `own_digit`.
 
     Raises:
         StowageError: there is no such worker.
@@ -64,9 +65,17 @@ def _share(tensor: Tensor, states: tuple[State | None, ...], mesh: tuple[int, ..
 
 def _chunks(states: tuple[State | None, ...], mesh: tuple[int, ...], place: tuple[int, ...]) -> dict[Split, Range]:
     found: dict[Split, Range] = {}
-    for state, workers, digit in zip(states, mesh, place, strict=True):
-        if isinstance(state, Split):
-            first, last = found.get(state, (0, state.size))
-            start, stop = chunk(last - first, workers, digit)
-            found[state] = first + start, first + stop
+    left: dict[Split, Split] = {}
+    for level, (state, workers, number) in enumerate(zip(states, mesh, place, strict=True)):
+        if not isinstance(state, Split):
+            continue
+        rest, step = left.get(state, state), own_digit(state.size, mesh, level)
+        if step:
+            outer = state.outer * (state.size // (step * workers))
+            found[replace(state, outer=outer, size=workers, inner=state.inner * step)] = number, number + 1
+            left[state] = replace(state, outer=state.outer * (state.size // step), size=step)
+        else:
+            first, last = found.get(rest, (0, rest.size))
+            start, stop = chunk(last - first, workers, number)
+            found[rest] = first + start, first + stop
     return found

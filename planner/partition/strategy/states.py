@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from planner.errors import StowageError
 from planner.partition.tdl import Digit, Extent, Range, Reduction, Region
@@ -50,6 +52,21 @@ State = Unread | Replicated | Split | Partial
 def chunk(size: int, workers: int, worker: int) -> Range:
     """The indices of one worker's chunk, as first and last (exclusive); chunks differ in size by at most one."""
     return size * worker // workers, size * (worker + 1) // workers
+
+
+def own_digit(size: int, mesh: Sequence[int], level: int) -> int:
+    """The step of the digit that one level alone cuts of a factor; 0 if levels share what the factor has.
+
+    A factor whose size all levels together divide evenly has a digit for each of them. A level then cuts the same digit
+    whether or not others cut theirs, and a tensor can be spread otherwise at one level with the others as they are.
+    Other factors are cut by each level in what the levels before it have left.
+
+    Args:
+        size: how many indices the factor has.
+        mesh: into how many parts each level cuts, the outermost first.
+        level: which level.
+    """
+    return 0 if size % prod(mesh) else size // prod(mesh[: level + 1])
 
 
 def held(shape: tuple[int, ...], state: State, workers: int, worker: int) -> Region:

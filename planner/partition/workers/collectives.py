@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+from math import prod
 
 import torch
 from torch import Tensor
 
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.program import Program
+from planner.program import Call, Program
 
 _LIBRARY = torch.library.Library("stowage", "DEF")  # type: ignore[no-untyped-call]
 for _schema in (
-    "all_reduce(Tensor x, Tensor(a!) token, str group) -> Tensor",
+    "all_reduce(Tensor x, Tensor(a!) token, str reduction, str group) -> Tensor",
     "all_gather(Tensor x, Tensor(a!) token, int[] counts, str group) -> Tensor",
     "reduce_scatter(Tensor x, Tensor(a!) token, int[] counts, int rank, str group) -> Tensor",
     "all_to_all(Tensor x, Tensor(a!) token, int[] send, int[] recv, str group) -> Tensor",
@@ -29,7 +31,7 @@ COLLECTIVES = frozenset({ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL})
 
 
 @torch.library.register_fake("stowage::all_reduce")
-def _all_reduce(x: Tensor, _token: Tensor, _group: str) -> Tensor:
+def _all_reduce(x: Tensor, _token: Tensor, _reduction: str, _group: str) -> Tensor:
     return torch.empty_like(x)
 
 
@@ -48,31 +50,42 @@ def _all_to_all(x: Tensor, _token: Tensor, _send: Sequence[int], recv: Sequence[
     return x.new_empty(sum(recv))
 
 
-def counted_bytes(graphs: Sequence[Graph]) -> int:
+def counted_bytes(graphs: Sequence[Graph], mesh: Sequence[int]) -> int:
     """Bytes that all workers together receive in a step, by the collectives in their graphs.
 
     Args:
-        graphs: the workers' graphs, with their programs, in the order of the workers; of one level.
+        graphs: the workers' graphs, with their programs, in the order of the workers.
+        mesh: into how many parts each level cuts.
 
     Raises:
         StowageError: a graph has no program.
     """
-    workers, total = len(graphs), 0
-    for worker, graph in enumerate(graphs):
+    total = 0
+    for place, graph in zip(product(*(range(workers) for workers in mesh)), graphs, strict=True):
         if not isinstance(graph.program, Program):
             raise StowageError(f"the graph {graph.name} has no program, so its collectives cannot be counted")
         for op, call in zip(graph.ops, graph.program.calls, strict=True):
-            if call.target not in COLLECTIVES:
-                continue
-            sent = graph.tensors[op.inputs[0]]
-            itemsize, elements = getattr(torch, sent.dtype).itemsize, sent.shape[0]
-            if call.target is ALL_REDUCE:
-                # 2 (k - 1) / k of the buffer for each worker; the first counts for all, so that it comes out whole
-                total += 0 if worker else 2 * (workers - 1) * elements * itemsize
-            elif call.target is ALL_GATHER:
-                total += (sum(call.args[2]) - elements) * itemsize
-            elif call.target is REDUCE_SCATTER:
-                total += (workers - 1) * call.args[2][call.args[3]] * itemsize
-            else:
-                total += (sum(call.args[3]) - call.args[3][worker]) * itemsize
+            if call.target in COLLECTIVES:
+                sent = graph.tensors[op.inputs[0]]
+                levels = [int(level) for level in call.args[-1].split(",")]
+                workers = prod(mesh[level] for level in levels)
+                elements = _received(call, sent.shape[0], workers, [place[level] for level in levels], mesh, levels)
+                total += elements * getattr(torch, sent.dtype).itemsize
     return total
+
+
+def _received(
+    call: Call, elements: int, workers: int, place: Sequence[int], mesh: Sequence[int], levels: Sequence[int]
+) -> int:
+    """What one worker receives in a collective that it gives so many elements."""
+    if call.target is ALL_REDUCE:
+        # 2 (k - 1) / k of the buffer for each worker; the first counts for all, so that it comes out whole
+        return 0 if any(place) else 2 * (workers - 1) * elements
+    if call.target is ALL_GATHER:
+        return sum(call.args[2]) - elements
+    if call.target is REDUCE_SCATTER:
+        return (workers - 1) * call.args[2][call.args[3]]
+    rank = 0
+    for level, number in zip(levels, place, strict=True):
+        rank = rank * mesh[level] + number
+    return sum(call.args[3]) - call.args[3][rank]

@@ -1,7 +1,8 @@
-"""The calls of one worker while they are put together, and the redistributions among them."""
+"""The calls of one worker while they are put together."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -9,25 +10,23 @@ import torch
 
 from planner.errors import StowageError
 from planner.graph import Phase
-from planner.partition.strategy import chunk
-from planner.partition.workers.collectives import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER
-from planner.partition.workers.cuts import Cut, Spread, Whole, counts
+from planner.partition.tdl import Reduction
+from planner.partition.workers.collectives import ALL_REDUCE
 from planner.program import Event, Layout
 
 _ATEN = torch.ops.aten
-GROUP = "0"
 
 
 class WorkerEvents:
     """The calls of one worker.
 
     Args:
-        workers: how many there are.
-        worker: which of them.
+        mesh: how many parts each level cuts into.
+        place: the worker's number at each level.
     """
 
-    def __init__(self, workers: int, worker: int) -> None:
-        self.workers, self.worker = workers, worker
+    def __init__(self, mesh: tuple[int, ...], place: tuple[int, ...]) -> None:
+        self.mesh, self.place = mesh, place
         self.events: list[Event] = []
         self.storage_bytes: list[int] = []
         self.phase, self.module, self.source = Phase.FORWARD, "", ""
@@ -52,118 +51,39 @@ class WorkerEvents:
         self.add(_ATEN.clone.default, (source,), copy, memory_format=torch.contiguous_format)
         return copy
 
+    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Layout:
+        """A new tensor with no particular contents, to be written into."""
+        made = self.new(shape, dtype)
+        self.add(_ATEN.empty.memory_format, (shape,), made, dtype=dtype)
+        return made
+
+    def zeros(self, shape: tuple[int, ...], dtype: torch.dtype) -> Layout:
+        """A new tensor of zeros."""
+        made = self.new(shape, dtype)
+        self.add(_ATEN.zeros.default, (shape,), made, dtype=dtype)
+        return made
+
+    def copy(self, source: Layout, target: Layout) -> None:
+        """Write a tensor into another."""
+        self.add(_ATEN.copy_.default, (target, source), target)
+
     def zeros_like(self, source: Layout) -> Layout:
         """Zeros laid out as a tensor is, which must be dense."""
         zeros = source._replace(storage=self.storage(source.bytes), offset=0)
         self.add(_ATEN.zeros_like.default, (source,), zeros)
         return zeros
 
-    def all_reduce(self, source: Layout) -> Layout:
-        """The sum over all workers of a dense tensor, laid out as that is."""
+    def all_reduce(self, source: Layout, levels: Sequence[int], reduction: Reduction = Reduction.SUM) -> Layout:
+        """A dense tensor reduced over the workers that have another number at some levels alone, laid out as it is."""
         total = self.new((source.elements,), source.dtype)
         flat = dense(source.storage, (source.elements,), source.dtype, source.offset)
-        self.add(ALL_REDUCE, (flat, self.token, GROUP), total)
+        self.add(ALL_REDUCE, (flat, self.token, str(reduction), group(levels)), total)
         return source._replace(storage=total.storage, offset=0)
 
-    def convert(self, storage: int, dtype: torch.dtype, elements: int, have: Spread, want: Spread) -> int:
-        """Bring a dense storage from one spread to another; the new storage, or the same if nothing is to be done.
 
-        Args:
-            storage: the storage.
-            dtype: of its elements.
-            elements: how many it has on a single device.
-            have, want: how it is and is to be spread.
-        """
-        if have == want:
-            return storage
-        if isinstance(have, Cut) and isinstance(want, Cut):
-            if have.block <= want.stride or want.block <= have.stride:
-                return self._exchange(storage, dtype, elements, have, want)
-            return self.convert(
-                self.convert(storage, dtype, elements, have, Whole.EVERYWHERE),
-                dtype, elements, Whole.EVERYWHERE, want,
-            )  # fmt: skip
-        if isinstance(have, Cut):
-            if want is Whole.SUMMED:
-                return self._among_zeros(storage, dtype, elements, have)
-            return self._gather(storage, dtype, elements, have)
-        if isinstance(want, Cut):
-            if have is Whole.SUMMED:
-                return self._scatter(storage, dtype, elements, want)
-            first, last = chunk(want.size, self.workers, self.worker)
-            shape = elements // want.block, last - first, want.stride
-            return self.clone(Layout(storage, shape, (want.block, want.stride, 1), first * want.stride, dtype)).storage
-        if want is Whole.SUMMED:
-            return self._only_first(storage, dtype, elements)
-        return self.all_reduce(dense(storage, (elements,), dtype)).storage
-
-    def _only_first(self, storage: int, dtype: torch.dtype, elements: int) -> int:
-        return storage if self.worker == 0 else self.zeros_like(dense(storage, (elements,), dtype)).storage
-
-    def _among_zeros(self, storage: int, dtype: torch.dtype, elements: int, cut: Cut) -> int:
-        """One's own chunk, and zeros where the others have theirs."""
-        first, last = chunk(cut.size, self.workers, self.worker)
-        shape = elements // cut.block, last - first, cut.stride
-        zeros = self.new((elements,), dtype)
-        self.add(_ATEN.zeros.default, ((elements,),), zeros, dtype=dtype)
-        place = Layout(zeros.storage, shape, (cut.block, cut.stride, 1), first * cut.stride, dtype)
-        self.add(_ATEN.copy_.default, (place, dense(storage, shape, dtype)), place)
-        return zeros.storage
-
-    def _gather(self, storage: int, dtype: torch.dtype, elements: int, cut: Cut) -> int:
-        own, high = counts(cut.size, self.workers), elements // cut.block
-        x = self._front(storage, dtype, (high, own[self.worker], cut.stride), (1, 0, 2))
-        sizes = tuple(count * high * cut.stride for count in own)
-        y = self.new((sum(sizes),), dtype)
-        self.add(ALL_GATHER, (x, self.token, sizes, GROUP), y)
-        return self._front(y.storage, dtype, (cut.size, high, cut.stride), (1, 0, 2)).storage
-
-    def _scatter(self, storage: int, dtype: torch.dtype, elements: int, cut: Cut) -> int:
-        own, high = counts(cut.size, self.workers), elements // cut.block
-        x = self._front(storage, dtype, (high, cut.size, cut.stride), (1, 0, 2))
-        sizes = tuple(count * high * cut.stride for count in own)
-        y = self.new((sizes[self.worker],), dtype)
-        self.add(REDUCE_SCATTER, (x, self.token, sizes, self.worker, GROUP), y)
-        return self._front(y.storage, dtype, (own[self.worker], high, cut.stride), (1, 0, 2)).storage
-
-    def _exchange(self, storage: int, dtype: torch.dtype, elements: int, have: Cut, want: Cut) -> int:
-        """Every worker sends each other one what that is to have of its chunk."""
-        upper, lower = (have, want) if have.stride > want.stride else (want, have)
-        old, new = counts(have.size, self.workers), counts(want.size, self.workers)
-        around = elements // upper.block, upper.stride // lower.block, lower.stride
-        place = 1 if want is upper else 3  # of the factor that is to be cut, in (high, upper, middle, lower, low)
-        other = 4 - place
-
-        def shape(upper_size: int, lower_size: int) -> tuple[int, ...]:
-            return around[0], upper_size, around[1], lower_size, around[2]
-
-        def sizes(kept: int, cut: int) -> tuple[int, ...]:
-            return shape(cut, kept) if want is upper else shape(kept, cut)
-
-        order = (place, *(dimension for dimension in range(5) if dimension != place))
-        x = self._front(storage, dtype, sizes(old[self.worker], want.size), order)
-        rest = prod(around)
-        send = tuple(rest * old[self.worker] * count for count in new)
-        receive = tuple(rest * count * new[self.worker] for count in old)
-        y = self.new((sum(receive),), dtype)
-        self.add(ALL_TO_ALL, (x, self.token, send, receive, GROUP), y)
-        pieces, offset = [], 0
-        back = tuple(order.index(dimension) for dimension in range(5))
-        for count, size in zip(old, receive, strict=True):
-            of = sizes(count, new[self.worker])
-            piece = dense(y.storage, tuple(of[dimension] for dimension in order), dtype, offset)
-            pieces.append(permuted(piece, back))
-            offset += size
-        result = self.new(sizes(have.size, new[self.worker]), dtype)
-        self.add(_ATEN.cat.default, (tuple(pieces), other), result)
-        return result.storage
-
-    def _front(self, storage: int, dtype: torch.dtype, shape: tuple[int, ...], order: tuple[int, ...]) -> Layout:
-        """A storage with its dimensions in another order, as a flat tensor; without a copy if that changes nothing."""
-        source = permuted(dense(storage, shape, dtype), order)
-        if [place for place in order if shape[place] != 1] != [d for d in range(len(shape)) if shape[d] != 1]:
-            source = self.clone(source)
-        return dense(source.storage, (prod(shape),), dtype)
+def group(levels: Sequence[int]) -> str:
+    """The name of the group of workers that have another number at some levels alone."""
+    return ",".join(map(str, levels))
 
 
 def dense(storage: int, shape: tuple[int, ...], dtype: torch.dtype, offset: int = 0) -> Layout:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from planner.partition.strategy import Partial, Split, State, chunk
+from planner.partition.strategy import Partial, Split, State
+from planner.partition.tdl import Range
 from planner.partition.workers.divisions import Divided
 from planner.partition.workers.events import refuse
+from planner.partition.workers.spreads import Cut
 from planner.program import Layout
 
 _ATEN = torch.ops.aten
@@ -42,20 +44,29 @@ _CLASSES = {_ATEN.nll_loss_forward.default: (0, 1), _ATEN.nll_loss_backward.defa
 
 
 def local_range(
-    name: str, target: Any, args: tuple[Any, ...], give: State, workers: int, worker: int
+    name: str, target: Any, args: tuple[Any, ...], elements: int, own: Mapping[Cut, Range]
 ) -> tuple[Any, tuple[Any, ...]]:
     """The kernel and arguments that make a worker's chunk of a range of numbers; others stay as they are.
+
+    Args:
+        name: of the op.
+        target, args: its kernel and its arguments.
+        elements: how many numbers there are.
+        own: by digit of their places that is cut, what the worker has.
 
     Raises:
         StowageError: the chunk is not contiguous.
     """
-    if target not in _ARANGES or not isinstance(give, Split):
+    if target not in _ARANGES or not own:
         return target, args
     start, step = (args[0] if len(args) > 1 else 0), (args[2] if len(args) > 2 else 1)
-    if give.outer > 1 or give.inner > 1 or not all(isinstance(value, int) for value in (start, step)):
-        raise refuse(name, "its numbers are not divided into ranges of whole numbers")
-    first, last = chunk(give.size, workers, worker)
-    return _ATEN.arange.start_step, (start + first * step, start + last * step, step)
+    begin, left = 0, elements
+    for cut in sorted(own, key=lambda cut: -cut.stride):
+        if cut.block != left or not all(isinstance(value, int) for value in (start, step)):
+            raise refuse(name, "its numbers are not divided into ranges of whole numbers")
+        first, last = own[cut]
+        begin, left = begin + first * cut.stride, (last - first) * cut.stride
+    return _ATEN.arange.start_step, (start + begin * step, start + (begin + left) * step, step)
 
 
 def local_arguments(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, cast
@@ -13,13 +14,24 @@ from planner.capture import PersistentTensor, Trace, lower
 from planner.errors import StowageError
 from planner.graph import Graph, Kind, Op, fingerprint
 from planner.partition.op_strategies import splittable_ops
-from planner.partition.plan import PartitionPlan
-from planner.partition.strategy import Partial, Split, State, Unread, chunk
+from planner.partition.plan import PartitionPlan, worker_chunks
+from planner.partition.strategy import Partial, Split, State, Unread
 from planner.partition.tdl import Reduction
-from planner.partition.workers.cuts import Cut, Spread, Whole, counts, cut_of, part, split_of
+from planner.partition.workers.boxes import places
 from planner.partition.workers.divisions import Divided, divided
 from planner.partition.workers.events import WorkerEvents, dense, permuted, refuse
 from planner.partition.workers.local_calls import local_arguments, local_range
+from planner.partition.workers.redistribution import redistribute
+from planner.partition.workers.spreads import (
+    Cut,
+    Spread,
+    Whole,
+    chunks,
+    cut_of,
+    local_part,
+    refined,
+    splits_of,
+)
 from planner.program import Call, Layout, Program, ScalarRef, TensorRef, backend_of
 
 _ATEN = torch.ops.aten
@@ -31,44 +43,43 @@ def worker_graph(plan: PartitionPlan, graph: Graph, worker: int) -> Graph:
     """The graph of one worker, with its program, for which everything that works on a graph works unchanged.
 
     Args:
-        plan: the partition, of one level.
+        plan: the partition.
         graph: the captured step that it is for, with its program.
         worker: which worker.
 
     Raises:
-        StowageError: the plan is for another graph or has several levels, there is no such worker, or an op cannot be
-            computed in the parts that the plan chose.
+        StowageError: the plan is for another graph, there is no such worker, or an op cannot be computed in the parts
+            that the plan chose.
     """
     if not isinstance(graph.program, Program):
         raise StowageError(f"the graph {graph.name} has no program: capture the step again")
     if plan.fingerprint != fingerprint(graph):
         raise StowageError(f"the partition plan is for another graph than {graph.name}")
-    if len(plan.mesh) != 1:
-        raise StowageError(f"worker graphs of {len(plan.mesh)} levels cannot be made yet: search with one level")
     if graph.program.effects is not None or graph.program.readings.calls:
         raise StowageError(f"{graph.name} changes Python variables or reads its batch in Python, so it stays whole")
     plan.place(worker)
     return _Localiser(plan, graph, graph.program, worker).graph_of_worker()
 
 
-def local_value(value: torch.Tensor, state: State | None, workers: int, worker: int) -> torch.Tensor:
-    """A worker's chunk of a value, as a copy; all of it if it is not split.
+def local_value(value: torch.Tensor, plan: PartitionPlan, tensor: int, worker: int) -> torch.Tensor:
+    """A worker's part of a value, as a copy; all of it if it is not split.
 
     Args:
-        value: a parameter, an optimizer state or a tensor of the batch.
-        state: how the plan stores it.
-        workers, worker: how many there are, and which.
+        value: a parameter, an optimizer state or a tensor of the batch, whole.
+        plan: how the step is split.
+        tensor: the tensor of the step that has the value.
+        worker: which worker.
     """
-    if not isinstance(state, Split):
-        return value.clone()
-    shape, (first, last) = value.shape, chunk(state.size, workers, worker)
-    apart = value.reshape(
-        *shape[: state.dimension], state.outer, state.size, state.inner, *shape[state.dimension + 1 :]
-    )
-    cut = apart.narrow(state.dimension + 1, first, last - first)
-    own = list(shape)
-    own[state.dimension] = state.outer * (last - first) * state.inner
-    return cut.reshape(own).clone()
+    own = worker_chunks(plan, tensor, worker)
+    for split in sorted(own, key=lambda split: -split.inner):
+        first, last = own[split]
+        shape = value.shape
+        outer = value.shape[split.dimension] // (split.size * split.inner)
+        apart = value.reshape(*shape[: split.dimension], outer, split.size, split.inner, *shape[split.dimension + 1 :])
+        kept = list(shape)
+        kept[split.dimension] = outer * (last - first) * split.inner
+        value = apart.narrow(split.dimension + 1, first, last - first).reshape(kept)
+    return value.clone()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +93,9 @@ class _Held:
 class _Localiser:
     def __init__(self, plan: PartitionPlan, graph: Graph, program: Program, worker: int) -> None:
         self.plan, self.graph, self.program = plan, graph, program
-        self.workers, self.worker = plan.mesh[0], worker
-        self.calls = WorkerEvents(self.workers, worker)
+        self.mesh, self.place, self.worker = plan.mesh, plan.place(worker), worker
+        self.whole: Spread = (Whole.EVERYWHERE,) * len(plan.mesh)
+        self.calls = WorkerEvents(plan.mesh, self.place)
         self.held: dict[int, _Held] = {}  # by storage of the graph
         self.fetched: dict[tuple[int, Layout | None, Spread], int] = {}  # by storage, part of it if not all, and spread
         self.checked: set[object] = set()
@@ -99,15 +111,16 @@ class _Localiser:
         batch = [(graph.tensors[tensor].name, self._existing(tensor)) for tensor in program.batch]
         constants = []
         for tensor, value in program.constants:
-            mine = local_value(value, self.plan.tensors[tensor][0], self.workers, self.worker)
+            mine = local_value(value, self.plan, tensor, self.worker)
             constants.append((self._existing(tensor), mine))
         ops = splittable_ops(graph)
         for op, call in zip(graph.ops, program.calls, strict=True):
             if op.phase != calls.phase:
                 self.fetched.clear()  # so that gathered weights are not kept from the forward to the backward pass
             calls.phase, calls.module, calls.source = op.phase, op.module, op.source
-            self._op(op, call, divided(op.name, ops[op.id], self.plan.ops[op.id][0], len(op.outputs)))
-        outputs = [self._fetch(tensor, Whole.EVERYWHERE, "the step") for tensor in graph.outputs]
+            ways = tuple(divided(op.name, ops[op.id], division, len(op.outputs)) for division in self.plan.ops[op.id])
+            self._op(op, call, ways)
+        outputs = [self._fetch(tensor, self.whole, "the step") for tensor in graph.outputs]
         constants.append((calls.token, torch.empty(0, dtype=torch.uint8)))
         gradients = {
             storage.name.removesuffix(".grad"): dense(self.held[storage.id].storage, (0,), torch.uint8)
@@ -130,37 +143,47 @@ class _Localiser:
     def _covers(self, layout: Layout) -> bool:
         return layout.dense and layout.offset == 0 and layout.bytes == self.graph.storages[layout.storage].bytes
 
-    def _spread(self, tensor: int, state: State | None, where: str) -> Spread:
-        layout = self._layout(tensor)
-        if isinstance(state, Partial):
-            if state.reduction is not Reduction.SUM:
-                raise refuse(where, f"{state.reduction.value} over workers is not supported")
-            return Whole.SUMMED
-        if not isinstance(state, Split):
-            return Whole.EVERYWHERE
-        if state.halo or min(counts(state.size, self.workers)) < 1:
-            raise refuse(where, f"{self.graph.tensors[tensor].name} has no chunk for every worker")
-        return cut_of(layout, state)
+    def _spread(self, tensor: int, states: Sequence[State | None], where: str) -> Spread:
+        """A tensor's states as a spread of its storage."""
+        return self._spread_in(self._layout(tensor), states, where)
+
+    def _spread_in(self, layout: Layout, states: Sequence[State | None], where: str) -> Spread:
+        found: list[Whole | Cut] = []
+        for state in states:
+            if isinstance(state, Partial):
+                if state.reduction is not Reduction.SUM:
+                    raise refuse(where, f"{state.reduction.value} over workers is not supported")
+                found.append(Whole.SUMMED)
+            elif isinstance(state, Split):
+                if state.halo:
+                    raise refuse(where, "its workers would need more than their chunks")
+                found.append(cut_of(layout, state))
+            else:
+                found.append(Whole.EVERYWHERE)
+        spread = refined(tuple(found), self.mesh)
+        if not all(self._serves_all(spread)):
+            raise refuse(where, f"a tensor of shape {list(layout.shape)} has no chunk for every worker")
+        return spread
+
+    def _serves_all(self, spread: Spread) -> Iterator[bool]:
+        if any(isinstance(level, Cut) for level in spread):
+            for place in places(self.mesh):
+                yield all(last > first for first, last in chunks(spread, self.mesh, place).values())
 
     def _local(self, layout: Layout, storage: int, spread: Spread) -> Layout | None:
         """A tensor of the graph in the worker's storage; None if the spread divides what is no factor of it."""
-        if isinstance(spread, Whole):
-            return layout._replace(storage=storage)
-        split = split_of(layout, spread)
-        if split is None:
-            return None
-        own = counts(spread.size, self.workers)[self.worker]
-        return part(layout, spread, split, own)._replace(storage=storage)
+        found = local_part(layout, spread, self.mesh, self.place)
+        return None if found is None else found._replace(storage=storage)
 
     def _hold(self, tensor: int, spread: Spread) -> Layout:
         """A new storage for a whole tensor in a spread."""
         layout = self._layout(tensor)
         name = self.graph.tensors[tensor].name
-        if not self._covers(layout) and spread is not Whole.EVERYWHERE:
+        if not self._covers(layout) and spread != self.whole:
             raise refuse(name, "it does not fill its memory")
         size = self.graph.storages[layout.storage].bytes
-        if isinstance(spread, Cut):
-            size = size // spread.size * counts(spread.size, self.workers)[self.worker]
+        for cut, (first, last) in chunks(spread, self.mesh, self.place).items():
+            size = size // cut.size * (last - first)
         local = self._local(layout, self.calls.storage(size), spread)
         if local is None:
             raise refuse(name, "its split is not one of its memory")
@@ -171,8 +194,8 @@ class _Localiser:
         storage = self.graph.tensors[tensor].storage
         name = self.graph.tensors[tensor].name
         if storage not in self.held:
-            spread = self._spread(tensor, self.plan.tensors[tensor][0], name)
-            if spread is Whole.SUMMED:
+            spread = self._spread(tensor, self.plan.tensors[tensor], name)
+            if Whole.SUMMED in spread:
                 raise refuse(name, "it exists before the step and cannot be a partial sum")
             self.held[storage] = _Held(self._hold(tensor, spread).storage, spread)
         held = self.held[storage]
@@ -206,56 +229,55 @@ class _Localiser:
         key = storage, None, want
         if key not in self.fetched:
             elements = self.graph.storages[storage].bytes // dtype.itemsize
-            self.fetched[key] = self.calls.convert(held.storage, dtype, elements, held.spread, want)
+            self.fetched[key] = redistribute(self.calls, held.storage, dtype, elements, held.spread, want)
         return self.fetched[key]
 
     def _fetch_view(self, tensor: int, layout: Layout, held: _Held, want: Spread, where: str) -> Layout:
         """A tensor that is only a part of its memory: that part alone is copied and brought to the spread."""
-        if held.spread is want is Whole.EVERYWHERE:
+        if held.spread == want == self.whole:
             return layout._replace(storage=held.storage)
         order = tuple(sorted(range(len(layout.shape)), key=lambda dimension: -layout.strides[dimension]))
         back = tuple(order.index(dimension) for dimension in range(len(order)))
         layout = permuted(layout, order)  # a view and its transpose are fetched once
-        split = split_of(layout, held.spread) if isinstance(held.spread, Cut) else None
-        if isinstance(held.spread, Cut) and split is None:
-            whole = self._converted(layout.storage, layout.dtype, held, Whole.EVERYWHERE)
-            held = _Held(whole, Whole.EVERYWHERE)
-            if want is Whole.EVERYWHERE:
+        splits = splits_of(layout, held.spread)
+        if splits is None:
+            whole = self._converted(layout.storage, layout.dtype, held, self.whole)
+            held, splits = _Held(whole, self.whole), (None,) * len(self.whole)
+            if want == self.whole:
                 return permuted(layout._replace(storage=whole), back)
         rows = dense(0, layout.shape, layout.dtype)  # the copy's own memory is that of its rows
-        spread = held.spread if split is None else cut_of(rows, split)
-        if isinstance(want, Cut):
-            asked = split_of(layout, want)
-            if asked is None:
-                raise refuse(where, f"{self.graph.tensors[tensor].name} does not have the split it is read in")
-            want = cut_of(rows, asked)
+        spread = _in_rows(rows, splits, held.spread)
+        asked = splits_of(layout, want)
+        if asked is None:
+            raise refuse(where, f"{self.graph.tensors[tensor].name} does not have the split it is read in")
+        want = _in_rows(rows, asked, want)
         key = layout.storage, layout, want
         if key not in self.fetched:
             source = self._local(layout, held.storage, held.spread)
             assert source is not None
             copy = self.calls.clone(source)
-            self.fetched[key] = self.calls.convert(copy.storage, layout.dtype, layout.elements, spread, want)
+            self.fetched[key] = redistribute(self.calls, copy.storage, layout.dtype, layout.elements, spread, want)
         found = self._local(rows, self.fetched[key], want)
         assert found is not None
         return permuted(found, back)
 
-    def _op(self, op: Op, call: Call, way: Divided) -> None:
-        wants = dict(zip(op.inputs, way.wants, strict=True))
-        gives = dict(zip(op.outputs, way.gives, strict=True))
+    def _op(self, op: Op, call: Call, ways: tuple[Divided, ...]) -> None:
+        wants = {tensor: tuple(way.wants[place] for way in ways) for place, tensor in enumerate(op.inputs)}
+        gives = {tensor: tuple(way.gives[place] for way in ways) for place, tensor in enumerate(op.outputs)}
         written = {self.graph.tensors[tensor].storage for tensor in op.outputs}
-        once = way.strategy.once if way.strategy is not None else frozenset()
         locals_: dict[int, Layout] = {}
         for place, tensor in enumerate(op.inputs):
             if self.graph.tensors[tensor].storage in written:
                 locals_[tensor] = self._own(op, tensor, wants[tensor])
-            elif isinstance(wants[tensor], Unread):
-                locals_[tensor] = self._shaped(op, tensor, way)
+            elif any(isinstance(want, Unread) for want in wants[tensor]):
+                locals_[tensor] = self._shaped(op, tensor, gives)
             else:
                 locals_[tensor] = self._fetch(tensor, self._spread(tensor, wants[tensor], op.name), op.name)
-                if place in once and self.worker:
+                if self._leaves_out(ways, place):
                     source = locals_[tensor]
-                    locals_[tensor] = self.calls.zeros_like(dense(source.storage, source.shape, source.dtype)
-                                                            if not source.dense else source)  # fmt: skip
+                    if not source.dense:
+                        source = dense(source.storage, source.shape, source.dtype)
+                    locals_[tensor] = self.calls.zeros_like(source)
         fresh: dict[int, tuple[Layout, Spread]] = {}
         for tensor in op.outputs:
             spread = self._spread(tensor, gives[tensor], op.name)
@@ -265,77 +287,88 @@ class _Localiser:
             else:
                 locals_[tensor] = self._hold(tensor, spread)
                 fresh[tensor] = locals_[tensor], spread
-        results = tuple(None if tensor < 0 else locals_[tensor] for tensor in call.results)
-        args = tuple(_filled(value, locals_) for value in call.args)
-        kwargs = {name: _filled(value, locals_) for name, value in call.kwargs.items()}
-        if call.target is _NLL and way.strategy is not None:
-            self._nll(op, args, way, results)
-        else:
-            args = local_arguments(op.name, call.target, args, way, results)
-            target = call.target
-            if way.strategy is not None:
-                target, args = local_range(op.name, target, args, way.gives[0], self.workers, self.worker)
-            self._check(op, target, args, kwargs, results)
-            self.calls.add(target, args, *results, **kwargs)
+        self._call(op, call, ways, locals_)
         for storage in written:
             for key in [key for key in self.fetched if key[0] == storage]:
                 del self.fetched[key]
         for tensor, (layout, spread) in fresh.items():
-            stored = self._spread(tensor, self.plan.tensors[tensor][0], op.name)
+            stored = self._spread(tensor, self.plan.tensors[tensor], op.name)
             elements = prod(self.graph.tensors[tensor].shape)
-            found = layout.storage
-            if spread != stored:
-                found = self.calls.convert(found, layout.dtype, elements, spread, stored)
+            found = redistribute(self.calls, layout.storage, layout.dtype, elements, spread, stored)
             self.held[self.graph.tensors[tensor].storage] = _Held(found, stored)
 
-    def _own(self, op: Op, tensor: int, state: State) -> Layout:
+    def _call(self, op: Op, call: Call, ways: tuple[Divided, ...], locals_: dict[int, Layout]) -> None:
+        """Add the op's own call, or what computes the same on chunks."""
+        results = tuple(None if tensor < 0 else locals_[tensor] for tensor in call.results)
+        args = tuple(_filled(value, locals_) for value in call.args)
+        kwargs = {name: _filled(value, locals_) for name, value in call.kwargs.items()}
+        levels = [level for level, way in enumerate(ways) if way.strategy is not None]
+        if call.target is _NLL and levels:
+            self._nll(op, args, [ways[level] for level in levels], levels, results)
+            return
+        target = call.target
+        for level in levels:
+            args = local_arguments(op.name, target, args, ways[level], results)
+        if levels and op.outputs:
+            spread = self._spread(op.outputs[0], [way.gives[0] for way in ways], op.name)
+            elements = prod(self.graph.tensors[op.outputs[0]].shape)
+            target, args = local_range(op.name, target, args, elements, chunks(spread, self.mesh, self.place))
+        self._check(op, target, args, kwargs, results)
+        self.calls.add(target, args, *results, **kwargs)
+
+    def _leaves_out(self, ways: Sequence[Divided], place: int) -> bool:
+        """Whether only another worker may use an input, so that it is not added up several times."""
+        return any(
+            number and way.strategy is not None and place in way.strategy.once
+            for way, number in zip(ways, self.place, strict=True)
+        )
+
+    def _own(self, op: Op, tensor: int, states: Sequence[State]) -> Layout:
         """A tensor that the op writes in place, which must be spread as it is stored."""
         held = self.held.get(self.graph.tensors[tensor].storage)
         layout = self._layout(tensor)
-        spread = self._spread(tensor, state, op.name)
-        if held is None or (spread != held.spread and not isinstance(state, Unread)):
+        unread = any(isinstance(state, Unread) for state in states)
+        if held is None or (not unread and self._spread(tensor, states, op.name) != held.spread):
             raise refuse(op.name, f"it writes into {self.graph.tensors[tensor].name}, which is stored otherwise")
         local = self._local(layout, held.storage, held.spread)
         if local is None:
             raise refuse(op.name, f"it writes into a part of {self.graph.tensors[tensor].name} across chunks")
         return local
 
-    def _shaped(self, op: Op, tensor: int, way: Divided) -> Layout:
+    def _shaped(self, op: Op, tensor: int, gives: dict[int, tuple[State, ...]]) -> Layout:
         """What stands for an input of which only the shape matters: memory that nothing is written to."""
         layout = self._layout(tensor)
-        like = next((place for place, output in enumerate(op.outputs)
-                     if self.graph.tensors[output].shape == layout.shape), None)  # fmt: skip
-        spread: Spread = Whole.EVERYWHERE
-        if like is not None and isinstance(way.gives[like], Split):
-            spread = self._spread(tensor, way.gives[like], op.name)
+        like = next((output for output in op.outputs if self.graph.tensors[output].shape == layout.shape), None)
+        given: Sequence[State | None] = (None,) * len(self.mesh) if like is None else gives[like]
+        states = [state if isinstance(state, Split) else None for state in given]
         held = self.held.get(layout.storage)
-        if held is not None and (held.spread == spread or isinstance(held.spread, Whole) is isinstance(spread, Whole)):
+        if held is not None:
+            shaped = tuple(Whole.EVERYWHERE if level is Whole.SUMMED else level for level in held.spread)
             local = self._local(layout, held.storage, held.spread)
-            if local is not None and held.spread == spread:
+            if local is not None and shaped == self._spread(tensor, states, op.name):
                 return local
-            if local is not None and isinstance(spread, Whole):
-                return local
-        if isinstance(spread, Cut) or layout.shape:
-            shape = list(layout.shape)
-            state = way.gives[like] if like is not None else None
-            if isinstance(spread, Cut) and isinstance(state, Split):
-                own = counts(state.size, self.workers)[self.worker]
-                shape[state.dimension] = state.outer * own * state.inner
-            made = self.calls.new(tuple(shape), layout.dtype)
-            self.calls.add(_ATEN.empty.memory_format, (tuple(shape),), made, dtype=layout.dtype)
-            return made
-        return layout._replace(storage=self.calls.new((), layout.dtype).storage)
+        if not layout.shape:
+            return self.calls.new((), layout.dtype)
+        rows = dense(0, layout.shape, layout.dtype)
+        part = local_part(rows, self._spread_in(rows, states, op.name), self.mesh, self.place)
+        assert part is not None
+        return self.calls.empty(part.shape, layout.dtype)
 
-    def _nll(self, op: Op, args: tuple[Any, ...], way: Divided, results: tuple[Layout | None, ...]) -> None:
+    def _nll(
+        self, op: Op, args: tuple[Any, ...], ways: Sequence[Divided], levels: Sequence[int],
+        results: tuple[Layout | None, ...],
+    ) -> None:  # fmt: skip
         """Rows are divided: losses and weights are added up over all workers, and then divided."""
         scores, target, weight, reduction, ignored = args
-        state = way.wants[0]
-        if not isinstance(state, Split) or state.dimension != 0 or len(results) != 2 or None in results:
+        states = [way.wants[0] for way in ways]
+        if any(not isinstance(state, Split) or state.dimension != 0 for state in states):
             raise refuse(op.name, "the classes are divided")
+        if len(results) != 2 or None in results:
+            raise refuse(op.name, "the weights of its rows are not kept")
         loss, total = cast(tuple[Layout, Layout], results)
         parts = [self.calls.new((), layout.dtype) for layout in (loss, total)]
         self.calls.add(_NLL, (scores, target, weight, _SUM, ignored), *parts)
-        sums = [self.calls.all_reduce(layout) for layout in parts]
+        sums = [self.calls.all_reduce(layout, levels) for layout in parts]
         if reduction == _MEAN:
             self.calls.add(_ATEN.div.Tensor, (sums[0], sums[1]), loss)
         else:
@@ -361,6 +394,11 @@ class _Localiser:
         for value, result in zip(values, results, strict=True):
             if result is not None and (tuple(value.shape), value.dtype) != (result.shape, result.dtype):
                 raise refuse(op.name, f"{target} on chunks makes {list(value.shape)} in place of {list(result.shape)}")
+
+
+def _in_rows(rows: Layout, splits: Sequence[Split | None], spread: Spread) -> Spread:
+    """A spread of the tensor in which splits of rows are cuts of the memory of a copy of them."""
+    return tuple(level if split is None else cut_of(rows, split) for split, level in zip(splits, spread, strict=True))
 
 
 def _filled(value: Any, tensors: dict[int, Layout]) -> Any:

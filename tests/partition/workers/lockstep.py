@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import torch
 
 from planner.partition.workers import COLLECTIVES, local_value
@@ -18,14 +20,30 @@ def run_step(graphs, whole, plan, values, ranks=None):
         for rank, graph in zip(ranks or range(len(graphs)), graphs, strict=True)
     ]
     asked = [next(worker) for worker in workers]
-    while not isinstance(asked[0], dict):
-        assert len({request[0] for request in asked}) == 1, "workers make different collectives"
-        answers = _exchange(asked)
-        asked = [worker.send(answer) for worker, answer in zip(workers, answers, strict=True)]
-    assert all(isinstance(request, dict) for request in asked), (
-        "a worker waits for a collective that others do not make"
-    )
+    places = list(product(*(range(size) for size in plan.mesh)))
+    while not all(isinstance(request, dict) for request in asked):
+        group = _ready(asked, places)
+        answers = _exchange([asked[worker] for worker in group])
+        for worker, answer in zip(group, answers, strict=True):
+            asked[worker] = workers[worker].send(answer)
     return asked
+
+
+def _ready(asked, places):
+    """The workers of a collective that all of them have come to."""
+    for request, place in zip(asked, places, strict=True):
+        if isinstance(request, dict):
+            continue
+        levels = {int(level) for level in request[1][-1].split(",")}
+        group = [
+            worker for worker, other in enumerate(places)
+            if all(a == b for level, (a, b) in enumerate(zip(place, other, strict=True)) if level not in levels)
+        ]  # fmt: skip
+        waiting = [asked[worker] for worker in group]
+        if all(not isinstance(each, dict) and each[1][-1] == request[1][-1] for each in waiting):
+            assert len({each[0] for each in waiting}) == 1, "workers make different collectives"
+            return group
+    raise AssertionError("every worker waits for a collective that others do not make")
 
 
 def value_of(graph, memory, tensor):
@@ -37,7 +55,9 @@ def _exchange(asked):
     name, count = str(asked[0][0]), len(asked)
     sent = [request[1][0] for request in asked]
     if "all_reduce" in name:
-        return [sum(sent[1:], sent[0].clone()) for _ in sent]
+        (reduction,) = {request[1][2] for request in asked}
+        stacked = torch.stack(sent)
+        return [stacked.amax(0) if reduction == "max" else stacked.sum(0) for _ in sent]
     if "all_gather" in name:
         assert all([part.numel() for part in sent] == list(request[1][2]) for request in asked)
         return [torch.cat(sent) for _ in sent]
@@ -70,7 +90,7 @@ def _steps(graph, whole, plan, values, rank):
     held = [number for number, _ in program.state] + list(program.batch)
     original = [number for number, _ in whole.program.state] + list(whole.program.batch)
     for mine, theirs in zip(held, original, strict=True):
-        tensor(mine).copy_(local_value(values[theirs], plan.tensors[theirs][0], plan.workers, rank))
+        tensor(mine).copy_(local_value(values[theirs], plan, theirs, rank))
     for mine, value in program.constants:
         tensor(mine).copy_(value)
     for call in program.calls:

@@ -42,7 +42,7 @@ def _values(graph):
 
 
 def _single(graph, values):
-    whole = PartitionPlan("", (), ((None,),) * len(graph.tensors), (), ())
+    whole = PartitionPlan("", (), ((),) * len(graph.tensors), (), ())
     return run_step([graph], graph, whole, values)[0]
 
 
@@ -52,13 +52,12 @@ def check(graph, plan):
     expected = _single(graph, values)
     memories = run_step(graphs, graph, plan, values)
     for rank, (part, memory) in enumerate(zip(graphs, memories, strict=True)):
-        pairs = [(part.outputs[0], graph.outputs[0], None)]
-        pairs += [(mine, theirs, plan.tensors[theirs][0])
-                  for (mine, _), (theirs, _) in zip(part.program.state, graph.program.state, strict=True)]  # fmt: skip
-        for mine, theirs, state in pairs:
-            right = local_value(value_of(graph, expected, theirs), state, plan.workers, rank)
+        loss = value_of(graph, expected, graph.outputs[0])
+        torch.testing.assert_close(value_of(part, memory, part.outputs[0]), loss, rtol=1e-10, atol=1e-11)
+        for (mine, _), (theirs, _) in zip(part.program.state, graph.program.state, strict=True):
+            right = local_value(value_of(graph, expected, theirs), plan, theirs, rank)
             torch.testing.assert_close(value_of(part, memory, mine), right, rtol=1e-10, atol=1e-11)
-    return counted_bytes(graphs)
+    return counted_bytes(graphs, plan.mesh)
 
 
 @pytest.fixture(scope="module")
