@@ -19,11 +19,13 @@ class Divided:
         strategy: the strategy; None if every worker computes everything.
         wants: per input, how it must be spread before.
         gives: per output, how it is spread afterwards.
+        axis: how the index variable's values are divided, as a tensor of them would be split; None if none is.
     """
 
     strategy: Strategy | None
     wants: tuple[State, ...]
     gives: tuple[State, ...]
+    axis: Split | None = None
 
 
 def divided(name: str, op: SplittableOp, division: Division, outputs: int) -> Divided:
@@ -45,7 +47,8 @@ def divided(name: str, op: SplittableOp, division: Division, outputs: int) -> Di
     for strategy in op.strategies:
         if strategy.axis is not None and strategy.axis.name == division.axis:
             wants = tuple(_part(state, division) for state in strategy.inputs)
-            return Divided(strategy, wants, tuple(_part(state, division) for state in op.output_states(strategy)))
+            gives = tuple(_part(state, division) for state in op.output_states(strategy))
+            return Divided(strategy, wants, gives, Split(0, division.outer, division.size, division.inner))
     raise refuse(name, f"no strategy divides {division.axis!r}")
 
 

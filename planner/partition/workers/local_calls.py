@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from planner.partition.strategy import Partial, Split, State
+from planner.partition.strategy import Split, State
 from planner.partition.tdl import Range
 from planner.partition.workers.divisions import Divided
 from planner.partition.workers.events import refuse
@@ -40,7 +40,17 @@ _FILLED = {
 _ARANGES = (_ATEN.arange.default, _ATEN.arange.start, _ATEN.arange.start_step)
 #: Kernels that look numbers up in the rows of the argument (or result, -1) here, which must be whole.
 _LOOKED_UP = {_ATEN.embedding.default: 0, _ATEN.embedding_dense_backward.default: -1}
-_CLASSES = {_ATEN.nll_loss_forward.default: (0, 1), _ATEN.nll_loss_backward.default: (1, 1)}
+#: Losses over classes, the second dimension of the argument (or result, -1) here, which must be whole.
+_CLASSES = {_ATEN.nll_loss_forward.default: 0, _ATEN.nll_loss_backward.default: -1}
+
+
+#: Kernels that move windows over images, and the axes of their descriptions along which no window is cut.
+_WINDOWS: Mapping[Any, frozenset[str]] = {
+    _ATEN.convolution.default: frozenset("nogc"), _ATEN.convolution_backward.default: frozenset("nogc"),
+    _ATEN.max_pool2d_with_indices.default: frozenset("nc"), _ATEN.avg_pool2d.default: frozenset("nc"),
+    _ATEN.max_pool2d_with_indices_backward.default: frozenset("nc"), _ATEN.avg_pool2d_backward.default: frozenset("nc"),
+    _ATEN._adaptive_avg_pool2d.default: frozenset("nc"), _ATEN._adaptive_avg_pool2d_backward.default: frozenset("nc"),
+}  # fmt: skip
 
 
 def local_range(
@@ -69,55 +79,69 @@ def local_range(
     return _ATEN.arange.start_step, (start + begin * step, start + (begin + left) * step, step)
 
 
-def local_arguments(
-    name: str, target: Any, args: tuple[Any, ...], divided: Divided, results: Sequence[Layout | None]
-) -> tuple[Any, ...]:
-    """The arguments of a worker's call, whose tensors are local already.
+def obstacle(target: Any, args: tuple[Any, ...], divided: Divided, results: Sequence[Layout | None]) -> str:
+    """Why a kernel does not compute a worker's part of its results from chunks of its arguments; empty if it does.
 
     Args:
-        name: of the op.
-        target: its kernel.
-        args: its arguments.
-        divided: how it is divided.
+        target: the kernel.
+        args: its arguments, whose tensors are local already.
+        divided: how the op is divided at one level.
         results: what the worker's call returns.
-
-    Raises:
-        StowageError: the kernel does not compute a part from parts.
     """
     strategy = divided.strategy
     if strategy is None or target in _ARANGES:
-        return args
+        return ""
     if strategy.stages:
-        raise refuse(name, "its workers would have to combine what they have while it runs")
-    if any(isinstance(state, Split) and state.halo for state in divided.wants):
-        raise refuse(name, "its workers would need more than their chunks")
+        return "its workers would have to combine what they have while it runs"
     if target in _ALONG:
-        if target is not _ATEN.cat.default or not _joins_factors(divided):
-            _whole(name, args[_ALONG[target]] if len(args) > 1 else 0, divided.gives[0], results[0])
-        return args
+        joins = target is _ATEN.cat.default and _joins_factors(divided)
+        return "" if joins else _whole(args[_ALONG[target]] if len(args) > 1 else 0, divided.gives[0], results[0])
     if target in _SIZED:
-        place, along = _SIZED[target]
-        _whole(name, args[along], divided.gives[0], results[0])
-        assert results[0] is not None
-        return (*args[:place], results[0].shape, *args[place + 1 :])
+        return _whole(args[_SIZED[target][1]], divided.gives[0], results[0])
     if target in _FILLED:
-        assert results[0] is not None
-        return (*args[: _FILLED[target]], results[0].shape, *args[_FILLED[target] + 1 :])
+        return ""
+    if target in _WINDOWS:
+        axis = strategy.axis
+        return "" if axis is None or axis.name in _WINDOWS[target] else f"windows reach beyond chunks along {axis.name}"
     if target not in _PLAIN and torch.Tag.pointwise not in target.tags:
-        raise refuse(name, f"no rule is known for {target}")
+        return f"no rule is known for {target}"
     if target is _ATEN.embedding_dense_backward.default and args[4]:
-        raise refuse(name, "it scales by how often a number occurs in the whole batch")
+        return "it scales by how often a number occurs in the whole batch"
     rows = _LOOKED_UP.get(target)
     if rows is not None:
         state: State = divided.gives[0] if rows < 0 else divided.wants[rows]
         if isinstance(state, Split) and state.dimension == 0:
-            raise refuse(name, "the rows that it looks up are divided")
+            return "the rows that it looks up are divided"
     if target in _CLASSES:
-        place, dimension = _CLASSES[target]
-        state = divided.wants[place]
-        if isinstance(state, Split) and state.dimension == dimension:
-            raise refuse(name, "the classes are divided")
-    return args
+        state = divided.gives[0] if _CLASSES[target] < 0 else divided.wants[0]
+        if isinstance(state, Split) and state.dimension == 1:
+            return "the classes are divided"
+    return ""
+
+
+def local_arguments(target: Any, args: tuple[Any, ...], results: Sequence[Layout | None]) -> tuple[Any, ...]:
+    """The arguments of a worker's call with the sizes and groups of its chunks.
+
+    Args:
+        target, args, results: as in `obstacle`.
+    """
+    if target is _ATEN.convolution.default:
+        return *args[:8], _groups(args[0], args[1], results[0] if args[6] else None)
+    if target is _ATEN.convolution_backward.default:
+        bias = [args[0].shape[1]] if args[3] else args[3]
+        groups = _groups(args[1], args[2], args[0] if args[7] else None)
+        return *args[:3], bias, *args[4:9], groups, args[10]
+    place = _SIZED[target][0] if target in _SIZED else _FILLED.get(target)
+    if place is None:
+        return args
+    assert results[0] is not None
+    return (*args[:place], results[0].shape, *args[place + 1 :])
+
+
+def _groups(image: Layout, weight: Layout, transposed: Layout | None) -> int:
+    """The groups of a convolution of local tensors; the image that it makes is given if it is transposed."""
+    channels = image.shape[1] if transposed is None else transposed.shape[1]
+    return channels // weight.shape[1]
 
 
 def _joins_factors(divided: Divided) -> bool:
@@ -133,9 +157,8 @@ def _joins_factors(divided: Divided) -> bool:
     return len(alike) == len(divided.wants) and sum(want.outer for want in alike) == give.outer
 
 
-def _whole(name: str, dimension: int, state: State, result: Layout | None) -> None:
+def _whole(dimension: int, state: State, result: Layout | None) -> str:
     assert result is not None
-    if isinstance(state, Partial):
-        return
     if isinstance(state, Split) and state.dimension == dimension % len(result.shape):
-        raise refuse(name, "the dimension that it joins or fills is divided")
+        return "the dimension that it joins or fills is divided"
+    return ""

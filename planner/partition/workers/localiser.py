@@ -9,18 +9,19 @@ from typing import Any, cast
 
 import torch
 
-from planner import torch_private as private
 from planner.capture import PersistentTensor, Trace, lower
 from planner.errors import StowageError
 from planner.graph import Graph, Kind, Op, fingerprint
-from planner.partition.op_strategies import splittable_ops
+from planner.partition.op_strategies import SplittableOp, splittable_ops
 from planner.partition.plan import PartitionPlan, worker_chunks
 from planner.partition.strategy import Partial, Split, State, Unread
-from planner.partition.tdl import Reduction
+from planner.partition.tdl import Reduction, Variable
 from planner.partition.workers.boxes import places
 from planner.partition.workers.divisions import Divided, divided
 from planner.partition.workers.events import WorkerEvents, dense, permuted, refuse
-from planner.partition.workers.local_calls import local_arguments, local_range
+from planner.partition.workers.fake_calls import FakeCalls
+from planner.partition.workers.formula_calls import FormulaCalls
+from planner.partition.workers.local_calls import local_arguments, local_range, obstacle
 from planner.partition.workers.redistribution import redistribute
 from planner.partition.workers.spreads import (
     Cut,
@@ -32,7 +33,7 @@ from planner.partition.workers.spreads import (
     refined,
     splits_of,
 )
-from planner.program import Call, Layout, Program, ScalarRef, TensorRef, backend_of
+from planner.program import Call, Layout, Program, TensorRef, backend_of
 
 _ATEN = torch.ops.aten
 _NLL = _ATEN.nll_loss_forward.default
@@ -98,9 +99,8 @@ class _Localiser:
         self.calls = WorkerEvents(plan.mesh, self.place)
         self.held: dict[int, _Held] = {}  # by storage of the graph
         self.fetched: dict[tuple[int, Layout | None, Spread], int] = {}  # by storage, part of it if not all, and spread
-        self.checked: set[object] = set()
-        self.fake = private.FakeTensorMode(allow_non_fake_inputs=True)
         self.backend = backend_of(graph.device)
+        self.fakes = FakeCalls(self.backend)
 
     def graph_of_worker(self) -> Graph:
         graph, program, calls = self.graph, self.program, self.calls
@@ -119,7 +119,7 @@ class _Localiser:
                 self.fetched.clear()  # so that gathered weights are not kept from the forward to the backward pass
             calls.phase, calls.module, calls.source = op.phase, op.module, op.source
             ways = tuple(divided(op.name, ops[op.id], division, len(op.outputs)) for division in self.plan.ops[op.id])
-            self._op(op, call, ways)
+            self._op(op, call, ops[op.id], ways)
         outputs = [self._fetch(tensor, self.whole, "the step") for tensor in graph.outputs]
         constants.append((calls.token, torch.empty(0, dtype=torch.uint8)))
         gradients = {
@@ -261,14 +261,15 @@ class _Localiser:
         assert found is not None
         return permuted(found, back)
 
-    def _op(self, op: Op, call: Call, ways: tuple[Divided, ...]) -> None:
+    def _op(self, op: Op, call: Call, splittable: SplittableOp, ways: tuple[Divided, ...]) -> None:
         wants = {tensor: tuple(way.wants[place] for way in ways) for place, tensor in enumerate(op.inputs)}
         gives = {tensor: tuple(way.gives[place] for way in ways) for place, tensor in enumerate(op.outputs)}
         written = {self.graph.tensors[tensor].storage for tensor in op.outputs}
+        updated = self._updated(op, wants, gives)
         locals_: dict[int, Layout] = {}
         for place, tensor in enumerate(op.inputs):
-            if self.graph.tensors[tensor].storage in written:
-                locals_[tensor] = self._own(op, tensor, wants[tensor])
+            if self.graph.tensors[tensor].storage in updated:
+                locals_[tensor] = self._to_update(op, tensor, wants[tensor], updated)
             elif any(isinstance(want, Unread) for want in wants[tensor]):
                 locals_[tensor] = self._shaped(op, tensor, gives)
             else:
@@ -282,39 +283,68 @@ class _Localiser:
         for tensor in op.outputs:
             spread = self._spread(tensor, gives[tensor], op.name)
             storage = self.graph.tensors[tensor].storage
-            if storage in self.held:
-                locals_[tensor] = self._own(op, tensor, gives[tensor])
+            if storage in updated:
+                locals_[tensor] = self._to_update(op, tensor, gives[tensor], updated)
             else:
                 locals_[tensor] = self._hold(tensor, spread)
                 fresh[tensor] = locals_[tensor], spread
-        self._call(op, call, ways, locals_)
+        self._call(op, call, splittable, ways, locals_, frozenset(fresh))
         for storage in written:
             for key in [key for key in self.fetched if key[0] == storage]:
                 del self.fetched[key]
+        for storage, copy in updated.items():
+            self._write_back(storage, copy)
         for tensor, (layout, spread) in fresh.items():
             stored = self._spread(tensor, self.plan.tensors[tensor], op.name)
             elements = prod(self.graph.tensors[tensor].shape)
             found = redistribute(self.calls, layout.storage, layout.dtype, elements, spread, stored)
             self.held[self.graph.tensors[tensor].storage] = _Held(found, stored)
 
-    def _call(self, op: Op, call: Call, ways: tuple[Divided, ...], locals_: dict[int, Layout]) -> None:
-        """Add the op's own call, or what computes the same on chunks."""
+    def _call(
+        self, op: Op, call: Call, splittable: SplittableOp, ways: tuple[Divided, ...], locals_: dict[int, Layout],
+        fresh: frozenset[int],
+    ) -> None:  # fmt: skip
+        """Add the op's own call on chunks, or what its description says where the kernel would be wrong on them."""
         results = tuple(None if tensor < 0 else locals_[tensor] for tensor in call.results)
         args = tuple(_filled(value, locals_) for value in call.args)
         kwargs = {name: _filled(value, locals_) for name, value in call.kwargs.items()}
         levels = [level for level, way in enumerate(ways) if way.strategy is not None]
-        if call.target is _NLL and levels:
-            self._nll(op, args, [ways[level] for level in levels], levels, results)
+        if call.target is _NLL and levels and _divides_rows([ways[level] for level in levels]):
+            self._nll(op, args, levels, results)
+            return
+        if any(obstacle(call.target, args, ways[level], results) for level in levels):
+            self._formulas(op, splittable, ways, locals_, fresh)
             return
         target = call.target
-        for level in levels:
-            args = local_arguments(op.name, target, args, ways[level], results)
-        if levels and op.outputs:
+        if levels:
+            args = local_arguments(target, args, results)
             spread = self._spread(op.outputs[0], [way.gives[0] for way in ways], op.name)
             elements = prod(self.graph.tensors[op.outputs[0]].shape)
             target, args = local_range(op.name, target, args, elements, chunks(spread, self.mesh, self.place))
-        self._check(op, target, args, kwargs, results)
+        self.fakes.check(op.name, target, args, kwargs, results)
         self.calls.add(target, args, *results, **kwargs)
+
+    def _formulas(
+        self, op: Op, splittable: SplittableOp, ways: tuple[Divided, ...], locals_: dict[int, Layout],
+        fresh: frozenset[int],
+    ) -> None:  # fmt: skip
+        description = splittable.description
+        by_axis: dict[Variable, list[State | None]] = {}
+        reduced: dict[str, tuple[Reduction, list[int]]] = {}
+        for level, way in enumerate(ways):
+            if way.strategy is None or way.strategy.axis is None:
+                continue
+            by_axis.setdefault(way.strategy.axis, [None] * len(ways))[level] = way.axis
+            for stage in way.strategy.stages:
+                reduced.setdefault(stage.name, (stage.reduction, []))[1].append(level)
+        spreads = {
+            axis: self._spread_in(dense(0, (axis.size,), torch.int64), states, op.name)
+            for axis, states in by_axis.items()
+        }
+        tensors = {operand: locals_[tensor] for operand, tensor in zip(description.inputs, op.inputs, strict=True)}
+        formulas = FormulaCalls(self.calls, self.fakes, op.name, description, tensors, spreads, reduced)
+        outputs = zip(splittable.outputs, op.outputs, strict=True)
+        formulas.add([(number, locals_[tensor], tensor not in fresh) for number, tensor in outputs])
 
     def _leaves_out(self, ways: Sequence[Divided], place: int) -> bool:
         """Whether only another worker may use an input, so that it is not added up several times."""
@@ -323,17 +353,63 @@ class _Localiser:
             for way, number in zip(ways, self.place, strict=True)
         )
 
-    def _own(self, op: Op, tensor: int, states: Sequence[State]) -> Layout:
-        """A tensor that the op writes in place, which must be spread as it is stored."""
-        held = self.held.get(self.graph.tensors[tensor].storage)
-        layout = self._layout(tensor)
+    def _updated(
+        self, op: Op, wants: dict[int, tuple[State, ...]], gives: dict[int, tuple[State, ...]]
+    ) -> dict[int, _Held]:
+        """By storage that an op updates in place, where it does so: a copy if the op needs it spread otherwise."""
+        found: dict[int, _Held] = {}
+        for tensor in op.outputs:
+            storage = self.graph.tensors[tensor].storage
+            if storage not in self.held or storage in found:
+                continue
+            held, spread = self.held[storage], self._spread(tensor, gives[tensor], op.name)
+            layout = self._layout(tensor)
+            if held.spread == spread:
+                found[storage] = held
+            elif not self._covers(layout):
+                name = self.graph.tensors[tensor].name
+                raise refuse(op.name, f"it writes into a part of {name}, which is stored otherwise")
+            elif any(
+                self.graph.tensors[read].storage == storage and not any(isinstance(want, Unread) for want in states)
+                for read, states in wants.items()
+            ):
+                copy = redistribute(self.calls, held.storage, layout.dtype, layout.elements, held.spread, spread)
+                if copy in (held.storage, *self.fetched.values()):
+                    copy = self.calls.clone(self._flat(copy, layout, spread)).storage
+                found[storage] = _Held(copy, spread)
+            else:
+                local = self._flat(0, layout, spread)
+                found[storage] = _Held(self.calls.empty(local.shape, local.dtype).storage, spread)
+        return found
+
+    def _flat(self, storage: int, layout: Layout, spread: Spread) -> Layout:
+        """All that the worker has of a storage, as a flat tensor."""
+        elements = layout.elements
+        for cut, (first, last) in chunks(spread, self.mesh, self.place).items():
+            elements = elements // cut.size * (last - first)
+        return dense(storage, (elements,), layout.dtype)
+
+    def _to_update(self, op: Op, tensor: int, states: Sequence[State], updated: dict[int, _Held]) -> Layout:
+        """A tensor that an op reads and writes in place, or writes."""
+        name, layout = self.graph.tensors[tensor].name, self._layout(tensor)
+        found = updated[layout.storage]
         unread = any(isinstance(state, Unread) for state in states)
-        if held is None or (not unread and self._spread(tensor, states, op.name) != held.spread):
-            raise refuse(op.name, f"it writes into {self.graph.tensors[tensor].name}, which is stored otherwise")
-        local = self._local(layout, held.storage, held.spread)
+        if not unread and self._spread(tensor, states, op.name) != found.spread:
+            raise refuse(op.name, f"it reads {name} in one spread and writes it in another")
+        local = self._local(layout, found.storage, found.spread)
         if local is None:
-            raise refuse(op.name, f"it writes into a part of {self.graph.tensors[tensor].name} across chunks")
+            raise refuse(op.name, f"it writes into a part of {name} across chunks")
         return local
+
+    def _write_back(self, storage: int, copy: _Held) -> None:
+        """Bring what was updated in a copy to where it is stored."""
+        held = self.held[storage]
+        if copy.storage == held.storage:
+            return
+        tensor = next(tensor for tensor in self.graph.tensors if tensor.storage == storage and tensor.base < 0)
+        layout = self._layout(tensor.id)
+        found = redistribute(self.calls, copy.storage, layout.dtype, layout.elements, copy.spread, held.spread)
+        self.calls.copy(self._flat(found, layout, held.spread), self._flat(held.storage, layout, held.spread))
 
     def _shaped(self, op: Op, tensor: int, gives: dict[int, tuple[State, ...]]) -> Layout:
         """What stands for an input of which only the shape matters: memory that nothing is written to."""
@@ -354,15 +430,9 @@ class _Localiser:
         assert part is not None
         return self.calls.empty(part.shape, layout.dtype)
 
-    def _nll(
-        self, op: Op, args: tuple[Any, ...], ways: Sequence[Divided], levels: Sequence[int],
-        results: tuple[Layout | None, ...],
-    ) -> None:  # fmt: skip
+    def _nll(self, op: Op, args: tuple[Any, ...], levels: Sequence[int], results: tuple[Layout | None, ...]) -> None:
         """Rows are divided: losses and weights are added up over all workers, and then divided."""
         scores, target, weight, reduction, ignored = args
-        states = [way.wants[0] for way in ways]
-        if any(not isinstance(state, Split) or state.dimension != 0 for state in states):
-            raise refuse(op.name, "the classes are divided")
         if len(results) != 2 or None in results:
             raise refuse(op.name, "the weights of its rows are not kept")
         loss, total = cast(tuple[Layout, Layout], results)
@@ -375,25 +445,10 @@ class _Localiser:
             self.calls.add(_ATEN.clone.default, (sums[0],), loss)
         self.calls.add(_ATEN.clone.default, (sums[1],), total)
 
-    def _check(
-        self, op: Op, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], results: tuple[Layout | None, ...]
-    ) -> None:
-        """Check on tensors without memory that the worker's call returns tensors of the right shapes."""
-        key = target, repr(_plain((args, kwargs)))
-        if key in self.checked:
-            return
-        self.checked.add(key)
-        with self.fake, torch.no_grad():
-            made: dict[Layout, torch.Tensor] = {}
-            real = _faked(args, made), _faked(kwargs, made)
-            try:
-                found = self.backend.fake_call(target, real[0], real[1])
-            except (RuntimeError, ValueError, TypeError, IndexError) as error:
-                raise refuse(op.name, f"{target} does not run on chunks: {error}") from error
-        values = found if isinstance(found, list | tuple) else [found]
-        for value, result in zip(values, results, strict=True):
-            if result is not None and (tuple(value.shape), value.dtype) != (result.shape, result.dtype):
-                raise refuse(op.name, f"{target} on chunks makes {list(value.shape)} in place of {list(result.shape)}")
+
+def _divides_rows(ways: Sequence[Divided]) -> bool:
+    states = [way.wants[0] for way in ways]
+    return all(isinstance(state, Split) and state.dimension == 0 for state in states)
 
 
 def _in_rows(rows: Layout, splits: Sequence[Split | None], spread: Spread) -> Spread:
@@ -407,23 +462,3 @@ def _filled(value: Any, tensors: dict[int, Layout]) -> Any:
     if type(value) is tuple or type(value) is list:
         return tuple(_filled(item, tensors) for item in value)
     return value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Layout):
-        return value.shape, value.strides, str(value.dtype)
-    if type(value) is tuple:
-        return tuple(_plain(item) for item in value)
-    return {name: _plain(item) for name, item in value.items()} if type(value) is dict else value
-
-
-def _faked(value: Any, made: dict[Layout, torch.Tensor]) -> Any:
-    if isinstance(value, Layout):
-        if value not in made:
-            made[value] = torch.empty_strided(value.shape, value.strides, dtype=value.dtype)
-        return made[value]
-    if isinstance(value, ScalarRef):
-        return 0.5
-    if type(value) is tuple:
-        return [_faked(item, made) for item in value]
-    return {name: _faked(item, made) for name, item in value.items()} if type(value) is dict else value

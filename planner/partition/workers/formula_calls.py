@@ -1,0 +1,280 @@
+"""An op computed by its description: formulas as calls on a worker's chunks, stages reduced over the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import torch
+
+from planner.partition.tdl import (
+    FUNCTIONS,
+    Apply,
+    Constant,
+    Description,
+    Expression,
+    Formula,
+    Index,
+    Operand,
+    Position,
+    Read,
+    Reduce,
+    Reduction,
+    Variable,
+)
+from planner.partition.workers.events import WorkerEvents, dense, refuse
+from planner.partition.workers.fake_calls import FakeCalls
+from planner.partition.workers.redistribution import redistribute
+from planner.partition.workers.spreads import Cut, Spread, Whole, chunks
+from planner.program import Layout
+
+_ATEN = torch.ops.aten
+_SCALARS = frozenset({"eq", "ge", "gt", "le", "lt", "ne"})
+_REDUCED = {Reduction.SUM: _ATEN.sum.dim_IntList, Reduction.MAX: _ATEN.amax.default, Reduction.MIN: _ATEN.amin.default}
+#: A formula's intermediate values may be so many times as large as the largest tensor of its op.
+_LARGEST = 4
+
+#: A tensor with a dimension per variable in scope, of size 1 where it does not depend on it; or a number.
+_Value = Layout | float | int | bool
+
+
+@dataclass(eq=False)
+class FormulaCalls:
+    """The calls of one worker for one op.
+
+    Args:
+        calls: of the worker.
+        fakes: to find out what calls return.
+        op: its name.
+        description: what it computes.
+        tensors: by input of the description, the worker's chunk.
+        spreads: by index variable that is divided, how its values are spread.
+        reduced: by name of a stage that workers reduce, how and over which levels.
+    """
+
+    calls: WorkerEvents
+    fakes: FakeCalls
+    op: str
+    description: Description
+    tensors: dict[Operand, Layout]
+    spreads: Mapping[Variable, Spread]
+    reduced: Mapping[str, tuple[Reduction, Sequence[int]]]
+    _made: dict[object, Layout] = field(default_factory=dict)
+
+    def add(self, outputs: Sequence[tuple[int, Layout, bool]]) -> None:
+        """Add the calls.
+
+        Args:
+            outputs: output of the description, where the worker is to have its chunk, and whether that exists already.
+
+        Raises:
+            StowageError: the formulas are not made of calls.
+        """
+        for stage in self.description.stages:
+            assert stage.operand is not None
+            self.tensors[stage.operand] = self._stage(stage)
+        late = []
+        for number, layout, exists in outputs:
+            formula = self.description.outputs.get(number)
+            if formula is None:
+                raise refuse(self.op, f"output {number} has no formula")
+            if exists:  # others may still read what is there now
+                late.append((self._of_formula(formula, layout.dtype, None), layout))
+            else:
+                self._of_formula(formula, layout.dtype, layout)
+        for value, layout in late:
+            self.calls.copy(value, layout)
+
+    def _stage(self, formula: Formula) -> Layout:
+        value = self._tensor(self._value(formula.value, formula.variables), formula.variables)
+        if formula.target in self.reduced:
+            reduction, levels = self.reduced[formula.target]
+            value = self.calls.all_reduce(value if value.dense else self.calls.clone(value), levels, reduction)
+        return self._placed(formula, value)
+
+    def _of_formula(self, formula: Formula, dtype: torch.dtype, into: Layout | None) -> Layout:
+        """A formula's values in the shape of what it is written to, and there if a place is given."""
+        scope = formula.variables
+        whole = tuple(self._size(variable) for variable in scope)
+        order = [variable for place in formula.places for variable, _ in place.terms]
+        direct = None
+        if into is not None and tuple(order) == scope:
+            plain = tuple(size for size in into.shape if size != 1) == tuple(size for size in whole if size != 1)
+            if plain and into == dense(into.storage, into.shape, into.dtype, into.offset):
+                direct = dense(into.storage, whole, into.dtype, into.offset)
+        value = self._tensor(self._value(formula.value, scope, direct), scope)
+        if direct is not None and value.storage == direct.storage:
+            return value
+        value = self._placed(formula, value)
+        if value.dtype != dtype or into is not None:
+            made = into or self.calls.new(value.shape, dtype)
+            if value.dtype == dtype:
+                self.calls.add(_ATEN.clone.default, (value,), made)
+            else:
+                self.calls.add(_ATEN._to_copy.default, (value,), made, dtype=dtype)
+            return made
+        return value
+
+    def _placed(self, formula: Formula, value: Layout) -> Layout:
+        """A value with the dimensions of what a formula writes instead of those of its variables."""
+        scope = list(formula.variables)
+        shape, strides = [], []
+        for place in formula.places:
+            variable = _only_variable(place)
+            if variable is None:
+                shape.append(1)
+                strides.append(1)
+            else:
+                shape.append(value.shape[scope.index(variable)])
+                strides.append(value.strides[scope.index(variable)])
+        return value._replace(shape=tuple(shape), strides=tuple(strides))
+
+    def _size(self, variable: Variable) -> int:
+        """How many values of a variable the worker has."""
+        size = variable.size
+        if variable in self.spreads:
+            for cut, (first, last) in self._own(variable).items():
+                size = size // cut.size * (last - first)
+        return size
+
+    def _own(self, variable: Variable) -> dict[Cut, tuple[int, int]]:
+        return chunks(self.spreads[variable], self.calls.mesh, self.calls.place)
+
+    def _tensor(self, value: _Value, scope: Sequence[Variable]) -> Layout:
+        """A value as a tensor of the full size of its scope."""
+        if not isinstance(value, Layout):
+            raise refuse(self.op, f"its formula is the number {value}")
+        return self._expanded(value, scope, scope)
+
+    def _expanded(self, value: Layout, scope: Sequence[Variable], over: Sequence[Variable]) -> Layout:
+        """A view of a value that repeats it along variables that it does not depend on."""
+        shape, strides = list(value.shape), list(value.strides)
+        for dimension, variable in enumerate(scope):
+            if variable in over and shape[dimension] == 1 != self._size(variable):
+                shape[dimension], strides[dimension] = self._size(variable), 0
+        return value._replace(shape=tuple(shape), strides=tuple(strides))
+
+    def _value(self, part: Expression, scope: Sequence[Variable], into: Layout | None = None) -> _Value:
+        if isinstance(part, Constant):
+            if isinstance(part.number, str):
+                raise refuse(self.op, f"the number {part.number} is not known")
+            return part.number
+        if isinstance(part, Read):
+            return self._read(part, scope)
+        if isinstance(part, Position):
+            return self._position(part.index, scope)
+        if isinstance(part, Apply):
+            return self._apply(part.function, [self._value(each, scope) for each in part.parts], into)
+        if isinstance(part, Reduce) and part.reduction in _REDUCED:
+            inner = [*scope, *part.variables]
+            body = self._value(part.parts[0], inner)
+            if not isinstance(body, Layout):
+                raise refuse(self.op, f"its formula reduces the number {body}")
+            tensor = self._expanded(body, inner, part.variables)
+            dimensions = tuple(range(len(scope), len(inner)))
+            return self._call(_REDUCED[part.reduction], (tensor, dimensions), {}, into)
+        raise refuse(self.op, "its formula is not made of known functions and reductions")
+
+    def _read(self, read: Read, scope: Sequence[Variable]) -> Layout:
+        tensor = self.tensors[read.operand]
+        strides = [1] * len(scope)
+        shape = [1] * len(scope)
+        for place, size, stride in zip(read.places, tensor.shape, tensor.strides, strict=True):
+            variable = None if place is None else _only_variable(place)
+            if place is None or (variable is None and place.terms) or (variable is None and size > 1):
+                raise refuse(self.op, f"its formula reads {read.operand.name} in more than its places one by one")
+            if variable is not None:
+                dimension = list(scope).index(variable)
+                if shape[dimension] > 1 or size != self._size(variable):
+                    raise refuse(self.op, f"its formula reads a diagonal or another chunk of {read.operand.name}")
+                shape[dimension], strides[dimension] = size, stride
+        found = tensor._replace(shape=tuple(shape), strides=tuple(strides))
+        if found.dtype in (torch.float16, torch.bfloat16):
+            single = self._call(_ATEN._to_copy.default, (found,), {"dtype": torch.float32}, None)
+            assert isinstance(single, Layout)
+            return single
+        return found
+
+    def _position(self, index: Index, scope: Sequence[Variable]) -> Layout:
+        """The values of a variable that the worker has, as numbers."""
+        variable = _only_variable(index)
+        if variable is None:
+            raise refuse(self.op, "its formula computes with an index that is more than a variable")
+        key = "position", variable
+        if key not in self._made:
+            numbers = self.calls.new((variable.size,), torch.int64)
+            self.calls.add(_ATEN.arange.default, (variable.size,), numbers, dtype=torch.int64)
+            if variable in self.spreads:
+                spread = self.spreads[variable]
+                whole: Spread = (Whole.EVERYWHERE,) * len(spread)
+                found = redistribute(self.calls, numbers.storage, torch.int64, variable.size, whole, spread)
+                numbers = dense(found, (self._size(variable),), torch.int64)
+            self._made[key] = numbers
+        shape = tuple(self._size(variable) if each is variable else 1 for each in scope)
+        return dense(self._made[key].storage, shape, torch.int64)
+
+    def _apply(self, name: str, values: list[_Value], into: Layout | None) -> _Value:
+        if not any(isinstance(value, Layout) for value in values):
+            numbers_alone = [torch.tensor(value, dtype=torch.float64) for value in values]
+            return FUNCTIONS[name](*numbers_alone).item()
+        first, *others = values
+        numbers = [not isinstance(value, Layout) for value in values]
+        if name == "where":
+            if isinstance(first, Layout) and first.dtype != torch.bool:
+                first = self._call(_ATEN.ne.Scalar, (first, 0), {}, None)
+            overload = {(0, 0): "self", (1, 0): "ScalarSelf", (0, 1): "ScalarOther", (1, 1): "Scalar"}
+            kernel = getattr(_ATEN.where, overload[numbers[1], numbers[2]])
+            return self._call(kernel, (first, *others), {}, into)
+        if numbers[0]:
+            return self._of_number(name, first, others[0], into)
+        packet = getattr(_ATEN, name)
+        if len(values) > 1 and numbers[1] and name in _SCALARS:
+            return self._call(packet.Scalar, tuple(values), {}, into)
+        if len(values) > 1 and numbers[1] and name == "pow":
+            return self._call(packet.Tensor_Scalar, tuple(values), {}, into)
+        overloads = packet.overloads()
+        kernel = next(getattr(packet, known) for known in ("Tensor", "Tensor_Tensor", "default") if known in overloads)
+        return self._call(kernel, tuple(values), {}, into)
+
+    def _of_number(self, name: str, number: _Value, other: _Value, into: Layout | None) -> _Value:
+        """A function of a number and a tensor, in this order."""
+        if name in ("add", "mul", "eq", "ne"):
+            return self._apply(name, [other, number], into)
+        if name == "sub":
+            return self._call(_ATEN.rsub.Scalar, (other, number), {}, into)
+        if name == "div":
+            return self._apply("mul", [self._call(_ATEN.reciprocal.default, (other,), {}, None), number], into)
+        if name == "pow":
+            return self._call(_ATEN.pow.Scalar, (number, other), {}, into)
+        raise refuse(self.op, f"its formula computes {name} of a number and a tensor")
+
+    def _call(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], into: Layout | None) -> Layout:
+        """Add a call; the same call on the same tensors is made once."""
+        key = target, args, tuple(kwargs.items())
+        if key in self._made:
+            return self._made[key]
+        (returned,) = self.fakes.returned(self.op, target, args, kwargs)
+        assert returned is not None
+        shape, dtype = returned
+        most = max(prod(each) for each in (*(x.shape for x in self.tensors.values()), *self._output_shapes()))
+        if prod(shape) > _LARGEST * max(most, 1):
+            raise refuse(self.op, f"its formula needs {prod(shape):,} values at once")
+        made = into if into is not None and (into.shape, into.dtype) == returned else self.calls.new(shape, dtype)
+        self.calls.add(target, args, made, **kwargs)
+        self._made[key] = made
+        return made
+
+    def _output_shapes(self) -> list[tuple[int, ...]]:
+        return [
+            tuple(self._size(variable) for variable in formula.variables)
+            for formula in self.description.outputs.values()
+        ]
+
+
+def _only_variable(place: Index) -> Variable | None:
+    """The variable that an index is; None if it is more or less than one."""
+    if len(place.terms) != 1 or place.constant or place.divisor != 1 or place.terms[0][1] != 1:
+        return None
+    return place.terms[0][0]
