@@ -13,6 +13,6 @@ from planner.partition.strategy.strategies import StageReduction, Strategy, need
 
 __all__ = [
     "Partial", "Replicated", "Split", "StageReduction", "State", "Strategy", "Unread", "chunk", "conversion_bytes",
-    "extent_mask", "held", "input_bytes", "needs", "overlap", "own_digit", "received_elements", "split_along", "stage_bytes",
-    "strategies",
+    "extent_mask", "held", "input_bytes", "needs", "overlap", "own_digit", "received_elements", "split_along",
+    "stage_bytes", "strategies",
 ]  # fmt: skip

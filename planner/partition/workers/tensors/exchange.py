@@ -7,9 +7,9 @@ from math import prod
 
 import torch
 
-from planner.partition.workers.boxes import Box, Exchange, box_elements, members, places
-from planner.partition.workers.collectives import ALL_TO_ALL
-from planner.partition.workers.events import WorkerEvents, dense, group, permuted
+from planner.partition.workers.events.collectives import ALL_TO_ALL
+from planner.partition.workers.events.worker_events import WorkerEvents, dense, group, permuted
+from planner.partition.workers.tensors.boxes import Box, Exchange, box_elements, members, places
 from planner.program import Layout
 
 _ATEN = torch.ops.aten

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -81,6 +81,22 @@ def chunks(spread: Spread, mesh: Sequence[int], place: Sequence[int]) -> dict[Cu
     return found
 
 
+def contiguous(elements: int, own: Mapping[Cut, Range]) -> Range | None:
+    """The elements that a worker has of a storage, as first and last (exclusive); None if they are no such range.
+
+    Args:
+        elements: of the storage.
+        own: by digit that is cut, the values that the worker has.
+    """
+    first, left = 0, elements
+    for cut in sorted(own, key=lambda cut: -cut.stride):
+        if cut.block != left:
+            return None
+        start, stop = own[cut]
+        first, left = first + start * cut.stride, (stop - start) * cut.stride
+    return first, first + left
+
+
 def cut_of(layout: Layout, split: Split) -> Cut:
     """The split of a tensor as a cut of the storage that it is dense in."""
     return Cut(layout.strides[split.dimension] * split.inner, split.size)
@@ -99,14 +115,13 @@ def split_of(layout: Layout, cut: Cut) -> Split | None:
     return None
 
 
-def local_part(layout: Layout, spread: Spread, mesh: Sequence[int], place: Sequence[int]) -> Layout | None:
+def local_part(layout: Layout, own: Mapping[Cut, Range]) -> Layout | None:
     """A tensor of the whole storage as it lies in a worker's; None if a digit that is cut is none of the tensor's.
 
     Args:
         layout: the tensor.
-        spread, mesh, place: of the storage, and which worker.
+        own: by digit of the storage that is cut, the values that the worker has.
     """
-    own = chunks(spread, mesh, place)
     for cut in sorted(own, key=lambda cut: -cut.stride):
         split = split_of(layout, cut)
         if split is None:

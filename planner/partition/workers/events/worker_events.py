@@ -11,7 +11,7 @@ import torch
 from planner.errors import StowageError
 from planner.graph import Phase
 from planner.partition.tdl import Reduction
-from planner.partition.workers.collectives import ALL_REDUCE
+from planner.partition.workers.events.collectives import ALL_REDUCE
 from planner.program import Event, Layout
 
 _ATEN = torch.ops.aten

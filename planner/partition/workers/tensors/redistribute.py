@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import torch
 
-from planner.partition.workers.boxes import (
+from planner.partition.workers.events.collectives import ALL_GATHER, REDUCE_SCATTER
+from planner.partition.workers.events.worker_events import WorkerEvents, dense, group, permuted
+from planner.partition.workers.tensors.boxes import (
     Box,
     Exchange,
     box_of,
@@ -18,10 +20,8 @@ from planner.partition.workers.boxes import (
     places,
     steps_between,
 )
-from planner.partition.workers.collectives import ALL_GATHER, REDUCE_SCATTER
-from planner.partition.workers.events import WorkerEvents, dense, group, permuted
-from planner.partition.workers.exchange import box_view, exchange
-from planner.partition.workers.spreads import Cut, Spread, Whole, chunks, refined
+from planner.partition.workers.tensors.exchange import box_view, exchange
+from planner.partition.workers.tensors.spreads import Cut, Spread, Whole, chunks, refined
 from planner.program import Layout
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from planner import torch_private as private
-from planner.partition.workers.events import refuse
+from planner.partition.workers.events.worker_events import refuse
 from planner.program import Backend, Layout, ScalarRef
 
 #: Shape and type of what a call returns; None for what is no tensor.

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 from math import gcd, prod
 
 from planner.partition.tdl import Range
-from planner.partition.workers.spreads import Cut, Spread, Whole, chunks
+from planner.partition.workers.tensors.spreads import Cut, Spread, Whole, chunks, contiguous
 
 #: Per digit, the outermost first, its values as first and last (exclusive).
 Box = tuple[Range, ...]
@@ -90,14 +90,11 @@ def box_of(digits: Digits, spread: Spread, mesh: Sequence[int], place: Sequence[
     own = chunks(spread, mesh, place)
     box = []
     for digit in digits:
-        begin, left = 0, digit.block
-        inside = [cut for cut in own if digit.stride <= cut.stride and cut.block <= digit.block]
-        for cut in sorted(inside, key=lambda cut: -cut.stride):
-            if cut.block != left:
-                return None
-            first, last = own[cut]
-            begin, left = begin + first * cut.stride, (last - first) * cut.stride
-        box.append((begin // digit.stride, (begin + left) // digit.stride))
+        inside = {cut: own[cut] for cut in own if digit.stride <= cut.stride and cut.block <= digit.block}
+        elements = contiguous(digit.block, inside)
+        if elements is None:
+            return None
+        box.append((elements[0] // digit.stride, elements[1] // digit.stride))
     return tuple(box)
 
 
@@ -136,21 +133,34 @@ def exchange_between(elements: int, have: Spread, want: Spread, mesh: tuple[int,
         return None
     free = tuple(level for level, spread in enumerate(have) if spread is not Whole.SUMMED)
     changed = tuple(level for level in free if have[level] != want[level])
-    for levels in (changed, free):
-        received = [
-            _received(worker, members(mesh, place, levels), held, wanted[worker], mesh)
-            for worker, place in enumerate(places(mesh))
-        ]
-        if None not in received:
-            return Exchange(levels, digits, held, wanted, tuple(boxes or () for boxes in received))
-    return None
+    return exchange_of(digits, held, wanted, mesh, changed) or exchange_of(digits, held, wanted, mesh, free)
+
+
+def exchange_of(
+    digits: Digits, held: tuple[Box, ...], wanted: tuple[Box, ...], mesh: tuple[int, ...], levels: tuple[int, ...]
+) -> Exchange | None:
+    """Find what workers must send each other within some levels; None if that is not enough.
+
+    Args:
+        digits: of the storage.
+        held, wanted: per worker, the box that it has, and wants.
+        mesh: how many parts each level cuts into.
+        levels: workers exchange with those that have another number at these levels alone.
+    """
+    received = [
+        _received(worker, members(mesh, place, levels), held, wanted[worker], mesh)
+        for worker, place in enumerate(places(mesh))
+    ]
+    if None in received:
+        return None
+    return Exchange(levels, digits, held, wanted, tuple(boxes or () for boxes in received))
 
 
 def _received(
     worker: int, group: Sequence[int], held: Sequence[Box], want: Box, mesh: tuple[int, ...]
 ) -> tuple[tuple[int, Box], ...] | None:
     """What a worker receives from whom; None if others of the group do not have all that it lacks."""
-    if is_inside(want, held[worker]):
+    if is_inside(want, held[worker]) or not box_elements(want):
         return ()
     place = places(mesh)
     order = sorted(group, key=lambda other: (_distance(place[worker], place[other]), (other - worker) % len(place)))

@@ -81,11 +81,12 @@ def _received(
     if call.target is ALL_REDUCE:
         # 2 (k - 1) / k of the buffer for each worker; the first counts for all, so that it comes out whole
         return 0 if any(place) else 2 * (workers - 1) * elements
+    counts: Sequence[int] = call.args[3 if call.target is ALL_TO_ALL else 2]
     if call.target is ALL_GATHER:
-        return sum(call.args[2]) - elements
+        return sum(counts) - elements
     if call.target is REDUCE_SCATTER:
-        return (workers - 1) * call.args[2][call.args[3]]
+        return (workers - 1) * counts[int(call.args[3])]
     rank = 0
     for level, number in zip(levels, place, strict=True):
         rank = rank * mesh[level] + number
-    return sum(call.args[3]) - call.args[3][rank]
+    return sum(counts) - counts[rank]

@@ -24,10 +24,10 @@ from planner.partition.tdl import (
     Reduction,
     Variable,
 )
-from planner.partition.workers.events import WorkerEvents, dense, refuse
-from planner.partition.workers.fake_calls import FakeCalls
-from planner.partition.workers.redistribution import redistribute
-from planner.partition.workers.spreads import Cut, Spread, Whole, chunks
+from planner.partition.workers.events.worker_events import WorkerEvents, dense, refuse
+from planner.partition.workers.op_calls.fake_calls import FakeCalls
+from planner.partition.workers.tensors.redistribute import redistribute
+from planner.partition.workers.tensors.spreads import Cut, Spread, Whole, chunks
 from planner.program import Layout
 
 _ATEN = torch.ops.aten

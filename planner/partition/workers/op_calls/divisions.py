@@ -8,7 +8,7 @@ from planner.partition.op_strategies import SplittableOp
 from planner.partition.plan import AxisDivision, Division, LinearDivision
 from planner.partition.strategy import Partial, Replicated, Split, State, Strategy, Unread
 from planner.partition.tdl import regions
-from planner.partition.workers.events import refuse
+from planner.partition.workers.events.worker_events import refuse
 
 
 @dataclass(frozen=True, slots=True)

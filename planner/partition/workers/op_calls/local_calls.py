@@ -9,9 +9,9 @@ import torch
 
 from planner.partition.strategy import Split, State
 from planner.partition.tdl import Range
-from planner.partition.workers.divisions import Divided
-from planner.partition.workers.events import refuse
-from planner.partition.workers.spreads import Cut
+from planner.partition.workers.events.worker_events import refuse
+from planner.partition.workers.op_calls.divisions import Divided
+from planner.partition.workers.tensors.spreads import Cut, contiguous
 from planner.program import Layout
 
 _ATEN = torch.ops.aten
@@ -19,7 +19,8 @@ _ATEN = torch.ops.aten
 #: Kernels that compute a chunk of their results from chunks of their arguments, whichever axis is divided.
 _PLAIN = frozenset({
     _ATEN.mm.default, _ATEN.bmm.default, _ATEN.addmm.default, _ATEN.baddbmm.default, _ATEN.sum.dim_IntList,
-    _ATEN.sum.default, _ATEN.clone.default, _ATEN.copy_.default, _ATEN.native_layer_norm_backward.default,
+    _ATEN.sum.default, _ATEN.clone.default, _ATEN.constant_pad_nd.default, _ATEN.copy_.default,
+    _ATEN.native_layer_norm_backward.default,
     _ATEN.embedding.default, _ATEN.embedding_dense_backward.default, _ATEN.nll_loss_backward.default,
     _ATEN._log_softmax.default, _ATEN._softmax.default, _ATEN._log_softmax_backward_data.default,
     _ATEN._softmax_backward_data.default, _ATEN.native_layer_norm.default, _ATEN.threshold_backward.default,
@@ -70,13 +71,10 @@ def local_range(
     if target not in _ARANGES or not own:
         return target, args
     start, step = (args[0] if len(args) > 1 else 0), (args[2] if len(args) > 2 else 1)
-    begin, left = 0, elements
-    for cut in sorted(own, key=lambda cut: -cut.stride):
-        if cut.block != left or not all(isinstance(value, int) for value in (start, step)):
-            raise refuse(name, "its numbers are not divided into ranges of whole numbers")
-        first, last = own[cut]
-        begin, left = begin + first * cut.stride, (last - first) * cut.stride
-    return _ATEN.arange.start_step, (start + begin * step, start + (begin + left) * step, step)
+    found = contiguous(elements, own)
+    if found is None or not all(isinstance(value, int) for value in (start, step)):
+        raise refuse(name, "its numbers are not divided into ranges of whole numbers")
+    return _ATEN.arange.start_step, (start + found[0] * step, start + found[1] * step, step)
 
 
 def obstacle(target: Any, args: tuple[Any, ...], divided: Divided, results: Sequence[Layout | None]) -> str:
@@ -126,10 +124,10 @@ def local_arguments(target: Any, args: tuple[Any, ...], results: Sequence[Layout
         target, args, results: as in `obstacle`.
     """
     if target is _ATEN.convolution.default:
-        return *args[:8], _groups(args[0], args[1], results[0] if args[6] else None)
+        return *args[:8], groups_of(args[0], args[1], results[0] if args[6] else None)
     if target is _ATEN.convolution_backward.default:
         bias = [args[0].shape[1]] if args[3] else args[3]
-        groups = _groups(args[1], args[2], args[0] if args[7] else None)
+        groups = groups_of(args[1], args[2], args[0] if args[7] else None)
         return *args[:3], bias, *args[4:9], groups, args[10]
     place = _SIZED[target][0] if target in _SIZED else _FILLED.get(target)
     if place is None:
@@ -138,7 +136,7 @@ def local_arguments(target: Any, args: tuple[Any, ...], results: Sequence[Layout
     return (*args[:place], results[0].shape, *args[place + 1 :])
 
 
-def _groups(image: Layout, weight: Layout, transposed: Layout | None) -> int:
+def groups_of(image: Layout, weight: Layout, transposed: Layout | None) -> int:
     """The groups of a convolution of local tensors; the image that it makes is given if it is transposed."""
     channels = image.shape[1] if transposed is None else transposed.shape[1]
     return channels // weight.shape[1]

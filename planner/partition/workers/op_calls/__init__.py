@@ -1,0 +1,1 @@
+"""The calls with which a worker computes its part of an op."""

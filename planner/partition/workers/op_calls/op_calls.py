@@ -1,0 +1,275 @@
+"""The calls with which a worker computes its part of an op."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, cast
+
+import torch
+
+from planner.graph import Graph, Op
+from planner.partition.op_strategies import SplittableOp
+from planner.partition.strategy import Split, State, Unread
+from planner.partition.tdl import Range, Reduction, Variable, regions
+from planner.partition.workers.events.worker_events import WorkerEvents, dense, refuse
+from planner.partition.workers.op_calls.divisions import Divided
+from planner.partition.workers.op_calls.fake_calls import FakeCalls
+from planner.partition.workers.op_calls.formula_calls import FormulaCalls
+from planner.partition.workers.op_calls.local_calls import local_arguments, local_range, obstacle
+from planner.partition.workers.op_calls.windows import Windowed, windowed_call
+from planner.partition.workers.tensors.boxes import places
+from planner.partition.workers.tensors.spreads import Spread, chunks, contiguous
+from planner.partition.workers.tensors.worker_tensors import WorkerTensors
+from planner.program import Backend, Call, Layout, TensorRef
+
+_ATEN = torch.ops.aten
+_NLL = _ATEN.nll_loss_forward.default
+_MEAN, _SUM = 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class _DividedOp:
+    """An op while its calls are put together.
+
+    Args:
+        op, call, splittable: the op, its call and its description.
+        ways: per level, how it is divided.
+        tensors: by tensor of the graph, the worker's part of it.
+        made: its outputs that did not exist before.
+    """
+
+    op: Op
+    call: Call
+    splittable: SplittableOp
+    ways: tuple[Divided, ...]
+    tensors: dict[int, Layout]
+    made: dict[int, Spread]
+
+    @property
+    def levels(self) -> list[int]:
+        """The levels at which it is divided."""
+        return [level for level, way in enumerate(self.ways) if way.strategy is not None]
+
+    @property
+    def results(self) -> tuple[Layout | None, ...]:
+        """What its call returns."""
+        return tuple(None if tensor < 0 else self.tensors[tensor] for tensor in self.call.results)
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The arguments of its call, with the worker's parts for tensors."""
+        return tuple(_filled(value, self.tensors) for value in self.call.args)
+
+
+class OpCalls:
+    """Adds the calls of one worker, op by op.
+
+    Args:
+        graph: the step.
+        tensors: where the worker has its tensors.
+        backend: of the device that the graph is for.
+    """
+
+    def __init__(self, graph: Graph, tensors: WorkerTensors, backend: Backend) -> None:
+        """Begin with nothing known."""
+        self._graph, self._tensors = graph, tensors
+        self._calls: WorkerEvents = tensors.calls
+        self._fakes = FakeCalls(backend)
+
+    def add(self, op: Op, call: Call, splittable: SplittableOp, ways: tuple[Divided, ...]) -> None:
+        """Fetch what an op needs, compute the worker's part of it, and store what it makes.
+
+        Args:
+            op, call: the op and its call on a single device.
+            splittable: its description.
+            ways: per level, how it is divided.
+
+        Raises:
+            StowageError: the op cannot be computed in such parts.
+        """
+        tensors = self._tensors
+        wants: dict[int, tuple[State, ...]] = {}
+        for place, tensor in enumerate(op.inputs):
+            states = tuple(way.wants[place] for way in ways)
+            if wants.setdefault(tensor, states) != states:
+                raise refuse(op.name, f"it needs {self._graph.tensors[tensor].name} in two ways at once")
+        gives = {tensor: tuple(way.gives[place] for way in ways) for place, tensor in enumerate(op.outputs)}
+        divided = _DividedOp(op, call, splittable, ways, {}, {})
+        updated = tensors.updated(op, wants, gives)
+        windows = self._windows(divided)
+        for place, tensor in enumerate(op.inputs):
+            if self._graph.tensors[tensor].storage in updated:
+                divided.tensors[tensor] = tensors.to_update(op, tensor, wants[tensor], updated)
+            elif any(isinstance(want, Unread) for want in wants[tensor]):
+                divided.tensors[tensor] = tensors.shaped(op, tensor, gives)
+            elif any(isinstance(want, Split) and want.halo for want in wants[tensor]):
+                self._fetch_windows(divided, place, windows)
+            else:
+                divided.tensors[tensor] = self._fetched(divided, place, wants[tensor])
+        for tensor in op.outputs:
+            if self._graph.tensors[tensor].storage in updated:
+                divided.tensors[tensor] = tensors.to_update(op, tensor, gives[tensor], updated)
+            else:
+                divided.made[tensor] = tensors.spread(tensor, gives[tensor], op.name)
+                divided.tensors[tensor] = tensors.new(tensor, divided.made[tensor])
+        self._compute(divided, windows)
+        for storage in {self._graph.tensors[tensor].storage for tensor in op.outputs}:
+            tensors.drop_fetched(storage)
+        for storage, copy in updated.items():
+            tensors.write_back(storage, copy)
+        for tensor, spread in divided.made.items():
+            tensors.settle(tensor, divided.tensors[tensor], spread)
+
+    def _fetched(self, divided: _DividedOp, place: int, states: tuple[State, ...]) -> Layout:
+        """An input as the op needs it: zeros if only another worker may use it, so that it is added up once."""
+        op = divided.op
+        tensor = op.inputs[place]
+        found = self._tensors.fetch(tensor, states, op.name)
+        for way, number in zip(divided.ways, self._calls.place, strict=True):
+            if number and way.strategy is not None and place in way.strategy.once:
+                return self._calls.zeros_like(found if found.dense else dense(found.storage, found.shape, found.dtype))
+        return found
+
+    def _compute(self, divided: _DividedOp, windows: Mapping[int, Windowed]) -> None:
+        op, call, args, results = divided.op, divided.call, divided.args, divided.results
+        levels = divided.levels
+        if windows:
+            windowed_call(self._calls, op.name, call.target, args, results, windows)
+            return
+        if call.target is _NLL and levels and _divides_rows([divided.ways[level] for level in levels]):
+            self._nll(divided)
+            return
+        if any(obstacle(call.target, args, divided.ways[level], results) for level in levels):
+            self._formulas(divided)
+            return
+        target = call.target
+        if levels:
+            args = local_arguments(target, args, results)
+            spread = self._tensors.spread(op.outputs[0], [way.gives[0] for way in divided.ways], op.name)
+            elements = prod(self._graph.tensors[op.outputs[0]].shape)
+            own = chunks(spread, self._calls.mesh, self._calls.place)
+            target, args = local_range(op.name, target, args, elements, own)
+        kwargs = {name: _filled(value, divided.tensors) for name, value in call.kwargs.items()}
+        self._fakes.check(op.name, target, args, kwargs, results)
+        self._calls.add(target, args, *results, **kwargs)
+
+    def _axes(self, divided: _DividedOp) -> dict[Variable, Spread]:
+        """By index variable that is divided, how its values are spread."""
+        found: dict[Variable, list[State | None]] = {}
+        for level, way in enumerate(divided.ways):
+            if way.strategy is not None and way.strategy.axis is not None:
+                found.setdefault(way.strategy.axis, [None] * len(divided.ways))[level] = way.axis
+        return {
+            axis: self._tensors.spread_in(dense(0, (axis.size,), torch.int64), states, divided.op.name)
+            for axis, states in found.items()
+        }
+
+    def _formulas(self, divided: _DividedOp) -> None:
+        """Compute what the op's description says, where its kernel would be wrong on chunks."""
+        description, op = divided.splittable.description, divided.op
+        reduced: dict[str, tuple[Reduction, list[int]]] = {}
+        for level, way in enumerate(divided.ways):
+            for stage in way.strategy.stages if way.strategy is not None else ():
+                reduced.setdefault(stage.name, (stage.reduction, []))[1].append(level)
+        tensors = {
+            operand: divided.tensors[tensor] for operand, tensor in zip(description.inputs, op.inputs, strict=True)
+        }
+        formulas = FormulaCalls(
+            self._calls, self._fakes, op.name, description, tensors, self._axes(divided), reduced
+        )  # fmt: skip
+        outputs = zip(divided.splittable.outputs, op.outputs, strict=True)
+        formulas.add([(number, divided.tensors[tensor], tensor not in divided.made) for number, tensor in outputs])
+
+    def _windows(self, divided: _DividedOp) -> dict[int, Windowed]:
+        """By dimension along which the op reads more than its chunks, what the worker makes and reads."""
+        op = divided.op
+        dimensions = {
+            want.dimension: way for way in divided.ways for want in way.wants if isinstance(want, Split) and want.halo
+        }
+        found: dict[int, Windowed] = {}
+        for dimension, way in dimensions.items():
+            give = next((give for give in way.gives if isinstance(give, Split)), None)
+            assert way.strategy is not None
+            assert way.strategy.axis is not None
+            ranges = self._axis_ranges(divided, way.strategy.axis)
+            if give is None or give.dimension != dimension or way.strategy.axis.size != give.size:
+                raise refuse(op.name, "what it makes is not divided along the dimension that it reads more of")
+            read = {}
+            for place, want in enumerate(way.wants):
+                if isinstance(want, Split) and want.halo:
+                    read[place] = self._needs(divided, way.strategy.axis, ranges, place, dimension)
+            worker = places(self._calls.mesh).index(self._calls.place)
+            mine = {place: needs[worker] for place, needs in read.items()}
+            found[dimension] = Windowed(ranges[worker], mine, give.size, read)
+        return found
+
+    def _axis_ranges(self, divided: _DividedOp, axis: Variable) -> list[Range]:
+        """Per worker, the values of an index variable."""
+        spread = self._axes(divided)[axis]
+        found = []
+        for place in places(self._calls.mesh):
+            own = contiguous(axis.size, chunks(spread, self._calls.mesh, place))
+            if own is None:
+                raise refuse(divided.op.name, f"{axis} is divided in strides, and its parts must be ranges")
+            found.append(own)
+        return found
+
+    def _needs(
+        self, divided: _DividedOp, axis: Variable, ranges: Sequence[Range], place: int, dimension: int
+    ) -> list[Range | None]:
+        """Per worker, the range of a dimension that it reads of an input."""
+        description = divided.splittable.description
+        found: list[Range | None] = []
+        for own in ranges:
+            region = regions(description, description.outputs.values(), {axis: own})[place]
+            if region is None:
+                found.append(None)
+                continue
+            (digit,) = region.extents[dimension] if len(region.extents[dimension]) == 1 else (None,)
+            if digit is None:
+                raise refuse(divided.op.name, "the region that it reads is no range")
+            found.append((digit.start, digit.stop) if digit.stop > digit.start else None)
+        return found
+
+    def _fetch_windows(self, divided: _DividedOp, place: int, windows: Mapping[int, Windowed]) -> None:
+        """Bring the worker the region of an input that it reads."""
+        op = divided.op
+        tensor = op.inputs[place]
+        states = [way.wants[place] for way in divided.ways]
+        reads = {state.dimension for state in states if isinstance(state, Split) and state.halo}
+        if len(reads) > 1:
+            raise refuse(op.name, "it reads more than its chunks along two dimensions")
+        (dimension,) = reads
+        rest = [None if isinstance(state, Split) and state.halo else state for state in states]
+        found = self._tensors.fetch_region(tensor, rest, dimension, windows[dimension].needs[place], op.name)
+        divided.tensors[tensor] = found or self._calls.empty((0,), self._tensors.layout(tensor).dtype)
+
+    def _nll(self, divided: _DividedOp) -> None:
+        """Rows are divided: losses and weights are added up over all workers, and then divided."""
+        scores, target, weight, reduction, ignored = divided.args
+        if len(divided.results) != 2 or None in divided.results:
+            raise refuse(divided.op.name, "the weights of its rows are not kept")
+        loss, total = cast(tuple[Layout, Layout], divided.results)
+        parts = [self._calls.new((), layout.dtype) for layout in (loss, total)]
+        self._calls.add(_NLL, (scores, target, weight, _SUM, ignored), *parts)
+        sums = [self._calls.all_reduce(layout, divided.levels) for layout in parts]
+        if reduction == _MEAN:
+            self._calls.add(_ATEN.div.Tensor, (sums[0], sums[1]), loss)
+        else:
+            self._calls.add(_ATEN.clone.default, (sums[0],), loss)
+        self._calls.add(_ATEN.clone.default, (sums[1],), total)
+
+
+def _divides_rows(ways: Sequence[Divided]) -> bool:
+    states = [way.wants[0] for way in ways]
+    return all(isinstance(state, Split) and state.dimension == 0 for state in states)
+
+
+def _filled(value: Any, tensors: Mapping[int, Layout]) -> Any:
+    if isinstance(value, TensorRef):
+        return tensors[value.tensor]
+    if type(value) is tuple or type(value) is list:
+        return tuple(_filled(item, tensors) for item in value)
+    return value

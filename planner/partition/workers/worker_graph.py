@@ -1,0 +1,95 @@
+"""The graph of one worker: every op on the worker's chunks, with collectives where tensors are spread otherwise."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+
+from planner.capture import PersistentTensor, Trace, lower
+from planner.errors import StowageError
+from planner.graph import Graph, Kind, fingerprint
+from planner.partition.op_strategies import splittable_ops
+from planner.partition.plan import PartitionPlan, worker_chunks
+from planner.partition.workers.events.worker_events import WorkerEvents, dense
+from planner.partition.workers.op_calls.divisions import divided
+from planner.partition.workers.op_calls.op_calls import OpCalls
+from planner.partition.workers.tensors.worker_tensors import WorkerTensors
+from planner.program import Program, backend_of
+
+
+def worker_graph(plan: PartitionPlan, graph: Graph, worker: int) -> Graph:
+    """The graph of one worker, with its program, for which everything that works on a graph works unchanged.
+
+    Args:
+        plan: the partition.
+        graph: the captured step that it is for, with its program.
+        worker: which worker.
+
+    Raises:
+        StowageError: the plan is for another graph, there is no such worker, or an op cannot be computed in the parts
+            that the plan chose.
+    """
+    if not isinstance(graph.program, Program):
+        raise StowageError(f"the graph {graph.name} has no program: capture the step again")
+    if plan.fingerprint != fingerprint(graph):
+        raise StowageError(f"the partition plan is for another graph than {graph.name}")
+    if graph.program.effects is not None or graph.program.readings.calls:
+        raise StowageError(f"{graph.name} changes Python variables or reads its batch in Python, so it stays whole")
+    plan.place(worker)
+    return _put_together(plan, graph, graph.program, worker)
+
+
+def local_value(value: torch.Tensor, plan: PartitionPlan, tensor: int, worker: int) -> torch.Tensor:
+    """A worker's part of a value, as a copy; all of it if it is not split.
+
+    Args:
+        value: a parameter, an optimizer state or a tensor of the batch, whole.
+        plan: how the step is split.
+        tensor: the tensor of the step that has the value.
+        worker: which worker.
+    """
+    own = worker_chunks(plan, tensor, worker)
+    for split in sorted(own, key=lambda split: -split.inner):
+        first, last = own[split]
+        shape = value.shape
+        outer = value.shape[split.dimension] // (split.size * split.inner)
+        apart = value.reshape(*shape[: split.dimension], outer, split.size, split.inner, *shape[split.dimension + 1 :])
+        kept = list(shape)
+        kept[split.dimension] = outer * (last - first) * split.inner
+        value = apart.narrow(split.dimension + 1, first, last - first).reshape(kept)
+    return value.clone()
+
+
+def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: int) -> Graph:
+    calls = WorkerEvents(plan.mesh, plan.place(worker))
+    tensors = WorkerTensors(plan, graph, calls)
+    backend = backend_of(graph.device)
+    state = []
+    for tensor, key in program.state:
+        storage = graph.storages[graph.tensors[tensor].storage]
+        state.append(PersistentTensor(storage.name, key, storage.kind, "", tensors.existing(tensor)))
+    batch = [(graph.tensors[tensor].name, tensors.existing(tensor)) for tensor in program.batch]
+    constants = [
+        (tensors.existing(tensor), local_value(value, plan, tensor, worker)) for tensor, value in program.constants
+    ]
+    op_calls, ops = OpCalls(graph, tensors, backend), splittable_ops(graph)
+    for op, call in zip(graph.ops, program.calls, strict=True):
+        if op.phase != calls.phase:
+            tensors.forget_fetched()
+        calls.phase, calls.module, calls.source = op.phase, op.module, op.source
+        ways = tuple(divided(op.name, ops[op.id], division, len(op.outputs)) for division in plan.ops[op.id])
+        op_calls.add(op, call, ops[op.id], ways)
+    outputs = [tensors.fetch(tensor, (None,) * len(plan.mesh), "the step") for tensor in graph.outputs]
+    constants.append((calls.token, torch.empty(0, dtype=torch.uint8)))
+    gradients = {
+        storage.name.removesuffix(".grad"): dense(tensors.stored[storage.id].storage, (0,), torch.uint8)
+        for storage in graph.storages
+        if storage.kind is Kind.GRADIENT and storage.id in tensors.stored
+    }
+    nothing = cast(Any, None)
+    trace = Trace(
+        graph.name, calls.events, calls.storage_bytes, state, batch, outputs, gradients, constants, set(),
+        dict(graph.modules), nothing, {}, {}, None, program.returned, nothing, None, program.readings, program.guessed,
+    )  # fmt: skip
+    return lower(trace, program.scalars, backend)
