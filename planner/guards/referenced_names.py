@@ -87,6 +87,8 @@ def uses_dynamic_lookup(code: CodeType) -> bool:
 
 def installed(package: str) -> bool:
     """Whether a package is an installed library, not a program of the user's own."""
+    if package == "__main__":  # a profiler's or a test runner's, in which the user's program runs
+        return False
     path = str(getattr(sys.modules.get(package), "__file__", None) or "")
     return "site-packages" in path or "dist-packages" in path
 

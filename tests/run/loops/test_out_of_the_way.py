@@ -312,3 +312,10 @@ def one_of_very_many_numbers_changes() -> Loop:
 @pytest.mark.parametrize("case", spec.cases)
 def test_what_is_hard_to_find_is_followed(case: Case) -> None:
     case.check()
+
+
+def test_a_program_run_by_an_installed_tool_is_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    profiler = types.ModuleType("__main__")
+    profiler.__file__ = torch.__file__  # as `python -m` leaves it, in site-packages
+    monkeypatch.setitem(sys.modules, "__main__", profiler)
+    Case(all_attributes_of_a_class_are_read, may_be_refused=False).check()
