@@ -22,14 +22,14 @@ def run_step(graphs, whole, plan, values, ranks=None):
     asked = [next(worker) for worker in workers]
     places = list(product(*(range(size) for size in plan.mesh)))
     while not all(isinstance(request, dict) for request in asked):
-        group = _ready(asked, places)
-        answers = _exchange([asked[worker] for worker in group])
+        group = ready(asked, places)
+        answers = exchange([asked[worker] for worker in group])
         for worker, answer in zip(group, answers, strict=True):
             asked[worker] = workers[worker].send(answer)
     return asked
 
 
-def _ready(asked, places):
+def ready(asked, places):
     """The workers of a collective that all of them have come to."""
     for request, place in zip(asked, places, strict=True):
         if isinstance(request, dict):
@@ -51,7 +51,7 @@ def value_of(graph, memory, tensor):
     return _strided(graph, memory, tensor)
 
 
-def _exchange(asked):
+def exchange(asked):
     name, count = str(asked[0][0]), len(asked)
     sent = [request[1][0] for request in asked]
     if "all_reduce" in name:

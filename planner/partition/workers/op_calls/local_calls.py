@@ -39,16 +39,16 @@ _FILLED = {
     _ATEN.new_ones.default: 1, _ATEN.new_full.default: 1,
 }  # fmt: skip
 _ARANGES = (_ATEN.arange.default, _ATEN.arange.start, _ATEN.arange.start_step)
-#: Kernels that look numbers up in the rows of the argument (or result, -1) here, which must be whole.
-_LOOKED_UP = {_ATEN.embedding.default: 0, _ATEN.embedding_dense_backward.default: -1}
 #: Losses over classes, the second dimension of the argument (or result, -1) here, which must be whole.
 _CLASSES = {_ATEN.nll_loss_forward.default: 0, _ATEN.nll_loss_backward.default: -1}
 
 
-#: Kernels that move windows over images, and the axes of their descriptions along which no window is cut.
+_IMAGE = frozenset({*"nogc", *(f"{letter}{number}" for letter in "yx" for number in range(3))})
+#: Kernels that move windows over images, and the axes of their descriptions along which no window is cut, or only
+#: between windows that do not overlap.
 _WINDOWS: Mapping[Any, frozenset[str]] = {
-    _ATEN.convolution.default: frozenset("nogc"), _ATEN.convolution_backward.default: frozenset("nogc"),
-    _ATEN.max_pool2d_with_indices.default: frozenset("nc"), _ATEN.avg_pool2d.default: frozenset("nc"),
+    _ATEN.convolution.default: _IMAGE, _ATEN.convolution_backward.default: _IMAGE,
+    _ATEN.max_pool2d_with_indices.default: frozenset("nc"), _ATEN.avg_pool2d.default: frozenset("nchw"),
     _ATEN.max_pool2d_with_indices_backward.default: frozenset("nc"), _ATEN.avg_pool2d_backward.default: frozenset("nc"),
     _ATEN._adaptive_avg_pool2d.default: frozenset("nc"), _ATEN._adaptive_avg_pool2d_backward.default: frozenset("nc"),
 }  # fmt: skip
@@ -105,11 +105,6 @@ def obstacle(target: Any, args: tuple[Any, ...], divided: Divided, results: Sequ
         return f"no rule is known for {target}"
     if target is _ATEN.embedding_dense_backward.default and args[4]:
         return "it scales by how often a number occurs in the whole batch"
-    rows = _LOOKED_UP.get(target)
-    if rows is not None:
-        state: State = divided.gives[0] if rows < 0 else divided.wants[rows]
-        if isinstance(state, Split) and state.dimension == 0:
-            return "the rows that it looks up are divided"
     if target in _CLASSES:
         state = divided.gives[0] if _CLASSES[target] < 0 else divided.wants[0]
         if isinstance(state, Split) and state.dimension == 1:

@@ -17,8 +17,15 @@ from planner.partition.workers.events.worker_events import WorkerEvents, dense, 
 from planner.partition.workers.op_calls.divisions import Divided
 from planner.partition.workers.op_calls.fake_calls import FakeCalls
 from planner.partition.workers.op_calls.formula_calls import FormulaCalls
+from planner.partition.workers.op_calls.images import Windowed, Windows
 from planner.partition.workers.op_calls.local_calls import local_arguments, local_range, obstacle
-from planner.partition.workers.op_calls.windows import Windowed, windowed_call
+from planner.partition.workers.op_calls.lookups import (
+    EMBEDDING,
+    EMBEDDING_BACKWARD,
+    look_up,
+    look_up_backward,
+)
+from planner.partition.workers.op_calls.windows import windowed_call
 from planner.partition.workers.tensors.boxes import places
 from planner.partition.workers.tensors.spreads import Spread, chunks, contiguous
 from planner.partition.workers.tensors.worker_tensors import WorkerTensors
@@ -27,6 +34,9 @@ from planner.program import Backend, Call, Layout, TensorRef
 _ATEN = torch.ops.aten
 _NLL = _ATEN.nll_loss_forward.default
 _MEAN, _SUM = 1, 2
+_LOOKED_UP = {EMBEDDING: look_up, EMBEDDING_BACKWARD: look_up_backward}
+#: Kernels that count places in whole images.
+_COUNTED = frozenset({_ATEN.max_pool2d_with_indices.default, _ATEN.max_pool2d_with_indices_backward.default})
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +146,15 @@ class OpCalls:
         op, call, args, results = divided.op, divided.call, divided.args, divided.results
         levels = divided.levels
         if windows:
-            windowed_call(self._calls, op.name, call.target, args, results, windows)
+            shapes = [self._graph.tensors[tensor].shape for tensor in (*op.inputs, *op.outputs)]
+            columns = max(shape[-1] if shape else 0 for shape in shapes)
+            windowed_call(Windows(self._calls, op.name, windows, columns), call.target, args, results)
             return
         if call.target is _NLL and levels and _divides_rows([divided.ways[level] for level in levels]):
             self._nll(divided)
+            return
+        if call.target in _LOOKED_UP and (rows := self._rows(divided)) is not None:
+            _LOOKED_UP[call.target](self._calls, args, results, rows)
             return
         if any(obstacle(call.target, args, divided.ways[level], results) for level in levels):
             self._formulas(divided)
@@ -182,27 +197,39 @@ class OpCalls:
         outputs = zip(divided.splittable.outputs, op.outputs, strict=True)
         formulas.add([(number, divided.tensors[tensor], tensor not in divided.made) for number, tensor in outputs])
 
+    def _rows(self, divided: _DividedOp) -> Range | None:
+        """The rows of a table that a worker has; None if it has all of them."""
+        axis = next((axis for axis in self._axes(divided) if axis.name == "v"), None)
+        if axis is None:
+            return None
+        return self._axis_ranges(divided, axis)[places(self._calls.mesh).index(self._calls.place)]
+
     def _windows(self, divided: _DividedOp) -> dict[int, Windowed]:
         """By dimension along which the op reads more than its chunks, what the worker makes and reads."""
         op = divided.op
-        dimensions = {
-            want.dimension: way for way in divided.ways for want in way.wants if isinstance(want, Split) and want.halo
-        }
+        counts = divided.call.target in _COUNTED
+        dimensions: dict[int, Divided] = {}
+        for way in divided.ways:
+            for want in way.wants:
+                if isinstance(want, Split) and (want.halo or (counts and want.dimension > 1)):
+                    dimensions[want.dimension] = way
         found: dict[int, Windowed] = {}
+        worker = places(self._calls.mesh).index(self._calls.place)
         for dimension, way in dimensions.items():
-            give = next((give for give in way.gives if isinstance(give, Split)), None)
             assert way.strategy is not None
-            assert way.strategy.axis is not None
-            ranges = self._axis_ranges(divided, way.strategy.axis)
-            if give is None or give.dimension != dimension or way.strategy.axis.size != give.size:
+            axis = way.strategy.axis
+            assert axis is not None
+            give = next((give for give in way.gives if isinstance(give, Split)), None)
+            if give is not None and (give.dimension != dimension or give.size != axis.size):
                 raise refuse(op.name, "what it makes is not divided along the dimension that it reads more of")
-            read = {}
-            for place, want in enumerate(way.wants):
-                if isinstance(want, Split) and want.halo:
-                    read[place] = self._needs(divided, way.strategy.axis, ranges, place, dimension)
-            worker = places(self._calls.mesh).index(self._calls.place)
-            mine = {place: needs[worker] for place, needs in read.items()}
-            found[dimension] = Windowed(ranges[worker], mine, give.size, read)
+            ranges = self._axis_ranges(divided, axis)
+            needs = {
+                place: self._needs(divided, axis, ranges, place, dimension)
+                for place, want in enumerate(way.wants)
+                if isinstance(want, Split) and want.dimension == dimension
+            }
+            read = {place: per_worker[worker] for place, per_worker in needs.items()}
+            found[dimension] = Windowed(ranges[worker], read, axis.size, needs)
         return found
 
     def _axis_ranges(self, divided: _DividedOp, axis: Variable) -> list[Range]:
@@ -227,10 +254,11 @@ class OpCalls:
             if region is None:
                 found.append(None)
                 continue
-            (digit,) = region.extents[dimension] if len(region.extents[dimension]) == 1 else (None,)
-            if digit is None:
+            first, *inner = region.extents[dimension]
+            if not all(digit.whole for digit in inner):
                 raise refuse(divided.op.name, "the region that it reads is no range")
-            found.append((digit.start, digit.stop) if digit.stop > digit.start else None)
+            step = prod(digit.size for digit in inner)
+            found.append((first.start * step, first.stop * step) if first.stop > first.start else None)
         return found
 
     def _fetch_windows(self, divided: _DividedOp, place: int, windows: Mapping[int, Windowed]) -> None:

@@ -79,6 +79,12 @@ def digits_of(elements: int, *spreads: Spread) -> Digits | None:
     return tuple(reversed(digits)) if set(joined) <= set(digits) else None
 
 
+def is_partition(elements: int, spread: Spread) -> bool:
+    """Whether the digits that levels cut are the same or do not overlap."""
+    digits = digits_of(elements, spread)
+    return digits is not None and all(level in digits for level in spread if isinstance(level, Cut))
+
+
 def _around(left: Cut, right: Cut) -> Cut:
     """The digit that two cuts are cuts of."""
     step = gcd(left.stride, right.stride, left.block, right.block)

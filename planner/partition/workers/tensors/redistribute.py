@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import torch
 
@@ -15,6 +16,7 @@ from planner.partition.workers.tensors.boxes import (
     box_of,
     digits_of,
     exchange_between,
+    is_partition,
     keeps,
     members,
     places,
@@ -88,6 +90,11 @@ class _Redistribution:
         target = tuple(
             here if wanted is Whole.SUMMED else wanted for here, wanted in zip(self.spread, want, strict=True)
         )
+        if not is_partition(self.elements, target):  # what is cut now and what is to be cut overlap
+            target = tuple(
+                Whole.EVERYWHERE if wanted is Whole.SUMMED is not here else level
+                for level, wanted, here in zip(target, want, self.spread, strict=True)
+            )
         steps = steps_between(self.elements, self.spread, target, self.calls.mesh)
         if steps is None:  # what is cut now is no factor of what is to be cut
             whole = tuple(Whole.EVERYWHERE if isinstance(here, Cut) else here for here in self.spread)
@@ -161,12 +168,11 @@ class _Redistribution:
         own = _sizes(found.have[_number(calls)])
         order = digit, *(place for place in range(len(own)) if place != digit)
         x = self._front(self.storage, own, order)
+        rest = prod(size for place, size in enumerate(own) if place != digit)
+        parts = [last - first for first, last in (found.have[member][digit] for member in group_of)]
+        counts = [rest * part for part in parts]
         whole = list(own)
-        counts = []
-        for member in group_of:
-            first, last = found.have[member][digit]
-            counts.append(x.elements // own[digit] * (last - first))
-        whole[digit] = sum(counts) // (x.elements // own[digit])
+        whole[digit] = sum(parts)
         y = calls.new((sum(counts),), self.dtype)
         calls.add(ALL_GATHER, (x, calls.token, tuple(counts), group((level,))), y)
         self.storage = self._back(y.storage, tuple(whole), order)
@@ -184,7 +190,8 @@ class _Redistribution:
         for member in members(calls.mesh, calls.place, (level,)):
             first, last = chunks(target, calls.mesh, places(calls.mesh)[member])[cut]
             parts.append(last - first)
-        counts = tuple(x.elements // have[digit] * part for part in parts)
+        rest = prod(size for place, size in enumerate(have) if place != digit)
+        counts = tuple(rest * part for part in parts)
         rank = calls.place[level]
         y = calls.new((counts[rank],), self.dtype)
         calls.add(REDUCE_SCATTER, (x, calls.token, counts, rank, group((level,))), y)

@@ -1,0 +1,250 @@
+"""Convolutions and pooling of images that are divided along rows or columns: windows reach into others' chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import torch
+
+from planner.partition.tdl import Range
+from planner.partition.workers.events.worker_events import WorkerEvents, refuse
+from planner.partition.workers.op_calls.local_calls import groups_of
+from planner.program import Layout
+
+_ATEN = torch.ops.aten
+_MAX_POOL = _ATEN.max_pool2d_with_indices.default
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed:
+    """A dimension along which an op is divided and reads more or other elements than its chunk.
+
+    Args:
+        made: the range of its output, or of what it sums over, that the worker computes.
+        read: by place of an input, the range that the worker was brought; None if it needs nothing of the input.
+        size: of the whole that `made` is a range of.
+        needs: by place of an input, what each worker is brought.
+    """
+
+    made: Range
+    read: Mapping[int, Range | None]
+    size: int
+    needs: Mapping[int, Sequence[Range | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """An op that reads other elements than its chunk's.
+
+    Args:
+        calls: of the worker.
+        op: its name.
+        dimensions: those along which it does.
+        columns: of the whole image that is the largest of its tensors.
+    """
+
+    calls: WorkerEvents
+    op: str
+    dimensions: Mapping[int, Windowed]
+    columns: int
+
+    def read(self, dimension: int, place: int) -> Range:
+        """The range of an input that the worker was brought.
+
+        Raises:
+            StowageError: it was brought nothing.
+        """
+        found = self.dimensions[dimension].read.get(place)
+        if found is None:
+            raise refuse(self.op, "a worker would have nothing to compute with")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Geometry:
+    """Size, step, border and distance of a window's places, per dimension of an image."""
+
+    window: Sequence[int]
+    steps: Sequence[int]
+    borders: Sequence[int]
+    apart: Sequence[int]
+
+    def under(self, dimension: int, windows: Range) -> Range:
+        """The range of an image under a range of windows, which may reach beyond it."""
+        k, (first, last) = dimension - 2, windows
+        low = first * self.steps[k] - self.borders[k]
+        return low, (last - 1) * self.steps[k] - self.borders[k] + (self.window[k] - 1) * self.apart[k] + 1
+
+    def borders_within(self, at: Windows) -> list[int]:
+        """The borders that are left to the kernel."""
+        return [0 if 2 + k in at.dimensions else border for k, border in enumerate(self.borders)]
+
+
+def convolution(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
+    """Every worker convolves the region under its windows."""
+    x, weight, bias, stride, padding, dilation, transposed, output_padding, _ = args
+    if transposed:
+        raise refuse(at.op, "its image is divided, and it is transposed")
+    shape = _geometry(weight.shape[2:], stride, padding, dilation)
+    wants = {dimension: shape.under(dimension, windowed.made) for dimension, windowed in at.dimensions.items()}
+    x = _moved(at, x, {d: (at.read(d, 0), want) for d, want in wants.items()}, 0.0)
+    settings = stride, shape.borders_within(at), dilation, transposed, output_padding, groups_of(x, weight, None)
+    at.calls.add(_ATEN.convolution.default, (x, weight, bias, *settings), *results)
+
+
+def convolution_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
+    """The weight's gradient sums over a worker's windows; the image's is spread from the windows that reach a chunk."""
+    grad, x, weight, bias, stride, padding, dilation, transposed, output_padding, _, mask = args
+    if transposed or (mask[0] and (mask[1] or mask[2])):
+        raise refuse(at.op, "its image is divided, and it is transposed or makes all gradients at once")
+    shape = _geometry(weight.shape[2:], stride, padding, dilation)
+    groups = groups_of(x, weight, None)
+    settings = stride, shape.borders_within(at), dilation, transposed, output_padding, groups, mask
+    sizes = [grad.shape[1]] if bias else bias
+    target = _ATEN.convolution_backward.default
+    if mask[0]:
+        reached = {d: shape.under(d, at.read(d, 0)) for d in at.dimensions}
+        image, spread = _spread_image(at, x, results, reached)
+        at.calls.add(target, (grad, image, weight, sizes, *settings), spread, *results[1:])
+        _cropped(at, spread, reached, results[0])
+    else:
+        wants = {d: shape.under(d, windowed.made) for d, windowed in at.dimensions.items()}
+        x = _moved(at, x, {d: (at.read(d, 1), want) for d, want in wants.items()}, 0.0)
+        at.calls.add(target, (grad, x, weight, sizes, *settings), *results)
+
+
+def max_pool(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
+    """Every worker pools the region under its windows, and counts places in the whole image."""
+    x, window, stride, padding, dilation, ceil = _completed(args, ((), 0, 1, False))
+    shape = _geometry(window, stride or window, padding, dilation)
+    wants = {d: shape.under(d, windowed.made) for d, windowed in at.dimensions.items()}
+    region = _moved(at, x, {d: (at.read(d, 0), want) for d, want in wants.items()}, -inf)
+    value, place = results
+    assert place is not None
+    here = at.calls.new(place.shape, place.dtype)
+    settings = shape.window, shape.steps, shape.borders_within(at), shape.apart, ceil
+    at.calls.add(_MAX_POOL, (region, *settings), value, here)
+    row, column = wants.get(2, (0, 0))[0], wants.get(3, (0, 0))[0]
+    _renumbered(at, here, place, (region.shape[3], at.columns), (row, column))
+
+
+def max_pool_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
+    """Gradients are put where the windows that reach a worker's chunk found their largest value."""
+    grad, x, window, stride, padding, dilation, ceil, place = args
+    shape = _geometry(window, stride or window, padding, dilation)
+    reached = {d: shape.under(d, at.read(d, 0)) for d in at.dimensions}
+    image, spread = _spread_image(at, x, results, reached)
+    here = at.calls.new(place.shape, place.dtype)
+    row, column = reached.get(2, (0, 0))[0], reached.get(3, (0, 0))[0]
+    _renumbered(at, place, here, (at.columns, image.shape[3]), (-row, -column))
+    settings = shape.window, shape.steps, shape.borders_within(at), shape.apart, ceil
+    at.calls.add(_ATEN.max_pool2d_with_indices_backward.default, (grad, image, *settings, here), spread)
+    _cropped(at, spread, reached, results[0])
+
+
+def avg_pool(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
+    """Every worker averages the region under its windows."""
+    x, window, stride, padding, ceil, padded, divisor = _completed(args, ((), 0, False, True, None))
+    shape = _averaged(at, window, stride or window, padding, padded, ceil, divisor)
+    wants = {d: shape.under(d, windowed.made) for d, windowed in at.dimensions.items()}
+    region = _moved(at, x, {d: (at.read(d, 0), want) for d, want in wants.items()}, 0.0)
+    settings = shape.window, shape.steps, shape.borders_within(at), ceil, padded, divisor
+    at.calls.add(_ATEN.avg_pool2d.default, (region, *settings), *results)
+
+
+def avg_pool_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
+    """Gradients are spread over the windows that reach a worker's chunk."""
+    grad, x, window, stride, padding, ceil, padded, divisor = args
+    shape = _averaged(at, window, stride or window, padding, padded, ceil, divisor)
+    reached = {d: shape.under(d, at.read(d, 0)) for d in at.dimensions}
+    image, spread = _spread_image(at, x, results, reached)
+    settings = shape.window, shape.steps, shape.borders_within(at), ceil, padded, divisor
+    at.calls.add(_ATEN.avg_pool2d_backward.default, (grad, image, *settings), spread)
+    _cropped(at, spread, reached, results[0])
+
+
+def _completed(args: tuple[Any, ...], defaults: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments with the defaults of those that are left out after the first two."""
+    return (*args, *defaults[len(args) - 2 :])
+
+
+def _geometry(window: Any, stride: Any, padding: Any, dilation: Any) -> _Geometry:
+    rank = 2 if isinstance(window, int) else max(2, len(window))
+    if not isinstance(window, int) and len(window) == 1 and not isinstance(stride, int) and len(stride) == 1:
+        rank = 1
+    return _Geometry(*(_each(setting, rank) for setting in (window, stride, padding, dilation)))
+
+
+def _averaged(
+    at: Windows, window: Any, stride: Any, padding: Any, padded: bool, ceil: bool, divisor: int | None
+) -> _Geometry:
+    shape = _geometry(window, stride, padding, 1)
+    if divisor is None and (ceil or (not padded and any(shape.borders))):
+        raise refuse(at.op, "windows at the borders of its divided images average fewer values")
+    return shape
+
+
+def _each(setting: Sequence[int] | int, rank: int) -> list[int]:
+    values = [setting] if isinstance(setting, int) else list(setting)
+    return values * rank if len(values) == 1 else values
+
+
+def _spread_image(
+    at: Windows, like: Layout, results: Sequence[Layout | None], reached: Mapping[int, Range]
+) -> tuple[Layout, Layout]:
+    """Stand-ins of an image that reaches as far as windows do, and its gradient."""
+    result = results[0]
+    assert result is not None
+    shape = list(result.shape)
+    for dimension, (first, last) in reached.items():
+        shape[dimension] = last - first
+    return at.calls.empty(tuple(shape), like.dtype), at.calls.new(tuple(shape), result.dtype)
+
+
+def _cropped(at: Windows, image: Layout, reached: Mapping[int, Range], result: Layout | None) -> None:
+    """Keep of an image the chunk that the worker makes, with zeros where no window reaches."""
+    rank = len(image.shape)
+    amounts = [0] * (2 * (rank - 2))
+    for dimension, have in reached.items():
+        made = at.dimensions[dimension].made
+        amounts[2 * (rank - 1 - dimension) : 2 * (rank - 1 - dimension) + 2] = [have[0] - made[0], made[1] - have[1]]
+    at.calls.add(_ATEN.constant_pad_nd.default, (image, amounts, 0.0), result)
+
+
+def _moved(at: Windows, x: Layout, ranges: Mapping[int, tuple[Range, Range]], value: float) -> Layout:
+    """An image of which there are ranges, as other ranges of it, with a value where there is nothing."""
+    rank, shape = len(x.shape), list(x.shape)
+    amounts = [0] * (2 * (rank - 2))
+    for dimension, (have, want) in ranges.items():
+        place = 2 * (rank - 1 - dimension)
+        amounts[place : place + 2] = [have[0] - want[0], want[1] - have[1]]
+        shape[dimension] = want[1] - want[0]
+    if not any(amounts):
+        return x
+    moved = at.calls.new(tuple(shape), x.dtype)
+    at.calls.add(_ATEN.constant_pad_nd.default, (x, amounts, value), moved)
+    return moved
+
+
+def _renumbered(at: Windows, source: Layout, target: Layout, columns: tuple[int, int], offset: tuple[int, int]) -> None:
+    """Places in an image, counted row by row, as places in another one that lies elsewhere.
+
+    Args:
+        at: the worker's calls.
+        source, target: the places, and where they go.
+        columns: of both images.
+        offset: rows and columns from the first image's place to the second's.
+    """
+    calls = at.calls
+    if columns[0] == columns[1] and not offset[1]:
+        calls.add(_ATEN.add.Tensor, (source, offset[0] * columns[1]), target)
+        return
+    row, column, moved, start = (calls.new(source.shape, source.dtype) for _ in range(4))
+    calls.add(_ATEN.div.Tensor_mode, (source, columns[0]), row, rounding_mode="floor")
+    calls.add(_ATEN.remainder.Scalar, (source, columns[0]), column)
+    calls.add(_ATEN.mul.Tensor, (row, columns[1]), start)
+    calls.add(_ATEN.add.Tensor, (column, offset[0] * columns[1] + offset[1]), moved)
+    calls.add(_ATEN.add.Tensor, (start, moved), target)

@@ -1,0 +1,96 @@
+"""Workers' graphs compute what the whole graph computes, and but for a few move the bytes of their plan."""
+
+import pytest
+import torch
+
+from planner.errors import StowageError
+from planner.partition import BASELINES, optimize, recurse
+from planner.partition.plan import PartitionPlan
+from planner.partition.strategy import Split
+from planner.partition.workers import worker_graph
+from tests.partition.workers.comparison import assert_computes_the_same, live_in_values, on_one_device
+from tests.partition.workers.conftest import ADAM, CONV, GPT, MLP, RNN
+from tests.partition.workers.lockstep import run_step, value_of
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("step", [MLP, ADAM, GPT, RNN, CONV])
+def test_what_the_recursion_finds(coarse_graphs, step, workers):
+    coarse = coarse_graphs[step]
+    plan = PartitionPlan.of(recurse(coarse, [workers]))
+    assert any(isinstance(states[0], Split) for states in plan.tensors)
+    assert assert_computes_the_same(coarse.graph, plan) == plan.bytes_moved > 0
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("method", ["data-parallel", "all-row", "icml18"])
+@pytest.mark.parametrize("step", [MLP, ADAM, GPT, RNN, CONV])
+def test_the_papers_baselines(coarse_graphs, step, method, workers):
+    coarse = coarse_graphs[step]
+    plan = PartitionPlan.of(BASELINES[method](coarse, workers))
+    counted = assert_computes_the_same(coarse.graph, plan)
+    # A slice of which one worker has all, or that is read under windows, is gathered in full.
+    assert counted == plan.bytes_moved or (step, method) in ((RNN, "all-row"), (CONV, "all-row"), (CONV, "icml18"))
+
+
+@pytest.mark.parametrize(
+    ("step", "mesh"),
+    [(step, mesh) for step in (MLP, ADAM, GPT, RNN) for mesh in ((2, 2), (2, 3), (3, 2), (2, 2, 2))]
+    + [(CONV, (2, 2)), (CONV, (2, 3))],
+)
+def test_several_levels(coarse_graphs, step, mesh):
+    coarse = coarse_graphs[step]
+    plan = PartitionPlan.of(optimize(coarse, mesh))
+    counted = assert_computes_the_same(coarse.graph, plan)
+    # Levels that cut the same factor unevenly share it, and one of them cannot change alone.
+    assert counted <= 1.3 * plan.bytes_moved
+
+
+def test_levels_that_cut_evenly_move_at_most_the_bytes_of_the_plan(coarse_graphs):
+    coarse = coarse_graphs[GPT]
+    plan = PartitionPlan.of(optimize(coarse, [2, 2]))
+    assert 0 < assert_computes_the_same(coarse.graph, plan) <= plan.bytes_moved
+
+
+@pytest.mark.parametrize("step", [GPT, CONV])
+def test_ways_of_dividing_ops_that_no_search_would_choose(coarse_graphs, step):
+    coarse = coarse_graphs[step]
+    ways = [(merged, variant) for merged in coarse.merged for variant in merged.variants[:-1]]
+    assert len(ways) > 100
+    refused = set()
+    for merged, variant in ways[::7]:  # benchmarks/worker_graphs.py tries all of them
+        plan = PartitionPlan.of(recurse(coarse, [2], allowed_variant=only(merged, variant)))
+        if why := refusal(coarse.graph, plan):
+            refused.add((why.partition(":")[0], variant.name))
+    of_a_window = "mean/avg_pool2d cannot be computed in parts"
+    assert refused <= {(of_a_window, "dy"), (of_a_window, "dx")}
+
+
+def refusal(graph, plan):
+    """Why a plan is refused; empty if it computes the same."""
+    try:
+        assert_computes_the_same(graph, plan)
+    except StowageError as error:
+        return str(error)
+    return ""
+
+
+def only(merged, variant):
+    """Allow merged ops to be divided in one way alone."""
+    return lambda other, way: other is not merged or way is variant
+
+
+def test_images_divided_in_strides_are_refused_by_name(coarse_graphs):
+    coarse = coarse_graphs[CONV]
+    with pytest.raises(StowageError, match="wide/convolution cannot be computed in parts: y0 is divided in strides"):
+        worker_graph(PartitionPlan.of(optimize(coarse, [2, 2, 2])), coarse.graph, 0)
+
+
+def test_a_wrong_division_is_seen(coarse_graphs):
+    coarse = coarse_graphs[MLP]
+    plan = PartitionPlan.of(BASELINES["data-parallel"](coarse, 2))
+    graphs = [worker_graph(plan, coarse.graph, 0)] * 2  # both do the first worker's part
+    values = live_in_values(coarse.graph)
+    right = value_of(coarse.graph, on_one_device(coarse.graph, values), coarse.graph.outputs[0])
+    wrong = value_of(graphs[0], run_step(graphs, coarse.graph, plan, values, ranks=[0, 0])[0], graphs[0].outputs[0])
+    assert not torch.allclose(right, wrong)
