@@ -86,7 +86,8 @@ def command(
       mesh        into how many parts each level cuts, the outermost first
       moved       bytes that all workers together receive in a step, and at each level
       recursion   the same for the paper's recursion, and how long it took
-      bound       no partition over this mesh moves fewer bytes
+      bound       no partition over this mesh moves fewer bytes that splits all it
+                  can, or, with --memory, that the limit allows
       gap         how far the partition is above the bound, in percent
       worker peak memory of the worker that takes the most, estimated: storages
                   scaled by its share, and what the op that runs fetches

@@ -14,6 +14,7 @@ from planner.partition.handle import (
     axes_of,
     axis_name,
     make_partition_problem,
+    solve_within_memory,
 )
 from planner.partition.plan import PartitionPlan
 from planner.partition.search import Partitioning
@@ -109,7 +110,9 @@ def _alternatives(
     for text, value in values.items():
         pins = {other: pin for other, pin in problem.pins.items() if other != name}
         try:
-            other = problem.with_pins({**pins, name: value}).solve(solution.trial)
+            other = solve_within_memory(
+                problem.with_pins({**pins, name: value}), solution.trial.mesh, solution.trial.price
+            )  # fmt: skip
         except StowageError as error:
             found.append(SplitAlternative(text, None, 0.0, 0.0, 0, False, (), f"not possible: {error}"))
             continue

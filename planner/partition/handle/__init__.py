@@ -11,6 +11,7 @@ from planner.partition.handle.inputs import make_partition_problem
 from planner.partition.handle.memory_sweep import MemoryPoint
 from planner.partition.handle.pins import Pins, PinValue, axes_of, axis_name
 from planner.partition.handle.problem import PartitionProblem, PartitionTrial, Solution
+from planner.partition.handle.trials import solve_within_memory
 from planner.partition.handle.worker_memory import WorkerMemory, worker_memory
 
 __all__ = [
@@ -29,5 +30,6 @@ __all__ = [
     "load_partition_search",
     "make_partition_problem",
     "search_partition",
+    "solve_within_memory",
     "worker_memory",
 ]  # fmt: skip

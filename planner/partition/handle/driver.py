@@ -207,7 +207,9 @@ def too_little_memory(problem: PartitionProblem, least: Solution) -> str:
     If one would without the pins, also the smallest set of them that prevents it.
     """
     graph, memory = problem.graph, least.memory
-    limit = format_bytes(problem.memory or 0)
+    limit, most = problem.memory or 0, memory.most
+    alike = format_bytes(limit) == format_bytes(most)
+    allowed, needed = (f"{size:,} bytes" if alike else format_bytes(size) for size in (limit, most))
     where = f"the op {graph.ops[memory.op].name} needs" if memory.op >= 0 else "the step needs"
     holding = ""
     if memory.tensor >= 0:
@@ -215,8 +217,8 @@ def too_little_memory(problem: PartitionProblem, least: Solution) -> str:
     pins = [f"{name}={value}" for name, value in _pins_in_the_way(problem, least.trial).items()]
     given = f" with {'the pin' if len(pins) == 1 else 'the pins'} {' and '.join(pins)}" if pins else ""
     return (
-        f"{limit} are too little for each of {problem.workers} workers{given}: {where} {format_bytes(memory.most)}"
-        f"{holding}; allow at least {memory.most} bytes ({format_bytes(memory.most)}), or "
+        f"{allowed} are too little for each of {problem.workers} workers{given}: in the smallest partition that was "
+        f"found, {where} {needed}{holding}; allow at least {most} bytes ({format_bytes(most)}), or "
         f"{'drop a pin' if pins else 'have more workers'}"
     )
 

@@ -34,8 +34,8 @@ class PartitionProgress:
         seconds: time spent searching.
         bytes_moved: bytes of the best partition, None before there is any.
         peak_bytes: memory of the worker that takes the most with it, None likewise.
-        bound_bytes: lower bound on the bytes of any partition over its mesh, None if none is known yet or if some links
-            are slower than others.
+        bound_bytes: lower bound on the bytes of any partition over its mesh that the memory limit allows or, without a
+            limit, that splits all it can; None if none is known yet or if some links are slower than others.
         gap_percent: how much more the best partition costs than the bound at most, in percent, None likewise; bytes
             over slow links cost more.
     """

@@ -1,6 +1,7 @@
 """Why a tensor or an op is split as it is: every alternative costs what the search finds with it pinned."""
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -37,10 +38,23 @@ def test_alternatives_cost_what_a_search_with_them_pinned_finds(words) -> None:
     assert costs == sorted(costs)
     for one in found.alternatives:
         value = int(one.value.split()[-1]) if one.value.startswith("dimension") else one.value
-        pinned = search().problem.with_pins({name: value}).solve(search().solution.trial)
+        all_levels = replace(search().solution.trial, solver="exact")
+        pinned = search().problem.with_pins({name: value}).solve(all_levels)
         assert one.bytes_moved == pinned.bytes_moved == found.bytes_moved + one.extra_bytes
         assert one.looks_cheaper == (one.nearby_bytes < found.nearby_bytes)
         assert one.reason
+
+
+def test_an_alternative_within_a_memory_limit_is_the_best_that_the_limit_allows() -> None:
+    step = planner.capture(planner.zoo.load("mlp:layers=4,hidden=512,batch=64"), progress=False)
+    free = search_partition(step, 4, time_limit=None)
+    free.wait(progress=False)
+    limit = free.solution.memory.most
+    limited = search_partition(step, 4, memory=limit, time_limit=None)
+    limited.wait(progress=False)
+    found = {one.value: one for one in explain(limited, tensor="layers.0.weight").alternatives}
+    pinned = limited.problem.with_pins({"layers.0.weight": 1})
+    assert found["dimension 1"].peak_bytes <= limit < pinned.solve(limited.solution.trial).memory.most
 
 
 def test_the_text_names_what_was_chosen_and_each_alternative_with_its_reason() -> None:
