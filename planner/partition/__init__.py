@@ -49,6 +49,7 @@ from planner.partition.strategy import (
 )
 from planner.partition.tdl import Description, Digit, Reduction, Region, chunk_ranges, regions
 from planner.partition.verify import Fault, KernelCall, Proof, prove
+from planner.partition.workers import counted_bytes, local_value, validate_workers, worker_graph
 
 __all__ = [
     "BASELINES", "BUCKET_BYTES", "Atoms", "AxisDivision", "CoarseGraph", "Coverage", "Describer", "Description",
@@ -57,8 +58,9 @@ __all__ = [
     "PartitionProgress", "PartitionSearch", "Partitioning", "Proof", "Reduction", "Region", "Replicated", "Solution",
     "Split", "SplitAlternative", "SplitExplanation", "SplittableOp", "StageReduction", "State", "StepTime", "Strategy",
     "TensorGroup", "Unread", "Variant", "WorkerMemory", "atoms", "baselines", "chunk", "chunk_ranges", "coarsen",
-    "conversion_bytes", "coverage", "describe", "described", "describes", "evaluate", "explain", "held",
-    "load_partition", "load_partition_search", "optimize", "partition_from_json", "partition_to_json", "prove",
-    "recurse", "regions", "save_partition", "search_partition", "splittable_ops", "step_time", "stored_bytes",
-    "strategies", "validate_partition", "worker_chunks", "worker_memory",
+    "conversion_bytes", "counted_bytes", "coverage", "describe", "described", "describes", "evaluate", "explain",
+    "held", "load_partition", "load_partition_search", "local_value", "optimize", "partition_from_json",
+    "partition_to_json", "prove", "recurse", "regions", "save_partition", "search_partition", "splittable_ops",
+    "step_time", "stored_bytes", "strategies", "validate_partition", "validate_workers", "worker_chunks",
+    "worker_graph", "worker_memory",
 ]  # fmt: skip

@@ -75,8 +75,6 @@ def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: i
     ]
     op_calls, ops = OpCalls(graph, tensors, backend), splittable_ops(graph)
     for op, call in zip(graph.ops, program.calls, strict=True):
-        if op.phase != calls.phase:
-            tensors.forget_fetched()
         calls.phase, calls.module, calls.source = op.phase, op.module, op.source
         ways = tuple(divided(op.name, ops[op.id], division, len(op.outputs)) for division in plan.ops[op.id])
         op_calls.add(op, call, ops[op.id], ways)

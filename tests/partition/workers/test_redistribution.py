@@ -6,11 +6,11 @@ from math import prod
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lockstep import exchange, ready
 
 from planner.partition.workers.events.worker_events import WorkerEvents
 from planner.partition.workers.tensors.redistribute import redistribute
 from planner.partition.workers.tensors.spreads import Cut, Whole, chunks, refined
-from tests.partition.workers.lockstep import exchange, ready
 
 MESHES = [(2,), (3,), (2, 2), (2, 3), (3, 2), (2, 2, 2)]
 

@@ -2,15 +2,15 @@
 
 import pytest
 import torch
+from lockstep import run_step, value_of
+from worker_comparison import assert_computes_the_same, live_in_values, on_one_device
 
 from planner.errors import StowageError
 from planner.partition import BASELINES, optimize, recurse
 from planner.partition.plan import PartitionPlan
 from planner.partition.strategy import Split
 from planner.partition.workers import worker_graph
-from tests.partition.workers.comparison import assert_computes_the_same, live_in_values, on_one_device
 from tests.partition.workers.conftest import ADAM, CONV, GPT, MLP, RNN
-from tests.partition.workers.lockstep import run_step, value_of
 
 
 @pytest.mark.parametrize("workers", [2, 3])

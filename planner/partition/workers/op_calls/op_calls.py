@@ -11,7 +11,7 @@ import torch
 
 from planner.graph import Graph, Op
 from planner.partition.op_strategies import SplittableOp
-from planner.partition.strategy import Split, State, Unread
+from planner.partition.strategy import Partial, Replicated, Split, State, Unread
 from planner.partition.tdl import Range, Reduction, Variable, regions
 from planner.partition.workers.events.worker_events import WorkerEvents, dense, refuse
 from planner.partition.workers.op_calls.divisions import Divided
@@ -122,7 +122,7 @@ class OpCalls:
             if self._graph.tensors[tensor].storage in updated:
                 divided.tensors[tensor] = tensors.to_update(op, tensor, gives[tensor], updated)
             else:
-                divided.made[tensor] = tensors.spread(tensor, gives[tensor], op.name)
+                divided.made[tensor] = tensors.spread(tensor, _combined(gives[tensor]), op.name)
                 divided.tensors[tensor] = tensors.new(tensor, divided.made[tensor])
         self._compute(divided, windows)
         for storage in {self._graph.tensors[tensor].storage for tensor in op.outputs}:
@@ -130,7 +130,17 @@ class OpCalls:
         for storage, copy in updated.items():
             tensors.write_back(storage, copy)
         for tensor, spread in divided.made.items():
-            tensors.settle(tensor, divided.tensors[tensor], spread)
+            tensors.settle(tensor, self._combine(divided.tensors[tensor], gives[tensor]), spread)
+
+    def _combine(self, layout: Layout, states: Sequence[State]) -> Layout:
+        """What workers have together of a tensor of which each has its largest, smallest or product."""
+        by_reduction: dict[Reduction, list[int]] = {}
+        for level, state in enumerate(states):
+            if isinstance(state, Partial) and state.reduction is not Reduction.SUM:
+                by_reduction.setdefault(state.reduction, []).append(level)
+        for reduction, levels in by_reduction.items():
+            layout = self._calls.all_reduce(layout, levels, reduction)
+        return layout
 
     def _fetched(self, divided: _DividedOp, place: int, states: tuple[State, ...]) -> Layout:
         """An input as the op needs it: zeros if only another worker may use it, so that it is added up once."""
@@ -162,7 +172,7 @@ class OpCalls:
         target = call.target
         if levels:
             args = local_arguments(target, args, results)
-            spread = self._tensors.spread(op.outputs[0], [way.gives[0] for way in divided.ways], op.name)
+            spread = divided.made.get(op.outputs[0], self._tensors.whole)
             elements = prod(self._graph.tensors[op.outputs[0]].shape)
             own = chunks(spread, self._calls.mesh, self._calls.place)
             target, args = local_range(op.name, target, args, elements, own)
@@ -288,6 +298,14 @@ class OpCalls:
         else:
             self._calls.add(_ATEN.clone.default, (sums[0],), loss)
         self._calls.add(_ATEN.clone.default, (sums[1],), total)
+
+
+def _combined(states: Sequence[State]) -> list[State]:
+    """The states of a tensor once what cannot stay partial is combined."""
+    return [
+        Replicated() if isinstance(state, Partial) and state.reduction is not Reduction.SUM else state
+        for state in states
+    ]
 
 
 def _divides_rows(ways: Sequence[Divided]) -> bool:

@@ -8,7 +8,7 @@ from math import prod
 
 import torch
 
-from planner.graph import Graph, Op
+from planner.graph import Graph, Op, Phase
 from planner.partition.plan import PartitionPlan
 from planner.partition.strategy import Partial, Split, State, Unread
 from planner.partition.tdl import Range, Reduction
@@ -52,11 +52,7 @@ class WorkerTensors:
         self.mesh, self.place = calls.mesh, calls.place
         self.whole: Spread = (Whole.EVERYWHERE,) * len(plan.mesh)
         self.stored: dict[int, StoredCopy] = {}  # by storage of the graph
-        self._fetched: dict[tuple[int, object, Spread], int] = {}  # by storage, part of it if not all, and spread
-
-    def forget_fetched(self) -> None:
-        """Fetch again what is needed again, so that gathered weights are not kept from one pass to the next."""
-        self._fetched.clear()
+        self._fetched: dict[tuple[int, object, Spread, Phase], int] = {}  # by storage, part of it, spread and phase
 
     def layout(self, tensor: int) -> Layout:
         """A tensor as it is on a single device."""
@@ -323,7 +319,7 @@ class WorkerTensors:
         """A storage's contents in another spread, brought there once per phase."""
         if held.spread == want:
             return held.storage
-        key = storage, None, want
+        key = storage, None, want, self.calls.phase
         if key not in self._fetched:
             elements = self.graph.storages[storage].bytes // dtype.itemsize
             self._fetched[key] = redistribute(self.calls, held.storage, dtype, elements, held.spread, want)
@@ -350,7 +346,7 @@ class WorkerTensors:
             for state in states
         ]
         want = self.spread_in(rows, asked, where)
-        key = layout.storage, layout, want
+        key = layout.storage, layout, want, self.calls.phase
         if key not in self._fetched:
             source = self._local(layout, held.storage, held.spread)
             assert source is not None

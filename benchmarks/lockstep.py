@@ -57,7 +57,8 @@ def exchange(asked):
     if "all_reduce" in name:
         (reduction,) = {request[1][2] for request in asked}
         stacked = torch.stack(sent)
-        return [stacked.amax(0) if reduction == "max" else stacked.sum(0) for _ in sent]
+        reduce = {"sum": stacked.sum, "max": stacked.amax, "min": stacked.amin, "prod": stacked.prod}[reduction]
+        return [reduce(0) for _ in sent]
     if "all_gather" in name:
         assert all([part.numel() for part in sent] == list(request[1][2]) for request in asked)
         return [torch.cat(sent) for _ in sent]
@@ -93,10 +94,15 @@ def _steps(graph, whole, plan, values, rank):
         tensor(mine).copy_(local_value(values[theirs], plan, theirs, rank))
     for mine, value in program.constants:
         tensor(mine).copy_(value)
-    for call in program.calls:
+    state = torch.Generator().manual_seed(0).get_state()  # every worker draws the same numbers
+    for op, call in zip(graph.ops, program.calls, strict=True):
         args, kwargs = filled(call.args), {name: filled(value) for name, value in call.kwargs.items()}
         if call.target in COLLECTIVES:
             made = yield call.target, args
+        elif op.random:
+            torch.set_rng_state(state)
+            made = call.target(*args, **kwargs)
+            state = torch.get_rng_state()
         else:
             made = call.target(*args, **kwargs)
         made = made if isinstance(made, list | tuple) else [made]
