@@ -8,7 +8,7 @@ import torch
 from tdl_cases import calls
 
 from planner.partition import KernelCall, described, describes, prove
-from planner.partition.tdl import Sum, indices
+from planner.partition.tdl import Max, Sum, indices
 from tests.partition.planted import wrong_descriptions, wrong_strategies
 
 FIRST = {call.target: call for call in reversed(list(calls()))}
@@ -55,3 +55,16 @@ def test_an_operator_of_one_s_own_is_described_and_proven_in_a_few_lines():
     describes("stowage.row_scaled_sum.default")(rows)
     assert "stowage.row_scaled_sum.default" in described()
     assert prove(call).faults == []
+
+
+@pytest.mark.parametrize("describer", [lambda op, self, dim: None, lambda op, self, dim: _only_the_largest(op, self)])
+def test_a_description_that_leaves_out_an_output_is_refused(describer):
+    proof = prove(KernelCall("aten.max.dim", [torch.randn(5, 7), 1]), (2,), describer)
+    (fault,) = proof.faults
+    assert "the description of aten.max.dim says nothing of output" in str(fault)
+    assert "call unknown(op)" in str(fault)
+
+
+def _only_the_largest(op, x):
+    i, j = indices("i j")
+    op.output(0)[i] = Max(j, x[i, j])

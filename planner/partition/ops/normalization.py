@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from planner.partition.ops.registry import describes
+from planner.partition.ops.registry import describes, unknown
 from planner.partition.tdl import Description, Operand, Sum, apply, counted, indices
 
 
@@ -53,6 +53,7 @@ def batch_norm_backward(
     grad, x = grad_out[n, c, *y], input[n, c, *y]
     mean, deviation = (save_mean, save_invstd) if train else (running_mean, running_var)
     if mean is None or deviation is None:
+        unknown(op)
         return
     scale = deviation[c] if train else apply("rsqrt", deviation[c] + eps)
     total = op.stage("gradient sum", channels)

@@ -62,7 +62,7 @@ def describe(
         The description. An operator without one is a function of all of all its inputs of which nothing else is known.
 
     Raises:
-        StowageError: the description is wrong, see `Description.finish`.
+        StowageError: the description leaves out an output or is wrong, see `Description.finish`.
     """
     made = tuple(None if shape is None or 0 in shape else shape for shape in shapes)
     description = Description(target, tuple(inputs), made)
@@ -72,6 +72,11 @@ def describe(
     arguments = _by_name(target, args, kwargs)
     wanted = list(inspect.signature(describer).parameters)[1:]
     describer(description, **{name: arguments[name] for name in wanted})
+    for number, shape in enumerate(made):
+        if shape is not None and number not in description.outputs:
+            raise StowageError(
+                f"the description of {target} says nothing of output {number}: give it a formula, or call unknown(op)"
+            )
     return description.finish()
 
 

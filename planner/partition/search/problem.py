@@ -17,8 +17,9 @@ from planner.partition.search.costs.moved_bytes import FORBIDDEN
 from planner.partition.search.costs.op_costs import OpCosts, Rows
 from planner.partition.search.costs.shared_fetches import SharedFetches, shared_fetches
 from planner.partition.search.costs.slot_costs import SlotCosts
+from planner.partition.search.factors.conditioning import minimize
 from planner.partition.search.factors.dual_bound import StarFactor
-from planner.partition.search.factors.eliminate import CostTable, eliminate, elimination_work
+from planner.partition.search.factors.eliminate import CostTable, elimination_work
 from planner.partition.search.factors.min_sum import Costs
 
 
@@ -115,12 +116,8 @@ class LevelsProblem:
         return elimination_work(self.choices(), scopes)
 
     def solve(self) -> Choice:
-        """The least cost.
-
-        Raises:
-            StowageError: the variables depend on each other too much.
-        """
-        return self.choice(*eliminate(self.choices(), self.tables()))
+        """The least cost, or a low one where the variables depend on each other too much."""
+        return self.choice(*minimize(self.choices(), self.tables()))
 
     def choice(self, cost: float, values: Sequence[int]) -> Choice:
         """What values of all variables mean.

@@ -10,7 +10,18 @@ from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
 from planner.machine import prime_factors
-from planner.partition import Partial, Reduction, Replicated, Split, coarsen, conversion_bytes, recurse
+from planner.partition import (
+    Partial,
+    PartitionPlan,
+    Reduction,
+    Replicated,
+    Split,
+    coarsen,
+    conversion_bytes,
+    optimize,
+    recurse,
+    validate_partition,
+)
 from planner.partition.coarse import Slot
 from planner.partition.search.costs.moved_bytes import SlotBytes
 from planner.zoo import load
@@ -154,3 +165,12 @@ def test_impossible_workers_are_refused(workers):
 
 def test_the_factors_of_a_large_prime_are_found_at_once():
     assert prime_factors(2 * 999_999_937) == (999_999_937, 2)
+
+
+def test_groups_that_depend_on_each_other_too_much_are_fixed_one_by_one() -> None:
+    coarse = coarsen(capture(load("brnn:layers=1,hidden=24,steps=3,batch=12"), progress=False))
+    found = recurse(coarse, 2)  # a table of all combinations would have more than 10^9 numbers
+    assert validate_partition(PartitionPlan.of(found), coarse.graph) == []
+    bound = optimize(coarse, 2).bound
+    assert bound is not None
+    assert found.bytes_moved <= bound * 1.05

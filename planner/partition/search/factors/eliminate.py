@@ -19,6 +19,19 @@ Costs = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+class TooManyCombinationsError(StowageError):
+    """A table of all combinations of some variables is too large.
+
+    Args:
+        variables: of the table.
+        size: how many combinations there are.
+    """
+
+    def __init__(self, variables: tuple[int, ...], size: int) -> None:
+        super().__init__(f"{len(variables)} groups of tensors depend on each other: {size:,} combinations")
+        self.variables = variables
+
+
 @dataclass(frozen=True, eq=False)
 class CostTable:
     """A cost as a function of some variables.
@@ -51,7 +64,9 @@ class _Elimination:
     new: bool
 
 
-def eliminate(choices: Sequence[int], tables: Sequence[CostTable]) -> tuple[float, list[int]]:
+def eliminate(
+    choices: Sequence[int], tables: Sequence[CostTable], most: int = _MOST_ENTRIES
+) -> tuple[float, list[int]]:
     """Choose the value of every variable so that the sum of all tables is least.
 
     Parts of the sum that have equal tables in the same places are worked out once.
@@ -59,12 +74,13 @@ def eliminate(choices: Sequence[int], tables: Sequence[CostTable]) -> tuple[floa
     Args:
         choices: how many values each variable has, at least 1.
         tables: the costs; equal ones that are one array are known to be equal.
+        most: a table of more numbers is not made.
 
     Returns:
         The least sum, and the values for which it is reached.
 
     Raises:
-        StowageError: the variables depend on each other too much.
+        TooManyCombinationsError: the variables depend on each other too much.
     """
     arrays: list[Costs] = []
     keys: dict[int, int] = {}
@@ -81,8 +97,8 @@ def eliminate(choices: Sequence[int], tables: Sequence[CostTable]) -> tuple[floa
         decisions.append((step.variable, made.variables, made.key))
         if not step.new:
             return
-        if (size := prod(choices[other] for other in step.around)) > _MOST_ENTRIES:
-            raise StowageError(f"{len(step.around)} groups of tensors depend on each other: {size:,} combinations")
+        if (size := prod(choices[other] for other in step.around)) > most:
+            raise TooManyCombinationsError(step.around, size)
         scoped = [CostTable(term.variables, least_of[term.key]) for term in step.terms]
         least_of[made.key], best[made.key] = _least(step.variable, made.variables, scoped, choices)
 
