@@ -47,7 +47,8 @@ Examples:
     "pins",
     multiple=True,
     metavar="TENSOR=DIMENSION",
-    help="Fix a split: a tensor's dimension, or `replicated`, or one for each level, as in TENSOR=0,1,1; or OP=AXIS. "
+    help="Fix a split: a tensor's dimension, or `replicated`, or one for each level, as in TENSOR=0,1,1 for 8 workers, "
+    "whose levels are their prime factors 2, 2 and 2; or OP=AXIS. "
     "May be repeated.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="For random choices of the search.")
@@ -103,12 +104,15 @@ def command(
     """
     from planner import zoo
     from planner.capture import capture
-    from planner.partition import save_partition, search_partition
+    from planner.partition import Split, save_partition, search_partition
     from planner.profile import machine
 
     if isnan(seconds):
         raise StowageError("--seconds must be a number of 0 or more, got nan")
-    fixed = dict(map(_pin, pins))
+    fixed: dict[str, Any] = {}
+    for name, value in map(_pin, pins):
+        if fixed.setdefault(name, value) != value:
+            raise StowageError(f"--pin {name} is given twice, with different splits: give it once")
     device = None if machine_name is None else machine(machine_name)
     step = zoo.load(model)
     with reporting(True) as report:
@@ -124,6 +128,12 @@ def command(
         report(1.0, "comparing with simpler partitions")
         facts = _facts(search, plan, graph, device, stopped)
     show(facts if as_json else _rows(facts), as_json)
+    if plan.workers > 1 and not any(isinstance(state, Split) for states in plan.tensors for state in states):
+        print(
+            f"warning: nothing is split, so each of {plan.workers:,} workers does the whole step: no dimension has "
+            f"enough parts for a level of {max(plan.mesh)}; try a number of workers with smaller factors",
+            file=sys.stderr,
+        )
     if stopped:
         print(f"stopped after {facts['search_seconds']:.1f} s: this is the best partition so far", file=sys.stderr)
 

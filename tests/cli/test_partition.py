@@ -64,6 +64,7 @@ def test_pins_are_met_and_a_table_says_so_in_rows(planner, tmp_path: Path) -> No
         (["--memory", "lots"], "not a budget"),
         (["--pin", "layers.0.weight"], "is not TENSOR=DIMENSION"),
         (["--pin", "layers.0.wieght=0"], "did you mean layers.0.weight?"),
+        (["--pin", "layers.0.weight=0", "--pin", "layers.0.weight=1"], "is given twice, with different splits"),
         (["--pin", "layers.0.weight=7"], "has no dimension 7"),
         (["--workers", 64, "--pin", "layers.0.weight=0"], "cannot be split 2 x 2 x 2 x 2 x 2 x 2 ways"),
         (["--seed", -1], "seed must be"),
@@ -77,3 +78,9 @@ def test_mistakes_end_with_one_sentence_and_status_2(planner, words: list[object
     assert reason in answer.err
     assert answer.err.startswith("error: ")
     assert answer.err.count("\n") == 1
+
+
+def test_workers_that_cannot_share_anything_are_warned_of(planner) -> None:
+    answer = planner("partition", MODEL, "--workers", 521, "--seconds", 1)
+    assert answer.status == 0
+    assert "warning: nothing is split, so each of 521 workers does the whole step" in answer.err

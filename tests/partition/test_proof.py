@@ -7,6 +7,7 @@ import pytest
 import torch
 from tdl_cases import calls
 
+from planner.errors import StowageError
 from planner.partition import KernelCall, described, describes, prove
 from planner.partition.tdl import Max, Sum, indices
 from tests.partition.planted import wrong_descriptions, wrong_strategies
@@ -68,3 +69,19 @@ def test_a_description_that_leaves_out_an_output_is_refused(describer):
 def _only_the_largest(op, x):
     i, j = indices("i j")
     op.output(0)[i] = Max(j, x[i, j])
+
+
+def test_a_description_of_one_s_own_may_be_written_again_and_ours_may_not():
+    def twice(op, x, scale):
+        i, j = indices("i j")
+        op.output(0)[i] = Sum(j, 2 * x[i, j] * scale[j])
+
+    call = KernelCall("stowage.row_scaled_sum.default", [torch.randn(5, 7), torch.randn(7)])
+    describes("stowage.row_scaled_sum.default")(twice)
+    assert prove(call).faults
+    with pytest.raises(StowageError, match=r"aten.mm.default is described by Stowage itself"):
+        describes("mm.default")(twice)
+    with pytest.raises(StowageError, match="'blend' names no overload of an operator"):
+        describes("blend")
+    with pytest.raises(StowageError, match=r"workers must be numbers of 2 or more, .* got \(0,\)"):
+        prove(call, (0,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from planner.cancel import CancelToken, interruptibly
@@ -75,7 +75,11 @@ class PartitionSearchState:
     @property
     def best(self) -> PartitionPlan | None:
         """The partition that costs the least within the memory limit so far; it is valid."""
-        return None if self.solution is None else self.solution.plan
+        solution, bound = self.solution, self.bound
+        if solution is None or bound is None or solution.plan.bound == bound:
+            return None if solution is None else solution.plan
+        gap = max(0.0, 1 - bound / solution.cost) if solution.cost > 0 else 0.0
+        return replace(solution.plan, bound=bound, gap=gap)  # another trial may have proven it
 
     @property
     def evaluations(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from planner.cancel import CancelToken
@@ -46,8 +46,20 @@ def check_inputs(
         raise StowageError(f"seed must be a whole number of 0 or more, got {seed!r}")
     if pins is not None and not isinstance(pins, Mapping):
         raise StowageError(f'pins are given by name, as in {{"layers.0.weight": 0}}, not as a {type(pins).__name__}')
+    for name, value in (pins or {}).items():
+        levels = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        named = isinstance(name, str) and (levels is value or value is not None)
+        if not named or not all(_is_split(each) for each in levels):
+            raise StowageError(
+                f'the pin {name!r}: {value!r} is not a name with a dimension, "replicated" or an axis, or a list with '
+                "one of them, or None, for each level"
+            )
     if memory is not None:
         parse_budget(memory, _HUGE, "memory limit")
+
+
+def _is_split(value: object) -> bool:
+    return value is None or isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
 
 
 def make_partition_problem(

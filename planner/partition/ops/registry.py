@@ -19,17 +19,33 @@ _DESCRIBERS: dict[str, Describer] = {}
 
 
 def describes(*targets: str) -> Callable[[Describer], Describer]:
-    """Register a function as the description of operators.
+    """Register a function as the description of operators; a description of one's own takes the place of the last.
+
+    The function's first parameter is the `Description` that it fills in; the others are those of the operator's
+    arguments that it needs, by their names in the operator's schema, with an `Operand` for every tensor::
+
+        @describes("mylib.scaled_sum.default")
+        def scaled_sum(op, x, scale):
+            i, j = indices("i j")
+            op.output(0)[i] = Sum(j, x[i, j] * scale[j])
 
     Args:
         targets: their overloads, `"mm.default"` of the namespace aten or `"mylib.scale.default"` of another.
+
+    Raises:
+        StowageError: no operator is named, a name is none, or Stowage describes the operator itself.
     """
+    for target in targets:
+        if not isinstance(target, str) or target.count(".") not in (1, 2):
+            raise StowageError(f'{target!r} names no overload of an operator, such as "mylib.scale.default"')
+    if not targets:
+        raise StowageError('name the operators that are described, as in @describes("mylib.scale.default")')
 
     def register(describer: Describer) -> Describer:
         for target in targets:
             name = target if target.count(".") > 1 else f"aten.{target}"
-            if name in _DESCRIBERS:
-                raise StowageError(f"{name} is described twice")
+            if name in _DESCRIBERS and _DESCRIBERS[name].__module__.startswith("planner."):
+                raise StowageError(f"{name} is described by Stowage itself: try another description with prove()")
             _DESCRIBERS[name] = describer
         return describer
 

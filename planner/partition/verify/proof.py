@@ -43,7 +43,12 @@ def prove(
         workers: the numbers of workers to split it over.
         describer: the description to check in place of the registered one.
         alter, alter_regions: changes to what is derived from it, to show that errors are found.
+
+    Raises:
+        StowageError: a number of workers is less than 2.
     """
+    if not isinstance(workers, Sequence) or any(not isinstance(count, int) or count < 2 for count in workers):
+        raise StowageError(f"workers must be numbers of 2 or more, such as (2, 3), got {workers!r}")
     proof = Proof()
     try:
         description = call.describe(describer)

@@ -102,3 +102,9 @@ def test_of_pins_that_take_too_much_memory_the_smallest_set_is_named() -> None:
     with pytest.raises(StowageError, match=r"with the pins? .*replicated.* drop a pin") as raised:
         search_partition(graph(), 4, memory=memory, pins=pins, time_limit=None).wait(progress=False)
     assert "blocks.0.expand.weight" not in str(raised.value).split(": the op")[0]
+
+
+@pytest.mark.parametrize("pins", [{"head.weight": None}, {"head.weight": 0.0}, {0: 1}, {"head.weight": [0, 1.5]}])
+def test_what_is_no_pin_is_refused_at_once(pins) -> None:
+    with pytest.raises(StowageError, match='is not a name with a dimension, "replicated" or an axis'):
+        search_partition(graph(), 4, pins=pins)

@@ -11,7 +11,15 @@ from planner.errors import StowageError
 from planner.graph import Graph, GraphBuilder, Kind
 from planner.machine import PRESETS
 from planner.memory import step_peak
-from planner.partition import Replicated, load_partition_search, recurse, search_partition, worker_memory
+from planner.partition import (
+    Replicated,
+    load_partition_search,
+    partition_from_json,
+    partition_to_json,
+    recurse,
+    search_partition,
+    worker_memory,
+)
 
 GPT = "gpt:layers=2,hidden=32,sequence=8"
 MLP = "mlp:layers=2,hidden=64,batch=64"
@@ -99,7 +107,7 @@ def test_a_file_that_is_no_saved_search_is_refused_in_a_sentence(tmp_path) -> No
     body = json.loads(text)
     with pytest.raises(StowageError, match="another graph"):
         load_partition_search(path, graph_of(GPT))
-    with pytest.raises(StowageError, match="is a search for no machine"):
+    with pytest.raises(StowageError, match="was searched without a machine; leave `machine` out"):
         load_partition_search(path, graph, PRESETS["k80x8"])
     for wrong, reason in (
         (text[:-20], "breaks off"), ("[]", "lacks"), (json.dumps({**body, "version": 99}), "version '99'"),
@@ -167,6 +175,15 @@ def test_a_limit_that_no_partition_meets_names_what_does_not_fit_and_the_least_t
     assert search_partition(graph, 8, memory=least).wait(progress=False).bytes_moved > 0
     with pytest.raises(StowageError, match="too little"):
         search_partition(graph, 8, memory=least - 1).wait(progress=False)
+
+
+def test_a_plan_that_another_trial_has_proven_says_so() -> None:
+    search = search_partition(graph_of("mlp"), 4, time_limit=None)
+    plan = search.wait(progress=False)
+    assert plan.method.startswith("recursion")
+    assert plan.bound == search.progress.bound_bytes is not None
+    assert plan.gap is not None
+    assert partition_from_json(partition_to_json(plan)).bound == plan.bound
 
 
 def test_copies_may_fit_where_splitting_all_that_can_be_split_does_not() -> None:
