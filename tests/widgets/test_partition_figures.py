@@ -118,6 +118,15 @@ def test_other_steps_and_tensors_are_refused() -> None:
     for draw in (widgets.partition_splits, widgets.level_bytes, widgets.worker_memory):
         with pytest.raises(StowageError, match="not one of mlp"):
             draw(other, plan)
+    search = search_partition(graph, 2, evaluations=1)
+    for draw in (widgets.partition_splits, widgets.level_bytes, widgets.worker_memory):
+        with pytest.raises(StowageError, match=r"a PartitionSearch is no partition plan; .* search.wait\(\) returns"):
+            draw(graph, search)
+    with pytest.raises(StowageError, match="is not a search for swaps"):
+        widgets.search_history(graph, search)
+    search.wait(progress=False)
+    with pytest.raises(StowageError, match="a MemoryPoint is no point of a sweep over budgets"):
+        widgets.pareto(graph, search.pareto(progress=False))
     with pytest.raises(StowageError, match=r"no tensor 'head.wieght' \(did you mean head.weight\?\)"):
         widgets.tensor_blocks(graph, plan, "head.wieght")
     with pytest.raises(StowageError, match="most_rows must be 1 or more"):

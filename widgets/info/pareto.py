@@ -71,6 +71,11 @@ def get_pareto(graph: Graph, points: Sequence[BudgetPoint]) -> Pareto:
     """
     if not points:
         raise StowageError("there is no point to draw; let the sweep run until it has planned for a budget")
+    if not all(isinstance(point, BudgetPoint) for point in points):
+        raise StowageError(
+            f"a {type(points[0]).__name__} is no point of a sweep over budgets, which this figure draws; see "
+            "planner.swap.pareto.sweep"
+        )
     if {point.plan.graph for point in points} != {fingerprint(graph)}:
         raise StowageError(f"these points are not for {graph.name}; sweep that graph, or draw the points' own graph")
     points = sorted(points, key=lambda point: point.budget_bytes)

@@ -123,8 +123,10 @@ def require_same_graph(graph: Graph, plan: PartitionPlan) -> None:
     """Refuse to draw a partition over another graph.
 
     Raises:
-        StowageError: it is for another graph.
+        StowageError: it is for another graph, or no plan.
     """
+    if not hasattr(plan, "fingerprint"):
+        raise StowageError(f"a {type(plan).__name__} is no partition plan; pass the plan that search.wait() returns")
     if plan.fingerprint != fingerprint(graph):
         raise StowageError(f"this partition is not one of {graph.name}; draw it with the graph it was made for")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.errors import StowageError
 from planner.graph import Graph
 from planner.swap import SwapSearch
 from planner.units import format_seconds, several
@@ -77,7 +78,15 @@ def get_search_history(graph: Graph, search: SwapSearch) -> SearchHistory:
     Args:
         graph: the step that is planned.
         search: what `planner.swap.search_swaps` returned.
+
+    Raises:
+        StowageError: it is another search.
     """
+    if not isinstance(search, SwapSearch):
+        raise StowageError(
+            f"a {type(search).__name__} is not a search for swaps, which this figure draws; a search for partitions "
+            "shows its progress when it is printed, and its plan in widgets.partition_splits"
+        )
     progress, points = search.progress, search.history
     found = tuple(Found(point.seconds, point.evaluations, point.step_seconds, point.method) for point in points)
     return SearchHistory(
