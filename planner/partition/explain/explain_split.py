@@ -53,7 +53,11 @@ def explain(
 def _solved(partition: PartitionSearch | PartitionPlan, graph: Graph | None) -> tuple[PartitionProblem, Solution]:
     if isinstance(partition, PartitionSearch):
         if partition.solution is None:
+            if partition.progress.state == "done":
+                partition.wait(progress=False)  # says why there is none
             raise StowageError("the search has no partition yet; wait for one")
+        if graph is not None and fingerprint(graph) != fingerprint(partition.problem.graph):
+            raise StowageError(f"this search is not for {graph.name}; leave the graph out")
         return partition.problem, partition.solution
     if graph is None:
         raise StowageError("a plan is explained with its graph; pass explain(plan, graph, ...)")

@@ -76,3 +76,17 @@ def test_a_plan_is_not_explained_without_its_graph() -> None:
         explain(search().best, tensor="head.weight")
     with pytest.raises(StowageError, match="not for mlp"):
         explain(search().best, planner.capture(planner.zoo.load("mlp")), tensor="layers.0.weight")
+
+
+def test_a_search_refuses_another_graph() -> None:
+    other = planner.capture(planner.zoo.load("mlp:layers=2,hidden=32,batch=16"))
+    with pytest.raises(StowageError, match="leave the graph out"):
+        explain(search(), other, tensor="head.weight")
+
+
+def test_a_search_that_found_nothing_says_why() -> None:
+    found = search_partition(graph(), 4, memory=1000, time_limit=None)
+    with pytest.raises(StowageError, match="too little"):
+        found.wait(progress=False)
+    with pytest.raises(StowageError, match="too little"):
+        explain(found, tensor="head.weight")
