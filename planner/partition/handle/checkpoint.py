@@ -66,8 +66,9 @@ def read_partition_search(
     if data.get("graph") != fingerprint(graph):
         raise StowageError(f"{path} is a search for another graph; load it with that graph or begin a new search")
     if data.get("machine") != (None if machine is None else machine.name):
-        named = "no machine" if data.get("machine") is None else f'the machine "{data["machine"]}"'
-        raise StowageError(f"{path} is a search for {named}; load it with that")
+        if data.get("machine") is None:
+            raise StowageError(f"{path} was searched without a machine; leave `machine` out")
+        raise StowageError(f'{path} is a search for the machine "{data["machine"]}"; load it with that machine')
     try:
         return _state(data, graph, machine, stop)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
