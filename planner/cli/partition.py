@@ -29,7 +29,12 @@ Examples:
 
 @click.command("partition", epilog=_EPILOG)
 @click.argument("model")
-@click.option("--workers", type=int, default=8, show_default=True, help="How many workers the step is split over.")
+@click.option(
+    "--workers",
+    type=int,
+    default=None,
+    help="How many workers the step is split over; by default all devices of a machine that has several, else 8.",
+)
 @click.option(
     "--machine",
     "machine_name",
@@ -47,9 +52,8 @@ Examples:
     "pins",
     multiple=True,
     metavar="TENSOR=DIMENSION",
-    help="Fix a split: a tensor's dimension, or `replicated`, or one for each level, as in TENSOR=0,1,1 for 8 workers, "
-    "whose levels are their prime factors 2, 2 and 2; or OP=AXIS. "
-    "May be repeated.",
+    help="Fix a split: a tensor's dimension, or `replicated`, or one for each prime factor of --workers, as in "
+    "TENSOR=0,1,1; or OP=AXIS. May be repeated.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="For random choices of the search.")
 @click.option(
@@ -64,7 +68,7 @@ Examples:
 @json_option
 def command(
     model: str,
-    workers: int,
+    workers: int | None,
     machine_name: str | None,
     memory: str | None,
     pins: tuple[str, ...],
@@ -104,16 +108,16 @@ def command(
     """
     from planner import zoo
     from planner.capture import capture
-    from planner.partition import Split, save_partition, search_partition
+    from planner.partition import save_partition, search_partition
     from planner.profile import machine
 
     if isnan(seconds):
         raise StowageError("--seconds must be a number of 0 or more, got nan")
-    fixed: dict[str, Any] = {}
-    for name, value in map(_pin, pins):
-        if fixed.setdefault(name, value) != value:
-            raise StowageError(f"--pin {name} is given twice, with different splits: give it once")
+    fixed = _pins(pins)
     device = None if machine_name is None else machine(machine_name)
+    if workers is None:
+        devices = 1 if device is None else len(device.devices) * device.hosts
+        workers = devices if devices > 1 else 8
     step = zoo.load(model)
     with reporting(True) as report:
         graph = capture(step, progress=report)
@@ -128,14 +132,17 @@ def command(
         report(1.0, "comparing with simpler partitions")
         facts = _facts(search, plan, graph, device, stopped)
     show(facts if as_json else _rows(facts), as_json)
-    if plan.workers > 1 and not any(isinstance(state, Split) for states in plan.tensors for state in states):
-        print(
-            f"warning: nothing is split, so each of {plan.workers:,} workers does the whole step: no dimension has "
-            f"enough parts for a level of {max(plan.mesh)}; try a number of workers with smaller factors",
-            file=sys.stderr,
-        )
     if stopped:
         print(f"stopped after {facts['search_seconds']:.1f} s: this is the best partition so far", file=sys.stderr)
+
+
+def _pins(texts: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in map(_pin, texts):
+        if name in found:
+            raise StowageError(f"{name} is pinned twice; give one --pin for it")
+        found[name] = value
+    return found
 
 
 def _pin(text: str) -> tuple[str, Any]:
@@ -158,7 +165,7 @@ def _facts(
 ) -> dict[str, Any]:
     """The facts about a partition, by their names in JSON."""
     from planner.memory import step_peak
-    from planner.partition import coverage, step_time, validate_partition
+    from planner.partition import Split, coverage, step_time, validate_partition
 
     solution, progress, recursion = search.solution, search.progress, search.recursion
     assert solution is not None
@@ -182,6 +189,8 @@ def _facts(
         "evaluations": progress.evaluations,
         "search_state": progress.state,
         "stopped": stopped,
+        "tensors": len(plan.tensors),
+        "tensors_split": sum(any(isinstance(state, Split) for state in states) for states in plan.tensors),
         "valid": not validate_partition(plan, graph),
     }
 
@@ -195,20 +204,26 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
     levels = ", ".join(map(format_bytes, facts["bytes_per_level"]))
     gap, peaks = facts["gap_to_bound_percent"], facts["worker_peak_bytes"]
     baselines = {name: "-" if size is None else format_bytes(size) for name, size in facts["baselines"].items()}
+    alike = facts["workers"] > 1 and not facts["tensors_split"]
+    paused = "; stopped by --seconds" if facts["search_state"] == "paused" else ""
+    tried = f"{facts['evaluations']:,} partition{'s' if facts['evaluations'] != 1 else ''}"
     return {
+        **({"warning": "no tensor is split: every worker does the whole step"} if alike else {}),
         "workers": facts["workers"],
         "mesh": " x ".join(map(str, facts["mesh"])) or "1",
         "moved": f"{amount(facts['bytes_total'])}{f': {levels} by level' if levels else ''}",
         "recursion": f"{amount(facts['recursion_bytes_total'])} after {format_seconds(facts['recursion_seconds'])}",
         "bound": f"{amount(facts['bound_bytes'])}",
-        "gap": "-" if gap is None else f"{gap:.3g} % above the bound",
+        "gap": "-"
+        if gap is None
+        else f"{gap:.3g} % above the bound{'' if facts['bound_bytes'] is not None else ' in cost over the links'}",
         "worker peak": amount(max(peaks)),
         "single peak": amount(facts["single_peak_bytes"]),
         "step": "-" if facts["step_seconds"] is None else format_seconds(facts["step_seconds"]),
         "groups": f"{facts['groups']:,}",
         "baselines": ", ".join(f"{name} {size}" for name, size in baselines.items()) or "-",
         "opaque": f"{facts['opaque_bytes_percent']:.3g} % of the traffic",
-        "tried": f"{facts['evaluations']:,} partitions in {format_seconds(facts['search_seconds'])}",
+        "tried": f"{tried} in {format_seconds(facts['search_seconds'])}{paused}",
         "valid": facts["valid"],
     }
 

@@ -70,9 +70,16 @@ def _workers_per_host(machine: Machine, workers: int) -> int:
     for hosts in range(-(-workers // devices), machine.hosts + 1):
         if workers % hosts == 0:
             return workers // hosts
+    possible = [
+        count
+        for count in range(1, most + 1)
+        if any(count % hosts == 0 for hosts in range(-(-count // devices), machine.hosts + 1))
+    ]
+    near = [*[count for count in possible if count < workers][-1:], *[c for c in possible if c > workers][:1]]
     raise StowageError(
-        f"{workers} workers cannot be spread evenly over at most {machine.hosts} hosts of {devices} devices"
-    )
+        f"{workers} workers cannot be spread evenly over at most {machine.hosts} hosts of {devices} devices; "
+        f"choose {' or '.join(map(str, near))}"
+    )  # fmt: skip
 
 
 def _shared(link: Link, devices: int) -> Link:

@@ -64,7 +64,6 @@ def test_pins_are_met_and_a_table_says_so_in_rows(planner, tmp_path: Path) -> No
         (["--memory", "lots"], "not a budget"),
         (["--pin", "layers.0.weight"], "is not TENSOR=DIMENSION"),
         (["--pin", "layers.0.wieght=0"], "did you mean layers.0.weight?"),
-        (["--pin", "layers.0.weight=0", "--pin", "layers.0.weight=1"], "is given twice, with different splits"),
         (["--pin", "layers.0.weight=7"], "has no dimension 7"),
         (["--workers", 64, "--pin", "layers.0.weight=0"], "cannot be split 2 x 2 x 2 x 2 x 2 x 2 ways"),
         (["--seed", -1], "seed must be"),
@@ -80,7 +79,24 @@ def test_mistakes_end_with_one_sentence_and_status_2(planner, words: list[object
     assert answer.err.count("\n") == 1
 
 
-def test_workers_that_cannot_share_anything_are_warned_of(planner) -> None:
-    answer = planner("partition", MODEL, "--workers", 521, "--seconds", 1)
-    assert answer.status == 0
-    assert "warning: nothing is split, so each of 521 workers does the whole step" in answer.err
+def test_a_tensor_is_pinned_once(planner) -> None:
+    answer = planner("partition", MODEL, "--pin", "layers.0.weight=0", "--pin", "layers.0.weight=1")
+    assert answer.status == 2
+    assert "layers.0.weight is pinned twice" in answer.err
+
+
+def test_a_step_that_cannot_be_split_is_named_so(planner) -> None:
+    answer = planner("partition", "mlp:layers=1,hidden=3,batch=3", "--workers", 1000, "--seconds", 5)
+    assert "every worker does the whole step" in answer.out
+
+
+def test_all_devices_of_a_machine_are_used(planner) -> None:
+    facts = planner("partition", MODEL, "--machine", "h100x8:hosts=2", "--seconds", 0, "--json").json
+    assert facts["workers"] == 16
+
+
+def test_a_file_holds_the_bound_that_was_found(planner, tmp_path: Path) -> None:
+    out = tmp_path / "parts.json"
+    facts = planner("partition", MODEL, "--workers", 4, "--out", out, "--json").json
+    assert facts["bound_bytes"] is not None
+    assert load_partition(out).bound == facts["bound_bytes"]

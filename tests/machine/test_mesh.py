@@ -59,7 +59,7 @@ def test_a_level_that_reaches_into_another_host_uses_the_network() -> None:
     [
         ("k80x8", 9, "k80x8 has 8 devices, too few for 9 workers; choose a larger machine, such as h100x8:hosts=2"),
         ("v100-16gb", 2, "has 1 device, too few for 2 workers; .* such as h100x8$"),
-        ("h100x8:hosts=2", 11, "11 workers cannot be spread evenly over at most 2 hosts of 8 devices"),
+        ("h100x8:hosts=2", 11, "11 workers cannot be spread evenly over at most 2 hosts of 8 devices; choose 10 or 12"),
         ("k80x8", 0, "at least 1"),
         ("k80x8", [8, 1], "factors of at least 2"),
     ],

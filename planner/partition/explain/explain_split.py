@@ -55,10 +55,10 @@ def _solved(partition: PartitionSearch | PartitionPlan, graph: Graph | None) -> 
     if isinstance(partition, PartitionSearch):
         if partition.solution is None:
             if partition.progress.state == "done":
-                raise StowageError("the search found no partition within its limits: wait() says what is in the way")
+                partition.wait(progress=False)  # says why there is none
             raise StowageError("the search has no partition yet; wait for one")
         if graph is not None and fingerprint(graph) != fingerprint(partition.problem.graph):
-            raise StowageError(f"this search is not for {graph.name}; leave the graph out, a search knows its own")
+            raise StowageError(f"this search is not for {graph.name}; leave the graph out")
         return partition.problem, partition.solution
     if graph is None:
         raise StowageError("a plan is explained with its graph; pass explain(plan, graph, ...)")

@@ -68,7 +68,7 @@ def read_partition_search(
     if data.get("machine") != (None if machine is None else machine.name):
         if data.get("machine") is None:
             raise StowageError(f"{path} was searched without a machine; leave `machine` out")
-        raise StowageError(f'{path} is a search for the machine "{data["machine"]}"; load it with that')
+        raise StowageError(f'{path} is a search for the machine "{data["machine"]}"; load it with that machine')
     try:
         return _state(data, graph, machine, stop)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -75,11 +75,13 @@ class PartitionSearchState:
     @property
     def best(self) -> PartitionPlan | None:
         """The partition that costs the least within the memory limit so far; it is valid."""
-        solution, bound = self.solution, self.bound
-        if solution is None or bound is None or solution.plan.bound == bound:
-            return None if solution is None else solution.plan
-        gap = max(0.0, 1 - bound / solution.cost) if solution.cost > 0 else 0.0
-        return replace(solution.plan, bound=bound, gap=gap)  # another trial may have proven it
+        solution = self.solution
+        if solution is None:
+            return None
+        bound = self._bound_of(solution)
+        if bound is None:
+            return solution.plan
+        return replace(solution.plan, bound=bound, gap=1 - bound / solution.cost if solution.cost else 0.0)
 
     @property
     def evaluations(self) -> int:
@@ -89,11 +91,11 @@ class PartitionSearchState:
     @property
     def bound(self) -> float | None:
         """Lower bound on the cost of any partition over the mesh of the best one, None if none is known."""
-        if self.solution is None:
-            return None
-        mesh = self.solution.trial.mesh
-        found = [bound for tried, bound in self._bounds if tried == mesh]
-        return min(max(found), self.solution.cost) if found else None
+        return None if self.solution is None else self._bound_of(self.solution)
+
+    def _bound_of(self, solution: Solution) -> float | None:
+        found = [bound for mesh, bound in self._bounds if mesh == solution.trial.mesh]
+        return min(max(found), solution.cost) if found else None
 
     @property
     def bound_bytes(self) -> float | None:

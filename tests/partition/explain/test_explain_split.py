@@ -91,7 +91,7 @@ def test_a_search_is_explained_only_for_its_own_graph_and_once_it_has_found_some
     hopeless = search_partition(graph(), 4, memory=1000)
     with pytest.raises(StowageError, match="too little"):
         hopeless.wait(progress=False)
-    with pytest.raises(StowageError, match="found no partition within its limits"):
+    with pytest.raises(StowageError, match="too little"):
         explain(hopeless, tensor="head.weight")
 
 
@@ -100,3 +100,17 @@ def test_a_plan_is_not_explained_without_its_graph() -> None:
         explain(search().best, tensor="head.weight")
     with pytest.raises(StowageError, match="not for mlp"):
         explain(search().best, planner.capture(planner.zoo.load("mlp")), tensor="layers.0.weight")
+
+
+def test_a_search_refuses_another_graph() -> None:
+    other = planner.capture(planner.zoo.load("mlp:layers=2,hidden=32,batch=16"))
+    with pytest.raises(StowageError, match="leave the graph out"):
+        explain(search(), other, tensor="head.weight")
+
+
+def test_a_search_that_found_nothing_says_why() -> None:
+    found = search_partition(graph(), 4, memory=1000, time_limit=None)
+    with pytest.raises(StowageError, match="too little"):
+        found.wait(progress=False)
+    with pytest.raises(StowageError, match="too little"):
+        explain(found, tensor="head.weight")

@@ -107,7 +107,7 @@ def test_a_file_that_is_no_saved_search_is_refused_in_a_sentence(tmp_path) -> No
     body = json.loads(text)
     with pytest.raises(StowageError, match="another graph"):
         load_partition_search(path, graph_of(GPT))
-    with pytest.raises(StowageError, match="was searched without a machine; leave `machine` out"):
+    with pytest.raises(StowageError, match="without a machine; leave `machine` out"):
         load_partition_search(path, graph, PRESETS["k80x8"])
     for wrong, reason in (
         (text[:-20], "breaks off"), ("[]", "lacks"), (json.dumps({**body, "version": 99}), "version '99'"),
