@@ -124,11 +124,14 @@ def reporting(progress: ShowProgress) -> Iterator[Progress]:
 
 @contextmanager
 def _interrupts_as_such() -> Iterator[None]:
-    """Raise a Ctrl-C as one that came while numba handed over a kernel's result: numba raises a SystemError instead."""
+    """Raise a Ctrl-C as such that came while numba loaded a kernel or handed over its result, as a SystemError."""
     try:
         yield
     except SystemError as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):
+        cause: BaseException | None = error
+        while isinstance(cause, SystemError):
+            cause = cause.__cause__
+        if isinstance(cause, KeyboardInterrupt):
             raise KeyboardInterrupt from error
         raise
 

@@ -22,6 +22,7 @@ import widgets
 from planner import profile, swap
 from planner.errors import StowageError
 from planner.graph import Graph
+from planner.progress import reporting
 
 ROOT = Path(__file__).parent.parent
 GPU = "v100-16gb"
@@ -324,3 +325,19 @@ def test_an_interrupt_of_the_kernel_ends_the_call_and_its_line(tmp_path: Path, m
     outputs = notebook.cells[0].outputs
     assert [output.data for output in outputs if output.output_type == "display_data"] == [{}]
     assert [output.ename for output in outputs if output.output_type == "error"] == ["KeyboardInterrupt"]
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_control_c_within_numba_is_one(layers: int) -> None:
+    def wrapped(depth: int) -> None:  # as C code that finds an exception set after a call raises its own
+        try:
+            if depth == 0:
+                raise KeyboardInterrupt
+            wrapped(depth - 1)
+        except BaseException as error:
+            raise SystemError("returned a result with an exception set") from error
+
+    with pytest.raises(KeyboardInterrupt), reporting(False):
+        wrapped(layers - 1)
+    with pytest.raises(SystemError), reporting(False):
+        raise SystemError("something else")
