@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 Examples:
   python -m planner partition gpt --workers 4 --out parts.json
-  python -m planner partition wresnet:depth=152,widen=10,image=224,batch=128 --workers 8 --machine k80x8 --json
+  python -m planner partition wresnet:depth=152,widen=10,image=224,batch=64 --workers 8 --machine k80x8 --json
   python -m planner partition gpt --workers 8 --memory 40% --pin head.weight=0 --pin tokens.weight=replicated
   python -m planner partition --coverage gpt:layers=4,hidden=256 --json"""
 
