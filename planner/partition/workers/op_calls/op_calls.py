@@ -48,6 +48,7 @@ class _DividedOp:
         ways: per level, how it is divided.
         tensors: by tensor of the graph, the worker's part of it.
         made: its outputs that did not exist before.
+        ranges: the dimensions along which it reads other elements than its chunk's, so that chunks must be ranges.
     """
 
     op: Op
@@ -56,6 +57,7 @@ class _DividedOp:
     ways: tuple[Divided, ...]
     tensors: dict[int, Layout]
     made: dict[int, Spread]
+    ranges: frozenset[int]
 
     @property
     def levels(self) -> list[int]:
@@ -106,7 +108,7 @@ class OpCalls:
             if wants.setdefault(tensor, states) != states:
                 raise refuse(op.name, f"it needs {self._graph.tensors[tensor].name} in two ways at once")
         gives = {tensor: tuple(way.gives[place] for way in ways) for place, tensor in enumerate(op.outputs)}
-        divided = _DividedOp(op, call, splittable, ways, {}, {})
+        divided = _DividedOp(op, call, splittable, ways, {}, {}, frozenset(_window_ways(call.target, ways)))
         updated = tensors.updated(op, wants, gives)
         windows = self._windows(divided)
         for place, tensor in enumerate(op.inputs):
@@ -122,7 +124,7 @@ class OpCalls:
             if self._graph.tensors[tensor].storage in updated:
                 divided.tensors[tensor] = tensors.to_update(op, tensor, gives[tensor], updated)
             else:
-                divided.made[tensor] = tensors.spread(tensor, _combined(gives[tensor]), op.name)
+                divided.made[tensor] = tensors.spread(tensor, _combined(gives[tensor]), op.name, divided.ranges)
                 divided.tensors[tensor] = tensors.new(tensor, divided.made[tensor])
         self._compute(divided, windows)
         for storage in {self._graph.tensors[tensor].storage for tensor in op.outputs}:
@@ -146,7 +148,7 @@ class OpCalls:
         """An input as the op needs it: zeros if only another worker may use it, so that it is added up once."""
         op = divided.op
         tensor = op.inputs[place]
-        found = self._tensors.fetch(tensor, states, op.name)
+        found = self._tensors.fetch(tensor, states, op.name, divided.ranges)
         for way, number in zip(divided.ways, self._calls.place, strict=True):
             if number and way.strategy is not None and place in way.strategy.once:
                 return self._calls.zeros_like(found if found.dense else dense(found.storage, found.shape, found.dtype))
@@ -187,7 +189,9 @@ class OpCalls:
             if way.strategy is not None and way.strategy.axis is not None:
                 found.setdefault(way.strategy.axis, [None] * len(divided.ways))[level] = way.axis
         return {
-            axis: self._tensors.spread_in(dense(0, (axis.size,), torch.int64), states, divided.op.name)
+            axis: self._tensors.spread_in(
+                dense(0, (axis.size,), torch.int64), states, divided.op.name, (0,) if divided.ranges else ()
+            )
             for axis, states in found.items()
         }
 
@@ -217,12 +221,7 @@ class OpCalls:
     def _windows(self, divided: _DividedOp) -> dict[int, Windowed]:
         """By dimension along which the op reads more than its chunks, what the worker makes and reads."""
         op = divided.op
-        counts = divided.call.target in _COUNTED
-        dimensions: dict[int, Divided] = {}
-        for way in divided.ways:
-            for want in way.wants:
-                if isinstance(want, Split) and (want.halo or (counts and want.dimension > 1)):
-                    dimensions[want.dimension] = way
+        dimensions = _window_ways(divided.call.target, divided.ways)
         found: dict[int, Windowed] = {}
         worker = places(self._calls.mesh).index(self._calls.place)
         for dimension, way in dimensions.items():
@@ -281,7 +280,9 @@ class OpCalls:
             raise refuse(op.name, "it reads more than its chunks along two dimensions")
         (dimension,) = reads
         rest = [None if isinstance(state, Split) and state.halo else state for state in states]
-        found = self._tensors.fetch_region(tensor, rest, dimension, windows[dimension].needs[place], op.name)
+        found = self._tensors.fetch_region(
+            tensor, rest, dimension, windows[dimension].needs[place], op.name, divided.ranges
+        )
         divided.tensors[tensor] = found or self._calls.empty((0,), self._tensors.layout(tensor).dtype)
 
     def _nll(self, divided: _DividedOp) -> None:
@@ -306,6 +307,15 @@ def _combined(states: Sequence[State]) -> list[State]:
         Replicated() if isinstance(state, Partial) and state.reduction is not Reduction.SUM else state
         for state in states
     ]
+
+
+def _window_ways(target: Any, ways: Sequence[Divided]) -> dict[int, Divided]:
+    """By dimension along which an op reads other elements than its chunk's, how it is divided there."""
+    counts = target in _COUNTED
+    return {
+        want.dimension: way for way in ways for want in way.wants
+        if isinstance(want, Split) and (want.halo or (counts and want.dimension > 1))
+    }  # fmt: skip
 
 
 def _divides_rows(ways: Sequence[Divided]) -> bool:

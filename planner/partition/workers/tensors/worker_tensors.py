@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -88,8 +88,8 @@ class WorkerTensors:
             raise refuse(name, "its split is not one of its memory")
         return local
 
-    def fetch(self, tensor: int, states: Sequence[State | None], where: str) -> Layout:
-        """A tensor in the states in which an op needs it.
+    def fetch(self, tensor: int, states: Sequence[State | None], where: str, ranges: Collection[int] = ()) -> Layout:
+        """A tensor in the states in which an op needs it; `ranges` as in `spread_in`.
 
         Raises:
             StowageError: the worker cannot be brought such a part of it.
@@ -99,16 +99,18 @@ class WorkerTensors:
             state.dimension for state in states if isinstance(state, Split) and layout.strides[state.dimension] == 0
         }  # the same elements again and again: every worker has all of them, and repeats them as often as it needs
         apart = [None if isinstance(state, Split) and state.dimension in repeated else state for state in states]
-        found = self._fetch(tensor, layout, apart, where)
+        found = self._fetch(tensor, layout, apart, where, ranges)
         if not repeated:
             return found
         rows = dense(0, layout.shape, layout.dtype)
-        part = local_part(rows, chunks(self.spread_in(rows, states, where), self.mesh, self.place))
+        part = local_part(rows, chunks(self.spread_in(rows, states, where, ranges), self.mesh, self.place))
         assert part is not None
         return found._replace(shape=part.shape)
 
-    def _fetch(self, tensor: int, layout: Layout, states: Sequence[State | None], where: str) -> Layout:
-        want = self.spread_in(layout, states, where)
+    def _fetch(
+        self, tensor: int, layout: Layout, states: Sequence[State | None], where: str, ranges: Collection[int]
+    ) -> Layout:
+        want = self.spread_in(layout, states, where, ranges)
         held = self.stored.get(layout.storage)
         if held is None:
             raise refuse(where, f"{self.graph.tensors[tensor].name} is read before it is written")
@@ -122,20 +124,30 @@ class WorkerTensors:
             if local is None:
                 raise refuse(where, f"a split of {self.graph.tensors[tensor].name} is none of its memory")
             return local
-        return self._fetch_view(layout, held, states, where)
+        return self._fetch_view(layout, held, states, where, ranges)
 
-    def spread(self, tensor: int, states: Sequence[State | None], where: str) -> Spread:
-        """A tensor's states as a spread of its storage."""
-        return self.spread_in(self.layout(tensor), states, where)
+    def spread(self, tensor: int, states: Sequence[State | None], where: str, ranges: Collection[int] = ()) -> Spread:
+        """A tensor's states as a spread of its storage; `ranges` as in `spread_in`."""
+        return self.spread_in(self.layout(tensor), states, where, ranges)
 
-    def spread_in(self, layout: Layout, states: Sequence[State | None], where: str) -> Spread:
+    def spread_in(
+        self, layout: Layout, states: Sequence[State | None], where: str, ranges: Collection[int] = ()
+    ) -> Spread:
         """The states of a tensor as a spread of the storage that a layout of it is dense in.
+
+        Args:
+            layout: the tensor.
+            states: per level.
+            where: for messages.
+            ranges: dimensions of which every worker must have a range, so that levels cut what others have left of
+                them and not a digit of their own.
 
         Raises:
             StowageError: workers' parts are no chunks, or some have none.
         """
         found: list[Whole | Cut] = []
-        for state in states:
+        kept: dict[int, Cut] = {}
+        for level, state in enumerate(states):
             if isinstance(state, Partial):
                 if state.reduction is not Reduction.SUM:
                     raise refuse(where, f"{state.reduction.value} over workers is not supported")
@@ -143,10 +155,12 @@ class WorkerTensors:
             elif isinstance(state, Split):
                 if state.halo:
                     raise refuse(where, "its workers would need more than their chunks")
-                found.append(cut_of(layout, state))
+                if state.dimension in ranges:
+                    kept[level] = cut_of(layout, state)
+                found.append(Whole.EVERYWHERE if level in kept else cut_of(layout, state))
             else:
                 found.append(Whole.EVERYWHERE)
-        spread = refined(tuple(found), self.mesh)
+        spread = tuple(kept.get(level, cut) for level, cut in enumerate(refined(tuple(found), self.mesh)))
         if not all(self._serves_all(spread)):
             raise refuse(where, f"a tensor of shape {list(layout.shape)} has no chunk for every worker")
         return spread
@@ -157,16 +171,17 @@ class WorkerTensors:
         return None if found is None else found._replace(storage=storage)
 
     def fetch_region(
-        self, tensor: int, states: Sequence[State | None], dimension: int, ranges: Sequence[Range | None], where: str
-    ) -> Layout | None:
+        self, tensor: int, states: Sequence[State | None], dimension: int, needs: Sequence[Range | None], where: str,
+        ranges: Collection[int],
+    ) -> Layout | None:  # fmt: skip
         """A tensor of which every worker has a range of one dimension; None if the worker needs nothing of it.
 
         Args:
             tensor: which.
             states: how the op needs it along other dimensions.
-            dimension: which has ranges.
-            ranges: per worker, the first and last (exclusive) index that it needs.
-            where: for messages.
+            dimension: which is needed in part.
+            needs: per worker, the first and last (exclusive) index of it.
+            where, ranges: as in `spread_in`.
 
         Raises:
             StowageError: other parts are cut than ranges.
@@ -175,32 +190,38 @@ class WorkerTensors:
         held = self.stored.get(layout.storage)
         if held is None:
             raise refuse(where, f"{self.graph.tensors[tensor].name} is read before it is written")
-        spread: Spread = tuple(Whole.EVERYWHERE if level is Whole.SUMMED else level for level in held.spread)
+        summed = [isinstance(state, Partial) for state in states]  # these levels each move their own summands
+        spread: Spread = tuple(
+            Whole.SUMMED if wanted else Whole.EVERYWHERE if level is Whole.SUMMED else level
+            for wanted, level in zip(summed, held.spread, strict=True)
+        )
         storage = self._converted(layout.storage, layout.dtype, held, spread)
         if not self._covers(layout):
             layout, storage, spread = self._copied(layout, storage, spread)
-        want = self.spread_in(layout, states, where)
+        want = self.spread_in(layout, states, where, ranges)
         cut = Cut(layout.strides[dimension], layout.shape[dimension])
         elements = layout.elements
         digits = digits_of(elements, spread, want, (cut,))
         held_boxes = None if digits is None else boxes_of(digits, spread, self.mesh)
         if held_boxes is None:
-            storage, spread = redistribute(self.calls, storage, layout.dtype, elements, spread, self.whole), self.whole
+            whole = tuple(level if level is Whole.SUMMED else Whole.EVERYWHERE for level in spread)
+            storage, spread = redistribute(self.calls, storage, layout.dtype, elements, spread, whole), whole
             digits = digits_of(elements, want, (cut,))
             held_boxes = None if digits is None else boxes_of(digits, spread, self.mesh)
         boxes = None if digits is None else boxes_of(digits, want, self.mesh)
         if digits is None or held_boxes is None or boxes is None or cut not in digits or cut in want:
             raise refuse(where, f"dimension {dimension} of {self.graph.tensors[tensor].name} is divided in two ways")
         wanted = []
-        for box, need in zip(boxes, ranges, strict=True):
+        for box, need in zip(boxes, needs, strict=True):
             own = list(box)
             own[digits.index(cut)] = need or (0, 0)
             wanted.append(tuple(own))
-        found = exchange_of(digits, held_boxes, tuple(wanted), self.mesh, tuple(range(len(self.mesh))))
+        levels = tuple(level for level, wanted in enumerate(summed) if not wanted)
+        found = exchange_of(digits, held_boxes, tuple(wanted), self.mesh, levels)
         assert found is not None
         storage = exchange(self.calls, storage, layout.dtype, found)
         worker = places(self.mesh).index(self.place)
-        mine = ranges[worker]
+        mine = needs[worker]
         if mine is None:
             return None
         local = local_part(layout, {**chunks(want, self.mesh, self.place), cut: mine})
@@ -211,8 +232,9 @@ class WorkerTensors:
         splits = splits_of(layout, spread)
         if splits is None:
             elements = self.graph.storages[layout.storage].bytes // layout.dtype.itemsize
-            storage = redistribute(self.calls, storage, layout.dtype, elements, spread, self.whole)
-            splits, spread = (None,) * len(self.whole), self.whole
+            whole = tuple(level if level is Whole.SUMMED else Whole.EVERYWHERE for level in spread)
+            storage = redistribute(self.calls, storage, layout.dtype, elements, spread, whole)
+            splits, spread = (None,) * len(whole), whole
         rows = dense(0, layout.shape, layout.dtype)
         source = self._local(layout, storage, spread)
         assert source is not None
@@ -325,7 +347,9 @@ class WorkerTensors:
             self._fetched[key] = redistribute(self.calls, held.storage, dtype, elements, held.spread, want)
         return self._fetched[key]
 
-    def _fetch_view(self, layout: Layout, held: StoredCopy, states: Sequence[State | None], where: str) -> Layout:
+    def _fetch_view(
+        self, layout: Layout, held: StoredCopy, states: Sequence[State | None], where: str, ranges: Collection[int]
+    ) -> Layout:
         """A tensor that is only a part of its memory: that part alone is copied and brought to the spread."""
         wholly = not any(isinstance(state, Split | Partial) for state in states)
         if wholly and held.spread == self.whole:
@@ -345,7 +369,7 @@ class WorkerTensors:
             replace(state, dimension=order.index(state.dimension)) if isinstance(state, Split) else state
             for state in states
         ]
-        want = self.spread_in(rows, asked, where)
+        want = self.spread_in(rows, asked, where, {order.index(dimension) for dimension in ranges})
         key = layout.storage, layout, want, self.calls.phase
         if key not in self._fetched:
             source = self._local(layout, held.storage, held.spread)
