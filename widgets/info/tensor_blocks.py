@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import StowageError, did_you_mean
-from planner.graph import Graph
+from planner.graph import Graph, Tensor
 from planner.units import bytes_label, several
 from widgets.info.partition_splits import require_same_graph
 from widgets.info.storage_groups import GROUP_OF, Group
@@ -100,8 +99,8 @@ def get_tensor_blocks(graph: Graph, plan: PartitionPlan, tensor: str) -> TensorB
     known = {each.name: each for each in reversed(graph.tensors) if each.base < 0}
     if tensor not in known:
         raise StowageError(f"{graph.name} has no tensor {tensor!r}{did_you_mean(tensor, known)}")
-    found, workers = known[tensor], prod(plan.mesh)
-    held = _held(found.shape, plan.tensors[found.id], plan.mesh)
+    found, workers = known[tensor], plan.workers
+    held = _held(plan, found)
     axes = _axes(found.shape, held)
     whole = {axis: found.shape[axis] if axis >= 0 else 1 for axis in axes}
     masks = [held.get(axis, np.ones((workers, whole[axis]), np.bool_)) for axis in axes]
@@ -123,25 +122,17 @@ def get_tensor_blocks(graph: Graph, plan: PartitionPlan, tensor: str) -> TensorB
     )  # fmt: skip
 
 
-def _held(shape: tuple[int, ...], states: object, mesh: tuple[int, ...]) -> dict[int, NDArray[np.bool_]]:
+def _held(plan: PartitionPlan, tensor: Tensor) -> dict[int, NDArray[np.bool_]]:
     """By dimension that is split, `[workers, indices]`, which indices each worker has."""
-    workers = prod(mesh)
+    from planner.partition import worker_chunks
+
     held: dict[int, NDArray[np.bool_]] = {}
-    spans: dict[tuple[int, int, int, int], NDArray[np.int64]] = {}
-    for level, (state, parts) in enumerate(zip(states, mesh, strict=True)):  # type: ignore[call-overload]
-        dimension = getattr(state, "dimension", None)
-        if dimension is None:
-            continue
-        place = np.arange(workers) // prod(mesh[level + 1 :]) % parts
-        factor = dimension, state.outer, state.size, state.inner
-        start, stop = spans.get(factor, np.tile([[0], [state.size]], workers))
-        spans[factor] = np.stack(
-            [start + (stop - start) * place // parts, start + (stop - start) * (place + 1) // parts]
-        )
-    for (dimension, _, size, inner), (start, stop) in spans.items():
-        index = np.arange(shape[dimension]) // inner % size
-        mask = (index >= start[:, None]) & (index < stop[:, None])
-        held[dimension] = held.get(dimension, True) & mask
+    for worker in range(plan.workers):
+        for split, (start, stop) in worker_chunks(plan, tensor.id, worker).items():
+            size = tensor.shape[split.dimension]
+            masks = held.setdefault(split.dimension, np.ones((plan.workers, size), np.bool_))
+            index = np.arange(size) // split.inner % split.size
+            masks[worker] &= (index >= start) & (index < stop)
     return held
 
 

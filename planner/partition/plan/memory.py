@@ -65,17 +65,14 @@ def _share(tensor: Tensor, states: tuple[State | None, ...], mesh: tuple[int, ..
 
 def _chunks(states: tuple[State | None, ...], mesh: tuple[int, ...], place: tuple[int, ...]) -> dict[Split, Range]:
     found: dict[Split, Range] = {}
-    left: dict[Split, Split] = {}
     for level, (state, workers, number) in enumerate(zip(states, mesh, place, strict=True)):
         if not isinstance(state, Split):
             continue
-        rest, step = left.get(state, state), own_digit(state.size, mesh, level)
-        if step:
+        if step := own_digit(state.size, mesh, level):
             outer = state.outer * (state.size // (step * workers))
             found[replace(state, outer=outer, size=workers, inner=state.inner * step)] = number, number + 1
-            left[state] = replace(state, outer=state.outer * (state.size // step), size=step)
         else:
-            first, last = found.get(rest, (0, rest.size))
+            first, last = found.get(state, (0, state.size))
             start, stop = chunk(last - first, workers, number)
-            found[rest] = first + start, first + stop
+            found[state] = first + start, first + stop
     return found

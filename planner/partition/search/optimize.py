@@ -59,7 +59,7 @@ def optimize(
         More than three levels are chosen two at a time, and without a bound.
 
     Raises:
-        StowageError: there are no such workers, a pin cannot be met, or groups depend on each other too much.
+        StowageError: there are no such workers, or a pin cannot be met.
     """
     rules = SearchRules(mesh_of(workers), tuple(weights), pins or {}, allowed, allowed_variant, replicate)
     rules.check(coarse)

@@ -19,7 +19,7 @@ from planner.partition.search.costs.shared_fetches import SharedFetches, shared_
 from planner.partition.search.costs.slot_costs import SlotCosts
 from planner.partition.search.factors.conditioning import minimize
 from planner.partition.search.factors.dual_bound import StarFactor
-from planner.partition.search.factors.eliminate import CostTable, elimination_work
+from planner.partition.search.factors.eliminate import CostTable, eliminate, elimination_work
 from planner.partition.search.factors.min_sum import Costs
 
 
@@ -116,7 +116,15 @@ class LevelsProblem:
         return elimination_work(self.choices(), scopes)
 
     def solve(self) -> Choice:
-        """The least cost, or a low one where the variables depend on each other too much."""
+        """The least cost, which proves that none is lower.
+
+        Raises:
+            TooManyCombinationsError: the variables depend on each other too much.
+        """
+        return self.choice(*eliminate(self.choices(), self.tables()))
+
+    def solve_or_approach(self) -> Choice:
+        """The least cost, or a low one, which proves nothing, where the variables depend on each other too much."""
         return self.choice(*minimize(self.choices(), self.tables()))
 
     def choice(self, cost: float, values: Sequence[int]) -> Choice:

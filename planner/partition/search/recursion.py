@@ -29,7 +29,7 @@ def recurse(
         coarse, workers, weights, pins, allowed, allowed_variant, replicate: as in `optimize`.
 
     Raises:
-        StowageError: there are no such workers, a pin cannot be met, or groups depend on each other too much.
+        StowageError: there are no such workers, or a pin cannot be met.
     """
     rules = SearchRules(mesh_of(workers), tuple(weights), pins or {}, allowed, allowed_variant, replicate)
     rules.check(coarse)
@@ -48,11 +48,11 @@ def by_recursion(coarse: CoarseGraph, rules: SearchRules, domains: Domains, cost
         costs: the costs of slots.
 
     Raises:
-        StowageError: a pin cannot be met, or groups depend on each other too much.
+        StowageError: a pin cannot be met.
     """
     found = Choice(((),) * len(coarse.groups), ((),) * len(coarse.merged), 0.0)
     for _ in rules.mesh:
         stored = [domains.group(group, (*row, None)) for group, row in enumerate(found.stored)]
         ways = [domains.op(merged, (*row, None)) for merged, row in zip(coarse.merged, found.ways, strict=True)]
-        found = LevelsProblem(coarse, rules, domains, costs, stored, ways).solve()
+        found = LevelsProblem(coarse, rules, domains, costs, stored, ways).solve_or_approach()
     return found

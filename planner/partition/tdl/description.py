@@ -87,7 +87,7 @@ class Description:
         name: the op, for messages.
         inputs: the op's tensors, in the order of the graph's op.
         shapes: shape per output; None for an output that the op does not make.
-        outputs: formula by output; those without are of unknown contents.
+        outputs: formula by output.
         stages: formulas of intermediate results, each before those that read it.
         unknown: whether nothing is said but that every output depends on all of every input.
     """

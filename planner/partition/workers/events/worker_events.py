@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -31,6 +32,11 @@ class WorkerEvents:
         self.storage_bytes: list[int] = []
         self.phase, self.module, self.source = Phase.FORWARD, "", ""
         self.token = self.new((0,), torch.uint8)
+
+    @property
+    def worker(self) -> int:
+        """The worker's number among all of them."""
+        return reduce(lambda number, level: number * level[0] + level[1], zip(self.mesh, self.place, strict=True), 0)
 
     def storage(self, size: int) -> int:
         """A new storage of so many bytes."""

@@ -27,7 +27,7 @@ from planner.partition.tdl import (
 from planner.partition.workers.events.worker_events import WorkerEvents, dense, refuse
 from planner.partition.workers.op_calls.fake_calls import FakeCalls
 from planner.partition.workers.tensors.redistribute import redistribute
-from planner.partition.workers.tensors.spreads import Cut, Spread, Whole, chunks
+from planner.partition.workers.tensors.spreads import Spread, Whole, chunks, local_elements
 from planner.program import Layout
 
 _ATEN = torch.ops.aten
@@ -77,9 +77,7 @@ class FormulaCalls:
             self.tensors[stage.operand] = self._stage(stage)
         late = []
         for number, layout, exists in outputs:
-            formula = self.description.outputs.get(number)
-            if formula is None:
-                raise refuse(self.op, f"output {number} has no formula")
+            formula = self.description.outputs[number]
             if exists:  # others may still read what is there now
                 late.append((self._of_formula(formula, layout.dtype, None), layout))
             else:
@@ -133,14 +131,9 @@ class FormulaCalls:
 
     def _size(self, variable: Variable) -> int:
         """How many values of a variable the worker has."""
-        size = variable.size
-        if variable in self.spreads:
-            for cut, (first, last) in self._own(variable).items():
-                size = size // cut.size * (last - first)
-        return size
-
-    def _own(self, variable: Variable) -> dict[Cut, tuple[int, int]]:
-        return chunks(self.spreads[variable], self.calls.mesh, self.calls.place)
+        if variable not in self.spreads:
+            return variable.size
+        return local_elements(variable.size, chunks(self.spreads[variable], self.calls.mesh, self.calls.place))
 
     def _tensor(self, value: _Value, scope: Sequence[Variable]) -> Layout:
         """A value as a tensor of the full size of its scope."""
@@ -192,9 +185,7 @@ class FormulaCalls:
                 shape[dimension], strides[dimension] = size, stride
         found = tensor._replace(shape=tuple(shape), strides=tuple(strides))
         if found.dtype in (torch.float16, torch.bfloat16):
-            single = self._call(_ATEN._to_copy.default, (found,), {"dtype": torch.float32}, None)
-            assert isinstance(single, Layout)
-            return single
+            return self._call(_ATEN._to_copy.default, (found,), {"dtype": torch.float32}, None)
         return found
 
     def _position(self, index: Index, scope: Sequence[Variable]) -> Layout:

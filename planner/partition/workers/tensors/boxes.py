@@ -131,17 +131,15 @@ def exchange_between(elements: int, have: Spread, want: Spread, mesh: tuple[int,
         have, want: how it is spread, and how it is to be; levels of summands are the same in both.
         mesh: how many parts each level cuts into.
     """
-    digits = digits_of(elements, have, want)
-    if digits is None:
-        return None
-    held, wanted = boxes_of(digits, have, mesh), boxes_of(digits, want, mesh)
-    if held is None or wanted is None:
+    found = _boxes_in_common(elements, have, want, mesh)
+    if found is None:
         return None
     free = tuple(level for level, spread in enumerate(have) if spread is not Whole.SUMMED)
     changed = tuple(level for level in free if have[level] != want[level])
-    return exchange_of(digits, held, wanted, mesh, changed) or exchange_of(digits, held, wanted, mesh, free)
+    return exchange_of(*found, mesh, changed) or exchange_of(*found, mesh, free)
 
 
+@lru_cache(maxsize=4096)
 def exchange_of(
     digits: Digits, held: tuple[Box, ...], wanted: tuple[Box, ...], mesh: tuple[int, ...], levels: tuple[int, ...]
 ) -> Exchange | None:
@@ -203,13 +201,21 @@ def _joined(cells: Sequence[Box]) -> list[Box]:
 @lru_cache(maxsize=4096)
 def keeps(elements: int, have: Spread, want: Spread, mesh: tuple[int, ...]) -> bool:
     """Whether every worker has what it is to have."""
-    digits = digits_of(elements, have, want)
-    if digits is None:
+    found = _boxes_in_common(elements, have, want, mesh)
+    if found is None:
         return False
-    held, wanted = boxes_of(digits, have, mesh), boxes_of(digits, want, mesh)
-    if held is None or wanted is None:
-        return False
+    _, held, wanted = found
     return all(is_inside(small, large) for small, large in zip(wanted, held, strict=True))
+
+
+def _boxes_in_common(
+    elements: int, have: Spread, want: Spread, mesh: tuple[int, ...]
+) -> tuple[Digits, tuple[Box, ...], tuple[Box, ...]] | None:
+    """Digits, and what workers have of them in both spreads; None if one of these is no box of digits of both."""
+    digits = digits_of(elements, have, want)
+    held = None if digits is None else boxes_of(digits, have, mesh)
+    wanted = None if digits is None else boxes_of(digits, want, mesh)
+    return None if digits is None or held is None or wanted is None else (digits, held, wanted)
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ import torch
 
 from planner.partition.workers.events.collectives import ALL_TO_ALL
 from planner.partition.workers.events.worker_events import WorkerEvents, dense, group, permuted
-from planner.partition.workers.tensors.boxes import Box, Exchange, box_elements, members, places
+from planner.partition.workers.tensors.boxes import Box, Exchange, box_elements, members
 from planner.program import Layout
 
 _ATEN = torch.ops.aten
@@ -24,7 +24,7 @@ def exchange(calls: WorkerEvents, storage: int, dtype: torch.dtype, found: Excha
         dtype: of the elements.
         found: who sends what to whom.
     """
-    me = places(calls.mesh).index(calls.place)
+    me = calls.worker
     peers = members(calls.mesh, calls.place, found.levels)
     have, want = found.have[me], found.want[me]
     sent = [(peer, box) for peer in peers for sender, box in found.received[peer] if sender == me]

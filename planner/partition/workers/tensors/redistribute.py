@@ -23,7 +23,7 @@ from planner.partition.workers.tensors.boxes import (
     steps_between,
 )
 from planner.partition.workers.tensors.exchange import box_view, exchange
-from planner.partition.workers.tensors.spreads import Cut, Spread, Whole, chunks, refined
+from planner.partition.workers.tensors.spreads import Cut, Spread, Whole, chunks, local_elements, refined, uncut
 from planner.program import Layout
 
 
@@ -97,8 +97,7 @@ class _Redistribution:
             )
         steps = steps_between(self.elements, self.spread, target, self.calls.mesh)
         if steps is None:  # what is cut now is no factor of what is to be cut
-            whole = tuple(Whole.EVERYWHERE if isinstance(here, Cut) else here for here in self.spread)
-            gathered = steps_between(self.elements, self.spread, whole, self.calls.mesh)
+            gathered = steps_between(self.elements, self.spread, uncut(self.spread), self.calls.mesh)
             assert gathered is not None
             steps = *gathered, target
         for step in steps:
@@ -165,7 +164,7 @@ class _Redistribution:
         assert isinstance(cut, Cut)
         digit = found.digits.index(cut)
         group_of = members(calls.mesh, calls.place, (level,))
-        own = _sizes(found.have[_number(calls)])
+        own = _sizes(found.have[calls.worker])
         order = digit, *(place for place in range(len(own)) if place != digit)
         x = self._front(self.storage, own, order)
         rest = prod(size for place, size in enumerate(own) if place != digit)
@@ -201,10 +200,8 @@ class _Redistribution:
 
     def _dense(self) -> Layout:
         """All that the worker has, as a flat tensor."""
-        elements = self.elements
-        for cut, (first, last) in chunks(self.spread, self.calls.mesh, self.calls.place).items():
-            elements = elements // cut.size * (last - first)
-        return dense(self.storage, (elements,), self.dtype)
+        own = chunks(self.spread, self.calls.mesh, self.calls.place)
+        return dense(self.storage, (local_elements(self.elements, own),), self.dtype)
 
     def _front(self, storage: int, shape: tuple[int, ...], order: tuple[int, ...]) -> Layout:
         """A storage with its digits in another order, as a flat tensor; without a copy if that changes nothing."""
@@ -239,9 +236,5 @@ def _gathered(have: Spread, want: Spread, found: Exchange) -> int | None:
     return None if cut in want[level + 1 :] or cut not in found.digits else level
 
 
-def _number(calls: WorkerEvents) -> int:
-    return places(calls.mesh).index(calls.place)
-
-
-def _sizes(box: Box | Sequence[tuple[int, int]]) -> tuple[int, ...]:
+def _sizes(box: Box) -> tuple[int, ...]:
     return tuple(last - first for first, last in box)

@@ -81,6 +81,23 @@ def chunks(spread: Spread, mesh: Sequence[int], place: Sequence[int]) -> dict[Cu
     return found
 
 
+def local_elements(elements: int, own: Mapping[Cut, Range]) -> int:
+    """How many of a storage's elements a worker has.
+
+    Args:
+        elements: of the storage; or its bytes.
+        own: by digit that is cut, the values that the worker has.
+    """
+    for cut, (first, last) in own.items():
+        elements = elements // cut.size * (last - first)
+    return elements
+
+
+def uncut(spread: Spread) -> Spread:
+    """The same spread with everything everywhere that levels cut; summands stay."""
+    return tuple(Whole.EVERYWHERE if isinstance(level, Cut) else level for level in spread)
+
+
 def contiguous(elements: int, own: Mapping[Cut, Range]) -> Range | None:
     """The elements that a worker has of a storage, as first and last (exclusive); None if they are no such range.
 

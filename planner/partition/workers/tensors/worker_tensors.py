@@ -22,9 +22,11 @@ from planner.partition.workers.tensors.spreads import (
     Whole,
     chunks,
     cut_of,
+    local_elements,
     local_part,
     refined,
     splits_of,
+    uncut,
 )
 from planner.program import Layout
 
@@ -80,9 +82,7 @@ class WorkerTensors:
         name = self.graph.tensors[tensor].name
         if not self._covers(layout) and spread != self.whole:
             raise refuse(name, "it does not fill its memory")
-        size = self.graph.storages[layout.storage].bytes
-        for cut, (first, last) in chunks(spread, self.mesh, self.place).items():
-            size = size // cut.size * (last - first)
+        size = local_elements(self.graph.storages[layout.storage].bytes, chunks(spread, self.mesh, self.place))
         local = self._local(layout, self.calls.storage(size), spread)
         if local is None:
             raise refuse(name, "its split is not one of its memory")
@@ -192,8 +192,8 @@ class WorkerTensors:
             raise refuse(where, f"{self.graph.tensors[tensor].name} is read before it is written")
         summed = [isinstance(state, Partial) for state in states]  # these levels each move their own summands
         spread: Spread = tuple(
-            Whole.SUMMED if wanted else Whole.EVERYWHERE if level is Whole.SUMMED else level
-            for wanted, level in zip(summed, held.spread, strict=True)
+            Whole.SUMMED if apart else Whole.EVERYWHERE if level is Whole.SUMMED else level
+            for apart, level in zip(summed, held.spread, strict=True)
         )
         storage = self._converted(layout.storage, layout.dtype, held, spread)
         if not self._covers(layout):
@@ -204,7 +204,7 @@ class WorkerTensors:
         digits = digits_of(elements, spread, want, (cut,))
         held_boxes = None if digits is None else boxes_of(digits, spread, self.mesh)
         if held_boxes is None:
-            whole = tuple(level if level is Whole.SUMMED else Whole.EVERYWHERE for level in spread)
+            whole = uncut(spread)
             storage, spread = redistribute(self.calls, storage, layout.dtype, elements, spread, whole), whole
             digits = digits_of(elements, want, (cut,))
             held_boxes = None if digits is None else boxes_of(digits, spread, self.mesh)
@@ -216,12 +216,11 @@ class WorkerTensors:
             own = list(box)
             own[digits.index(cut)] = need or (0, 0)
             wanted.append(tuple(own))
-        levels = tuple(level for level, wanted in enumerate(summed) if not wanted)
+        levels = tuple(level for level, apart in enumerate(summed) if not apart)
         found = exchange_of(digits, held_boxes, tuple(wanted), self.mesh, levels)
         assert found is not None
         storage = exchange(self.calls, storage, layout.dtype, found)
-        worker = places(self.mesh).index(self.place)
-        mine = needs[worker]
+        mine = needs[self.calls.worker]
         if mine is None:
             return None
         local = local_part(layout, {**chunks(want, self.mesh, self.place), cut: mine})
@@ -232,7 +231,7 @@ class WorkerTensors:
         splits = splits_of(layout, spread)
         if splits is None:
             elements = self.graph.storages[layout.storage].bytes // layout.dtype.itemsize
-            whole = tuple(level if level is Whole.SUMMED else Whole.EVERYWHERE for level in spread)
+            whole = uncut(spread)
             storage = redistribute(self.calls, storage, layout.dtype, elements, spread, whole)
             splits, spread = (None,) * len(whole), whole
         rows = dense(0, layout.shape, layout.dtype)
@@ -324,9 +323,7 @@ class WorkerTensors:
 
     def _flat(self, storage: int, layout: Layout, spread: Spread) -> Layout:
         """All that the worker has of a storage, as a flat tensor."""
-        elements = layout.elements
-        for cut, (first, last) in chunks(spread, self.mesh, self.place).items():
-            elements = elements // cut.size * (last - first)
+        elements = local_elements(layout.elements, chunks(spread, self.mesh, self.place))
         return dense(storage, (elements,), layout.dtype)
 
     def _covers(self, layout: Layout) -> bool:
