@@ -85,16 +85,6 @@ def test_what_does_not_exist_is_not_explained(words, reason: str) -> None:
         explain(search(), **words)
 
 
-def test_a_search_is_explained_only_for_its_own_graph_and_once_it_has_found_something() -> None:
-    with pytest.raises(StowageError, match="this search is not for mlp; leave the graph out"):
-        explain(search(), planner.capture(planner.zoo.load("mlp"), progress=False), tensor="head.weight")
-    hopeless = search_partition(graph(), 4, memory=1000)
-    with pytest.raises(StowageError, match="too little"):
-        hopeless.wait(progress=False)
-    with pytest.raises(StowageError, match="too little"):
-        explain(hopeless, tensor="head.weight")
-
-
 def test_a_plan_is_not_explained_without_its_graph() -> None:
     with pytest.raises(StowageError, match="with its graph"):
         explain(search().best, tensor="head.weight")

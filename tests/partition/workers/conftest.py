@@ -14,6 +14,7 @@ ADAM = "mlp:layers=2,hidden=10,classes=6,batch=7,optimizer=adam"
 GPT = "gpt:layers=1,hidden=12,heads=4,sequence=6,vocabulary=20,batch=6"
 RNN = "rnn:layers=1,hidden=6,steps=3,batch=6,classes=4"
 CONV = "convolutions"
+POOL = "a pool that makes more columns"
 
 
 class _Convolutions(torch.nn.Module):
@@ -33,10 +34,21 @@ class _Convolutions(torch.nn.Module):
         return self.last(torch.nn.functional.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
-def _convolutions():
+class _WideningPool(torch.nn.Module):
+    """A pool that makes more columns than its image has."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.pool, self.last = torch.nn.Conv2d(4, 2, 1), torch.nn.MaxPool2d(2, 1, 1), torch.nn.Linear(2, 4)
+
+    def forward(self, x):
+        return self.last(self.pool(self.first(x)).square().sum((2, 3)))
+
+
+def _images(network):
     def model():
         torch.manual_seed(0)
-        return _Convolutions()
+        return network()
 
     batch = {"x": torch.randn(6, 4, 13, 11), "y": torch.randint(0, 4, (6,))}
     loss = torch.nn.functional.cross_entropy
@@ -53,5 +65,8 @@ def doubles():
 
 @pytest.fixture(scope="module")
 def coarse_graphs(doubles):
-    steps = {name: load(name) for name in (MLP, ADAM, GPT, RNN)} | {CONV: _convolutions()}
+    steps = {name: load(name) for name in (MLP, ADAM, GPT, RNN)} | {
+        CONV: _images(_Convolutions),
+        POOL: _images(_WideningPool),
+    }
     return {name: coarsen(capture(step, progress=False)) for name, step in steps.items()}

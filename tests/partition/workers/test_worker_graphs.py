@@ -10,7 +10,7 @@ from planner.partition import BASELINES, optimize, recurse
 from planner.partition.plan import PartitionPlan
 from planner.partition.strategy import Split
 from planner.partition.workers import worker_graph
-from tests.partition.workers.conftest import ADAM, CONV, GPT, MLP, RNN
+from tests.partition.workers.conftest import ADAM, CONV, GPT, MLP, POOL, RNN
 
 
 @pytest.mark.parametrize("workers", [2, 3])
@@ -56,15 +56,34 @@ def test_levels_that_cut_evenly_move_at_most_the_bytes_of_the_plan(coarse_graphs
 @pytest.mark.parametrize("step", [GPT, CONV])
 def test_ways_of_dividing_ops_that_no_search_would_choose(coarse_graphs, step):
     coarse = coarse_graphs[step]
-    ways = [(merged, variant) for merged in coarse.merged for variant in merged.variants[:-1]]
-    assert len(ways) > 100
+    every = [(merged, variant) for merged in coarse.merged for variant in merged.variants[:-1]]
+    assert len(every) > 100
     refused = set()
-    for merged, variant in ways[::7]:  # benchmarks/worker_graphs.py tries all of them
+    for merged, variant in every[::7]:  # benchmarks/worker_graphs.py tries all of them
         plan = PartitionPlan.of(recurse(coarse, [2], allowed_variant=only(merged, variant)))
         if why := refusal(coarse.graph, plan):
             refused.add((why.partition(":")[0], variant.name))
     of_a_window = "mean/avg_pool2d cannot be computed in parts"
     assert refused <= {(of_a_window, "dy"), (of_a_window, "dx")}
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_pools_divided_otherwise_forward_and_backward_agree_about_places(coarse_graphs, workers):
+    coarse = coarse_graphs[POOL]
+    forward, backward = (merged for merged in coarse.merged if "pool" in coarse.graph.ops[merged.ops[0]].name)
+    for one in ways(forward, "nhw"):
+        for other in ways(backward, "nyx"):
+            fixed = {id(forward): one, id(backward): other}
+            allowed = lambda merged, way, fixed=fixed: fixed.get(id(merged), way) is way  # noqa: E731
+            plan = PartitionPlan.of(recurse(coarse, [workers], allowed_variant=allowed))
+            assert_computes_the_same(coarse.graph, plan)
+
+
+def ways(merged, axes):
+    """The variants of merged ops that divide some axes."""
+    found = [variant for variant in merged.variants if variant.name in axes]
+    assert len(found) == len(axes)
+    return found
 
 
 def refusal(graph, plan):

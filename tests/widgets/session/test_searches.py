@@ -72,6 +72,7 @@ def test_cancelled_the_moment_it_is_said_to_run_it_ends(session: Session) -> Non
     ear, leave = Ear(session), session.listen(cancel)
     session.start_search(None)
     ear.wait("search", lambda search: search["state"] == "cancelled")
+    assert ear.last("search")["state"] == "cancelled"
 
 
 def test_it_goes_on_from_where_it_was_cancelled(session: Session) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from planner.partition.ops.broadcast import pair
 from planner.partition.tdl import Range
 from planner.partition.workers.events.worker_events import WorkerEvents, refuse
 from planner.partition.workers.op_calls.local_calls import groups_of
@@ -24,13 +25,11 @@ class Windowed:
 
     Args:
         made: the range of its output, or of what it sums over, that the worker computes.
-        read: by place of an input, the range that the worker was brought; None if it needs nothing of the input.
         size: of the whole that `made` is a range of.
-        needs: by place of an input, what each worker is brought.
+        needs: by place of an input, the range that each worker is brought; None if it needs nothing of the input.
     """
 
     made: Range
-    read: Mapping[int, Range | None]
     size: int
     needs: Mapping[int, Sequence[Range | None]]
 
@@ -43,7 +42,7 @@ class Windows:
         calls: of the worker.
         op: its name.
         dimensions: those along which it does.
-        columns: of the whole image that is the largest of its tensors.
+        columns: of the whole image that windows move over.
     """
 
     calls: WorkerEvents
@@ -51,13 +50,17 @@ class Windows:
     dimensions: Mapping[int, Windowed]
     columns: int
 
+    def needed(self, dimension: int, place: int) -> Range | None:
+        """The range of an input that the worker was brought; None if it needs nothing of it."""
+        return self.dimensions[dimension].needs[place][self.calls.worker]
+
     def read(self, dimension: int, place: int) -> Range:
         """The range of an input that the worker was brought.
 
         Raises:
             StowageError: it was brought nothing.
         """
-        found = self.dimensions[dimension].read.get(place)
+        found = self.needed(dimension, place)
         if found is None:
             raise refuse(self.op, "a worker would have nothing to compute with")
         return found
@@ -88,9 +91,8 @@ def convolution(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | N
     x, weight, bias, stride, padding, dilation, transposed, output_padding, _ = args
     if transposed:
         raise refuse(at.op, "its image is divided, and it is transposed")
-    shape = _geometry(weight.shape[2:], stride, padding, dilation)
-    wants = {dimension: shape.under(dimension, windowed.made) for dimension, windowed in at.dimensions.items()}
-    x = _moved(at, x, {d: (at.read(d, 0), want) for d, want in wants.items()}, 0.0)
+    shape = _geometry(len(weight.shape) - 2, weight.shape[2:], stride, padding, dilation)
+    x = _under_windows(at, x, 0, shape, 0.0)
     settings = stride, shape.borders_within(at), dilation, transposed, output_padding, groups_of(x, weight, None)
     at.calls.add(_ATEN.convolution.default, (x, weight, bias, *settings), *results)
 
@@ -100,7 +102,7 @@ def convolution_backward(at: Windows, args: tuple[Any, ...], results: Sequence[L
     grad, x, weight, bias, stride, padding, dilation, transposed, output_padding, _, mask = args
     if transposed or (mask[0] and (mask[1] or mask[2])):
         raise refuse(at.op, "its image is divided, and it is transposed or makes all gradients at once")
-    shape = _geometry(weight.shape[2:], stride, padding, dilation)
+    shape = _geometry(len(weight.shape) - 2, weight.shape[2:], stride, padding, dilation)
     groups = groups_of(x, weight, None)
     settings = stride, shape.borders_within(at), dilation, transposed, output_padding, groups, mask
     sizes = [grad.shape[1]] if bias else bias
@@ -111,30 +113,28 @@ def convolution_backward(at: Windows, args: tuple[Any, ...], results: Sequence[L
         at.calls.add(target, (grad, image, weight, sizes, *settings), spread, *results[1:])
         _cropped(at, spread, reached, results[0])
     else:
-        wants = {d: shape.under(d, windowed.made) for d, windowed in at.dimensions.items()}
-        x = _moved(at, x, {d: (at.read(d, 1), want) for d, want in wants.items()}, 0.0)
+        x = _under_windows(at, x, 1, shape, 0.0)
         at.calls.add(target, (grad, x, weight, sizes, *settings), *results)
 
 
 def max_pool(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
     """Every worker pools the region under its windows, and counts places in the whole image."""
     x, window, stride, padding, dilation, ceil = _completed(args, ((), 0, 1, False))
-    shape = _geometry(window, stride or window, padding, dilation)
-    wants = {d: shape.under(d, windowed.made) for d, windowed in at.dimensions.items()}
-    region = _moved(at, x, {d: (at.read(d, 0), want) for d, want in wants.items()}, -inf)
+    shape = _geometry(2, window, stride or window, padding, dilation)
+    region = _under_windows(at, x, 0, shape, -inf)
     value, place = results
     assert place is not None
     here = at.calls.new(place.shape, place.dtype)
     settings = shape.window, shape.steps, shape.borders_within(at), shape.apart, ceil
     at.calls.add(_MAX_POOL, (region, *settings), value, here)
-    row, column = wants.get(2, (0, 0))[0], wants.get(3, (0, 0))[0]
+    row, column = (shape.under(d, at.dimensions[d].made)[0] if d in at.dimensions else 0 for d in (2, 3))
     _renumbered(at, here, place, (region.shape[3], at.columns), (row, column))
 
 
 def max_pool_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
     """Gradients are put where the windows that reach a worker's chunk found their largest value."""
     grad, x, window, stride, padding, dilation, ceil, place = args
-    shape = _geometry(window, stride or window, padding, dilation)
+    shape = _geometry(2, window, stride or window, padding, dilation)
     reached = {d: shape.under(d, at.read(d, 0)) for d in at.dimensions}
     image, spread = _spread_image(at, x, results, reached)
     here = at.calls.new(place.shape, place.dtype)
@@ -149,8 +149,7 @@ def avg_pool(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None
     """Every worker averages the region under its windows."""
     x, window, stride, padding, ceil, padded, divisor = _completed(args, ((), 0, False, True, None))
     shape = _averaged(at, window, stride or window, padding, padded, ceil, divisor)
-    wants = {d: shape.under(d, windowed.made) for d, windowed in at.dimensions.items()}
-    region = _moved(at, x, {d: (at.read(d, 0), want) for d, want in wants.items()}, 0.0)
+    region = _under_windows(at, x, 0, shape, 0.0)
     settings = shape.window, shape.steps, shape.borders_within(at), ceil, padded, divisor
     at.calls.add(_ATEN.avg_pool2d.default, (region, *settings), *results)
 
@@ -166,30 +165,37 @@ def avg_pool_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layo
     _cropped(at, spread, reached, results[0])
 
 
+def missing(rank: int, ranges: Mapping[int, tuple[Range, Range]]) -> list[int]:
+    """How much `constant_pad_nd` adds, or takes away, to make ranges of dimensions out of others.
+
+    Args:
+        rank: dimensions of the image, of which the first two are not padded.
+        ranges: by dimension the range that there is, and that there is to be.
+    """
+    amounts = [0] * (2 * (rank - 2))
+    for dimension, (have, want) in ranges.items():
+        place = 2 * (rank - 1 - dimension)
+        amounts[place : place + 2] = [have[0] - want[0], want[1] - have[1]]
+    return amounts
+
+
 def _completed(args: tuple[Any, ...], defaults: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments with the defaults of those that are left out after the first two."""
     return (*args, *defaults[len(args) - 2 :])
 
 
-def _geometry(window: Any, stride: Any, padding: Any, dilation: Any) -> _Geometry:
-    rank = 2 if isinstance(window, int) else max(2, len(window))
-    if not isinstance(window, int) and len(window) == 1 and not isinstance(stride, int) and len(stride) == 1:
-        rank = 1
-    return _Geometry(*(_each(setting, rank) for setting in (window, stride, padding, dilation)))
+def _geometry(rank: int, *settings: Any) -> _Geometry:
+    """Window, step, border and distance, each a number for every dimension of an image or one for all."""
+    return _Geometry(*(pair(setting, rank) for setting in settings))
 
 
 def _averaged(
     at: Windows, window: Any, stride: Any, padding: Any, padded: bool, ceil: bool, divisor: int | None
 ) -> _Geometry:
-    shape = _geometry(window, stride, padding, 1)
+    shape = _geometry(2, window, stride, padding, 1)
     if divisor is None and (ceil or (not padded and any(shape.borders))):
         raise refuse(at.op, "windows at the borders of its divided images average fewer values")
     return shape
-
-
-def _each(setting: Sequence[int] | int, rank: int) -> list[int]:
-    values = [setting] if isinstance(setting, int) else list(setting)
-    return values * rank if len(values) == 1 else values
 
 
 def _spread_image(
@@ -206,25 +212,18 @@ def _spread_image(
 
 def _cropped(at: Windows, image: Layout, reached: Mapping[int, Range], result: Layout | None) -> None:
     """Keep of an image the chunk that the worker makes, with zeros where no window reaches."""
-    rank = len(image.shape)
-    amounts = [0] * (2 * (rank - 2))
-    for dimension, have in reached.items():
-        made = at.dimensions[dimension].made
-        amounts[2 * (rank - 1 - dimension) : 2 * (rank - 1 - dimension) + 2] = [have[0] - made[0], made[1] - have[1]]
+    amounts = missing(len(image.shape), {d: (have, at.dimensions[d].made) for d, have in reached.items()})
     at.calls.add(_ATEN.constant_pad_nd.default, (image, amounts, 0.0), result)
 
 
-def _moved(at: Windows, x: Layout, ranges: Mapping[int, tuple[Range, Range]], value: float) -> Layout:
-    """An image of which there are ranges, as other ranges of it, with a value where there is nothing."""
-    rank, shape = len(x.shape), list(x.shape)
-    amounts = [0] * (2 * (rank - 2))
-    for dimension, (have, want) in ranges.items():
-        place = 2 * (rank - 1 - dimension)
-        amounts[place : place + 2] = [have[0] - want[0], want[1] - have[1]]
-        shape[dimension] = want[1] - want[0]
+def _under_windows(at: Windows, x: Layout, place: int, shape: _Geometry, value: float) -> Layout:
+    """The region under a worker's windows of an image of which it was brought what there is, a value around it."""
+    wants = {dimension: shape.under(dimension, windowed.made) for dimension, windowed in at.dimensions.items()}
+    amounts = missing(len(x.shape), {d: (at.read(d, place), want) for d, want in wants.items()})
     if not any(amounts):
         return x
-    moved = at.calls.new(tuple(shape), x.dtype)
+    size = tuple(wants[d][1] - wants[d][0] if d in wants else size for d, size in enumerate(x.shape))
+    moved = at.calls.new(size, x.dtype)
     at.calls.add(_ATEN.constant_pad_nd.default, (x, amounts, value), moved)
     return moved
 

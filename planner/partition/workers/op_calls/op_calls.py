@@ -37,6 +37,8 @@ _MEAN, _SUM = 1, 2
 _LOOKED_UP = {EMBEDDING: look_up, EMBEDDING_BACKWARD: look_up_backward}
 #: Kernels that count places in whole images.
 _COUNTED = frozenset({_ATEN.max_pool2d_with_indices.default, _ATEN.max_pool2d_with_indices_backward.default})
+#: Kernels that make the image that they count places in.
+_TO_IMAGES = frozenset({_ATEN.max_pool2d_with_indices_backward.default})
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,8 @@ class _DividedOp:
         ways: per level, how it is divided.
         tensors: by tensor of the graph, the worker's part of it.
         made: its outputs that did not exist before.
-        ranges: the dimensions along which it reads other elements than its chunk's, so that chunks must be ranges.
+        windowed: by dimension along which it reads other elements than its chunk's, so that chunks must be ranges of
+            it, how it is divided there.
     """
 
     op: Op
@@ -57,7 +60,7 @@ class _DividedOp:
     ways: tuple[Divided, ...]
     tensors: dict[int, Layout]
     made: dict[int, Spread]
-    ranges: frozenset[int]
+    windowed: Mapping[int, Divided]
 
     @property
     def levels(self) -> list[int]:
@@ -108,7 +111,7 @@ class OpCalls:
             if wants.setdefault(tensor, states) != states:
                 raise refuse(op.name, f"it needs {self._graph.tensors[tensor].name} in two ways at once")
         gives = {tensor: tuple(way.gives[place] for way in ways) for place, tensor in enumerate(op.outputs)}
-        divided = _DividedOp(op, call, splittable, ways, {}, {}, frozenset(_window_ways(call.target, ways)))
+        divided = _DividedOp(op, call, splittable, ways, {}, {}, _window_ways(call.target, ways))
         updated = tensors.updated(op, wants, gives)
         windows = self._windows(divided)
         for place, tensor in enumerate(op.inputs):
@@ -124,7 +127,7 @@ class OpCalls:
             if self._graph.tensors[tensor].storage in updated:
                 divided.tensors[tensor] = tensors.to_update(op, tensor, gives[tensor], updated)
             else:
-                divided.made[tensor] = tensors.spread(tensor, _combined(gives[tensor]), op.name, divided.ranges)
+                divided.made[tensor] = tensors.spread(tensor, _combined(gives[tensor]), op.name, divided.windowed)
                 divided.tensors[tensor] = tensors.new(tensor, divided.made[tensor])
         self._compute(divided, windows)
         for storage in {self._graph.tensors[tensor].storage for tensor in op.outputs}:
@@ -148,7 +151,7 @@ class OpCalls:
         """An input as the op needs it: zeros if only another worker may use it, so that it is added up once."""
         op = divided.op
         tensor = op.inputs[place]
-        found = self._tensors.fetch(tensor, states, op.name, divided.ranges)
+        found = self._tensors.fetch(tensor, states, op.name, divided.windowed)
         for way, number in zip(divided.ways, self._calls.place, strict=True):
             if number and way.strategy is not None and place in way.strategy.once:
                 return self._calls.zeros_like(found if found.dense else dense(found.storage, found.shape, found.dtype))
@@ -158,8 +161,8 @@ class OpCalls:
         op, call, args, results = divided.op, divided.call, divided.args, divided.results
         levels = divided.levels
         if windows:
-            shapes = [self._graph.tensors[tensor].shape for tensor in (*op.inputs, *op.outputs)]
-            columns = max(shape[-1] if shape else 0 for shape in shapes)
+            image = op.outputs[0] if call.target in _TO_IMAGES else op.inputs[0]
+            columns = self._graph.tensors[image].shape[-1]
             windowed_call(Windows(self._calls, op.name, windows, columns), call.target, args, results)
             return
         if call.target is _NLL and levels and _divides_rows([divided.ways[level] for level in levels]):
@@ -190,7 +193,7 @@ class OpCalls:
                 found.setdefault(way.strategy.axis, [None] * len(divided.ways))[level] = way.axis
         return {
             axis: self._tensors.spread_in(
-                dense(0, (axis.size,), torch.int64), states, divided.op.name, (0,) if divided.ranges else ()
+                dense(0, (axis.size,), torch.int64), states, divided.op.name, (0,) if divided.windowed else ()
             )
             for axis, states in found.items()
         }
@@ -205,9 +208,8 @@ class OpCalls:
         tensors = {
             operand: divided.tensors[tensor] for operand, tensor in zip(description.inputs, op.inputs, strict=True)
         }
-        formulas = FormulaCalls(
-            self._calls, self._fakes, op.name, description, tensors, self._axes(divided), reduced
-        )  # fmt: skip
+        axes = self._axes(divided)
+        formulas = FormulaCalls(self._calls, self._fakes, op.name, description, tensors, axes, reduced)
         outputs = zip(divided.splittable.outputs, op.outputs, strict=True)
         formulas.add([(number, divided.tensors[tensor], tensor not in divided.made) for number, tensor in outputs])
 
@@ -216,15 +218,13 @@ class OpCalls:
         axis = next((axis for axis in self._axes(divided) if axis.name == "v"), None)
         if axis is None:
             return None
-        return self._axis_ranges(divided, axis)[places(self._calls.mesh).index(self._calls.place)]
+        return self._axis_ranges(divided, axis)[self._calls.worker]
 
     def _windows(self, divided: _DividedOp) -> dict[int, Windowed]:
         """By dimension along which the op reads more than its chunks, what the worker makes and reads."""
         op = divided.op
-        dimensions = _window_ways(divided.call.target, divided.ways)
         found: dict[int, Windowed] = {}
-        worker = places(self._calls.mesh).index(self._calls.place)
-        for dimension, way in dimensions.items():
+        for dimension, way in divided.windowed.items():
             assert way.strategy is not None
             axis = way.strategy.axis
             assert axis is not None
@@ -237,8 +237,7 @@ class OpCalls:
                 for place, want in enumerate(way.wants)
                 if isinstance(want, Split) and want.dimension == dimension
             }
-            read = {place: per_worker[worker] for place, per_worker in needs.items()}
-            found[dimension] = Windowed(ranges[worker], read, axis.size, needs)
+            found[dimension] = Windowed(ranges[self._calls.worker], axis.size, needs)
         return found
 
     def _axis_ranges(self, divided: _DividedOp, axis: Variable) -> list[Range]:
@@ -281,7 +280,7 @@ class OpCalls:
         (dimension,) = reads
         rest = [None if isinstance(state, Split) and state.halo else state for state in states]
         found = self._tensors.fetch_region(
-            tensor, rest, dimension, windows[dimension].needs[place], op.name, divided.ranges
+            tensor, rest, dimension, windows[dimension].needs[place], op.name, divided.windowed
         )
         divided.tensors[tensor] = found or self._calls.empty((0,), self._tensors.layout(tensor).dtype)
 

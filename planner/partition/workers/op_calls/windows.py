@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from planner.partition.tdl import Range
 from planner.partition.workers.events.worker_events import refuse
 from planner.partition.workers.op_calls import images
 from planner.partition.workers.op_calls.images import Windows
@@ -34,8 +33,8 @@ def windowed_call(windows: Windows, target: Any, args: tuple[Any, ...], results:
 
 
 def _cat(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
-    (windowed,) = at.dimensions.values()
-    pieces = tuple(piece for place, piece in enumerate(args[0]) if windowed.read.get(place) is not None)
+    (dimension,) = at.dimensions
+    pieces = tuple(piece for place, piece in enumerate(args[0]) if at.needed(dimension, place) is not None)
     at.calls.add(_ATEN.cat.default, (pieces, *args[1:]), *results)
 
 
@@ -44,14 +43,13 @@ def _pad(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -
     rank, own = len(x.shape), list(amounts)
     for dimension, windowed in at.dimensions.items():
         place = 2 * (rank - 1 - dimension)
-        before = amounts[place] if place < len(amounts) else 0
-        read = windowed.read[0]
-        if read is None:
+        have, before = at.needed(dimension, 0), amounts[place]
+        if have is None:
             (result,) = results
             assert result is not None
             at.calls.add(_ATEN.full.default, (result.shape, *(value or [0])), result, dtype=result.dtype)
             return
-        own[place : place + 2] = _around(read, (windowed.made[0] - before, windowed.made[1] - before))
+        own[place : place + 2] = have[0] + before - windowed.made[0], windowed.made[1] - before - have[1]
     at.calls.add(_ATEN.constant_pad_nd.default, (x, own, *value), *results)
 
 
@@ -59,7 +57,7 @@ def _slice_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layout
     grad, _, dim, start, _, step = args
     ((dimension, windowed),) = at.dimensions.items()
     (result,) = results
-    read = windowed.read[0]
+    read = at.needed(dimension, 0)
     assert result is not None
     if dimension != dim % len(result.shape):
         raise refuse(at.op, "another dimension than the one it fills is divided in parts that are no chunks")
@@ -70,11 +68,6 @@ def _slice_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layout
     first = start + read[0] * step - windowed.made[0]
     last = start + (read[1] - 1) * step - windowed.made[0]
     at.calls.add(_ATEN.slice_backward.default, (grad, result.shape, dim, first, last + 1, step), *results)
-
-
-def _around(have: Range, want: Range) -> list[int]:
-    """How much is missing before and after."""
-    return [have[0] - want[0], want[1] - have[1]]
 
 
 _RULES: Mapping[Any, Callable[[Windows, tuple[Any, ...], Sequence[Layout | None]], None]] = {
