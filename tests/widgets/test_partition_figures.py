@@ -6,13 +6,22 @@ from math import prod
 from typing import Any
 
 import pytest
+import torch
 
 import planner
 import widgets
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory import step_peak
-from planner.partition import PartitionPlan, Split, search_partition, worker_memory
+from planner.partition import (
+    PartitionPlan,
+    Split,
+    coarsen,
+    local_value,
+    optimize,
+    search_partition,
+    worker_memory,
+)
 from widgets.info import get_level_bytes, get_partition_splits, get_tensor_blocks, get_worker_peaks
 
 GPT = "gpt:layers=2,hidden=32,sequence=8"
@@ -103,6 +112,28 @@ def test_blocks_tile_the_tensor_and_every_worker_has_its_share(name: str, worker
         assert max(area.values()) / tiled == pytest.approx(info.share * _hidden_parts(info, graph, plan, name))
     (drawn,) = widgets.tensor_blocks(graph, plan, name).data
     assert len(drawn.x) == len(info.blocks)
+
+
+def test_blocks_are_what_workers_are_given() -> None:
+    graph = real()[0]
+    seen = 0
+    for mesh in ((2, 4), (2, 2, 2)):
+        plan = PartitionPlan.of(optimize(coarsen(graph), mesh))
+        for tensor in graph.tensors:
+            if tensor.base >= 0 or len(tensor.shape) != 2 or not graph.storages[tensor.storage].live_in:
+                continue
+            info = get_tensor_blocks(graph, plan, tensor.name)
+            if info.sizes != tensor.shape or info.axes != (0, 1):
+                continue
+            numbers = torch.arange(prod(tensor.shape)).reshape(tensor.shape)
+            for worker in range(plan.workers):
+                drawn = [numbers[slice(*b.rows), slice(*b.columns)] for b in info.blocks if worker in b.workers]
+                given = local_value(numbers, plan, tensor.id, worker)
+                assert sorted(torch.cat([each.flatten() for each in drawn]).tolist()) == sorted(
+                    given.flatten().tolist()
+                )
+            seen += len(set(plan.tensors[tensor.id])) > 1
+    assert seen > 5
 
 
 def _hidden_parts(info: Any, graph: Graph, plan: PartitionPlan, name: str) -> float:
