@@ -15,13 +15,16 @@ from planner.partition.search.choices.domains import Domains, Sequences
 from planner.partition.search.choices.partitioning import Partitioning, mesh_of
 from planner.partition.search.choices.rules import Pin, SearchRules
 from planner.partition.search.costs.slot_costs import SlotCosts
-from planner.partition.search.factors.dual_bound import DualBound
 from planner.partition.search.factors.min_sum import Costs
+from planner.partition.search.factors.narrowing import narrow_down
+from planner.partition.search.factors.neighborhoods import NeighborhoodSearch
 from planner.partition.search.problem import Choice, LevelsProblem, partitioning
 from planner.partition.search.recursion import by_recursion
 
-#: A problem is solved in full whose tables have at most as many entries.
+#: A problem is solved in full, at once, that takes as many entries of tables or fewer.
 _MOST_ENTRIES = 20_000_000
+#: What cannot be narrowed down is, without the variables for which no more entries are gone through.
+_MOST_OF_ONE = 10_000_000
 #: As often the bound is raised before what cannot be best is left out.
 _SWEEPS = 10
 _ROUNDS = 12
@@ -70,7 +73,7 @@ def optimize(
 
 
 @dataclass(slots=True)
-class _Reduced:
+class _StillPossible:
     """What is left to choose from.
 
     Args:
@@ -118,26 +121,58 @@ class _Search:
             return [None if level in free else choice for level, choice in enumerate(row)]
 
         stored, ways = self._best.stored, self._best.ways
-        left = _Reduced(
+        left = _StillPossible(
             [self._domains.group(group, fixed(row)) for group, row in enumerate(stored)],
             [self._domains.op(merged, fixed(row)) for merged, row in zip(self._coarse.merged, ways, strict=True)],
         )
         self.bound = -inf
+        problem = self._problem(left)
+        work = problem.work()
         for _ in range(_ROUNDS):
-            problem = self._problem(left)
-            if problem.work() <= _MOST_ENTRIES:
-                self._better(problem.solve())
-                self.bound = self._best.cost if problem.complete else self.bound
+            if work.entries <= _MOST_ENTRIES:
+                self._found(problem, problem.solve())
                 return
-            before = left.size()
             left = self._narrow(problem, left)
-            if self._closed() or left.size() > 0.99 * before:
+            if self._closed():
+                return
+            problem, before = self._problem(left), work
+            work = problem.work()
+            if work.entries <= before.entries / 2:
+                continue
+            best = self._best.cost
+            self._search_core(problem)
+            if self._closed():
+                return
+            self._search_around(problem)
+            if self._best.cost == best:
                 return
 
-    def _narrow(self, problem: LevelsProblem, left: _Reduced) -> _Reduced:
+    def _found(self, problem: LevelsProblem, best: Choice) -> None:
+        """Take the best choice of what was left."""
+        self._better(best)
+        self.bound = self._best.cost if problem.complete else self.bound
+
+    def _search_core(self, problem: LevelsProblem) -> None:
+        """Search what is left when all variables are eliminated for which that is quick."""
+        core = problem.core(_MOST_OF_ONE)
+        found = narrow_down(core.stars, self._best.cost)
+        if found.values is not None:
+            self._better(problem.choice(found.cost, core.values(found.values)))
+        if problem.complete:
+            self.bound = max(self.bound, min(found.bound, self._best.cost))
+
+    def _search_around(self, problem: LevelsProblem) -> None:
+        """Look for a better choice in neighbourhoods of a likely one."""
+        stars, _ = problem.stars()
+        dual = stars.bound()
+        for _ in range(_SWEEPS):
+            dual.sweep()
+        self._better(problem.choice(0.0, NeighborhoodSearch(stars).improve(dual.likely())))
+
+    def _narrow(self, problem: LevelsProblem, left: _StillPossible) -> _StillPossible:
         """Raise the bound, look for a better choice among the likeliest, and leave out what cannot be better."""
-        factors, unaries, rows = problem.factors()
-        dual = DualBound(problem.choices(), factors, unaries)
+        stars, ops = problem.stars()
+        dual = stars.bound()
         bound = -inf
         for _ in range(_SWEEPS):
             halfway, raised = dual.sweep()
@@ -149,30 +184,29 @@ class _Search:
             self.bound = max(self.bound, min(bound, self._best.cost))
         above = [dual.above(group) for group in range(len(left.stored))]
         self._better(problem.choice(0.0, dual.likely()))
-        self._try_likeliest(_Reduced(left.stored, left.ways, problem.considered), above)
+        self._try_likeliest(_StillPossible(left.stored, left.ways, problem.considered), above)
         limit = self._best.cost * (1 + _EXACT)
         stored = [self._kept(each, over <= limit - halfway) for each, over in zip(left.stored, above, strict=True)]
         ways = list(left.ways)
-        for factor, (number, row) in enumerate(rows):
-            if number >= 0:
-                alive = np.unique(row[dual.ways_above(factor) <= limit - bound])
-                if len(alive) < len(ways[number]):
-                    ways[number] = self._intern(ways[number][alive])
-        return _Reduced(stored, ways, problem.considered)
+        for factor, (op, rows) in ops.items():
+            alive = np.unique(rows[dual.ways_above(factor) <= limit - bound])
+            if len(alive) < len(ways[op]):
+                ways[op] = self._intern(ways[op][alive])
+        return _StillPossible(stored, ways, problem.considered)
 
-    def _try_likeliest(self, left: _Reduced, above: Sequence[Costs]) -> None:
+    def _try_likeliest(self, left: _StillPossible, above: Sequence[Costs]) -> None:
         """Search among the sequences of options of every group that cost the least by the bound."""
         for most in (8, 4, 2):
             stored = []
             for sequences, over in zip(left.stored, above, strict=True):
                 first = np.argsort(over, kind="stable")[:most]
                 stored.append(self._kept(sequences, np.isin(np.arange(len(sequences)), first)))
-            problem = self._problem(_Reduced(stored, left.ways, left.fetches))
-            if problem.work() <= _MOST_ENTRIES:
+            problem = self._problem(_StillPossible(stored, left.ways, left.fetches))
+            if problem.work().entries <= _MOST_ENTRIES:
                 self._better(problem.solve())
                 return
 
-    def _problem(self, left: _Reduced) -> LevelsProblem:
+    def _problem(self, left: _StillPossible) -> LevelsProblem:
         return LevelsProblem(
             self._coarse, self._rules, self._domains, self._costs, left.stored, left.ways, left.fetches
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,14 +14,13 @@ from planner.partition.search.choices.domains import Domains, Sequences
 from planner.partition.search.choices.partitioning import LevelChoice, Partitioning
 from planner.partition.search.choices.rules import SearchRules
 from planner.partition.search.costs.evaluate import evaluate
-from planner.partition.search.costs.moved_bytes import FORBIDDEN
 from planner.partition.search.costs.op_costs import OpCosts, Rows
 from planner.partition.search.costs.shared_fetches import SharedFetches, shared_fetches
 from planner.partition.search.costs.slot_costs import SlotCosts
 from planner.partition.search.factors.conditioning import minimize
 from planner.partition.search.factors.dual_bound import StarFactor
-from planner.partition.search.factors.eliminate import CostTable, eliminate, elimination_work
-from planner.partition.search.factors.min_sum import Costs
+from planner.partition.search.factors.eliminate import CostTable, Eliminated, Scope, Work, eliminate, elimination_work
+from planner.partition.search.factors.star_sum import Reduced, StarSum, reduced, table_star
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +36,18 @@ class Choice:
     stored: tuple[tuple[int, ...], ...]
     ways: tuple[tuple[int, ...], ...]
     cost: float
+
+
+class OpWays(NamedTuple):
+    """What the ways of a star factor are.
+
+    Args:
+        op: the number of the merged op whose cost it is.
+        rows: per way, the op's sequence of variants.
+    """
+
+    op: int
+    rows: Rows
 
 
 class LevelsProblem:
@@ -55,12 +67,13 @@ class LevelsProblem:
         self, coarse: CoarseGraph, rules: SearchRules, domains: Domains, costs: SlotCosts,
         stored: Sequence[Sequences], ways: Sequence[Sequences], fetches: Sequence[Fetch] | None = None,
     ) -> None:  # fmt: skip
-        """Find the copies that could be shared; tables are made by `tables`."""
+        """Find the copies that could be shared; tables are made when they are needed."""
         self._coarse, self._rules, self._domains = coarse, rules, domains
         self._stored, self._ways = stored, ways
         self._sizes = [len(each) for each in stored]
         self._costs = OpCosts(coarse, domains, costs, stored, ways)
         self._fetches: SharedFetches = shared_fetches(coarse, self._costs, self._sizes, fetches)
+        self._given = [*self._fetches.tables, *self._storage()]
 
     @property
     def considered(self) -> Sequence[Fetch]:
@@ -76,44 +89,35 @@ class LevelsProblem:
         """How many values every variable has: groups first, then copies."""
         return [*self._sizes, *self._fetches.sizes]
 
-    def tables(self) -> list[CostTable]:
-        """What the variables cost."""
-        found = [*self._fetches.tables, *self._storage()]
-        for number, (counts, shared) in enumerate(zip(self._fetches.counts, self._fetches.shared, strict=True)):
-            found.append(self._costs.table(number, counts, shared))
-        return found
-
-    def factors(self) -> tuple[list[StarFactor], list[Costs], list[tuple[int, Rows]]]:
-        """The same costs as star factors.
-
-        Returns:
-            The factors, the costs of every variable by itself, and for the factors that are ops' the number of the
-            merged op and the sequence of variants of each of its ways; the others' numbers are -1.
-        """
+    def stars(self) -> tuple[StarSum, dict[int, OpWays]]:
+        """The costs as star factors; and whose ways they have, by the number of the factor."""
         unaries = [np.zeros(size) for size in self.choices()]
         factors: list[StarFactor] = []
-        rows: list[tuple[int, Rows]] = []
-        tables = [*self._fetches.tables, *self._storage()]
-        found = [(-1, _star_of(table, self.choices()), np.zeros(0, np.int64)) for table in tables]
-        for number, (counts, shared) in enumerate(zip(self._fetches.counts, self._fetches.shared, strict=True)):
-            found.append((number, *self._costs.star(number, counts, shared)))
-        for number, factor, ways in found:
-            if len(factor.variables) < 2:
-                name = factor.variables[0] if factor.variables else 0
-                unaries[name] = unaries[name] + factor.parts[0].min(0)
-            else:
-                factors.append(factor)
-                rows.append((number, ways))
-        return factors, unaries, rows
+        ops: dict[int, OpWays] = {}
+        for term in range(len(self._given) + len(self._fetches.counts)):
+            star, op = self._star(term)
+            if len(star.variables) > 1:
+                if op:
+                    ops[len(factors)] = op
+                factors.append(star)
+            elif star.variables:
+                (name,) = star.variables
+                unaries[name] = unaries[name] + star.parts[0].min(0)
+        return StarSum(self.choices(), factors, unaries, 0.0), ops
 
-    def work(self) -> int:
-        """How many entries the tables have that solving it makes."""
-        scopes: list[tuple[tuple[int, ...], Hashable]] = [
-            (table.variables, id(table.costs)) for table in self._fetches.tables
-        ]
-        for number, (counts, shared) in enumerate(zip(self._fetches.counts, self._fetches.shared, strict=True)):
-            scopes.append((self._costs.scope(number, shared), self._costs.signature(number, counts, shared)))
-        return elimination_work(self.choices(), scopes)
+    def core(self, most: float) -> Reduced:
+        """The costs that are left after variables have been eliminated.
+
+        Args:
+            most: no more entries are gone through to eliminate a variable.
+        """
+        choices = self.choices()
+        done = Eliminated(choices, self._scopes(), lambda term: self._table(term).costs, most)
+        return reduced(choices, done, lambda term: self._star(term)[0])
+
+    def work(self) -> Work:
+        """What it takes to solve it."""
+        return elimination_work(self.choices(), self._scopes())
 
     def solve(self) -> Choice:
         """The least cost, which proves that none is lower.
@@ -121,11 +125,11 @@ class LevelsProblem:
         Raises:
             TooManyCombinationsError: the variables depend on each other too much.
         """
-        return self.choice(*eliminate(self.choices(), self.tables()))
+        return self.choice(*eliminate(self.choices(), self._tables()))
 
     def solve_or_approach(self) -> Choice:
         """The least cost, or a low one, which proves nothing, where the variables depend on each other too much."""
-        return self.choice(*minimize(self.choices(), self.tables()))
+        return self.choice(*minimize(self.choices(), self._tables()))
 
     def choice(self, cost: float, values: Sequence[int]) -> Choice:
         """What values of all variables mean.
@@ -141,6 +145,27 @@ class LevelsProblem:
             best = self._costs.best(number, counts, shared, known)
             ways.append(tuple(map(int, self._ways[number][best])))
         return Choice(stored, tuple(ways), cost)
+
+    def _scopes(self) -> list[Scope]:
+        """The variables of every term, and a key that equal terms have in common: first tables, then ops."""
+        found: list[Scope] = [(table.variables, id(table.costs)) for table in self._given]
+        for number, (counts, shared) in enumerate(zip(self._fetches.counts, self._fetches.shared, strict=True)):
+            found.append((self._costs.scope(number, shared), self._costs.signature(number, counts, shared)))
+        return found
+
+    def _tables(self) -> list[CostTable]:
+        return [self._table(term) for term in range(len(self._given) + len(self._fetches.counts))]
+
+    def _table(self, term: int) -> CostTable:
+        if (number := term - len(self._given)) < 0:
+            return self._given[term]
+        return self._costs.table(number, self._fetches.counts[number], self._fetches.shared[number])
+
+    def _star(self, term: int) -> tuple[StarFactor, OpWays | None]:
+        if (number := term - len(self._given)) < 0:
+            return table_star(self._given[term]), None
+        star, rows = self._costs.star(number, self._fetches.counts[number], self._fetches.shared[number])
+        return star, OpWays(number, rows)
 
     def _storage(self) -> list[CostTable]:
         """What every group costs that a worker stores; levels that are not known yet are taken to split it."""
@@ -160,14 +185,6 @@ class LevelsProblem:
             split = len(rows) > 1
             found.append(CostTable((group,) if split else (), costs if split else costs.sum()))
         return found
-
-
-def _star_of(table: CostTable, choices: Sequence[int]) -> StarFactor:
-    """A table over one or two variables as a star; the ways of one over two are the values of the last variable."""
-    if len(table.variables) < 2:
-        return StarFactor(table.variables, (table.costs.reshape(1, -1),))
-    last = np.where(np.eye(choices[table.variables[1]], dtype=bool), 0.0, FORBIDDEN)
-    return StarFactor(table.variables, (np.ascontiguousarray(table.costs.T), last))
 
 
 def _members(coarse: CoarseGraph, group: int) -> dict[frozenset[int], int]:

@@ -6,10 +6,8 @@ from functools import lru_cache
 from math import prod
 
 from planner.partition.coarse import MergedOp, Slot, Stored, Variant
+from planner.partition.search.factors.min_sum import FORBIDDEN
 from planner.partition.strategy import Partial, Replicated, Split, State, Unread, chunk, conversion_bytes
-
-#: The cost of what is not possible: partial sums are only read by ops that add up.
-FORBIDDEN = 1e30
 
 
 class SlotBytes:
@@ -28,7 +26,7 @@ class SlotBytes:
         """Bytes that all workers together receive of one input."""
         slot, want = merged.inputs[place], variant.states[place]
         if isinstance(have, Partial) and not isinstance(want, Partial | Unread):
-            return FORBIDDEN
+            return FORBIDDEN  # partial sums are only read by ops that add up
         if variant.strategy is None or not (isinstance(want, Split) and want.halo):
             return self.spread(slot, have, want)
         if have is None:

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from planner.partition.coarse import CoarseGraph
 from planner.partition.search.choices.domains import Domains, Sequences
 from planner.partition.search.costs.evaluate import want_key
-from planner.partition.search.costs.moved_bytes import FORBIDDEN
 from planner.partition.search.costs.slot_costs import SlotCosts, States, states_of
 from planner.partition.search.factors.dual_bound import StarFactor
 from planner.partition.search.factors.eliminate import CostTable
-from planner.partition.search.factors.min_sum import Costs, min_sum
+from planner.partition.search.factors.min_sum import FORBIDDEN, Costs, min_sum
 
 #: Numbers of sequences of variants.
 Rows = NDArray[np.int64]

@@ -72,10 +72,14 @@ class DualBound:
         choices: how many values every variable has.
         factors: the costs.
         unaries: per variable, its own costs.
+        constant: what is to be added to everything.
     """
 
-    def __init__(self, choices: Sequence[int], factors: Sequence[StarFactor], unaries: Sequence[Costs]) -> None:
+    def __init__(
+        self, choices: Sequence[int], factors: Sequence[StarFactor], unaries: Sequence[Costs], constant: float = 0.0
+    ) -> None:
         """Lay everything out in arrays; no costs are moved yet."""
+        self._constant = constant
         self._arrays = _arrays(choices, factors)
         arrays = self._arrays
         self._unary = np.concatenate([*unaries, np.zeros(0)])
@@ -95,7 +99,7 @@ class DualBound:
             a.table, a.start, a.ways, a.values, a.variable, a.factor, a.legs, a.messages, a.least, a.touching,
             a.touching_start, a.order, a.rank, a.unary, self._unary, self._messages, self._least, self._floor, backward,
         )  # fmt: skip
-        return float(bound)
+        return float(bound) + self._constant
 
     def likely(self) -> list[int]:
         """Values for all variables, chosen one after another, each the cheapest given those before and the bound."""

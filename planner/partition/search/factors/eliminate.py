@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import StowageError
 from planner.jit import kernel
+from planner.partition.search.factors.elimination_order import Elimination, Term, eliminate_in_order
 
-#: A table of more numbers than this is not made.
-_MOST_ENTRIES = 100_000_000
+#: No more entries are gone through to eliminate a variable.
+_MOST_ENTRIES = 400_000_000
 Costs = NDArray[np.float64]
 Ints = NDArray[np.int64]
+#: The variables that a term of a sum depends on, and a key that terms with equal tables have in common.
+Scope = tuple[tuple[int, ...], Hashable]
 
 
 class TooManyCombinationsError(StowageError):
@@ -45,23 +48,68 @@ class CostTable:
     costs: Costs
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
-    """A table whose numbers are known by a key: equal ones have one."""
+class Eliminated:
+    """Costs from which variables have been eliminated as long as that takes small tables.
 
-    variables: tuple[int, ...]
-    key: int
+    Parts of the sum that have equal tables in the same places are worked out once.
 
+    Args:
+        choices: how many values each variable has, at least 1.
+        scopes: per term of the sum, the variables that it depends on, in ascending order, and a key that terms with
+            equal tables have in common.
+        costs: gives the table of a term by its number; asked for those alone that are needed.
+        most: no more entries are gone through to eliminate a variable.
 
-@dataclass(frozen=True, slots=True)
-class _Elimination:
-    """A variable, the terms that depend on it, all their variables, and the term without it that takes their place."""
+    Attributes:
+        constant: what the eliminated variables cost by themselves.
+        given: the numbers of the terms that are left.
+        made: the tables that took the place of others, and are left.
+        refused: the variables of the smallest table that was too large; empty if all variables are eliminated.
+    """
 
-    variable: int
-    terms: list[_Term]
-    around: tuple[int, ...]
-    made: _Term
-    new: bool
+    def __init__(
+        self, choices: Sequence[int], scopes: Sequence[Scope], costs: Callable[[int], Costs], most: float
+    ) -> None:
+        """Eliminate one variable after another."""
+        self._choices, self._costs = choices, costs
+        keys: dict[Hashable, int] = {}
+        given = [Term(variables, keys.setdefault(key, len(keys))) for variables, key in scopes]
+        self._number_of = {term.key: number for number, term in reversed(list(enumerate(given)))}
+        self._known: dict[int, Costs] = {}
+        self._best: dict[int, NDArray[np.int16]] = {}
+        self._steps: list[Elimination] = []
+        self._scratch = _Scratch()
+        rest = eliminate_in_order(choices, given, self._take, most)
+        self.constant = sum(float(self._table(key).item()) for key in rest.constant)
+        self.given = [number for number in rest.terms if number < len(given)]
+        self.made = [
+            CostTable(term.variables, self._table(term.key))
+            for number, term in rest.terms.items()
+            if number >= len(given)
+        ]
+        self.refused = rest.refused
+
+    def values(self, known: Mapping[int, int]) -> list[int]:
+        """The best values of all variables, given those of the variables that are left."""
+        values = [known.get(variable, 0) for variable in range(len(self._choices))]
+        for step in reversed(self._steps):
+            around = tuple(values[other] for other in step.made.variables)
+            values[step.variable] = int(self._best[step.made.key][around])
+        return values
+
+    def _table(self, key: int) -> Costs:
+        if key not in self._known:
+            self._known[key] = self._costs(self._number_of[key])
+        return self._known[key]
+
+    def _take(self, step: Elimination) -> None:
+        self._steps.append(step)
+        if step.new:
+            tables = [CostTable(term.variables, self._table(term.key)) for term in step.terms]
+            made = step.made
+            self._known[made.key], self._best[made.key] = _least(
+                step.variable, made.variables, tables, self._choices, self._scratch
+            )
 
 
 def eliminate(
@@ -69,12 +117,10 @@ def eliminate(
 ) -> tuple[float, list[int]]:
     """Choose the value of every variable so that the sum of all tables is least.
 
-    Parts of the sum that have equal tables in the same places are worked out once.
-
     Args:
         choices: how many values each variable has, at least 1.
         tables: the costs; equal ones that are one array are known to be equal.
-        most: a table of more numbers is not made.
+        most: no more entries are gone through to eliminate a variable.
 
     Returns:
         The least sum, and the values for which it is reached.
@@ -82,125 +128,85 @@ def eliminate(
     Raises:
         TooManyCombinationsError: the variables depend on each other too much.
     """
-    arrays: list[Costs] = []
-    keys: dict[int, int] = {}
-    for table in tables:
-        if id(table.costs) not in keys:
-            keys[id(table.costs)] = len(arrays)
-            arrays.append(table.costs)
-    best: dict[int, NDArray[np.int16]] = {}
-    decisions: list[tuple[int, tuple[int, ...], int]] = []
-    least_of = dict(enumerate(arrays))
-
-    def take(step: _Elimination) -> None:
-        made = step.made
-        decisions.append((step.variable, made.variables, made.key))
-        if not step.new:
-            return
-        if (size := prod(choices[other] for other in step.around)) > most:
-            raise TooManyCombinationsError(step.around, size)
-        scoped = [CostTable(term.variables, least_of[term.key]) for term in step.terms]
-        least_of[made.key], best[made.key] = _least(step.variable, made.variables, scoped, choices)
-
-    given = [_Term(table.variables, keys[id(table.costs)]) for table in tables]
-    constant = _visit(choices, given, len(arrays), take)
-    values = [0] * len(choices)
-    for variable, rest, key in reversed(decisions):
-        values[variable] = int(best[key][tuple(values[other] for other in rest)])
-    return sum(float(least_of[key].item()) for key in constant), values
+    scopes = [(table.variables, id(table.costs)) for table in tables]
+    eliminated = Eliminated(choices, scopes, lambda number: tables[number].costs, most)
+    if around := eliminated.refused:
+        raise TooManyCombinationsError(around, prod(choices[variable] for variable in around))
+    return eliminated.constant, eliminated.values({})
 
 
-def elimination_work(choices: Sequence[int], scopes: Sequence[tuple[tuple[int, ...], Hashable]]) -> int:
-    """How many entries the tables have that `eliminate` makes.
+class Work(NamedTuple):
+    """What it takes to eliminate all variables.
+
+    Args:
+        entries: how many sums are compared.
+        largest: how many entries the largest table has that is given or made.
+    """
+
+    entries: int
+    largest: int
+
+
+def elimination_work(choices: Sequence[int], scopes: Sequence[Scope]) -> Work:
+    """What `eliminate` would do.
 
     Args:
         choices: how many values each variable has.
         scopes: the variables of each table, and a key that equal tables have in common.
     """
     keys: dict[Hashable, int] = {}
-    given = [_Term(variables, keys.setdefault(key, len(keys))) for variables, key in scopes]
-    total = 0
+    given = [Term(variables, keys.setdefault(key, len(keys))) for variables, key in scopes]
+    entries, largest = 0, max((prod(choices[variable] for variable in term.variables) for term in given), default=0)
 
-    def take(step: _Elimination) -> None:
-        nonlocal total
-        total += prod(choices[other] for other in step.around) if step.new else 0
+    def take(step: Elimination) -> None:
+        nonlocal entries, largest
+        if step.new:
+            size = prod(choices[other] for other in step.around)
+            entries += size
+            largest = max(largest, size // choices[step.variable])
 
-    _visit(choices, given, len(keys), take)
-    return total
+    eliminate_in_order(choices, given, take)
+    return Work(entries, largest)
 
 
-def _visit(
-    choices: Sequence[int], given: Sequence[_Term], first_key: int, take: Callable[[_Elimination], None]
-) -> list[int]:
-    """Eliminate one variable after another, that with the smallest table first; returns what depends on none."""
-    alive = dict(enumerate(given))
-    using: list[set[int]] = [set() for _ in choices]
-    for number, term in alive.items():
-        for variable in term.variables:
-            using[variable].add(number)
-    constant = [term.key for term in given if not term.variables]
-    known: dict[Hashable, int] = {}
+class _Scratch:
+    """Memory for the tables of one elimination, which is used again for the next."""
 
-    def scope(variable: int) -> tuple[int, ...]:
-        return tuple(sorted({variable}.union(*(alive[number].variables for number in using[variable]))))
+    def __init__(self) -> None:
+        self._memory = np.empty(0)
 
-    def entries(variable: int) -> int:
-        return prod(choices[other] for other in scope(variable))
-
-    changes = [0] * len(choices)
-    queue = [(entries(variable), variable, 0) for variable in range(len(choices)) if using[variable]]
-    heapify(queue)
-    number = len(given)
-    while queue:
-        _, variable, seen = heappop(queue)
-        if seen != changes[variable]:
-            continue
-        changes[variable] = -1
-        around = scope(variable)
-        places = {other: place for place, other in enumerate(around)}
-        terms = sorted(
-            (alive.pop(each) for each in list(using[variable])),
-            key=lambda term: (term.key, tuple(places[other] for other in term.variables)),
-        )
-        shape = tuple(choices[other] for other in around)
-        look = places[variable], shape, tuple((t.key, tuple(places[other] for other in t.variables)) for t in terms)
-        new = look not in known
-        rest = tuple(other for other in around if other != variable)
-        made = _Term(rest, known.setdefault(look, first_key + len(known)))
-        take(_Elimination(variable, terms, around, made, new))
-        for other in rest:
-            using[other] = {each for each in using[other] if each in alive}
-        if not rest:
-            constant.append(made.key)
-            continue
-        number += 1
-        alive[number] = made
-        for other in rest:
-            using[other].add(number)
-        for other in rest:
-            changes[other] += 1
-            heappush(queue, (entries(other), other, changes[other]))
-    return constant
+    def filled(self, parts: Sequence[Costs]) -> Costs:
+        """All numbers of some arrays in their order, one array after another; overwritten by the next call."""
+        size = sum(part.size for part in parts)
+        if len(self._memory) < size:
+            self._memory = np.empty(size)
+        first = 0
+        for part in parts:
+            self._memory[first : first + part.size].reshape(part.shape)[...] = part
+            first += part.size
+        return self._memory
 
 
 def _least(
-    variable: int, rest: tuple[int, ...], tables: Sequence[CostTable], choices: Sequence[int]
+    variable: int, rest: tuple[int, ...], tables: Sequence[CostTable], choices: Sequence[int], scratch: _Scratch
 ) -> tuple[Costs, NDArray[np.int16]]:
     """The least sum of tables over a variable, by the values of the rest, and the value it is reached for."""
     shape = [choices[other] for other in rest] or [1]
-    rows, strides = [], []
+    strides = []
     for table in tables:
-        place = table.variables.index(variable)
-        moved = np.ascontiguousarray(np.moveaxis(table.costs, place, -1))
-        step = dict(zip((other for other in table.variables if other != variable), moved.strides, strict=False))
-        rows.append(moved.reshape(-1))
-        strides.append([step.get(other, 0) // moved.itemsize for other in rest] or [0])
-    starts = np.cumsum([0, *map(len, rows)])[:-1]
+        step, wide = dict[int, int](), choices[variable]
+        for other in reversed(table.variables):
+            if other != variable:
+                step[other] = wide
+                wide *= choices[other]
+        strides.append([step.get(other, 0) for other in rest] or [0])
     by_last = np.array(strides, np.int64)
     order = np.argsort(by_last[:, -1] != 0, kind="stable")
+    parts = [np.moveaxis(tables[place].costs, tables[place].variables.index(variable), -1) for place in order]
+    starts = np.cumsum([0, *(part.size for part in parts)])[:-1]
     least, best = np.empty(prod(shape)), np.empty(prod(shape), np.int16)
     _eliminate(
-        np.concatenate(rows), starts[order], by_last[order], int((by_last[:, -1] == 0).sum()),
+        scratch.filled(parts), starts, by_last[order], int((by_last[:, -1] == 0).sum()),
         np.array(shape, np.int64), choices[variable], least, best,
     )  # fmt: skip
     rest_shape = shape[: len(rest)]

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from planner.jit import kernel
 
 Costs = NDArray[np.float64]
+#: The cost of what is not possible.
+FORBIDDEN = 1e30
 
 
 def min_sum(parts: Sequence[Costs]) -> Costs:

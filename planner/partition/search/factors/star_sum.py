@@ -1,0 +1,181 @@
+"""A sum of star factors: what it costs, what is left of it when values are ruled out, and when variables are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.partition.search.factors.dual_bound import DualBound, StarFactor
+from planner.partition.search.factors.eliminate import CostTable, Eliminated, Scope, Work, elimination_work
+from planner.partition.search.factors.min_sum import FORBIDDEN, Costs, min_sum
+
+Kept = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class StarSum:
+    """Costs as a sum.
+
+    Args:
+        choices: how many values every variable has.
+        factors: the costs; equal ones have the same arrays as parts.
+        unaries: per variable, its own costs.
+        constant: what is to be added.
+    """
+
+    choices: Sequence[int]
+    factors: Sequence[StarFactor]
+    unaries: Sequence[Costs]
+    constant: float
+
+    def cost(self, values: Sequence[int]) -> float:
+        """What values of all variables cost."""
+        total = self.constant + sum(float(own[value]) for own, value in zip(self.unaries, values, strict=True))
+        for factor in self.factors:
+            legs = zip(factor.variables, factor.parts, strict=True)
+            total += float(np.sum([part[:, values[variable]] for variable, part in legs], axis=0).min())
+        return total
+
+    def bound(self) -> DualBound:
+        """A lower bound, to be raised."""
+        return DualBound(self.choices, self.factors, self.unaries, self.constant)
+
+    def work(self) -> Work:
+        """What it takes to eliminate all variables."""
+        return elimination_work(self.choices, self._scopes())
+
+    def eliminated(self, most: float = inf) -> Reduced:
+        """The sum without the variables that can be eliminated by going through no more entries than `most`."""
+        factors = len(self.factors)
+
+        def table(term: int) -> CostTable:
+            if term >= factors:
+                return CostTable((term - factors,), self.unaries[term - factors])
+            factor = self.factors[term]
+            return CostTable(factor.variables, min_sum(factor.parts))
+
+        def star(term: int) -> StarFactor:
+            return table_star(table(term)) if term >= factors else self.factors[term]
+
+        done = Eliminated(self.choices, self._scopes(), lambda term: table(term).costs, most)
+        return reduced(self.choices, done, star, self.constant)
+
+    def restricted(self, kept: Sequence[Kept], kept_ways: Sequence[Kept]) -> Reduced:
+        """The sum without some values of variables and some ways of factors; what is settled by that is left out."""
+        known: dict[object, Costs] = {}
+
+        def part_of(part: Costs, ways: Kept, values: Kept) -> Costs:
+            key = id(part), ways.tobytes(), values.tobytes()
+            if key not in known:
+                known[key] = np.ascontiguousarray(part[ways][:, values])
+            return known[key]
+
+        def joined(part: Costs, settled: Sequence[Costs]) -> Costs:
+            for one in settled:
+                key = id(part), id(one)
+                if key not in known:
+                    known[key] = part + one
+                part = known[key]
+            return part
+
+        numbers = [np.flatnonzero(values) for values in kept]
+        open_ = [variable for variable, values in enumerate(numbers) if len(values) > 1]
+        places = {variable: place for place, variable in enumerate(open_)}
+        unaries = [self.unaries[variable][kept[variable]] for variable in open_]
+        constant = self.constant + sum(
+            float(self.unaries[variable][values[0]]) for variable, values in enumerate(numbers) if len(values) == 1
+        )
+        factors = []
+        for factor, ways in zip(self.factors, kept_ways, strict=True):
+            parts = {
+                variable: part_of(part, ways, kept[variable])
+                for variable, part in zip(factor.variables, factor.parts, strict=True)
+            }
+            around = [variable for variable in factor.variables if variable in places]
+            settled = [parts[variable] for variable in factor.variables if variable not in places]
+            if not around:
+                constant += float(np.sum(settled, axis=0).min())
+                continue
+            parts[around[0]] = joined(parts[around[0]], settled)
+            if len(around) == 1:
+                unaries[places[around[0]]] = unaries[places[around[0]]] + parts[around[0]].min(0)
+            else:
+                names = tuple(places[variable] for variable in around)
+                factors.append(StarFactor(names, tuple(parts[variable] for variable in around)))
+        found = StarSum([len(numbers[variable]) for variable in open_], factors, unaries, constant)
+
+        def values(chosen: Sequence[int]) -> list[int]:
+            values = [int(each[0]) for each in numbers]
+            for variable, value in zip(open_, chosen, strict=True):
+                values[variable] = int(numbers[variable][value])
+            return values
+
+        return Reduced(found, open_, values)
+
+    def _scopes(self) -> list[Scope]:
+        factors = [(factor.variables, tuple(map(id, factor.parts))) for factor in self.factors]
+        return [*factors, *(((variable,), id(own)) for variable, own in enumerate(self.unaries))]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A sum of which less is left.
+
+    Args:
+        stars: what is left.
+        variables: the variables that are left, by their numbers before.
+        values: the best values of all variables there were, given values of those that are left.
+    """
+
+    stars: StarSum
+    variables: Sequence[int]
+    values: Callable[[Sequence[int]], list[int]]
+
+
+def reduced(
+    choices: Sequence[int], eliminated: Eliminated, term: Callable[[int], StarFactor], constant: float = 0.0
+) -> Reduced:
+    """What is left after variables have been eliminated, as a sum of star factors.
+
+    Args:
+        choices: how many values every variable had.
+        eliminated: the terms that are left.
+        term: gives one of those that were there before.
+        constant: what is to be added.
+    """
+    alike: dict[int, StarFactor] = {}
+    stars = list(map(term, eliminated.given))
+    for table in eliminated.made:
+        if id(table.costs) not in alike:
+            alike[id(table.costs)] = table_star(table)
+        stars.append(StarFactor(table.variables, alike[id(table.costs)].parts))
+    left = sorted({variable for star in stars for variable in star.variables})
+    places = {variable: place for place, variable in enumerate(left)}
+    unaries = [np.zeros(choices[variable]) for variable in left]
+    factors = []
+    for star in stars:
+        around = tuple(places[variable] for variable in star.variables)
+        if len(around) == 1:
+            unaries[around[0]] = unaries[around[0]] + star.parts[0].min(0)
+        else:
+            factors.append(StarFactor(around, star.parts))
+    found = StarSum([choices[variable] for variable in left], factors, unaries, constant + eliminated.constant)
+    return Reduced(found, left, lambda chosen: eliminated.values(dict(zip(left, chosen, strict=True))))
+
+
+def table_star(table: CostTable) -> StarFactor:
+    """A table as a star: its ways are the values of all variables but that with the most."""
+    shape = table.costs.shape
+    if len(shape) < 2:
+        return StarFactor(table.variables, (table.costs.reshape(1, -1),))
+    widest = int(np.argmax(shape))
+    others = [place for place in range(len(shape)) if place != widest]
+    ways = np.indices([shape[place] for place in others]).reshape(len(others), -1)
+    parts = [np.ascontiguousarray(np.moveaxis(table.costs, widest, -1)).reshape(-1, shape[widest])] * len(shape)
+    for place, values in zip(others, ways, strict=True):
+        parts[place] = np.where(values[:, None] == np.arange(shape[place]), 0.0, FORBIDDEN)
+    return StarFactor(table.variables, tuple(parts))
