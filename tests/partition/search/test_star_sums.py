@@ -1,0 +1,97 @@
+"""Sums of costs over variables with cycles, against every combination of values."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from planner.partition.search.factors import narrowing
+from planner.partition.search.factors.dual_bound import StarFactor
+from planner.partition.search.factors.narrowing import narrow_down
+from planner.partition.search.factors.neighborhoods import NeighborhoodSearch
+from planner.partition.search.factors.star_sum import StarSum
+
+SEEDS = range(30)
+
+
+def random_stars(seed, variables=6):
+    draw = np.random.default_rng(seed)
+    choices = [int(count) for count in draw.integers(1, 5, variables)]
+    factors = []
+    for _ in range(variables + 2):
+        around = tuple(sorted(int(name) for name in draw.choice(variables, int(draw.integers(2, 4)), replace=False)))
+        ways = int(draw.integers(1, 5))
+        factors.append(StarFactor(around, tuple(draw.integers(0, 20, (ways, choices[name])) * 1.0 for name in around)))
+    factors.append(StarFactor(factors[0].variables, factors[0].parts))  # equal factors are worked out once
+    return StarSum(choices, factors, [draw.integers(0, 9, count) * 1.0 for count in choices], 3.0)
+
+
+def every_cost(stars):
+    return {values: stars.cost(values) for values in product(*map(range, stars.choices))}
+
+
+def limited(monkeypatch, entries):
+    """Let so few entries be gone through at once that values have to be ruled out first."""
+    monkeypatch.setattr(narrowing, "_MOST_ENTRIES", entries)
+    monkeypatch.setattr(narrowing, "_MOST_OF_ONE", entries)
+
+
+@pytest.mark.parametrize("entries", [1, 60, 20_000_000])
+def test_the_least_is_that_of_all_combinations_however_little_is_eliminated_at_once(monkeypatch, entries):
+    limited(monkeypatch, entries)
+    for seed in SEEDS:
+        stars = random_stars(seed)
+        costs = every_cost(stars)
+        found = narrow_down(stars)
+        assert found.bound == found.cost == min(costs.values()), seed
+        assert costs[tuple(found.values)] == found.cost
+
+
+def test_where_it_stops_early_the_bound_is_below_and_the_cost_is_one_that_is_reached(monkeypatch):
+    limited(monkeypatch, 1)
+    monkeypatch.setattr(narrowing, "_ROUNDS", 1)
+    monkeypatch.setattr(narrowing, "_SWEEPS", 2)
+    left = 0
+    for seed in SEEDS:
+        stars = random_stars(seed)
+        costs = every_cost(stars)
+        found = narrow_down(stars)
+        assert found.bound <= min(costs.values()) + 1e-9 <= found.cost + 2e-9
+        assert costs[tuple(found.values)] == found.cost
+        left += found.bound < found.cost * (1 - 1e-9)
+    assert left
+
+
+def test_nothing_is_found_where_nothing_costs_less_than_what_is_known(monkeypatch):
+    limited(monkeypatch, 1)
+    for seed in SEEDS:
+        stars = random_stars(seed)
+        least = min(every_cost(stars).values())
+        found = narrow_down(stars, least)
+        assert (found.values, found.cost) == (None, least)
+        assert found.bound <= least
+
+
+def test_what_is_left_costs_the_same_as_with_what_was_eliminated_or_ruled_out():
+    for seed in SEEDS:
+        stars = random_stars(seed)
+        costs = every_cost(stars)
+        for step in (stars.eliminated(30), stars.restricted(*without_last_values(stars))):
+            for chosen, cost in every_cost(step.stars).items():
+                assert costs[tuple(step.values(chosen))] == cost
+
+
+def without_last_values(stars):
+    kept = [np.arange(count) < max(1, count - 1) for count in stars.choices]
+    return kept, [np.ones(len(factor.parts[0]), bool) for factor in stars.factors]
+
+
+def test_neighborhoods_never_cost_more_and_often_less():
+    less = 0
+    for seed in SEEDS:
+        stars = random_stars(seed, variables=7)
+        start = [count - 1 for count in stars.choices]
+        found = NeighborhoodSearch(stars).improve(start)
+        assert stars.cost(found) <= stars.cost(start)
+        less += stars.cost(found) < stars.cost(start)
+    assert less
