@@ -16,23 +16,17 @@ from planner.partition.search.choices.partitioning import Partitioning, mesh_of
 from planner.partition.search.choices.rules import Pin, SearchRules
 from planner.partition.search.costs.slot_costs import SlotCosts
 from planner.partition.search.factors.min_sum import Costs
-from planner.partition.search.factors.narrowing import narrow_down
+from planner.partition.search.factors.narrowing import EXACT, MOST_ENTRIES, MOST_OF_ONE, narrow_down
 from planner.partition.search.factors.neighborhoods import NeighborhoodSearch
 from planner.partition.search.problem import Choice, LevelsProblem, partitioning
 from planner.partition.search.recursion import by_recursion
 
-#: A problem is solved in full, at once, that takes as many entries of tables or fewer.
-_MOST_ENTRIES = 20_000_000
-#: What cannot be narrowed down is, without the variables for which no more entries are gone through.
-_MOST_OF_ONE = 10_000_000
 #: As often the bound is raised before what cannot be best is left out.
 _SWEEPS = 10
 _ROUNDS = 12
 #: All levels are chosen at once if there are no more than this; of more, as many neighbouring ones at a time.
 _MOST_LEVELS = 3
 _WINDOW = 2
-#: Costs are floating-point sums; what is as good up to this share is kept.
-_EXACT = 1e-9
 
 
 def optimize(
@@ -129,7 +123,7 @@ class _Search:
         problem = self._problem(left)
         work = problem.work()
         for _ in range(_ROUNDS):
-            if work.entries <= _MOST_ENTRIES:
+            if work.entries <= MOST_ENTRIES:
                 self._found(problem, problem.solve())
                 return
             left = self._narrow(problem, left)
@@ -154,7 +148,7 @@ class _Search:
 
     def _search_core(self, problem: LevelsProblem) -> None:
         """Search what is left when all variables are eliminated for which that is quick."""
-        core = problem.core(_MOST_OF_ONE)
+        core = problem.core(MOST_OF_ONE)
         found = narrow_down(core.stars, self._best.cost)
         if found.values is not None:
             self._better(problem.choice(found.cost, core.values(found.values)))
@@ -165,27 +159,20 @@ class _Search:
         """Look for a better choice in neighbourhoods of a likely one."""
         stars, _ = problem.stars()
         dual = stars.bound()
-        for _ in range(_SWEEPS):
-            dual.sweep()
+        dual.raised(_SWEEPS)
         self._better(problem.choice(0.0, NeighborhoodSearch(stars).improve(dual.likely())))
 
     def _narrow(self, problem: LevelsProblem, left: _StillPossible) -> _StillPossible:
         """Raise the bound, look for a better choice among the likeliest, and leave out what cannot be better."""
         stars, ops = problem.stars()
         dual = stars.bound()
-        bound = -inf
-        for _ in range(_SWEEPS):
-            halfway, raised = dual.sweep()
-            if raised - bound < 1e-5 * abs(raised):
-                bound = raised
-                break
-            bound = raised
+        halfway, bound = dual.raised(_SWEEPS)
         if problem.complete:
             self.bound = max(self.bound, min(bound, self._best.cost))
         above = [dual.above(group) for group in range(len(left.stored))]
         self._better(problem.choice(0.0, dual.likely()))
         self._try_likeliest(_StillPossible(left.stored, left.ways, problem.considered), above)
-        limit = self._best.cost * (1 + _EXACT)
+        limit = self._best.cost * (1 + EXACT)
         stored = [self._kept(each, over <= limit - halfway) for each, over in zip(left.stored, above, strict=True)]
         ways = list(left.ways)
         for factor, (op, rows) in ops.items():
@@ -202,7 +189,7 @@ class _Search:
                 first = np.argsort(over, kind="stable")[:most]
                 stored.append(self._kept(sequences, np.isin(np.arange(len(sequences)), first)))
             problem = self._problem(_StillPossible(stored, left.ways, left.fetches))
-            if problem.work().entries <= _MOST_ENTRIES:
+            if problem.work().entries <= MOST_ENTRIES:
                 self._better(problem.solve())
                 return
 
@@ -222,7 +209,7 @@ class _Search:
         return Choice(found.stored, found.ways, cost)
 
     def _closed(self) -> bool:
-        return self.bound >= self._best.cost * (1 - _EXACT)
+        return self.bound >= self._best.cost * (1 - EXACT)
 
     def _kept(self, rows: Sequences, kept: NDArray[np.bool_]) -> Sequences:
         return rows if kept.all() else self._intern(rows[kept])

@@ -91,19 +91,10 @@ class LevelsProblem:
 
     def stars(self) -> tuple[StarSum, dict[int, OpWays]]:
         """The costs as star factors; and whose ways they have, by the number of the factor."""
-        unaries = [np.zeros(size) for size in self.choices()]
-        factors: list[StarFactor] = []
-        ops: dict[int, OpWays] = {}
-        for term in range(len(self._given) + len(self._fetches.counts)):
-            star, op = self._star(term)
-            if len(star.variables) > 1:
-                if op:
-                    ops[len(factors)] = op
-                factors.append(star)
-            elif star.variables:
-                (name,) = star.variables
-                unaries[name] = unaries[name] + star.parts[0].min(0)
-        return StarSum(self.choices(), factors, unaries, 0.0), ops
+        terms = [self._star(term) for term in range(len(self._given) + len(self._fetches.counts))]
+        several = [op for star, op in terms if len(star.variables) > 1]
+        ops = {number: op for number, op in enumerate(several) if op}
+        return StarSum.of(self.choices(), [star for star, _ in terms]), ops
 
     def core(self, most: float) -> Reduced:
         """The costs that are left after variables have been eliminated.

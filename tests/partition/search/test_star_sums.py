@@ -5,11 +5,18 @@ from itertools import product
 import numpy as np
 import pytest
 
+from planner.capture import capture
+from planner.partition import coarsen
+from planner.partition.search import SearchRules, mesh_of
+from planner.partition.search.choices.domains import Domains
+from planner.partition.search.costs.slot_costs import SlotCosts
 from planner.partition.search.factors import narrowing
 from planner.partition.search.factors.dual_bound import StarFactor
 from planner.partition.search.factors.narrowing import narrow_down
 from planner.partition.search.factors.neighborhoods import NeighborhoodSearch
 from planner.partition.search.factors.star_sum import StarSum
+from planner.partition.search.problem import LevelsProblem
+from planner.zoo import load
 
 SEEDS = range(30)
 
@@ -32,8 +39,8 @@ def every_cost(stars):
 
 def limited(monkeypatch, entries):
     """Let so few entries be gone through at once that values have to be ruled out first."""
-    monkeypatch.setattr(narrowing, "_MOST_ENTRIES", entries)
-    monkeypatch.setattr(narrowing, "_MOST_OF_ONE", entries)
+    monkeypatch.setattr(narrowing, "MOST_ENTRIES", entries)
+    monkeypatch.setattr(narrowing, "MOST_OF_ONE", entries)
 
 
 @pytest.mark.parametrize("entries", [1, 60, 20_000_000])
@@ -79,6 +86,20 @@ def test_what_is_left_costs_the_same_as_with_what_was_eliminated_or_ruled_out():
         for step in (stars.eliminated(30), stars.restricted(*without_last_values(stars))):
             for chosen, cost in every_cost(step.stars).items():
                 assert costs[tuple(step.values(chosen))] == cost
+
+
+def test_the_stars_of_a_problem_cost_what_its_tables_cost_where_groups_are_settled_too():
+    coarse = coarsen(capture(load("mlp:layers=3")))
+    rules = SearchRules(mesh_of(2), (), {}, None, None, None)
+    domains = Domains(coarse, rules)
+    stored = [domains.group(group, (None,)) for group in range(len(coarse.groups))]
+    ways = [domains.op(merged, (None,)) for merged in coarse.merged]
+    stored = [rows[group % len(rows) :][:1] if group % 4 else rows for group, rows in enumerate(stored)]
+    problem = LevelsProblem(coarse, rules, domains, SlotCosts(rules), stored, ways)
+    stars, ops = problem.stars()
+    assert stars.constant > 0  # of ops all around which is settled
+    assert narrow_down(stars).cost == narrow_down(problem.core(100).stars).cost == problem.solve().cost
+    assert {len(stars.factors[number].parts[0]) for number in ops} == {len(op.rows) for op in ops.values()}
 
 
 def without_last_values(stars):

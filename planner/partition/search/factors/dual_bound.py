@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from planner.partition.search.factors.message_passing import decide, start_least
 from planner.partition.search.factors.min_sum import Costs
 
 Ints = NDArray[np.int64]
+#: A bound that rises by a smaller share in a sweep is not raised further.
+_RISE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +91,19 @@ class DualBound:
         self._floor = np.zeros(int(arrays.unary[-1]))
         start_least(arrays.table, arrays.start, arrays.ways, arrays.values, arrays.least, self._least)
 
-    def sweep(self) -> tuple[float, float]:
-        """Move costs forward and backward once; returns the bounds after either."""
-        halfway = self._pass(backward=False)
-        return halfway, self._pass(backward=True)
+    def raised(self, sweeps: int) -> tuple[float, float]:
+        """Move costs forward and backward until the bound hardly rises; returns the bounds before and after the last.
+
+        Args:
+            sweeps: at most as often.
+        """
+        bound = -inf
+        for _ in range(sweeps):
+            before, halfway = bound, self._pass(backward=False)
+            bound = self._pass(backward=True)
+            if bound - before < _RISE * abs(bound):
+                break
+        return halfway, bound
 
     def _pass(self, backward: bool) -> float:
         a = self._arrays

@@ -15,7 +15,7 @@ from planner.jit import kernel
 from planner.partition.search.factors.elimination_order import Elimination, Term, eliminate_in_order
 
 #: No more entries are gone through to eliminate a variable.
-_MOST_ENTRIES = 400_000_000
+_MOST_ENTRIES = 100_000_000
 Costs = NDArray[np.float64]
 Ints = NDArray[np.int64]
 #: The variables that a term of a sum depends on, and a key that terms with equal tables have in common.
@@ -72,8 +72,7 @@ class Eliminated:
     ) -> None:
         """Eliminate one variable after another."""
         self._choices, self._costs = choices, costs
-        keys: dict[Hashable, int] = {}
-        given = [Term(variables, keys.setdefault(key, len(keys))) for variables, key in scopes]
+        given = _terms(scopes)
         self._number_of = {term.key: number for number, term in reversed(list(enumerate(given)))}
         self._known: dict[int, Costs] = {}
         self._best: dict[int, NDArray[np.int16]] = {}
@@ -154,8 +153,7 @@ def elimination_work(choices: Sequence[int], scopes: Sequence[Scope]) -> Work:
         choices: how many values each variable has.
         scopes: the variables of each table, and a key that equal tables have in common.
     """
-    keys: dict[Hashable, int] = {}
-    given = [Term(variables, keys.setdefault(key, len(keys))) for variables, key in scopes]
+    given = _terms(scopes)
     entries, largest = 0, max((prod(choices[variable] for variable in term.variables) for term in given), default=0)
 
     def take(step: Elimination) -> None:
@@ -167,6 +165,11 @@ def elimination_work(choices: Sequence[int], scopes: Sequence[Scope]) -> Work:
 
     eliminate_in_order(choices, given, take)
     return Work(entries, largest)
+
+
+def _terms(scopes: Sequence[Scope]) -> list[Term]:
+    keys: dict[Hashable, int] = {}
+    return [Term(variables, keys.setdefault(key, len(keys))) for variables, key in scopes]
 
 
 class _Scratch:

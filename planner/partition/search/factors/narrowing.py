@@ -11,17 +11,17 @@ import numpy as np
 from planner.partition.search.factors.star_sum import Reduced, StarSum
 
 #: A sum is searched in full, at once, if no more entries are gone through.
-_MOST_ENTRIES = 20_000_000
+MOST_ENTRIES = 20_000_000
 #: The same for one that cannot be narrowed down, and the largest table that it may take.
 _LAST_ENTRIES = 1_000_000_000
 _LARGEST = 30_000_000
 #: A variable is eliminated before the bound is raised if no more are gone through.
-_MOST_OF_ONE = 10_000_000
+MOST_OF_ONE = 10_000_000
 #: As often the bound is raised before what cannot be best is left out.
 _SWEEPS = 30
 _ROUNDS = 12
 #: Costs are floating-point sums; what is as good up to this share is kept.
-_EXACT = 1e-9
+EXACT = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,14 @@ class _Narrowing:
         """Rule out values and eliminate variables by turns."""
         work = stars.work()
         for _ in range(_ROUNDS):
-            if work.entries <= _MOST_ENTRIES:
+            if work.entries <= MOST_ENTRIES:
                 self._finish(stars)
                 return
             left = self._narrow(stars)
             if left is None:
                 return
             stars = self._next(left)
-            stars = self._next(stars.eliminated(_MOST_OF_ONE))
+            stars = self._next(stars.eliminated(MOST_OF_ONE))
             before, work = work, stars.work()
             if work.entries > before.entries / 2:
                 if work.entries <= _LAST_ENTRIES and work.largest <= _LARGEST:
@@ -98,13 +98,7 @@ class _Narrowing:
     def _narrow(self, stars: StarSum) -> Reduced | None:
         """Raise the bound, try the likeliest values, and rule out those that cannot be best; None if that is all."""
         dual = stars.bound()
-        bound = halfway = -inf
-        for _ in range(_SWEEPS):
-            halfway, raised = dual.sweep()
-            rising = raised - bound
-            bound = raised
-            if rising < 1e-5 * abs(raised):
-                break
+        halfway, bound = dual.raised(_SWEEPS)
         self.bound = max(self.bound, bound)
         above = [dual.above(variable) for variable in range(len(stars.choices))]
         likely = dual.likely()
@@ -113,12 +107,12 @@ class _Narrowing:
         for most in (8, 4, 2):
             first = [np.argsort(np.argsort(over, kind="stable"), kind="stable") < most for over in above]
             few = stars.restricted(first, every_way)
-            if few.stars.work().entries <= _MOST_ENTRIES:
+            if few.stars.work().entries <= MOST_ENTRIES:
                 done = few.stars.eliminated()
                 self._try(done.stars.constant, few.values(done.values([])))
                 break
-        if self.bound >= self.cost * (1 - _EXACT):
+        if self.bound >= self.cost * (1 - EXACT):
             return None
-        limit = self.cost * (1 + _EXACT)
+        limit = self.cost * (1 + EXACT)
         ways = [dual.ways_above(factor) <= limit - bound for factor in range(len(stars.factors))]
         return stars.restricted([over <= limit - halfway for over in above], ways)

@@ -32,6 +32,24 @@ class StarSum:
     unaries: Sequence[Costs]
     constant: float
 
+    @staticmethod
+    def of(
+        choices: Sequence[int], stars: Sequence[StarFactor], constant: float = 0.0,
+        unaries: Sequence[Costs] | None = None,
+    ) -> StarSum:  # fmt: skip
+        """A sum of stars of which some depend on one variable alone, or on none."""
+        own = [np.zeros(size) for size in choices] if unaries is None else list(unaries)
+        factors = []
+        for star in stars:
+            if len(star.variables) > 1:
+                factors.append(star)
+            elif star.variables:
+                (variable,) = star.variables
+                own[variable] = own[variable] + star.parts[0].min(0)
+            else:
+                constant += float(star.parts[0].min())
+        return StarSum(choices, factors, own, constant)
+
     def cost(self, values: Sequence[int]) -> float:
         """What values of all variables cost."""
         total = self.constant + sum(float(own[value]) for own, value in zip(self.unaries, values, strict=True))
@@ -89,24 +107,20 @@ class StarSum:
         constant = self.constant + sum(
             float(self.unaries[variable][values[0]]) for variable, values in enumerate(numbers) if len(values) == 1
         )
-        factors = []
+        stars = []
         for factor, ways in zip(self.factors, kept_ways, strict=True):
             parts = {
                 variable: part_of(part, ways, kept[variable])
                 for variable, part in zip(factor.variables, factor.parts, strict=True)
             }
-            around = [variable for variable in factor.variables if variable in places]
-            settled = [parts[variable] for variable in factor.variables if variable not in places]
-            if not around:
-                constant += float(np.sum(settled, axis=0).min())
-                continue
-            parts[around[0]] = joined(parts[around[0]], settled)
-            if len(around) == 1:
-                unaries[places[around[0]]] = unaries[places[around[0]]] + parts[around[0]].min(0)
+            settled = [parts.pop(variable) for variable in factor.variables if variable not in places]
+            if parts:
+                first = next(iter(parts))
+                parts[first] = joined(parts[first], settled)
+                stars.append(StarFactor(tuple(places[variable] for variable in parts), tuple(parts.values())))
             else:
-                names = tuple(places[variable] for variable in around)
-                factors.append(StarFactor(names, tuple(parts[variable] for variable in around)))
-        found = StarSum([len(numbers[variable]) for variable in open_], factors, unaries, constant)
+                stars.append(StarFactor((), (joined(settled[0], settled[1:]),)))
+        found = StarSum.of([len(numbers[variable]) for variable in open_], stars, constant, unaries)
 
         def values(chosen: Sequence[int]) -> list[int]:
             values = [int(each[0]) for each in numbers]
@@ -114,7 +128,7 @@ class StarSum:
                 values[variable] = int(numbers[variable][value])
             return values
 
-        return Reduced(found, open_, values)
+        return Reduced(found, values)
 
     def _scopes(self) -> list[Scope]:
         factors = [(factor.variables, tuple(map(id, factor.parts))) for factor in self.factors]
@@ -127,12 +141,10 @@ class Reduced:
 
     Args:
         stars: what is left.
-        variables: the variables that are left, by their numbers before.
         values: the best values of all variables there were, given values of those that are left.
     """
 
     stars: StarSum
-    variables: Sequence[int]
     values: Callable[[Sequence[int]], list[int]]
 
 
@@ -155,16 +167,9 @@ def reduced(
         stars.append(StarFactor(table.variables, alike[id(table.costs)].parts))
     left = sorted({variable for star in stars for variable in star.variables})
     places = {variable: place for place, variable in enumerate(left)}
-    unaries = [np.zeros(choices[variable]) for variable in left]
-    factors = []
-    for star in stars:
-        around = tuple(places[variable] for variable in star.variables)
-        if len(around) == 1:
-            unaries[around[0]] = unaries[around[0]] + star.parts[0].min(0)
-        else:
-            factors.append(StarFactor(around, star.parts))
-    found = StarSum([choices[variable] for variable in left], factors, unaries, constant + eliminated.constant)
-    return Reduced(found, left, lambda chosen: eliminated.values(dict(zip(left, chosen, strict=True))))
+    named = [StarFactor(tuple(places[variable] for variable in star.variables), star.parts) for star in stars]
+    found = StarSum.of([choices[variable] for variable in left], named, constant + eliminated.constant)
+    return Reduced(found, lambda chosen: eliminated.values(dict(zip(left, chosen, strict=True))))
 
 
 def table_star(table: CostTable) -> StarFactor:
