@@ -144,7 +144,7 @@ class _Search:
     def _found(self, problem: LevelsProblem, best: Choice) -> None:
         """Take the best choice of what was left."""
         self._better(best)
-        self.bound = self._best.cost if problem.complete else self.bound
+        self.bound = self._best.cost if problem.complete else min(best.cost, self._best.cost)
 
     def _search_core(self, problem: LevelsProblem) -> None:
         """Search what is left when all variables are eliminated for which that is quick."""
@@ -152,8 +152,7 @@ class _Search:
         found = narrow_down(core.stars, self._best.cost)
         if found.values is not None:
             self._better(problem.choice(found.cost, core.values(found.values)))
-        if problem.complete:
-            self.bound = max(self.bound, min(found.bound, self._best.cost))
+        self.bound = max(self.bound, min(found.bound, self._best.cost))
 
     def _search_around(self, problem: LevelsProblem) -> None:
         """Look for a better choice in neighbourhoods of a likely one."""
@@ -167,10 +166,10 @@ class _Search:
         stars, ops = problem.stars()
         dual = stars.bound()
         halfway, bound = dual.raised(_SWEEPS)
-        if problem.complete:
-            self.bound = max(self.bound, min(bound, self._best.cost))
-        above = [dual.above(group) for group in range(len(left.stored))]
-        self._better(problem.choice(0.0, dual.likely()))
+        self.bound = max(self.bound, min(bound, self._best.cost))
+        above = [dual.above(problem.stands_for_group(group)) for group in range(len(left.stored))]
+        if stars.cost(likely := dual.likely()) < self._best.cost:
+            self._better(problem.choice(0.0, likely))
         self._try_likeliest(_StillPossible(left.stored, left.ways, problem.considered), above)
         limit = self._best.cost * (1 + EXACT)
         stored = [self._kept(each, over <= limit - halfway) for each, over in zip(left.stored, above, strict=True)]
@@ -179,6 +178,7 @@ class _Search:
             alive = np.unique(rows[dual.ways_above(factor) <= limit - bound])
             if len(alive) < len(ways[op]):
                 ways[op] = self._intern(ways[op][alive])
+        ways = [ways[problem.stands_for_op(op)] for op in range(len(ways))]
         return _StillPossible(stored, ways, problem.considered)
 
     def _try_likeliest(self, left: _StillPossible, above: Sequence[Costs]) -> None:
@@ -188,14 +188,14 @@ class _Search:
             for sequences, over in zip(left.stored, above, strict=True):
                 first = np.argsort(over, kind="stable")[:most]
                 stored.append(self._kept(sequences, np.isin(np.arange(len(sequences)), first)))
-            problem = self._problem(_StillPossible(stored, left.ways, left.fetches))
+            problem = self._problem(_StillPossible(stored, left.ways, left.fetches), relaxed=False)
             if problem.work().entries <= MOST_ENTRIES:
                 self._better(problem.solve())
                 return
 
-    def _problem(self, left: _StillPossible) -> LevelsProblem:
+    def _problem(self, left: _StillPossible, *, relaxed: bool = True) -> LevelsProblem:
         return LevelsProblem(
-            self._coarse, self._rules, self._domains, self._costs, left.stored, left.ways, left.fetches
+            self._coarse, self._rules, self._domains, self._costs, left.stored, left.ways, left.fetches, relaxed=relaxed
         )
 
     def _better(self, found: Choice) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,9 @@ from planner.partition.search.costs.shared_fetches import SharedFetches, shared_
 from planner.partition.search.costs.slot_costs import SlotCosts
 from planner.partition.search.factors.conditioning import minimize
 from planner.partition.search.factors.dual_bound import StarFactor
-from planner.partition.search.factors.eliminate import CostTable, Eliminated, Scope, Work, eliminate, elimination_work
+from planner.partition.search.factors.eliminate import CostTable, Eliminated, Scope, Work, elimination_work
+from planner.partition.search.factors.min_sum import Costs
+from planner.partition.search.factors.repeats import find_repeats
 from planner.partition.search.factors.star_sum import Reduced, StarSum, reduced, table_star
 
 
@@ -61,19 +63,29 @@ class LevelsProblem:
         stored: per group, the sequences of options to choose from.
         ways: per merged op, the sequences of variants to choose from.
         fetches: what was `considered` where there was more to choose from; all if not given.
+        relaxed: whether its least cost is a lower bound where not every copy that could be shared is considered.
     """
 
     def __init__(
         self, coarse: CoarseGraph, rules: SearchRules, domains: Domains, costs: SlotCosts,
         stored: Sequence[Sequences], ways: Sequence[Sequences], fetches: Sequence[Fetch] | None = None,
+        *, relaxed: bool = False,
     ) -> None:  # fmt: skip
         """Find the copies that could be shared; tables are made when they are needed."""
         self._coarse, self._rules, self._domains = coarse, rules, domains
         self._stored, self._ways = stored, ways
         self._sizes = [len(each) for each in stored]
         self._costs = OpCosts(coarse, domains, costs, stored, ways)
-        self._fetches: SharedFetches = shared_fetches(coarse, self._costs, self._sizes, fetches)
+        self._fetches: SharedFetches = shared_fetches(coarse, self._costs, self._sizes, fetches, relaxed=relaxed)
         self._given = [*self._fetches.tables, *self._storage()]
+        sizes, scopes = [*self._sizes, *self._fetches.sizes], self._scopes()
+        self._repeats = find_repeats(sizes, scopes)
+        self._counted = [(scopes[term], term, times) for term, times in self._repeats.counted().items()]
+        self._choices = [
+            size if variable == stands else 1
+            for variable, (size, stands) in enumerate(zip(sizes, self._repeats.variables, strict=True))
+        ]
+        self._multiplied: dict[tuple[int, int], tuple[Costs, Costs]] = {}  # which keeps the numbers of arrays taken
 
     @property
     def considered(self) -> Sequence[Fetch]:
@@ -86,12 +98,20 @@ class LevelsProblem:
         return self._fetches.complete
 
     def choices(self) -> list[int]:
-        """How many values every variable has: groups first, then copies."""
-        return [*self._sizes, *self._fetches.sizes]
+        """How many values every variable has, groups first, then copies; one if another variable stands for it."""
+        return self._choices
+
+    def stands_for_group(self, group: int) -> int:
+        """The group whose value a group takes: itself, or its like in a part that is repeated."""
+        return self._repeats.variables[group]
+
+    def stands_for_op(self, op: int) -> int:
+        """The merged op whose way merged ops take: themselves, or their like in a part that is repeated."""
+        return self._repeats.terms[len(self._given) + op] - len(self._given)
 
     def stars(self) -> tuple[StarSum, dict[int, OpWays]]:
         """The costs as star factors; and whose ways they have, by the number of the factor."""
-        terms = [self._star(term) for term in range(len(self._given) + len(self._fetches.counts))]
+        terms = [self._star(place) for place in range(len(self._counted))]
         several = [op for star, op in terms if len(star.variables) > 1]
         ops = {number: op for number, op in enumerate(several) if op}
         return StarSum.of(self.choices(), [star for star, _ in terms]), ops
@@ -102,33 +122,30 @@ class LevelsProblem:
         Args:
             most: no more entries are gone through to eliminate a variable.
         """
-        choices = self.choices()
-        done = Eliminated(choices, self._scopes(), lambda term: self._table(term).costs, most)
-        return reduced(choices, done, lambda term: self._star(term)[0])
+        done = Eliminated(self._choices, self._counted_scopes(), lambda place: self._table(place).costs, most)
+        return reduced(self._choices, done, lambda place: self._star(place)[0])
 
-    def work(self) -> Work:
-        """What it takes to solve it."""
-        return elimination_work(self.choices(), self._scopes())
+    def work(self, most: float = inf) -> Work:
+        """What it takes to solve it, or to eliminate variables as `core` does."""
+        return elimination_work(self._choices, self._counted_scopes(), most)
 
     def solve(self) -> Choice:
-        """The least cost, which proves that none is lower.
-
-        Raises:
-            TooManyCombinationsError: the variables depend on each other too much.
-        """
-        return self.choice(*eliminate(self.choices(), self._tables()))
+        """The least cost, which proves that none is lower; `work` says what that takes."""
+        done = Eliminated(self._choices, self._counted_scopes(), lambda place: self._table(place).costs, inf)
+        return self.choice(done.constant, done.values({}))
 
     def solve_or_approach(self) -> Choice:
         """The least cost, or a low one, which proves nothing, where the variables depend on each other too much."""
-        return self.choice(*minimize(self.choices(), self._tables()))
+        return self.choice(*minimize(self._choices, self._tables()))
 
     def choice(self, cost: float, values: Sequence[int]) -> Choice:
         """What values of all variables mean.
 
         Args:
             cost: what they cost.
-            values: of groups, then of copies.
+            values: of groups, then of copies; what another variable stands for has its value.
         """
+        values = [values[stands] for stands in self._repeats.variables]
         known = dict(enumerate(values))
         stored = tuple(tuple(map(int, rows[value])) for rows, value in zip(self._stored, values, strict=False))
         ways = []
@@ -144,23 +161,48 @@ class LevelsProblem:
             found.append((self._costs.scope(number, shared), self._costs.signature(number, counts, shared)))
         return found
 
+    def _counted_scopes(self) -> list[Scope]:
+        """The scopes of the terms that count, with keys that tell how often."""
+        return [(variables, (key, times)) for (variables, key), _, times in self._counted]
+
     def _tables(self) -> list[CostTable]:
-        return [self._table(term) for term in range(len(self._given) + len(self._fetches.counts))]
+        """The terms that count; equal ones are one array."""
+        known: dict[Hashable, Costs] = {}
+        found = []
+        for place, (variables, key) in enumerate(self._counted_scopes()):
+            if key not in known:
+                known[key] = self._table(place).costs
+            found.append(CostTable(variables, known[key]))
+        return found
 
-    def _table(self, term: int) -> CostTable:
+    def _table(self, place: int) -> CostTable:
+        _, term, times = self._counted[place]
         if (number := term - len(self._given)) < 0:
-            return self._given[term]
-        return self._costs.table(number, self._fetches.counts[number], self._fetches.shared[number])
+            table = self._given[term]
+        else:
+            table = self._costs.table(number, self._fetches.counts[number], self._fetches.shared[number])
+        return table if times == 1 else CostTable(table.variables, table.costs * times)
 
-    def _star(self, term: int) -> tuple[StarFactor, OpWays | None]:
+    def _star(self, place: int) -> tuple[StarFactor, OpWays | None]:
+        _, term, times = self._counted[place]
         if (number := term - len(self._given)) < 0:
-            return table_star(self._given[term]), None
+            return table_star(self._table(place)), None
         star, rows = self._costs.star(number, self._fetches.counts[number], self._fetches.shared[number])
-        return star, OpWays(number, rows)
+        parts = tuple(self._multiply(part, times) for part in star.parts)
+        return StarFactor(star.variables, parts), OpWays(number, rows)
+
+    def _multiply(self, costs: Costs, times: int) -> Costs:
+        """Costs of what is repeated; the same array for the same costs."""
+        if times == 1:
+            return costs
+        key = id(costs), times
+        if key not in self._multiplied:
+            self._multiplied[key] = costs, costs * times
+        return self._multiplied[key][1]
 
     def _storage(self) -> list[CostTable]:
         """What every group costs that a worker stores; levels that are not known yet are taken to split it."""
-        price, found = self._rules.replicate, []
+        price, found, known = self._rules.replicate, [], dict[Hashable, Costs]()
         if price is None:
             return []
         for group, rows in enumerate(self._stored):
@@ -174,7 +216,8 @@ class LevelsProblem:
                     parts = prod(workers for workers, option in pairs if option in labels)
                     costs[number] += price * size / parts / rest
             split = len(rows) > 1
-            found.append(CostTable((group,) if split else (), costs if split else costs.sum()))
+            alike = known.setdefault((split, costs.tobytes()), costs if split else costs.sum())
+            found.append(CostTable((group,) if split else (), alike))
         return found
 
 

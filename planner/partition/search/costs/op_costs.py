@@ -31,13 +31,13 @@ class SharedInput:
     Args:
         place: which input.
         count: how many contents.
-        copies: per copy that may be fetched once for all readers, its variable and the states that it may be in; its
-            first value is that there is no copy.
+        copies: per variable that says which copies are fetched once for all readers, and per value of it, the states
+            in which there are copies; with its first value there is none.
     """
 
     place: int
     count: int
-    copies: tuple[tuple[int, tuple[Want, ...]], ...] = ()
+    copies: tuple[tuple[int, tuple[tuple[Want, ...], ...]], ...] = ()
 
 
 class OpCosts:
@@ -70,7 +70,6 @@ class OpCosts:
             self._numbers.append([costs.number(states) for states in here])
         self._options = domains.options
         self._slots: dict[tuple[int, int], Costs] = {}
-        self._tables: dict[Hashable, Costs] = {}
         self._wants: dict[Hashable, tuple[list[Want], dict[Want, int]]] = {}
         self._signatures: dict[int, int] = {}
         self._looks: dict[Hashable, int] = {}
@@ -93,12 +92,12 @@ class OpCosts:
         """By state in which an op wants an input, the first sequence of variants that wants it so."""
         return self._wanted(number, place)[1]
 
-    def signature(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput]) -> Hashable:
+    def signature(self, number: int, counts: Sequence[float], shared: Sequence[SharedInput]) -> Hashable:
         """What the table of merged ops depends on.
 
         Args:
             number: which.
-            counts: per input, how many contents only they read.
+            counts: per input, how many contents they pay for alone.
             shared: what others read as well.
         """
         if number not in self._signatures:
@@ -109,32 +108,34 @@ class OpCosts:
         )
         return self._signatures[number], tuple(counts), entries
 
-    def table(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput]) -> CostTable:
+    def table(self, number: int, counts: Sequence[float], shared: Sequence[SharedInput]) -> CostTable:
         """The least cost of merged ops by the groups and copies around them.
 
         Args:
             number: which.
-            counts: per input, how many contents only they read.
+            counts: per input, how many contents they pay for alone.
             shared: what others read as well.
         """
         variables, sizes = self._variables(number, shared)
-        key = self.signature(number, counts, shared)
-        if key not in self._tables:
-            least = np.full(sizes, np.inf)
-            for parts in self._patterns(number, counts, shared):
-                names = sorted(parts)  # -1 is the first, and joins the next
-                found = min_sum([parts[name] for name in names])
-                used = dict(zip(names, found.shape, strict=True))
-                least = np.minimum(least, found.reshape([used.get(name, 1) for name in variables]))
-            self._tables[key] = least
-        return CostTable(variables, self._tables[key])
+        least: Costs | None = None
+        for parts in self._patterns(number, counts, shared):
+            names = sorted(parts)  # -1 is the first, and joins the next
+            found = min_sum([parts[name] for name in names])
+            used = dict(zip(names, found.shape, strict=True))
+            found = found.reshape([used.get(name, 1) for name in variables])
+            if least is None:
+                least = np.broadcast_to(found, sizes)
+            else:
+                least = np.minimum(least, found, out=least if least.flags.writeable else None)
+        assert least is not None, "there is always the way without copies"
+        return CostTable(variables, least)
 
-    def star(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput]) -> tuple[StarFactor, Rows]:
+    def star(self, number: int, counts: Sequence[float], shared: Sequence[SharedInput]) -> tuple[StarFactor, Rows]:
         """The cost of merged ops as a sum over variables, for every way of splitting them and of taking copies.
 
         Args:
             number: which.
-            counts: per input, how many contents only they read.
+            counts: per input, how many contents they pay for alone.
             shared: what others read as well.
 
         Returns:
@@ -176,12 +177,12 @@ class OpCosts:
         """How many combinations of ways and of what is around an op there are."""
         return len(self._ways[number]) * prod(self._variables(number, ())[1])
 
-    def best(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput], values: dict[int, int]) -> int:
+    def best(self, number: int, counts: Sequence[float], shared: Sequence[SharedInput], values: dict[int, int]) -> int:
         """The cheapest sequence of variants of merged ops.
 
         Args:
             number: which.
-            counts: per input, how many contents only they read.
+            counts: per input, how many contents they pay for alone.
             shared: what others read as well.
             values: of all variables.
         """
@@ -231,10 +232,10 @@ class OpCosts:
             for slot in (*merged.inputs, *merged.outputs)
             if len(self._stored[slot.group]) > 1
         }
-        sizes |= {copy: len(wants) + 1 for each in shared for copy, wants in each.copies}
+        sizes |= {copy: len(wants) for each in shared for copy, wants in each.copies}
         return tuple(sorted(sizes)), [sizes[name] for name in sorted(sizes)]
 
-    def _patterns(self, number: int, counts: Sequence[int], shared: Sequence[SharedInput]) -> list[dict[int, Costs]]:
+    def _patterns(self, number: int, counts: Sequence[float], shared: Sequence[SharedInput]) -> list[dict[int, Costs]]:
         """For every choice of what is fetched and what is taken from a copy: by variable, the cost per way and value.
 
         What has one value alone is variable -1.
@@ -259,14 +260,16 @@ class OpCosts:
             found.append(parts)
         return found
 
-    def _taken(self, number: int, place: int, wants: Sequence[Want]) -> Costs:
-        """Nothing for a copy in the state that is wanted, and any other copy is of no use."""
+    def _taken(self, number: int, place: int, wants: Sequence[Sequence[Want]]) -> Costs:
+        """Nothing where there is a copy in the state that is wanted, and any other copy is of no use."""
         rows = self.wants(number, place)
-        costs = np.full((len(rows), len(wants) + 1), FORBIDDEN)
-        columns = {want: column for column, want in enumerate(wants, 1)}
+        costs = np.full((len(rows), len(wants)), FORBIDDEN)
+        columns: dict[Want, list[int]] = {}
+        for column, there in enumerate(wants):
+            for want in there:
+                columns.setdefault(want, []).append(column)
         for row, own in enumerate(rows):
-            if own in columns:
-                costs[row, columns[own]] = 0.0
+            costs[row, columns.get(own, [])] = 0.0
         return costs
 
 

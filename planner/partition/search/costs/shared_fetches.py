@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from planner.partition.search.factors.min_sum import Costs
 
 #: As many copies of the same contents are considered; each serves at least two readers.
 _MOST_COPIES = 3
+#: All copies of the same contents are one variable if it has at most as many values.
+_MOST_SETS = 64
 #: Gains are worked out exactly for ops with at most as many combinations of ways and of what is around.
 _MOST_WORK = 1_000_000
 #: The number of a merged op and the place of one of its inputs.
@@ -26,15 +29,15 @@ class SharedFetches:
     """Who fetches what.
 
     Args:
-        counts: per merged op and input, how many contents it fetches for itself alone.
+        counts: per merged op and input, how many contents it pays for alone.
         shared: per merged op, what it may take from copies.
-        tables: the cost of every copy by its state and that of the group it is fetched from.
-        sizes: of every copy, how many states are considered, with none at all.
-        complete: whether every copy that could be worth it is considered.
+        tables: the cost of copies by the states that they are in and that of the group they are fetched from.
+        sizes: of every variable that says which copies there are, how many values it has.
+        complete: whether every copy that could be worth it is considered as what it costs.
         considered: the fetches, with those of their readers, for which copies could be worth it.
     """
 
-    counts: list[list[int]]
+    counts: list[list[float]]
     shared: list[list[SharedInput]]
     tables: list[CostTable]
     sizes: list[int]
@@ -43,8 +46,9 @@ class SharedFetches:
 
 
 def shared_fetches(
-    coarse: CoarseGraph, costs: OpCosts, sizes: Sequence[int], fetches: Sequence[Fetch] | None = None
-) -> SharedFetches:
+    coarse: CoarseGraph, costs: OpCosts, sizes: Sequence[int], fetches: Sequence[Fetch] | None = None,
+    *, relaxed: bool = False,
+) -> SharedFetches:  # fmt: skip
     """Find the copies that could be worth fetching once for several readers.
 
     Args:
@@ -53,6 +57,8 @@ def shared_fetches(
         sizes: per group, how many sequences of options it has.
         fetches: those that were considered where there was more to choose from; what was not worth it there is left
             out, since what is left holds the best choice without it. All if not given.
+        relaxed: contents with more readers than copies are considered for cost each reader an equal part of a copy,
+            which is a lower bound, since whoever takes a copy is one of them.
     """
     several = [fetch for fetch in (coarse.fetches if fetches is None else fetches) if len(fetch.readers) > 1]
     first_look = _CopyFinder(coarse, costs, _overlapping(several))
@@ -64,7 +70,7 @@ def shared_fetches(
             kept.append(Fetch(fetch.group, fetch.count, readers))
     families = [family for together in _overlapping(kept) for family in _served_alike(together)]
     finder = _CopyFinder(coarse, costs, families)
-    counts = [list(total) for total in finder.totals]
+    counts = [list[float](total) for total in finder.totals]
     shared: list[list[SharedInput]] = [[] for _ in coarse.merged]
     tables: list[CostTable] = []
     copy_sizes: list[int] = []
@@ -75,22 +81,45 @@ def shared_fetches(
         used = min(len(found.readers) // 2, _MOST_COPIES)
         if not used:
             continue
-        complete &= len(found.readers) < 2 * _MOST_COPIES + 2
-        first = len(coarse.groups) + len(copy_sizes)
-        copies = tuple((copy, tuple(found.prices)) for copy in range(first, first + used))
+        if len(found.readers) >= 2 * _MOST_COPIES + 2:
+            complete = False
+            if relaxed:
+                _share(found, counts)
+                continue
+        sets = _sets(len(found.prices), used)
+        if len(sets) > _MOST_SETS:  # rather several variables, a copy each
+            sets = _sets(len(found.prices), 1)
+        else:
+            used = 1
+        first, states = len(coarse.groups) + len(copy_sizes), list(found.prices)
+        there = tuple(tuple(states[state] for state in each) for each in sets)
+        copies = tuple((copy, there) for copy in range(first, first + used))
         for number, place in found.readers:
             times = sum(fetch.count for fetch in found.fetches if (number, place) in fetch.readers)
             counts[number][place] -= times
             shared[number].append(SharedInput(place, times, copies))
-        able = list(found.prices.values())
-        columns = np.stack([np.zeros_like(able[0]), *able], 1)
+        able = np.stack(list(found.prices.values()), 1)
+        columns = np.stack([able[:, list(each)].sum(1) for each in sets], 1)
         columns = prices_known.setdefault((columns.shape, columns.tobytes()), columns)
         group = family[0].group
         split = sizes[group] > 1
         tables += [CostTable((group, copy) if split else (copy,), columns if split else columns[0])
                    for copy, _ in copies]  # fmt: skip
-        copy_sizes += [len(found.prices) + 1] * used
+        copy_sizes += [len(sets)] * used
     return SharedFetches(counts, shared, tables, copy_sizes, complete, kept)
+
+
+def _share(found: _Worth, counts: list[list[float]]) -> None:
+    """Let every reader pay for an equal part of what is fetched."""
+    for fetch in found.fetches:
+        readers = [reader for reader in found.readers if reader in fetch.readers]
+        for number, place in readers:
+            counts[number][place] -= fetch.count * (1 - 1 / len(readers))
+
+
+def _sets(states: int, most: int) -> list[tuple[int, ...]]:
+    """In which of the states there may be copies at once, at most so many; in none first."""
+    return [each for size in range(most + 1) for each in combinations(range(states), size)]
 
 
 def _overlapping(fetches: Sequence[Fetch]) -> list[list[Fetch]]:

@@ -30,10 +30,12 @@ class StarFactor:
     Args:
         variables: which.
         parts: for each, the costs by way and value.
+        table: the cost by the values of all variables, where it was known from the beginning.
     """
 
     variables: tuple[int, ...]
     parts: tuple[Costs, ...]
+    table: Costs | None = None
 
 
 class FactorArrays(NamedTuple):

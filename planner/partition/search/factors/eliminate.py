@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -70,21 +70,33 @@ class Eliminated:
     def __init__(
         self, choices: Sequence[int], scopes: Sequence[Scope], costs: Callable[[int], Costs], most: float
     ) -> None:
-        """Eliminate one variable after another."""
-        self._choices, self._costs = choices, costs
+        """Eliminate one variable after another; what is not needed any more is dropped."""
+        self._choices = choices
         given = _terms(scopes)
-        self._number_of = {term.key: number for number, term in reversed(list(enumerate(given)))}
-        self._known: dict[int, Costs] = {}
+        number_of = {term.key: number for number, term in reversed(list(enumerate(given)))}
         self._best: dict[int, NDArray[np.int16]] = {}
         self._steps: list[Elimination] = []
-        self._scratch = _Scratch()
-        rest = eliminate_in_order(choices, given, self._take, most)
-        self.constant = sum(float(self._table(key).item()) for key in rest.constant)
+        rest = eliminate_in_order(choices, given, self._steps.append, most)
+        last = {term.key: place for place, step in enumerate(self._steps) if step.new for term in step.terms}
+        last |= {key: len(self._steps) for key in (*rest.constant, *(term.key for term in rest.terms.values()))}
+        known: dict[int, Costs] = {}
+        scratch = _Scratch()
+
+        def table(key: int) -> Costs:
+            return known[key] if key in known else known.setdefault(key, costs(number_of[key]))
+
+        for place, step in enumerate(self._steps):
+            if step.new:
+                made = step.made
+                tables = [CostTable(term.variables, table(term.key)) for term in step.terms]
+                known[made.key], self._best[made.key] = _least(step.variable, made.variables, tables, choices, scratch)
+                for term in step.terms:
+                    if last[term.key] == place:
+                        known.pop(term.key, None)
+        self.constant = sum(float(table(key).item()) for key in rest.constant)
         self.given = [number for number in rest.terms if number < len(given)]
         self.made = [
-            CostTable(term.variables, self._table(term.key))
-            for number, term in rest.terms.items()
-            if number >= len(given)
+            CostTable(term.variables, table(term.key)) for number, term in rest.terms.items() if number >= len(given)
         ]
         self.refused = rest.refused
 
@@ -95,20 +107,6 @@ class Eliminated:
             around = tuple(values[other] for other in step.made.variables)
             values[step.variable] = int(self._best[step.made.key][around])
         return values
-
-    def _table(self, key: int) -> Costs:
-        if key not in self._known:
-            self._known[key] = self._costs(self._number_of[key])
-        return self._known[key]
-
-    def _take(self, step: Elimination) -> None:
-        self._steps.append(step)
-        if step.new:
-            tables = [CostTable(term.variables, self._table(term.key)) for term in step.terms]
-            made = step.made
-            self._known[made.key], self._best[made.key] = _least(
-                step.variable, made.variables, tables, self._choices, self._scratch
-            )
 
 
 def eliminate(
@@ -146,12 +144,13 @@ class Work(NamedTuple):
     largest: int
 
 
-def elimination_work(choices: Sequence[int], scopes: Sequence[Scope]) -> Work:
-    """What `eliminate` would do.
+def elimination_work(choices: Sequence[int], scopes: Sequence[Scope], most: float = inf) -> Work:
+    """What `Eliminated` would do.
 
     Args:
         choices: how many values each variable has.
         scopes: the variables of each table, and a key that equal tables have in common.
+        most: no more entries are gone through to eliminate a variable.
     """
     given = _terms(scopes)
     entries, largest = 0, max((prod(choices[variable] for variable in term.variables) for term in given), default=0)
@@ -163,7 +162,7 @@ def elimination_work(choices: Sequence[int], scopes: Sequence[Scope]) -> Work:
             entries += size
             largest = max(largest, size // choices[step.variable])
 
-    eliminate_in_order(choices, given, take)
+    eliminate_in_order(choices, given, take, most)
     return Work(entries, largest)
 
 

@@ -16,6 +16,8 @@ from planner.partition.search.factors.star_sum import StarSum
 _MOST_ENTRIES = 300_000
 #: No table of one factor has more.
 _MOST_OF_ONE = 30_000
+#: It has no more variables.
+_MOST_VARIABLES = 40
 #: Every variable is in as many neighbourhoods, or more.
 _COVERED = 2
 _SWEEPS = 4
@@ -58,7 +60,7 @@ class NeighborhoodSearch:
     def _around(self, center: int) -> list[int]:
         """A variable, and those that depend on it and on each other the most, as many as are solved quickly."""
         found, refused = [center], set[int]()
-        while True:
+        while len(found) < _MOST_VARIABLES:
             near = Counter(
                 other
                 for variable in found
@@ -68,12 +70,13 @@ class NeighborhoodSearch:
             taken = refused.union(found)
             open_ = [other for other in near if other not in taken and self._choices[other] > 1]
             if not open_:
-                return sorted(found)
+                break
             nearest = max(open_, key=lambda other: (near[other], -other))
             if self._quick(sorted([*found, nearest])):
                 found.append(nearest)
             else:
                 refused.add(nearest)
+        return sorted(found)
 
     def _quick(self, free: Sequence[int]) -> bool:
         places = {variable: place for place, variable in enumerate(free)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -74,7 +74,7 @@ class StarSum:
             if term >= factors:
                 return CostTable((term - factors,), self.unaries[term - factors])
             factor = self.factors[term]
-            return CostTable(factor.variables, min_sum(factor.parts))
+            return CostTable(factor.variables, min_sum(factor.parts) if factor.table is None else factor.table)
 
         def star(term: int) -> StarFactor:
             return table_star(table(term)) if term >= factors else self.factors[term]
@@ -100,6 +100,16 @@ class StarSum:
                 part = known[key]
             return part
 
+        def table_of(factor: StarFactor) -> Costs | None:
+            if factor.table is None:
+                return None
+            chosen = [numbers[variable] for variable in factor.variables]
+            key = id(factor.table), tuple(each.tobytes() for each in chosen)
+            if key not in known:
+                sizes = [len(each) for each in chosen if len(each) > 1]
+                known[key] = factor.table[np.ix_(*chosen)].reshape(sizes)
+            return known[key]
+
         numbers = [np.flatnonzero(values) for values in kept]
         open_ = [variable for variable, values in enumerate(numbers) if len(values) > 1]
         places = {variable: place for place, variable in enumerate(open_)}
@@ -117,7 +127,8 @@ class StarSum:
             if parts:
                 first = next(iter(parts))
                 parts[first] = joined(parts[first], settled)
-                stars.append(StarFactor(tuple(places[variable] for variable in parts), tuple(parts.values())))
+                open_parts = tuple(places[variable] for variable in parts)
+                stars.append(StarFactor(open_parts, tuple(parts.values()), table_of(factor)))
             else:
                 stars.append(StarFactor((), (joined(settled[0], settled[1:]),)))
         found = StarSum.of([len(numbers[variable]) for variable in open_], stars, constant, unaries)
@@ -164,10 +175,10 @@ def reduced(
     for table in eliminated.made:
         if id(table.costs) not in alike:
             alike[id(table.costs)] = table_star(table)
-        stars.append(StarFactor(table.variables, alike[id(table.costs)].parts))
+        stars.append(replace(alike[id(table.costs)], variables=table.variables))
     left = sorted({variable for star in stars for variable in star.variables})
     places = {variable: place for place, variable in enumerate(left)}
-    named = [StarFactor(tuple(places[variable] for variable in star.variables), star.parts) for star in stars]
+    named = [replace(star, variables=tuple(places[variable] for variable in star.variables)) for star in stars]
     found = StarSum.of([choices[variable] for variable in left], named, constant + eliminated.constant)
     return Reduced(found, lambda chosen: eliminated.values(dict(zip(left, chosen, strict=True))))
 
@@ -176,11 +187,11 @@ def table_star(table: CostTable) -> StarFactor:
     """A table as a star: its ways are the values of all variables but that with the most."""
     shape = table.costs.shape
     if len(shape) < 2:
-        return StarFactor(table.variables, (table.costs.reshape(1, -1),))
+        return StarFactor(table.variables, (table.costs.reshape(1, -1),), table.costs)
     widest = int(np.argmax(shape))
     others = [place for place in range(len(shape)) if place != widest]
     ways = np.indices([shape[place] for place in others]).reshape(len(others), -1)
     parts = [np.ascontiguousarray(np.moveaxis(table.costs, widest, -1)).reshape(-1, shape[widest])] * len(shape)
     for place, values in zip(others, ways, strict=True):
         parts[place] = np.where(values[:, None] == np.arange(shape[place]), 0.0, FORBIDDEN)
-    return StarFactor(table.variables, tuple(parts))
+    return StarFactor(table.variables, tuple(parts), table.costs)
