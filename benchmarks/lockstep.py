@@ -6,8 +6,8 @@ from itertools import product
 
 import torch
 
-from planner.partition.workers import COLLECTIVES, local_value
-from planner.program import ScalarRef, TensorRef
+from planner.partition.workers import local_value
+from planner.program import COLLECTIVES, ScalarRef, TensorRef
 
 
 def run_step(graphs, whole, plan, values, ranks=None):

@@ -1,9 +1,19 @@
 """Executable programs: kernel calls on recorded or live tensors, and the effects of a step."""
 
 from planner.program.argument_references import ScalarRef, TensorRef
-from planner.program.backend import Backend
-from planner.program.backend_registry import CALL_SOURCES, backend_of
 from planner.program.isolated_generator import as_default, drawing_from
+from planner.program.kernels.backend import Backend
+from planner.program.kernels.backend_registry import CALL_SOURCES, backend_of
+from planner.program.kernels.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    COLLECTIVES,
+    REDUCE_SCATTER,
+    Communicator,
+    communicate_by,
+)
+from planner.program.kernels.rewrites import BoundCall, operands
 from planner.program.out_variants import bind, takes_generator, writes_directly
 from planner.program.program import Call, Program
 from planner.program.python_side_effects import (
@@ -18,14 +28,19 @@ from planner.program.python_side_effects import (
 from planner.program.readings import Leaf, Reading, Readings, Value
 from planner.program.recorded_calls import ALLOCATIONS, Event, Layout, argument_text, substituted
 from planner.program.replay_readings import Memory, reading_changed
-from planner.program.rewrites import BoundCall, operands
 
 __all__ = [
     "ALLOCATIONS",
+    "ALL_GATHER",
+    "ALL_REDUCE",
+    "ALL_TO_ALL",
     "CALL_SOURCES",
+    "COLLECTIVES",
+    "REDUCE_SCATTER",
     "Backend",
     "BoundCall",
     "Call",
+    "Communicator",
     "Effects",
     "Event",
     "Layout",
@@ -46,6 +61,7 @@ __all__ = [
     "backend_of",
     "bind",
     "clone_with_alignment",
+    "communicate_by",
     "drawing_from",
     "find_effects",
     "operands",

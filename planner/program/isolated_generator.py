@@ -12,7 +12,7 @@ import torch
 
 from planner import torch_private as private
 from planner.errors import StowageError
-from planner.program.rewrites import DRAWING
+from planner.program.kernels.rewrites import DRAWING
 
 
 class _OfTheThread:

@@ -25,10 +25,10 @@ from torch import Tensor
 
 from planner import torch_private as private
 from planner.errors import StowageError
-from planner.program.backend import Backend
 from planner.program.isolated_generator import has_generator
+from planner.program.kernels.backend import Backend
+from planner.program.kernels.rewrites import DRAWING, BoundCall
 from planner.program.program import Call
-from planner.program.rewrites import DRAWING, BoundCall
 
 #: Arguments that a result already determines.
 _LAYOUT_ARGUMENTS = frozenset({"dtype", "layout", "device", "pin_memory"})

@@ -12,8 +12,7 @@ import torch
 from planner.errors import StowageError
 from planner.graph import Phase
 from planner.partition.tdl import Reduction
-from planner.partition.workers.events.collectives import ALL_REDUCE
-from planner.program import Event, Layout
+from planner.program import ALL_REDUCE, Event, Layout
 
 _ATEN = torch.ops.aten
 

@@ -7,10 +7,9 @@ from math import prod
 
 import torch
 
-from planner.partition.workers.events.collectives import ALL_TO_ALL
 from planner.partition.workers.events.worker_events import WorkerEvents, dense, group, permuted
 from planner.partition.workers.tensors.boxes import Box, Exchange, box_elements, members
-from planner.program import Layout
+from planner.program import ALL_TO_ALL, Layout
 
 _ATEN = torch.ops.aten
 

@@ -8,7 +8,6 @@ from math import prod
 
 import torch
 
-from planner.partition.workers.events.collectives import ALL_GATHER, REDUCE_SCATTER
 from planner.partition.workers.events.worker_events import WorkerEvents, dense, group, permuted
 from planner.partition.workers.tensors.boxes import (
     Box,
@@ -24,7 +23,7 @@ from planner.partition.workers.tensors.boxes import (
 )
 from planner.partition.workers.tensors.exchange import box_view, exchange
 from planner.partition.workers.tensors.spreads import Cut, Spread, Whole, chunks, local_elements, refined, uncut
-from planner.program import Layout
+from planner.program import ALL_GATHER, REDUCE_SCATTER, Layout
 
 
 def redistribute(

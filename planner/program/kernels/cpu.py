@@ -11,11 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from planner.program.backend import Backend, Target
-from planner.program.rewrites import REWRITTEN, BoundCall
+from planner.program.kernels.backend import Backend, Target
+from planner.program.kernels.collectives import ALL_REDUCE, REWRITTEN_COLLECTIVES
+from planner.program.kernels.rewrites import REWRITTEN, BoundCall
 from planner.torch_private import BATCH_NORMALISATIONS, allocations, fake_call, plainly_laid
 
 _ATEN = torch.ops.aten
+_HERE = Path(__file__).parent
 
 
 def _rounds_apart(target: Target, args: Sequence[Any]) -> bool:
@@ -59,16 +61,16 @@ _POINTWISE: frozenset[Target] = frozenset({
     _ATEN.where.self, _ATEN.clamp.default, _ATEN.clamp_min.default, _ATEN.sin.default, _ATEN.cos.default,
 })  # fmt: skip
 
-#: Kernels that copy their first argument and then change the copy in place.
+#: Calls that copy their first argument and then change the copy in place.
 _SELF_FIRST: frozenset[Target] = frozenset({
     _ATEN.index_put.default, _ATEN.masked_fill.Scalar, _ATEN.masked_fill.Tensor,
-    _ATEN.slice_scatter.default, _ATEN.select_scatter.default,
+    _ATEN.slice_scatter.default, _ATEN.select_scatter.default, ALL_REDUCE,
 })  # fmt: skip
 
 CPU = Backend(
     device="cpu",
     fake_call=fake_call,
-    rewritten=REWRITTEN,
+    rewritten={**REWRITTEN, **REWRITTEN_COLLECTIVES},
     pointwise=_POINTWISE,
     self_first=_SELF_FIRST,
     storage_aware=frozenset({_ATEN.linalg_qr.default}),
@@ -76,5 +78,5 @@ CPU = Backend(
     keeps_gradients=_keeps_gradients,
     seconds=_seconds,
     scratch_bytes=_scratch_bytes,
-    sources=tuple(Path(__file__).with_name(name) for name in ("cpu.py", "out_variants.py", "rewrites.py")),
+    sources=tuple(_HERE / name for name in ("cpu.py", "../out_variants.py", "rewrites.py")),
 )

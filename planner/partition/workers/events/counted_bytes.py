@@ -1,4 +1,4 @@
-"""Collectives as operators of our own: out of place, on flat buffers, ordered by a token of no bytes."""
+"""The bytes that workers receive by the collectives in their graphs."""
 
 from __future__ import annotations
 
@@ -7,47 +7,10 @@ from itertools import product
 from math import prod
 
 import torch
-from torch import Tensor
 
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.program import Call, Program
-
-_LIBRARY = torch.library.Library("stowage", "DEF")  # type: ignore[no-untyped-call]
-for _schema in (
-    "all_reduce(Tensor x, Tensor(a!) token, str reduction, str group) -> Tensor",
-    "all_gather(Tensor x, Tensor(a!) token, int[] counts, str group) -> Tensor",
-    "reduce_scatter(Tensor x, Tensor(a!) token, int[] counts, int rank, str group) -> Tensor",
-    "all_to_all(Tensor x, Tensor(a!) token, int[] send, int[] recv, str group) -> Tensor",
-):
-    _LIBRARY.define(_schema)  # type: ignore[no-untyped-call]
-
-_OPS = torch.ops.stowage
-ALL_REDUCE = _OPS.all_reduce.default
-ALL_GATHER = _OPS.all_gather.default
-REDUCE_SCATTER = _OPS.reduce_scatter.default
-ALL_TO_ALL = _OPS.all_to_all.default
-COLLECTIVES = frozenset({ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL})
-
-
-@torch.library.register_fake("stowage::all_reduce")
-def _all_reduce(x: Tensor, _token: Tensor, _reduction: str, _group: str) -> Tensor:
-    return torch.empty_like(x)
-
-
-@torch.library.register_fake("stowage::all_gather")
-def _all_gather(x: Tensor, _token: Tensor, counts: Sequence[int], _group: str) -> Tensor:
-    return x.new_empty(sum(counts))
-
-
-@torch.library.register_fake("stowage::reduce_scatter")
-def _reduce_scatter(x: Tensor, _token: Tensor, counts: Sequence[int], rank: int, _group: str) -> Tensor:
-    return x.new_empty(counts[rank])
-
-
-@torch.library.register_fake("stowage::all_to_all")
-def _all_to_all(x: Tensor, _token: Tensor, _send: Sequence[int], recv: Sequence[int], _group: str) -> Tensor:
-    return x.new_empty(sum(recv))
+from planner.program import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COLLECTIVES, REDUCE_SCATTER, Call, Program
 
 
 def counted_bytes(graphs: Sequence[Graph], mesh: Sequence[int]) -> int:

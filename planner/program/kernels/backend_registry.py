@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planner.errors import StowageError
-from planner.program.backend import Backend
-from planner.program.cpu import CPU
+from planner.program.kernels.backend import Backend
+from planner.program.kernels.cpu import CPU
 
 _BACKENDS = {backend.device: backend for backend in (CPU,)}
 #: The files that decide how calls are made: changing them changes what calls cost.

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from planner.program.rewrites import BoundCall
+from planner.program.kernels.rewrites import BoundCall
 
 Target = Callable[..., Any]
 
