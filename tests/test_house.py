@@ -31,7 +31,7 @@ PLANNER = {
     "swap": {"graph", "json_fields", "machine", "memory", "plan", "search"},
     "partition": {"capture", "graph", "json_fields", "machine", "memory", "program", "search", "torch_private"},
     "run": {
-        "capture", "graph", "guards", "machine", "memory", "plan", "profile", "program", "step", "swap",
+        "capture", "graph", "guards", "machine", "memory", "partition", "plan", "profile", "program", "step", "swap",
         "torch_private",
     },
     "zoo": {"step"},

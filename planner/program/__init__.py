@@ -11,6 +11,8 @@ from planner.program.kernels.collectives import (
     COLLECTIVES,
     REDUCE_SCATTER,
     Communicator,
+    all_reduce_scratch,
+    collective_scratch,
     communicate_by,
 )
 from planner.program.kernels.rewrites import BoundCall, operands
@@ -56,11 +58,13 @@ __all__ = [
     "ScalarRef",
     "TensorRef",
     "Value",
+    "all_reduce_scratch",
     "argument_text",
     "as_default",
     "backend_of",
     "bind",
     "clone_with_alignment",
+    "collective_scratch",
     "communicate_by",
     "drawing_from",
     "find_effects",

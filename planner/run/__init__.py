@@ -11,6 +11,8 @@ from planner.run.loop.monitor import Snapshot
 from planner.run.loop.result import RunResult, Stopped
 from planner.run.prepare.footprint import TooLargeError
 from planner.run.running import run
+from planner.run.workers.pool import WorkerFailedError
+from planner.run.workers.run_workers import WorkersResult, run_workers
 
 make_callable(__name__)
 
@@ -27,6 +29,9 @@ __all__ = [
     "Stopped",
     "TooLargeError",
     "TorchContext",
+    "WorkerFailedError",
+    "WorkersResult",
     "run",
+    "run_workers",
     "same_bits",
 ]  # fmt: skip

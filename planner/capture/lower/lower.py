@@ -23,6 +23,7 @@ from planner.errors import StowageError
 from planner.graph import Graph, Kind, Phase
 from planner.program import (
     ALLOCATIONS,
+    COLLECTIVES,
     Backend,
     Call,
     Event,
@@ -30,6 +31,7 @@ from planner.program import (
     Program,
     TensorRef,
     argument_text,
+    collective_scratch,
     substituted,
     writes_directly,
 )
@@ -226,6 +228,9 @@ class _Lowering:
         self.calls.append(call)
         if not writes_directly(self.backend, call):
             self.temporaries[op] = sum(layout.bytes for layout in written)
+        elif event.target in COLLECTIVES:
+            given = event.args[0]
+            self.temporaries[op] = collective_scratch(event.target, given.elements, given.dtype.itemsize, event.args)
 
     def _donors(self, event: Event, inputs: Mapping[Layout, int]) -> Iterator[int]:
         """Yield the inputs whose buffer the single result may reuse."""

@@ -2,6 +2,6 @@
 
 from planner.partition.workers.events.counted_bytes import counted_bytes
 from planner.partition.workers.validate_workers import validate_workers
-from planner.partition.workers.worker_graph import local_value, worker_graph
+from planner.partition.workers.worker_graph import local_value, whole_value, worker_graph
 
-__all__ = ["counted_bytes", "local_value", "validate_workers", "worker_graph"]
+__all__ = ["counted_bytes", "local_value", "validate_workers", "whole_value", "worker_graph"]

@@ -113,7 +113,7 @@ def _agree(workers: Sequence[int], met: Sequence[_Meeting]) -> list[str]:
     sent = [prod(each.sent.shape) for each in met]
     received = [prod(each.received.shape) for each in met]
     if "all_reduce" in first.kernel:
-        alike = len({*sent, *received}) == 1 and len({each.args[2] for each in met}) == 1
+        alike = len({*sent, *received}) == 1 and {each.args[2:4] for each in met} == {(first.args[2], len(met))}
         return [] if alike else [f"{where}: they reduce different sizes or in different ways"]
     if "all_gather" in first.kernel:
         counts = {tuple(each.args[2]) for each in met}

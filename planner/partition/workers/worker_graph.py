@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -49,16 +50,43 @@ def local_value(value: torch.Tensor, plan: PartitionPlan, tensor: int, worker: i
         tensor: the tensor of the step that has the value.
         worker: which worker.
     """
+    return value[_places(value.shape, plan, tensor, worker)].clone()
+
+
+def whole_value(parts: Sequence[torch.Tensor], plan: PartitionPlan, tensor: int, shape: Sequence[int]) -> torch.Tensor:
+    """All of a value, from the workers' parts of it.
+
+    Args:
+        parts: per worker, as `local_value` cuts it.
+        plan: how the step is split.
+        tensor: the tensor of the step that has the value.
+        shape: of all of it.
+
+    Raises:
+        StowageError: workers that should have the same have not.
+    """
+    whole = parts[0].new_empty(tuple(shape))
+    everywhere = [_places(shape, plan, tensor, worker) for worker in range(len(parts))]
+    for places, part in zip(everywhere, parts, strict=True):
+        whole[places] = part
+    for worker, (places, part) in enumerate(zip(everywhere, parts, strict=True)):
+        there = whole[places]
+        if not torch.equal(*(each.reshape(-1).view(torch.uint8) for each in (there, part))):
+            raise StowageError(f"worker {worker} has another copy of a tensor of shape {list(shape)} than the others")
+    return whole
+
+
+def _places(shape: Sequence[int], plan: PartitionPlan, tensor: int, worker: int) -> tuple[torch.Tensor, ...]:
+    """Per dimension, the places of a worker's part in the whole, to index it with."""
     own = worker_chunks(plan, tensor, worker)
-    for split in sorted(own, key=lambda split: -split.inner):
-        first, last = own[split]
-        shape = value.shape
-        outer = value.shape[split.dimension] // (split.size * split.inner)
-        apart = value.reshape(*shape[: split.dimension], outer, split.size, split.inner, *shape[split.dimension + 1 :])
-        kept = list(shape)
-        kept[split.dimension] = outer * (last - first) * split.inner
-        value = apart.narrow(split.dimension + 1, first, last - first).reshape(kept)
-    return value.clone()
+    found = []
+    for dimension, size in enumerate(shape):
+        places = torch.arange(size)
+        for split in sorted((split for split in own if split.dimension == dimension), key=lambda split: -split.inner):
+            first, last = own[split]
+            places = places.reshape(-1, split.size, split.inner)[:, first:last].reshape(-1)
+        found.append(places.reshape([-1 if place == dimension else 1 for place in range(len(shape))]))
+    return tuple(found)
 
 
 def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: int) -> Graph:

@@ -16,7 +16,7 @@ from planner.program.kernels.rewrites import BoundCall
 
 _LIBRARY = torch.library.Library("stowage", "DEF")  # type: ignore[no-untyped-call]
 for _schema in (
-    "all_reduce(Tensor x, Tensor(a!) token, str reduction, str group) -> Tensor",
+    "all_reduce(Tensor x, Tensor(a!) token, str reduction, int workers, str group) -> Tensor",
     "all_gather(Tensor x, Tensor(a!) token, int[] counts, str group) -> Tensor",
     "reduce_scatter(Tensor x, Tensor(a!) token, int[] counts, int rank, str group) -> Tensor",
     "all_to_all(Tensor x, Tensor(a!) token, int[] send, int[] recv, str group) -> Tensor",
@@ -28,11 +28,13 @@ ALL_REDUCE = _OPS.all_reduce.default
 ALL_GATHER = _OPS.all_gather.default
 REDUCE_SCATTER = _OPS.reduce_scatter.default
 ALL_TO_ALL = _OPS.all_to_all.default
+#: PyTorch notes for each worker how many bytes come and how many go.
+_COUNT_BYTES = 16
 COLLECTIVES = frozenset({ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL})
 
 
 @torch.library.register_fake("stowage::all_reduce")
-def _all_reduce(x: Tensor, _token: Tensor, _reduction: str, _group: str) -> Tensor:
+def _all_reduce(x: Tensor, _token: Tensor, _reduction: str, _workers: int, _group: str) -> Tensor:
     return torch.empty_like(x)
 
 
@@ -57,8 +59,8 @@ class Communicator(Protocol):
     A group is named by the levels of the mesh at which its workers have different numbers, such as `"0,2"`.
     """
 
-    def all_reduce(self, result: Tensor, x: Tensor, reduction: str, group: str) -> None:
-        """Reduce all workers' `x` element by element, in the order of the workers; may be its memory."""
+    def all_reduce(self, result: Tensor, x: Tensor, reduction: str, workers: int, group: str) -> None:
+        """Reduce all workers' `x` element by element, in their order; the result may be in the memory of `x`."""
 
     def all_gather(self, result: Tensor, x: Tensor, counts: Sequence[int], group: str) -> None:
         """Join all workers' `x`, of so many elements each."""
@@ -68,6 +70,30 @@ class Communicator(Protocol):
 
     def all_to_all(self, result: Tensor, x: Tensor, send: Sequence[int], recv: Sequence[int], group: str) -> None:
         """Send so many elements to each worker and join what comes from each."""
+
+
+def collective_scratch(target: Callable[..., Any], elements: int, itemsize: int, args: Sequence[Any]) -> int:
+    """Bytes of scratch memory that a collective takes beside its result.
+
+    Args:
+        target: the collective.
+        elements, itemsize: of the buffer that it is given.
+        args: its arguments.
+    """
+    workers = int(args[3]) if target is ALL_REDUCE else len(args[2])
+    buffer = 0
+    if target is ALL_REDUCE:
+        buffer = all_reduce_scratch(elements, workers)
+    elif target is ALL_GATHER:
+        buffer = elements * workers
+    elif target is REDUCE_SCATTER:
+        buffer = int(args[2][args[3]]) * workers
+    return buffer * itemsize + workers * _COUNT_BYTES
+
+
+def all_reduce_scratch(elements: int, workers: int) -> int:
+    """Elements of scratch memory of an all-reduce: as many parts as workers, each as large as the largest."""
+    return -(-elements // workers) * workers
 
 
 _present: Communicator | None = None
@@ -86,8 +112,8 @@ def _communicator() -> Communicator:
     return _present
 
 
-def _run_all_reduce(result: Tensor, x: Tensor, reduction: str, group: str) -> None:
-    _communicator().all_reduce(result, x, reduction, group)
+def _run_all_reduce(result: Tensor, x: Tensor, reduction: str, workers: int, group: str) -> None:
+    _communicator().all_reduce(result, x, reduction, workers, group)
 
 
 def _run_all_gather(result: Tensor, x: Tensor, counts: Sequence[int], group: str) -> None:

@@ -65,7 +65,7 @@ PLANTED = {
         lambda args: (*args[:3], 1 - args[3], args[4]),
         "the parts are not those that the others keep",
     ),
-    "another reduction": ("all_reduce", lambda args: (*args[:2], "max", args[3]), "in different ways"),
+    "another reduction": ("all_reduce", lambda args: (*args[:2], "max", *args[3:]), "in different ways"),
 }
 
 

@@ -82,7 +82,8 @@ class WorkerEvents:
         """A dense tensor reduced over the workers that have another number at some levels alone, laid out as it is."""
         total = self.new((source.elements,), source.dtype)
         flat = dense(source.storage, (source.elements,), source.dtype, source.offset)
-        self.add(ALL_REDUCE, (flat, self.token, str(reduction), group(levels)), total)
+        workers = prod(self.mesh[level] for level in levels)
+        self.add(ALL_REDUCE, (flat, self.token, str(reduction), workers, group(levels)), total)
         return source._replace(storage=total.storage, offset=0)
 
 

@@ -188,11 +188,22 @@ class FormulaCalls:
             return self._call(_ATEN._to_copy.default, (found,), {"dtype": torch.float32}, None)
         return found
 
-    def _position(self, index: Index, scope: Sequence[Variable]) -> Layout:
-        """The values of a variable that the worker has, as numbers."""
-        variable = _only_variable(index)
-        if variable is None:
-            raise refuse(self.op, "its formula computes with an index that is more than a variable")
+    def _position(self, index: Index, scope: Sequence[Variable]) -> _Value:
+        """An affine expression of index variables, by the values of these that the worker has."""
+        if index.divisor != 1:
+            raise refuse(self.op, "its formula divides an index")
+        total: _Value = index.constant
+        for variable, factor in index.terms:
+            numbers: _Value = self._numbers(variable, scope)
+            if factor != 1:
+                numbers = self._apply("mul", [numbers, factor], None)
+            total = (
+                numbers if not isinstance(total, Layout) and total == 0 else self._apply("add", [numbers, total], None)
+            )
+        return total
+
+    def _numbers(self, variable: Variable, scope: Sequence[Variable]) -> Layout:
+        """The values of a variable that the worker has."""
         key = "position", variable
         if key not in self._made:
             numbers = self.calls.new((variable.size,), torch.int64)

@@ -1,0 +1,96 @@
+"""How far a run with other rounding is from eager PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from planner.step import Step
+
+_MOST_NOISE = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far results are from eager PyTorch's.
+
+    Args:
+        absolute: the largest difference of a number.
+        relative: the largest difference of a number, divided by the largest number of its tensor.
+        tensor: where the relative one is.
+        noise: the relative difference of eager PyTorch from itself, made once more with all state moved by one unit in
+            the last place: how far rounding alone drives the same steps apart.
+    """
+
+    absolute: float
+    relative: float
+    tensor: str
+    noise: float
+
+    @property
+    def is_rounding(self) -> bool:
+        """Whether it is at most 30 times the noise, so that rounding explains it."""
+        return self.relative <= _MOST_NOISE * self.noise
+
+
+class EagerSteps:
+    """The same steps in eager PyTorch, on a copy of the step made here.
+
+    Args:
+        step: is copied in its present state, with PyTorch's generator.
+    """
+
+    def __init__(self, step: Step) -> None:
+        self._step, self._moved, self._drawn = step.clone(), step.clone(), torch.get_rng_state()
+        with torch.no_grad():
+            for value in self._moved.state().values():
+                if value.is_floating_point():
+                    value.copy_(torch.nextafter(value, torch.full_like(value, torch.inf)))
+
+    def difference(self, outputs: Sequence[Tensor], state: Mapping[str, Tensor]) -> Difference:
+        """Make as many steps as there are outputs, and compare these and the state after them.
+
+        Args:
+            outputs: of each step of a run, the loss, or for inference the first output.
+            state: after them, by key.
+        """
+        theirs, expected = self._made(self._step, len(outputs))
+        moved_outputs, moved = self._made(self._moved, len(outputs))
+        worst, tensor, absolute = _furthest(outputs, state, theirs, expected)
+        noise, _, _ = _furthest(moved_outputs, moved, theirs, expected)
+        return Difference(absolute, worst, tensor, noise)
+
+    def _made(self, step: Step, count: int) -> tuple[list[Tensor], dict[str, Tensor]]:
+        """The outputs of so many eager steps, and the state after them."""
+        before = torch.get_rng_state()
+        torch.set_rng_state(self._drawn)
+        try:
+            return [step.eager().detach().clone() for _ in range(count)], step.state()
+        finally:
+            torch.set_rng_state(before)
+
+
+def _furthest(
+    outputs: Sequence[Tensor], state: Mapping[str, Tensor], theirs: Sequence[Tensor], expected: Mapping[str, Tensor]
+) -> tuple[float, str, float]:
+    """The largest relative difference, of which tensor, and the largest absolute one."""
+    pairs = [(f"output of step {step}", *each) for step, each in enumerate(zip(outputs, theirs, strict=True))]
+    pairs += [(key, value, expected[key].detach()) for key, value in state.items() if key in expected]
+    found = [(*_difference(ours, other), name) for name, ours, other in pairs]
+    relative, _, tensor = max(found, key=lambda each: each[0])
+    return relative, tensor, max(absolute for _, absolute, _ in found)
+
+
+def _difference(ours: Tensor, other: Tensor) -> tuple[float, float]:
+    """Relative and absolute; equal numbers do not differ, and others that are not finite differ without limit."""
+    if not ours.numel():
+        return 0.0, 0.0
+    a, b = ours.detach().to(torch.float64), other.to(torch.float64)
+    same = (a == b) | (a.isnan() & b.isnan())
+    apart = torch.where(same, 0.0, (a - b).abs().nan_to_num(torch.inf, torch.inf))
+    largest = float(b.abs().nan_to_num(0.0, 0.0, 0.0).max())
+    absolute = float(apart.max())
+    return (absolute / largest if largest else absolute), absolute

@@ -1,0 +1,182 @@
+"""Processes of the workers: started together, watched, and ended together."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, NoReturn
+
+from planner.errors import StowageError
+from planner.run.workers.messages import receive, send
+
+#: A worker that gives no sign of life for so long is given up.
+SILENCE_SECONDS = 6.0
+_START_SECONDS = 120.0
+_LOOK_SECONDS = 0.1
+
+
+class WorkerFailedError(StowageError):
+    """A worker raised an error, ended or stopped answering, and all workers were ended.
+
+    Args:
+        worker: its number.
+        why: what happened to it.
+    """
+
+    def __init__(self, worker: int, why: str) -> None:
+        super().__init__(f"worker {worker} {why}; all workers were ended")
+        self.worker = worker
+
+
+class ForkServer:
+    """The process that forks workers; one for as long as this process lives."""
+
+    _shared: ForkServer | None = None
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "planner.run.workers.fork_server"], stdin=subprocess.PIPE, text=True,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )  # fmt: skip
+
+    @classmethod
+    def shared(cls) -> ForkServer:
+        """The one of this process, started now if there is none."""
+        if cls._shared is None or not cls._shared.alive:
+            cls._shared = cls()
+        return cls._shared
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.poll() is None
+
+    def fork(self, address: str, worker: int) -> None:
+        """Start a worker, which connects to an address."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{address}\t{worker}\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise StowageError("the process that starts workers has ended; run again") from error
+
+
+class WorkerPool:
+    """Workers that know each other; `close` ends them, whatever they are doing.
+
+    Args:
+        workers: how many.
+        check_cancelled: called about ten times a second while waiting; may raise.
+
+    Raises:
+        StowageError: they cannot be started.
+    """
+
+    def __init__(self, workers: int, check_cancelled: Callable[[], object] = lambda: None) -> None:
+        self._check_cancelled = check_cancelled
+        self._folder = Path(tempfile.mkdtemp(prefix="stowage-"))
+        self._connections: list[Connection] = []
+        self._processes: list[int] = []
+        self._heard: list[float] = []
+        try:
+            self._start(workers)
+            self.ask("join", [(str(self._folder / "store"), workers)] * workers)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The process numbers, by worker."""
+        return tuple(self._processes)
+
+    def ask(self, request: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Ask all workers for something at once; returns what each replies.
+
+        Args:
+            request: what.
+            args: per worker, its arguments.
+
+        Raises:
+            WorkerFailedError: a worker failed, and the pool is closed.
+        """
+        for worker, (connection, own) in enumerate(zip(self._connections, args, strict=True)):
+            try:
+                send(connection, (request, *own))
+            except OSError:
+                self._give_up(worker, "has ended unexpectedly")
+        self._heard = [time.monotonic()] * len(self._connections)
+        replies: dict[int, Any] = {}
+        try:
+            while len(replies) < len(self._connections):
+                self._check_cancelled()
+                ready = wait(self._connections, _LOOK_SECONDS)
+                for worker, connection in enumerate(self._connections):
+                    if connection in ready:
+                        self._hear(worker, replies)
+                silent = min(range(len(self._heard)), key=lambda worker: self._heard[worker])
+                if time.monotonic() - self._heard[silent] > SILENCE_SECONDS:
+                    self._give_up(silent, f"has not answered for {SILENCE_SECONDS:.0f} seconds")
+        except BaseException:
+            self.close()
+            raise
+        return [replies[worker] for worker in range(len(self._connections))]
+
+    def close(self) -> None:
+        """End all workers."""
+        for process in self._processes:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        for connection in self._connections:
+            connection.close()
+        self._processes, self._connections = [], []
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self, workers: int) -> None:
+        address = str(self._folder / "workers")
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(address)
+            server.listen(workers)
+            server.settimeout(_LOOK_SECONDS)
+            forks = ForkServer.shared()
+            for worker in range(workers):
+                forks.fork(address, worker)
+            found: dict[int, tuple[Connection, int]] = {}
+            until = time.monotonic() + _START_SECONDS
+            while len(found) < workers:
+                self._check_cancelled()
+                if time.monotonic() > until or not forks.alive:
+                    raise StowageError(f"only {len(found)} of {workers} workers have started; run again")
+                with suppress(TimeoutError):
+                    connection = Connection(server.accept()[0].detach())
+                    _, worker, process = receive(connection)
+                    found[worker] = connection, process
+        for worker in range(workers):
+            self._connections.append(found[worker][0])
+            self._processes.append(found[worker][1])
+
+    def _hear(self, worker: int, replies: dict[int, Any]) -> None:
+        try:
+            kind, *values = receive(self._connections[worker])
+        except (EOFError, OSError):
+            self._give_up(worker, "has ended unexpectedly")
+        self._heard[worker] = time.monotonic()
+        if kind == "failed":
+            self._give_up(worker, f"failed: {values[0]}")
+        if kind == "done":
+            replies[worker] = values[0]
+
+    def _give_up(self, worker: int, why: str) -> NoReturn:
+        self.close()
+        raise WorkerFailedError(worker, why)

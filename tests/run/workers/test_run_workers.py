@@ -1,0 +1,192 @@
+"""Steps on several workers, in processes: eager's numbers but for rounding, the bytes predicted, the planned memory."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from planner.cancel import Cancelled, CancelToken
+from planner.capture import capture
+from planner.errors import StowageError
+from planner.partition import PartitionPlan, coarsen, optimize, search_partition
+from planner.run import WorkerFailedError, run_workers
+from planner.step import SGD, AdamW, InferenceStep, TrainStep
+
+
+def classifier(optimizer=None, dropout=0.0, seed=0):
+    torch.manual_seed(seed)
+    layers = nn.Sequential(
+        nn.Linear(12, 40), nn.ReLU(), nn.Dropout(dropout), nn.Linear(40, 24), nn.LayerNorm(24), nn.Linear(24, 6)
+    )
+    batch = torch.randn(12, 12, dtype=torch.float64), torch.randint(6, (12,))
+    return TrainStep(
+        layers.double(), batch, loss=lambda model, batch: nn.functional.cross_entropy(model(batch[0]), batch[1]),
+        optimizer=optimizer or SGD(lr=0.1, momentum=0.9),
+    )  # fmt: skip
+
+
+def convolutions(optimizer=None):
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1, groups=2),
+        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(32, 4),
+    )  # fmt: skip
+    batch = torch.randn(8, 3, 8, 8, dtype=torch.float64), torch.randint(4, (8,))
+    return TrainStep(
+        model.double(), batch, loss=lambda model, batch: nn.functional.cross_entropy(model(batch[0]), batch[1]),
+        optimizer=optimizer,
+    )  # fmt: skip
+
+
+def partition(step, workers):
+    return PartitionPlan.of(optimize(coarsen(capture(step, progress=False)), workers))
+
+
+def state_of(step):
+    return {key: value.detach().clone() for key, value in step.state().items()}
+
+
+def same(one, other):
+    return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+@pytest.mark.parametrize("make", [classifier, convolutions, lambda: classifier(AdamW(lr=1e-2))])
+def test_steps_are_those_of_eager_but_for_rounding(make, workers):
+    step = make()
+    result = run_workers(step, partition(step, workers), steps=2, check=True, progress=False)
+    assert result.difference.is_rounding, result.difference
+    assert result.difference.relative < 1e-11
+    assert result.bytes_counted == result.bytes_predicted > 0
+    assert result.peak_bytes == result.planned_peak_bytes
+    eager = make()
+    losses = [float(eager.eager()) for _ in range(2)]
+    assert result.losses == pytest.approx(losses, rel=1e-12)
+    for key, value in step.state().items():
+        torch.testing.assert_close(value, eager.state()[key], rtol=1e-9, atol=1e-11)
+    assert float(step.eager()) == pytest.approx(float(eager.eager()), rel=1e-11)  # who goes on alone
+
+
+def test_the_same_partition_gives_the_same_bits_whatever_is_swapped():
+    found = []
+    for budget in (None, None, "70%"):
+        step = classifier()
+        result = run_workers(step, partition(step, 2), budget=budget, steps=3, progress=False)
+        found.append((result, state_of(step)))
+    (first, bits), (again, bits_again), (swapped, bits_swapped) = found
+    assert first.losses == again.losses == swapped.losses
+    assert same(bits, bits_again)
+    assert same(bits, bits_swapped)
+    assert max(swapped.peak_bytes) <= swapped.budget_bytes < max(first.peak_bytes)
+    assert all(plan.swap_outs for plan in swapped.plans)
+
+
+def test_dropout_draws_what_one_process_would_draw():
+    step, eager = classifier(dropout=0.4), classifier(dropout=0.4)
+    parts = partition(step, 3)
+    torch.manual_seed(11)
+    losses = [float(eager.eager()) for _ in range(2)]
+    after = torch.get_rng_state()
+    torch.manual_seed(11)
+    result = run_workers(step, parts, steps=2, progress=False)
+    assert result.losses == pytest.approx(losses, rel=1e-12)
+    assert torch.equal(torch.get_rng_state(), after)
+
+
+def test_a_schedule_of_learning_rates_goes_on():
+    def scheduled():
+        torch.manual_seed(0)
+        model = nn.Linear(8, 4).double()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        return TrainStep(
+            model, (torch.randn(6, 8, dtype=torch.float64),), loss=lambda model, batch: model(batch[0]).square().sum(),
+            optimizer=optimizer, scheduler=torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.1),
+        )  # fmt: skip
+
+    step, eager = scheduled(), scheduled()
+    result = run_workers(step, partition(step, 2), steps=3, progress=False)
+    assert result.losses == pytest.approx([float(eager.eager()) for _ in range(3)], rel=1e-12)
+
+
+def test_inference_is_run_too():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).double()
+    step = InferenceStep(model, (torch.randn(6, 8, dtype=torch.float64),))
+    result = run_workers(step, partition(step, 2), steps=1, check=True, progress=False)
+    torch.testing.assert_close(result.outputs[0], model(*step.batch_leaves()), rtol=1e-13, atol=1e-13)
+    assert result.losses == ()
+    assert result.difference.is_rounding
+
+
+def worker_processes():
+    """The processes forked for workers, by parent."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+            command = stat.with_name("cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"planner.run.workers.fork_server" in command and fields[0] != "Z":
+            parents[int(stat.parent.name)] = int(fields[1])
+    return [process for process, parent in parents.items() if parent in parents]
+
+
+def when_steps_are_made(action, steps=5):
+    """Progress that acts once, in another thread, when so many steps are made."""
+    acted = threading.Event()
+
+    def progress(_share, doing):
+        if doing.startswith(f"step {steps} ") and not acted.is_set():
+            acted.set()
+            threading.Thread(target=action).start()
+
+    return progress
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"), [(signal.SIGKILL, "has ended unexpectedly"), (signal.SIGSTOP, "has not answered for")]
+)
+def test_a_worker_that_is_killed_or_stopped_ends_all_and_changes_nothing(sent, said):
+    step = classifier()
+    parts, before, ended = partition(step, 3), state_of(step), []
+
+    def act():
+        os.kill(worker_processes()[1], sent)
+        ended.append(time.monotonic())
+
+    with pytest.raises(WorkerFailedError, match=said):
+        run_workers(step, parts, steps=100_000, progress=when_steps_are_made(act))
+    assert time.monotonic() - ended[0] < 10
+    assert same(before, state_of(step))
+    time.sleep(0.2)
+    assert worker_processes() == []
+
+
+def test_cancelling_ends_all_workers_and_changes_nothing():
+    step, stop = classifier(), CancelToken()
+    parts, before = partition(step, 2), state_of(step)
+    with pytest.raises(Cancelled):
+        run_workers(step, parts, steps=100_000, stop=stop, progress=when_steps_are_made(stop.cancel))
+    assert same(before, state_of(step))
+    time.sleep(0.2)
+    assert worker_processes() == []
+
+
+def test_what_cannot_be_run_is_refused_before_a_worker_is_started():
+    step = classifier()
+    parts = partition(step, 2)
+    with pytest.raises(StowageError, match="for another graph"):
+        run_workers(convolutions(), parts, progress=False)
+    with pytest.raises(StowageError, match="give a PartitionPlan"):
+        run_workers(step, search_partition(capture(step), 2), progress=False)
+    with pytest.raises(StowageError, match="steps must be a whole number, at least 1, got 0"):
+        run_workers(step, parts, steps=0, progress=False)
+    with pytest.raises(StowageError, match="at least"):
+        run_workers(step, parts, budget=100, progress=False)
+    assert worker_processes() == []
