@@ -24,6 +24,7 @@ _HOME = {
     "plan_swaps": "swap",
     "profile": "",
     "run": "",
+    "run_workers": "run",
     "search_partition": "partition",
     "search_swaps": "swap",
     "swap": "",

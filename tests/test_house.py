@@ -237,10 +237,10 @@ def private_imports(tree: ast.AST) -> set[str]:
 
 
 def private_uses(tree: ast.AST) -> set[str]:
-    """Private attributes read; an operator may be called `_softmax`, a named tuple's `_replace` is public, and Python
-    has no other way to be told that the main thread has ended."""
+    """Private attributes read; an operator may be called `_softmax`, a named tuple's `_replace` and `os._exit` are
+    public, and Python has no other way to be told that the main thread has ended."""
     used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_private(node.attr)]
-    public = ("torch.ops.", "_ATEN.", "sys.", "threading._register_atexit")
+    public = ("torch.ops.", "_ATEN.", "sys.", "os._exit", "threading._register_atexit")
     return {node.attr for node in used if not ast.unparse(node).startswith(public)} - {"_replace"}
 
 

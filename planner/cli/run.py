@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from planner.cli.output import OutputFile, json_option, show
+from planner.cli.run_on_workers import run_on_workers
 from planner.errors import StowageError
 from planner.progress import reporting
 
@@ -19,7 +20,9 @@ _EPILOG = """\b
 Examples:
   python -m planner run gpt --budget 50% --check
   python -m planner run wresnet:depth=50,batch=16 --plan plan.json --steps 5 --json
-  python -m planner run mlp --budget 60% --steps 5 --trace steps.json"""
+  python -m planner run mlp --budget 60% --steps 5 --trace steps.json
+  python -m planner run gpt --workers 4 --check
+  python -m planner run gpt --partition parts.json --budget 60% --json"""
 
 #: Ratio of measured and predicted step times from which a remark is printed.
 _REMARK_RATIO = 1.5
@@ -30,6 +33,14 @@ _MAX_NAMED = 20
 @click.argument("model")
 @click.option("--budget", default=None, help="Device memory, such as 8GiB, or 40% of the step's own peak.")
 @click.option("--plan", "plan_file", type=click.Path(), default=None, help="Run this plan (see `planner swap --out`).")
+@click.option("--workers", type=int, default=None, help="Split the step over so many processes and run them together.")
+@click.option(
+    "--partition",
+    "partition_file",
+    type=click.Path(),
+    default=None,
+    help="Split it as this file says (see `planner partition --out`).",
+)
 @click.option("--steps", type=int, default=3, show_default=True, help="How many steps to make.")
 @click.option("--device", default="cpu", show_default=True, help="What to run on.")
 @click.option("--check", is_flag=True, help="Run eager PyTorch beside it and compare every bit.")
@@ -41,6 +52,8 @@ def command(
     model: str,
     budget: str | None,
     plan_file: str | None,
+    workers: int | None,
+    partition_file: str | None,
     steps: int,
     device: str,
     check: bool,
@@ -55,9 +68,27 @@ def command(
     the temporary memory of its ops included as it was measured here.
 
     With --check the exit status is 1 where anything differs from eager PyTorch. Ctrl-C prints what was done until then.
+
+    With --workers or --partition the step is split over processes on this machine, and --budget is what each of them
+    may take. Sums over workers are rounded in another order than eager PyTorch's, so --check then says how far the
+    results are from eager's, beside how far eager's own move when its state is moved by one unit in the last place; the
+    exit status is 1 beyond 30 times that.
     """
     if steps < 1:
         raise StowageError(f"{steps} steps cannot be run; ask for at least 1")
+    if workers is not None or partition_file is not None:
+        for option, given in (
+            ("--plan", plan_file),
+            ("--trace", trace),
+            ("--stress", stress),
+            ("--remeasure", remeasure),
+        ):
+            if given:
+                raise StowageError(f"{option} is for a step on one device; leave it out or run without --workers")
+        if device != "cpu":
+            raise StowageError(f"workers run on the CPU, not on {device}")
+        run_on_workers(model, workers, partition_file, budget, steps, check, as_json)
+        return
     if (budget is None) == (plan_file is None):
         raise StowageError("say how much memory the steps may take: give either --budget or --plan")
     from planner import zoo

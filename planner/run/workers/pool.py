@@ -19,6 +19,8 @@ from typing import Any, NoReturn
 from planner.errors import StowageError
 from planner.run.workers.messages import receive, send
 
+#: On one machine.
+MOST_WORKERS = 64
 #: A worker that gives no sign of life for so long is given up.
 SILENCE_SECONDS = 6.0
 _START_SECONDS = 120.0

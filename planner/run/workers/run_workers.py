@@ -22,7 +22,7 @@ from planner.progress import Progress, ShowProgress, reporting
 from planner.run.checks.eager_difference import Difference, EagerSteps
 from planner.run.workers.alone import Alone
 from planner.run.workers.messages import WorkerJob, packed
-from planner.run.workers.pool import WorkerPool
+from planner.run.workers.pool import MOST_WORKERS, WorkerPool
 from planner.step import Step
 from planner.swap import search_swaps
 
@@ -102,6 +102,8 @@ def run_workers(
         )
     if not isinstance(steps, int) or steps < 1:
         raise StowageError(f"steps must be a whole number, at least 1, got {steps!r}")
+    if partition.workers > MOST_WORKERS:
+        raise StowageError(f"{partition.workers} workers cannot be run on one machine; take at most {MOST_WORKERS}")
     with reporting(progress) as report:
         whole = Progress(report, stop)
         graph = capture(step, progress=whole.part(0.0, _GRAPHS / 2, "capturing the step"))
@@ -111,7 +113,7 @@ def run_workers(
         whole(_PLANS, "starting the workers")
         pool = WorkerPool(partition.workers, (lambda: None) if stop is None else stop.check)
         try:
-            return _Run(step, partition, graph, ready, pool).make(steps, budget, eager, whole.part(_READY, 1.0))
+            return _WorkersRun(step, partition, graph, ready, pool).make(steps, budget, eager, whole.part(_READY, 1.0))
         finally:
             pool.close()
 
@@ -169,7 +171,7 @@ def _planned(graph: Graph, budget: str | int | None, stop: CancelToken | None) -
     return known, plan
 
 
-class _Run:
+class _WorkersRun:
     """Workers with their jobs, and what they have done."""
 
     def __init__(

@@ -189,4 +189,6 @@ def test_what_cannot_be_run_is_refused_before_a_worker_is_started():
         run_workers(step, parts, steps=0, progress=False)
     with pytest.raises(StowageError, match="at least"):
         run_workers(step, parts, budget=100, progress=False)
+    with pytest.raises(StowageError, match="65 workers cannot be run on one machine; take at most 64"):
+        run_workers(step, PartitionPlan("", (65,), (), (), ()), progress=False)
     assert worker_processes() == []

@@ -1,0 +1,86 @@
+"""`planner run --workers`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from planner.cli.output import show
+from planner.errors import StowageError
+from planner.progress import reporting
+
+if TYPE_CHECKING:
+    from planner.graph import Graph
+    from planner.partition import PartitionPlan
+
+#: How long a partition is searched for.
+_SEARCH_SECONDS = 10.0
+
+
+def run_on_workers(
+    model: str, workers: int | None, partition_file: str | None, budget: str | None, steps: int, check: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Run a step of a model on several workers and print what was measured.
+
+    Args:
+        model: of the zoo.
+        workers: how many; None for those of the file.
+        partition_file: how the step is split; None to search for it here.
+        budget: what each worker may take; None for no swaps.
+        steps: how many.
+        check: whether to compare with eager PyTorch.
+        as_json: print JSON.
+    """
+    from planner import zoo
+    from planner.capture import capture
+    from planner.run import run_workers
+
+    step = zoo.load(model)
+    with reporting(True) as report:
+        partition = _partition(capture(step), workers, partition_file)
+        result = run_workers(step, partition, budget=budget, steps=steps, check=check, progress=report)
+    difference, cores = result.difference, os.cpu_count() or 1
+    if result.workers > cores:
+        click.echo(
+            f"{result.workers} workers share {cores} core{'s' if cores > 1 else ''} here, so their steps take longer "
+            "than on a device each",
+            err=True,
+        )
+    show(
+        {
+            "workers": result.workers,
+            "max_abs_error": None if difference is None else difference.absolute,
+            "max_rel_error": None if difference is None else difference.relative,
+            "rounding_rel_error": None if difference is None else difference.noise,
+            "bytes_predicted": result.bytes_predicted,
+            "bytes_counted": result.bytes_counted,
+            "worker_peak_bytes": result.peak_bytes,
+            "worker_budget_bytes": result.budget_bytes,
+            "step_seconds": result.step_seconds,
+            "losses": result.losses,
+        },
+        as_json,
+        replacements={} if check else dict.fromkeys(("max_abs_error", "max_rel_error", "rounding_rel_error"), ...),
+    )
+    if difference is not None and not difference.is_rounding:
+        click.echo(
+            f"differs from eager PyTorch by more than rounding: {difference.tensor} by {difference.relative:.2g}, "
+            f"where rounding alone moves results by {difference.noise:.2g}",
+            err=True,
+        )
+        raise click.exceptions.Exit(1)
+
+
+def _partition(graph: Graph, workers: int | None, partition_file: str | None) -> PartitionPlan:
+    from planner.partition import load_partition, search_partition
+
+    if partition_file is None:
+        assert workers is not None, "there are workers or a file"
+        return search_partition(graph, workers).wait(seconds=_SEARCH_SECONDS)
+    partition = load_partition(partition_file)
+    if workers is not None and workers != partition.workers:
+        raise StowageError(f"{partition_file} is for {partition.workers} workers, not {workers}; leave out --workers")
+    return partition
