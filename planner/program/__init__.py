@@ -30,6 +30,7 @@ from planner.program.python_side_effects import (
 from planner.program.readings import Leaf, Reading, Readings, Value
 from planner.program.recorded_calls import ALLOCATIONS, Event, Layout, argument_text, substituted
 from planner.program.replay_readings import Memory, reading_changed
+from planner.program.worker_groups import members, places
 
 __all__ = [
     "ALLOCATIONS",
@@ -68,7 +69,9 @@ __all__ = [
     "communicate_by",
     "drawing_from",
     "find_effects",
+    "members",
     "operands",
+    "places",
     "reading_changed",
     "substituted",
     "takes_generator",

@@ -81,6 +81,7 @@ class LevelsProblem:
         sizes, scopes = [*self._sizes, *self._fetches.sizes], self._scopes()
         self._repeats = find_repeats(sizes, scopes)
         self._counted = [(scopes[term], term, times) for term, times in self._repeats.counted().items()]
+        # groups first, then copies; one value if another variable stands for it
         self._choices = [
             size if variable == stands else 1
             for variable, (size, stands) in enumerate(zip(sizes, self._repeats.variables, strict=True))
@@ -97,10 +98,6 @@ class LevelsProblem:
         """Whether its least cost is that of the coarse graph: every copy that could be shared is considered."""
         return self._fetches.complete
 
-    def choices(self) -> list[int]:
-        """How many values every variable has, groups first, then copies; one if another variable stands for it."""
-        return self._choices
-
     def stands_for_group(self, group: int) -> int:
         """The group whose value a group takes: itself, or its like in a part that is repeated."""
         return self._repeats.variables[group]
@@ -114,7 +111,7 @@ class LevelsProblem:
         terms = [self._star(place) for place in range(len(self._counted))]
         several = [op for star, op in terms if len(star.variables) > 1]
         ops = {number: op for number, op in enumerate(several) if op}
-        return StarSum.of(self.choices(), [star for star, _ in terms]), ops
+        return StarSum.of(self._choices, [star for star, _ in terms]), ops
 
     def core(self, most: float) -> Reduced:
         """The costs that are left after variables have been eliminated.
@@ -125,9 +122,9 @@ class LevelsProblem:
         done = Eliminated(self._choices, self._counted_scopes(), lambda place: self._table(place).costs, most)
         return reduced(self._choices, done, lambda place: self._star(place)[0])
 
-    def work(self, most: float = inf) -> Work:
-        """What it takes to solve it, or to eliminate variables as `core` does."""
-        return elimination_work(self._choices, self._counted_scopes(), most)
+    def work(self) -> Work:
+        """What it takes to solve it."""
+        return elimination_work(self._choices, self._counted_scopes())
 
     def solve(self) -> Choice:
         """The least cost, which proves that none is lower; `work` says what that takes."""

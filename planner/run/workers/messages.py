@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -60,19 +60,15 @@ def packed(job: WorkerJob) -> bytes:
     program: Program = job.graph.program
     numbers = StepNumbers(program.scalars(0))
     alone = replace(program, scalars=numbers, effects=None, readings=Readings(), unused={})
-    values = {field.name: getattr(alone, field.name) for field in fields(Program)}
     buffer = io.BytesIO()
-    _Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(
-        (replace(job, graph=replace(job.graph, program=None)), values)
-    )
+    _Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump((job, alone))  # a graph is pickled without its program
     return buffer.getvalue()
 
 
 def unpacked(data: bytes) -> tuple[WorkerJob, StepNumbers]:
     """The job, and the numbers of its program, to be set before each step."""
-    job, values = pickle.loads(data)
-    program = Program(**values)
-    return replace(job, graph=replace(job.graph, program=program)), values["scalars"]
+    job, program = pickle.loads(data)
+    return replace(job, graph=replace(job.graph, program=program)), program.scalars
 
 
 def send(connection: Connection, message: object) -> None:

@@ -7,13 +7,12 @@ takes no uneven parts, and lets the bits of a sum depend on where in a buffer an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from planner.program import all_reduce_scratch
+from planner.program import all_reduce_scratch, members, places
 
 _REDUCE: dict[str, Callable[[Tensor, Tensor], object]] = {
     "sum": Tensor.add_,
@@ -35,18 +34,14 @@ class Peers:
         received_bytes: what has come from other workers so far.
     """
 
-    def __init__(self, mesh: Sequence[int], worker: int, groups: Iterable[str]) -> None:
-        places = list(product(*(range(parts) for parts in mesh)))
+    def __init__(self, mesh: tuple[int, ...], worker: int, groups: Iterable[str]) -> None:
         self._groups: dict[str, tuple[dist.ProcessGroup | None, int, int]] = {}
         self.received_bytes = 0
         for name in groups:
-            levels = {int(level) for level in name.split(",")}
-            members: dict[tuple[int, ...], list[int]] = {}
-            for number, place in enumerate(places):
-                rest = tuple(at for level, at in enumerate(place) if level not in levels)
-                members.setdefault(rest, []).append(number)
-            for peers in members.values():
-                group = None if len(members) == 1 else dist.new_group(peers)  # None is the group of all
+            levels = tuple(int(level) for level in name.split(","))
+            found = dict.fromkeys(members(mesh, place, levels) for place in places(mesh))
+            for peers in found:
+                group = None if len(found) == 1 else dist.new_group(list(peers))  # None is the group of all
                 if worker in peers:
                     self._groups[name] = group, len(peers), peers.index(worker)
 

@@ -22,7 +22,7 @@ from planner.run.workers.messages import receive, send
 #: On one machine.
 MOST_WORKERS = 64
 #: A worker that gives no sign of life for so long is given up.
-SILENCE_SECONDS = 6.0
+_SILENCE_SECONDS = 6.0
 _START_SECONDS = 120.0
 _LOOK_SECONDS = 0.1
 
@@ -98,11 +98,6 @@ class WorkerPool:
             self.close()
             raise
 
-    @property
-    def processes(self) -> tuple[int, ...]:
-        """The process numbers, by worker."""
-        return tuple(self._processes)
-
     def ask(self, request: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Ask all workers for something at once; returns what each replies.
 
@@ -128,8 +123,8 @@ class WorkerPool:
                     if connection in ready:
                         self._hear(worker, replies)
                 silent = min(range(len(self._heard)), key=lambda worker: self._heard[worker])
-                if time.monotonic() - self._heard[silent] > SILENCE_SECONDS:
-                    self._give_up(silent, f"has not answered for {SILENCE_SECONDS:.0f} seconds")
+                if time.monotonic() - self._heard[silent] > _SILENCE_SECONDS:
+                    self._give_up(silent, f"has not answered for {_SILENCE_SECONDS:.0f} seconds")
         except BaseException:
             self.close()
             raise

@@ -21,7 +21,7 @@ from planner.run.workers.messages import StepNumbers, receive, send, unpacked
 from planner.run.workers.peers import Peers
 
 #: Between two signs of life.
-BEAT_SECONDS = 0.5
+_BEAT_SECONDS = 0.5
 _LONGEST = timedelta(hours=12)  # of a collective: whoever asked for the step decides how long to wait
 
 
@@ -63,7 +63,7 @@ class _Replies:
     def beat(self) -> None:
         """Give a sign of life from time to time, also while a step waits for another worker."""
         while True:
-            time.sleep(BEAT_SECONDS)
+            time.sleep(_BEAT_SECONDS)
             self.send("alive")
 
 

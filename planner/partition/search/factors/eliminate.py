@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, prod
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -144,13 +144,12 @@ class Work(NamedTuple):
     largest: int
 
 
-def elimination_work(choices: Sequence[int], scopes: Sequence[Scope], most: float = inf) -> Work:
+def elimination_work(choices: Sequence[int], scopes: Sequence[Scope]) -> Work:
     """What `Eliminated` would do.
 
     Args:
         choices: how many values each variable has.
         scopes: the variables of each table, and a key that equal tables have in common.
-        most: no more entries are gone through to eliminate a variable.
     """
     given = _terms(scopes)
     entries, largest = 0, max((prod(choices[variable] for variable in term.variables) for term in given), default=0)
@@ -162,7 +161,7 @@ def elimination_work(choices: Sequence[int], scopes: Sequence[Scope], most: floa
             entries += size
             largest = max(largest, size // choices[step.variable])
 
-    eliminate_in_order(choices, given, take, most)
+    eliminate_in_order(choices, given, take)
     return Work(entries, largest)
 
 

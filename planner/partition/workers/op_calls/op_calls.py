@@ -26,10 +26,9 @@ from planner.partition.workers.op_calls.lookups import (
     look_up_backward,
 )
 from planner.partition.workers.op_calls.windows import windowed_call
-from planner.partition.workers.tensors.boxes import places
 from planner.partition.workers.tensors.spreads import Spread, chunks, contiguous
 from planner.partition.workers.tensors.worker_tensors import WorkerTensors
-from planner.program import Backend, Call, Layout, TensorRef
+from planner.program import Backend, Call, Layout, TensorRef, places
 
 _ATEN = torch.ops.aten
 _NLL = _ATEN.nll_loss_forward.default

@@ -10,6 +10,7 @@ from math import gcd, prod
 
 from planner.partition.tdl import Range
 from planner.partition.workers.tensors.spreads import Cut, Spread, Whole, chunks, contiguous
+from planner.program import members, places
 
 #: Per digit, the outermost first, its values as first and last (exclusive).
 Box = tuple[Range, ...]
@@ -38,21 +39,6 @@ class Exchange:
     def elements(self) -> int:
         """Elements that all workers together receive."""
         return sum(box_elements(box) for boxes in self.received for _, box in boxes)
-
-
-@lru_cache(maxsize=64)
-def places(mesh: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Every worker's number at each level, in the order of the workers."""
-    return tuple(product(*(range(workers) for workers in mesh)))
-
-
-@lru_cache(maxsize=4096)
-def members(mesh: tuple[int, ...], place: tuple[int, ...], levels: tuple[int, ...]) -> tuple[int, ...]:
-    """The workers that are at a place but for some levels, in order."""
-    return tuple(
-        worker for worker, other in enumerate(places(mesh))
-        if all(level in levels or mine == theirs for level, (mine, theirs) in enumerate(zip(place, other, strict=True)))
-    )  # fmt: skip
 
 
 def digits_of(elements: int, *spreads: Spread) -> Digits | None:

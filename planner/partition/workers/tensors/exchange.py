@@ -8,8 +8,8 @@ from math import prod
 import torch
 
 from planner.partition.workers.events.worker_events import WorkerEvents, dense, group, permuted
-from planner.partition.workers.tensors.boxes import Box, Exchange, box_elements, members
-from planner.program import ALL_TO_ALL, Layout
+from planner.partition.workers.tensors.boxes import Box, Exchange, box_elements
+from planner.program import ALL_TO_ALL, Layout, members
 
 _ATEN = torch.ops.aten
 

@@ -17,13 +17,11 @@ from planner.partition.workers.tensors.boxes import (
     exchange_between,
     is_partition,
     keeps,
-    members,
-    places,
     steps_between,
 )
 from planner.partition.workers.tensors.exchange import box_view, exchange
 from planner.partition.workers.tensors.spreads import Cut, Spread, Whole, chunks, local_elements, refined, uncut
-from planner.program import ALL_GATHER, REDUCE_SCATTER, Layout
+from planner.program import ALL_GATHER, REDUCE_SCATTER, Layout, members, places
 
 
 def redistribute(

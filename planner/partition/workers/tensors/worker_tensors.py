@@ -13,7 +13,7 @@ from planner.partition.plan import PartitionPlan
 from planner.partition.strategy import Partial, Split, State, Unread
 from planner.partition.tdl import Range, Reduction
 from planner.partition.workers.events.worker_events import WorkerEvents, dense, permuted, refuse
-from planner.partition.workers.tensors.boxes import boxes_of, digits_of, exchange_of, places
+from planner.partition.workers.tensors.boxes import boxes_of, digits_of, exchange_of
 from planner.partition.workers.tensors.exchange import exchange
 from planner.partition.workers.tensors.redistribute import redistribute
 from planner.partition.workers.tensors.spreads import (
@@ -28,7 +28,7 @@ from planner.partition.workers.tensors.spreads import (
     splits_of,
     uncut,
 )
-from planner.program import Layout
+from planner.program import Layout, places
 
 
 @dataclass(frozen=True, slots=True)
