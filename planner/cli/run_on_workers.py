@@ -79,7 +79,7 @@ def _partition(graph: Graph, workers: int | None, partition_file: str | None) ->
 
     if partition_file is None:
         assert workers is not None, "there are workers or a file"
-        return search_partition(graph, workers).wait(seconds=_SEARCH_SECONDS)
+        return search_partition(graph, workers, time_limit=_SEARCH_SECONDS).wait()
     partition = load_partition(partition_file)
     if workers is not None and workers != partition.workers:
         raise StowageError(f"{partition_file} is for {partition.workers} workers, not {workers}; leave out --workers")

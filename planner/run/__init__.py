@@ -12,7 +12,8 @@ from planner.run.loop.result import RunResult, Stopped
 from planner.run.prepare.footprint import TooLargeError
 from planner.run.running import run
 from planner.run.workers.pool import WorkerFailedError
-from planner.run.workers.run_workers import WorkersResult, run_workers
+from planner.run.workers.run_workers import run_workers
+from planner.run.workers.workers_result import WorkersResult
 
 make_callable(__name__)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import torch
 
 from planner.cancel import uninterrupted
@@ -48,21 +50,25 @@ class StateWriteback:
             self._trained = list(self._step.materialize().model.parameters())
         return self._live
 
-    def keep(self, executor: Executor, record: StepRecord) -> None:
-        """Write a finished step back without interruption, and advance the learning-rate schedule.
+    def keep(self, state: Mapping[str, torch.Tensor], left: Sequence[torch.Tensor] = (), steps: int = 1) -> None:
+        """Write finished steps back without interruption, and advance the learning-rate schedule.
 
         A plan keeps no gradients, and those of an earlier eager step are stale, so `grad` of parameters becomes None.
+
+        Args:
+            state: after these steps, by key.
+            left: the tensors that the last of them writes to Python variables.
+            steps: how many.
         """
         with uninterrupted(), torch.no_grad():
-            state = executor.state()
             for key, value in state.items():
                 if key not in self._replaced:
                     self._live[key].copy_(value)
             if self._effects is not None:
-                self._live.update(self._effects.apply(self._live, state, record.left))
+                self._live.update(self._effects.apply(self._live, state, left))
             self._forget_gradients()
             self._note_drawn()
-            self._step.advance(1)
+            self._step.advance(steps)
 
     def note_variables(self) -> None:
         """Save the contents of the variables that the step changes, before eager PyTorch makes it on the live model."""

@@ -95,7 +95,7 @@ class StepLoop:
             self._check(self._reference, number, before, record, batch)
             return
         with uninterrupted():
-            self._writeback.keep(self._executor, record)
+            self._writeback.keep(self._executor.state(), record.left)
             if self._effects is not None:
                 self._watch_state()
             elif self._mutation_guard is not None:
@@ -133,7 +133,7 @@ class StepLoop:
         """Keep a step after its check was interrupted, during the eager step or during the comparison."""
         if reference.drawn is None:
             self._writeback.take_back_variables()
-            self._writeback.keep(self._executor, record)
+            self._writeback.keep(self._executor.state(), record.left)
         else:
             self._writeback.adopt(self._executor, record, reference.drawn)
         self._done.add(record, self._executor.peak_bytes)

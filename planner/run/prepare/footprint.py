@@ -83,20 +83,34 @@ def refuse_too_large(graph: Graph, plan: SwapPlan | None, step: Step, *, checked
     Raises:
         TooLargeError: it takes more than is free.
     """
-    needed = footprint(graph, plan, step, checked=checked)
+    device = "the state of the steps" if plan is None else "the plan's device memory"
+    refuse_footprint(footprint(graph, plan, step, checked=checked), graph.name, device)
+
+
+def refuse_footprint(needed: Footprint, name: str, device: str) -> None:
+    """Refuse what does not fit in memory.
+
+    Args:
+        needed: what it takes.
+        name: of the step.
+        device: what its device memory is, in words.
+
+    Raises:
+        TooLargeError: it takes more than is free.
+    """
     missing = missing_bytes(needed)
     if not missing:
         return
     parts = (
         (needed.model, "the model, its optimizer and its batch"),
-        (needed.device, "the state of the steps" if plan is None else "the plan's device memory"),
+        (needed.device, device),
         (needed.host, "its host memory"),
         (needed.eager, "eager PyTorch beside it"),
     )
     listed = ", ".join(f"{format_bytes(size)} for {what}" for size, what in parts if size)
     without = "pass check=False, " if missing <= needed.eager else ""
     raise TooLargeError(
-        f"running {graph.name} on this computer takes {format_bytes(needed.bytes)} of memory, "
+        f"running {name} on this computer takes {format_bytes(needed.bytes)} of memory, "
         f"{format_bytes(missing)} more than is free: {listed}; {without}make the model or the batch smaller, or end "
         "what else holds memory"
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import sleep
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from planner.cancel import CancelToken
 from planner.capture import capture
@@ -18,6 +18,9 @@ from planner.plan import SwapPlan, require_each_op_once, validate
 from planner.progress import Listener, Progress
 from planner.run.prepare.footprint import refuse_too_large
 from planner.step import Step
+
+if TYPE_CHECKING:
+    from planner.swap import SwapSearch
 
 #: Time limit of the search for a plan.
 _PLANNING_SECONDS = 10.0
@@ -106,7 +109,22 @@ def _planned(graph: Graph, request: RunRequest, stop: CancelToken, measuring: Pr
     here = ready.machine if request.link is None else replace(ready.machine, host_link=request.link)
     planning(0.0, "planning")
     budget = "100%" if request.budget is None else request.budget
-    search = search_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS)
+    return found_plan(
+        search_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS), planning
+    )
+
+
+def found_plan(search: SwapSearch, planning: Progress) -> SwapPlan:
+    """The plan of a search once it has ended; the search is cancelled if the wait for it is.
+
+    Args:
+        search: with a time limit.
+        planning: is told how far it is.
+
+    Raises:
+        StowageError: there is no plan within its budget.
+        Cancelled: cancellation was requested.
+    """
     try:
         while (progress := search.progress).state == "running":
             planning(progress.share, progress.doing)

@@ -6,12 +6,13 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,6 +24,9 @@ from planner.run.workers.messages import receive, send
 MOST_WORKERS = 64
 #: A worker that gives no sign of life for so long is given up.
 _SILENCE_SECONDS = 6.0
+_SILENT = f"has not answered for {_SILENCE_SECONDS:.0f} seconds"
+#: A part of a message takes at most so long; the first such wait may end with some bytes, the second then with none.
+_PART_SECONDS = 3
 _START_SECONDS = 120.0
 _LOOK_SECONDS = 0.1
 
@@ -98,21 +102,19 @@ class WorkerPool:
             self.close()
             raise
 
-    def ask(self, request: str, args: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def ask(self, request: str, args: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Ask all workers for something at once; returns what each replies.
 
         Args:
             request: what.
-            args: per worker, its arguments.
+            args: per worker, its arguments; made one after another.
 
         Raises:
             WorkerFailedError: a worker failed, and the pool is closed.
         """
         for worker, (connection, own) in enumerate(zip(self._connections, args, strict=True)):
-            try:
+            with self._watched(worker):
                 send(connection, (request, *own))
-            except OSError:
-                self._give_up(worker, "has ended unexpectedly")
         self._heard = [time.monotonic()] * len(self._connections)
         replies: dict[int, Any] = {}
         try:
@@ -124,7 +126,7 @@ class WorkerPool:
                         self._hear(worker, replies)
                 silent = min(range(len(self._heard)), key=lambda worker: self._heard[worker])
                 if time.monotonic() - self._heard[silent] > _SILENCE_SECONDS:
-                    self._give_up(silent, f"has not answered for {_SILENCE_SECONDS:.0f} seconds")
+                    self._give_up(silent, _SILENT)
         except BaseException:
             self.close()
             raise
@@ -156,7 +158,11 @@ class WorkerPool:
                 if time.monotonic() > until or not forks.alive:
                     raise StowageError(f"only {len(found)} of {workers} workers have started; run again")
                 with suppress(TimeoutError):
-                    connection = Connection(server.accept()[0].detach())
+                    end = server.accept()[0]
+                    end.setblocking(True)
+                    for direction in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+                        end.setsockopt(socket.SOL_SOCKET, direction, struct.pack("ll", _PART_SECONDS, 0))
+                    connection = Connection(end.detach())
                     _, worker, process = receive(connection)
                     found[worker] = connection, process
         for worker in range(workers):
@@ -164,15 +170,23 @@ class WorkerPool:
             self._processes.append(found[worker][1])
 
     def _hear(self, worker: int, replies: dict[int, Any]) -> None:
-        try:
+        with self._watched(worker):
             kind, *values = receive(self._connections[worker])
-        except (EOFError, OSError):
-            self._give_up(worker, "has ended unexpectedly")
         self._heard[worker] = time.monotonic()
         if kind == "failed":
             self._give_up(worker, f"failed: {values[0]}")
         if kind == "done":
             replies[worker] = values[0]
+
+    @contextmanager
+    def _watched(self, worker: int) -> Iterator[None]:
+        """Give a worker up that has ended, or that stopped in the middle of a message."""
+        try:
+            yield
+        except BlockingIOError:
+            self._give_up(worker, _SILENT)
+        except (EOFError, OSError):
+            self._give_up(worker, "has ended unexpectedly")
 
     def _give_up(self, worker: int, why: str) -> NoReturn:
         self.close()

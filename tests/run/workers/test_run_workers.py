@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+import planner
 from planner.cancel import Cancelled, CancelToken
 from planner.capture import capture
 from planner.errors import StowageError
@@ -18,12 +19,12 @@ from planner.run import WorkerFailedError, run_workers
 from planner.step import SGD, AdamW, InferenceStep, TrainStep
 
 
-def classifier(optimizer=None, dropout=0.0, seed=0):
-    torch.manual_seed(seed)
+def classifier(optimizer=None, dropout=0.0, rows=12):
+    torch.manual_seed(0)
     layers = nn.Sequential(
         nn.Linear(12, 40), nn.ReLU(), nn.Dropout(dropout), nn.Linear(40, 24), nn.LayerNorm(24), nn.Linear(24, 6)
     )
-    batch = torch.randn(12, 12, dtype=torch.float64), torch.randint(6, (12,))
+    batch = torch.randn(rows, 12, dtype=torch.float64), torch.randint(6, (rows,))
     return TrainStep(
         layers.double(), batch, loss=lambda model, batch: nn.functional.cross_entropy(model(batch[0]), batch[1]),
         optimizer=optimizer or SGD(lr=0.1, momentum=0.9),
@@ -113,6 +114,21 @@ def test_a_schedule_of_learning_rates_goes_on():
     assert result.losses == pytest.approx([float(eager.eager()) for _ in range(3)], rel=1e-12)
 
 
+def test_gradients_of_an_earlier_eager_step_are_gone_as_after_any_run():
+    step = classifier()
+    step.eager()
+    run_workers(step, partition(step, 2), steps=1, progress=False)
+    assert all(parameter.grad is None for parameter in step.materialize().model.parameters())
+
+
+def test_a_step_that_is_being_run_is_refused():
+    step = classifier()
+    parts, run = partition(step, 2), planner.run(step, steps=100_000, check=False, progress=False)
+    with pytest.raises(StowageError, match="this step is being run"):
+        run_workers(step, parts, progress=False)
+    run.cancel()
+
+
 def test_inference_is_run_too():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).double()
@@ -153,7 +169,7 @@ def when_steps_are_made(action, steps=5):
     ("sent", "said"), [(signal.SIGKILL, "has ended unexpectedly"), (signal.SIGSTOP, "has not answered for")]
 )
 def test_a_worker_that_is_killed_or_stopped_ends_all_and_changes_nothing(sent, said):
-    step = classifier()
+    step = classifier(rows=60_000)  # more than a socket holds: it is stopped while it is sent its part of the batch
     parts, before, ended = partition(step, 3), state_of(step), []
 
     def act():

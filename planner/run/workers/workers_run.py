@@ -1,0 +1,189 @@
+"""A run on several workers: their graphs and plans, their steps, and the state that comes back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from planner.cancel import CancelToken
+from planner.capture import capture
+from planner.errors import StowageError
+from planner.global_state_lock import global_state_lock
+from planner.graph import Graph, fingerprint
+from planner.memory import step_peak
+from planner.partition import PartitionPlan, counted_bytes, local_value, validate_workers, whole_value, worker_graph
+from planner.plan import SwapPlan, validate
+from planner.profile import prepare
+from planner.program import COLLECTIVES, communicate_by
+from planner.progress import Progress
+from planner.run.checks.eager_difference import EagerSteps
+from planner.run.checks.state_writeback import StateWriteback
+from planner.run.prepare.footprint import Footprint, footprint, refuse_footprint
+from planner.run.prepare.plan_run import found_plan
+from planner.run.workers.alone import Alone
+from planner.run.workers.messages import WorkerJob, packed
+from planner.run.workers.pool import WorkerPool
+from planner.run.workers.workers_result import WorkersResult
+from planner.step import Step
+from planner.swap import search_swaps
+
+#: How long a plan is searched for, for each different worker.
+_PLANNING_SECONDS = 3.0
+_CAPTURED, _GRAPHS, _PLANS, _READY = 0.1, 0.2, 0.5, 0.6  # shares of the work
+
+
+class WorkersRun:
+    """Workers with their jobs, and what they have done.
+
+    Args:
+        step: the step; its live model is updated at the end.
+        partition: how it is split.
+        stop: checked periodically.
+    """
+
+    def __init__(self, step: Step, partition: PartitionPlan, stop: CancelToken) -> None:
+        self._step, self._partition, self._stop = step, partition, stop
+        self._workers = range(partition.workers)
+
+    def make(self, steps: int, budget: str | int | None, progress: Progress, *, check: bool) -> WorkersResult:
+        """Make steps and bring their state back; as `run_workers`."""
+        with global_state_lock(self._stop.check):
+            graph = capture(self._step, progress=progress.part(0.0, _CAPTURED, "capturing the step"))
+        graphs = self._graphs(graph, progress.part(_CAPTURED, _GRAPHS))
+        graphs, plans = self._planned(graphs, budget, progress.part(_GRAPHS, _PLANS))
+        refuse_footprint(self._footprint(graph, graphs, plans, check), graph.name, "the workers' device memory")
+        progress(_PLANS, "building the model")
+        generator = torch.Generator()
+        generator.set_state(torch.get_rng_state())
+        writeback = StateWriteback(self._step, generator, None, shared=True)
+        live = writeback.live()
+        eager = EagerSteps(self._step) if check else None
+        progress(_PLANS, "starting the workers")
+        losses: list[float] = []
+        outputs: list[Tensor] = []
+        seconds: list[float] = []
+        pool = WorkerPool(len(self._workers), self._stop.check)
+        try:
+            jobs = ((packed(job),) for job in self._jobs(graph, graphs, plans, live))
+            pool.ask("prepare", jobs)
+            for replies in self._steps(pool, graph, generator, steps, progress.part(_READY, 1.0)):
+                last, first = replies, replies[0]["outputs"][0]
+                losses += [float(first)] if first.numel() == 1 else []
+                outputs += [first] if check else []
+                seconds.append(max(reply["seconds"] for reply in replies))
+            parts = pool.ask("state", ((),) * len(self._workers))
+        finally:
+            pool.close()
+        state = {
+            key: whole_value([part[key] for part in parts], self._partition, tensor, live[key].shape)
+            for tensor, key in graph.program.state
+        }
+        difference = None if eager is None else eager.difference(outputs, state)
+        generator.set_state(last[0]["drawn"])
+        writeback.keep(state, steps=steps)
+        writeback.settle()
+        return WorkersResult(
+            graph.name,
+            len(self._workers),
+            tuple(losses),
+            last[0]["outputs"],
+            tuple(seconds),
+            None if budget is None else max(plan.budget_bytes for plan in plans),
+            tuple(int(reply["peak_bytes"]) for reply in last),
+            tuple(plan.peak_bytes for plan in plans),
+            tuple(plan.host_bytes for plan in plans),
+            sum(int(reply["received_bytes"]) for reply in last),
+            counted_bytes(graphs, self._partition.mesh),
+            difference,
+            tuple(plans),
+        )  # fmt: skip
+
+    def _graphs(self, graph: Graph, progress: Progress) -> list[Graph]:
+        graphs = []
+        for worker in self._workers:
+            progress(worker / len(self._workers), f"making the graph of worker {worker}")
+            graphs.append(worker_graph(self._partition, graph, worker))
+        problems = validate_workers(self._partition, graph, graphs)
+        if problems:
+            raise StowageError(f"the workers of this partition do not fit together: {problems[0]}")
+        return graphs
+
+    def _planned(
+        self, graphs: Sequence[Graph], budget: str | int | None, progress: Progress
+    ) -> tuple[list[Graph], list[SwapPlan]]:
+        """The graphs with the memory that their ops take here, and their plans; workers that are alike share one."""
+        known: dict[str, SwapPlan] = {}
+        plans = []
+        for worker, graph in enumerate(graphs):
+            name = fingerprint(graph)
+            if name not in known:
+                here = progress.part(worker / len(graphs), (worker + 1) / len(graphs), f"planning worker {worker}")
+                known[name] = self._plan(graph, budget, here)
+            plans.append(known[name])
+        return [graph.with_workspaces(dict(plan.workspaces)) for graph, plan in zip(graphs, plans, strict=True)], plans
+
+    def _plan(self, graph: Graph, budget: str | int | None, progress: Progress) -> SwapPlan:
+        before = communicate_by(Alone())
+        try:
+            ready = prepare(graph, graph.device, progress=False, stop=self._stop)
+        finally:
+            communicate_by(before)
+        needed = {  # what collectives take is known; alone they take nothing
+            op.id: (graph if call.target in COLLECTIVES else ready.graph).workspace_bytes(op.id)
+            for op, call in zip(graph.ops, graph.program.calls, strict=True)
+        }
+        known = graph.with_workspaces({op: size for op, size in needed.items() if size})
+        search = search_swaps(
+            known, ready.machine, "100%" if budget is None else budget, seconds=ready.seconds,
+            time_limit=_PLANNING_SECONDS,
+        )  # fmt: skip
+        plan = found_plan(search, progress)
+        problems = validate(plan, known)
+        if problems:
+            raise StowageError(f"the plan of a worker is not valid: {problems[0]}")
+        return plan
+
+    def _footprint(self, graph: Graph, graphs: Sequence[Graph], plans: Sequence[SwapPlan], check: bool) -> Footprint:
+        """What the run takes here: each worker's parts of the state are sent to it, and copied into its arena."""
+        sent = sum(storage.bytes for each in graphs for storage in each.storages if storage.persistent)
+        return Footprint(
+            footprint(graph, None, self._step, checked=False).model,
+            sum(plan.peak_bytes for plan in plans) + 2 * sent,
+            sum(plan.host_bytes for plan in plans),
+            2 * step_peak(graph) if check else 0,  # as it is, and with its state moved
+        )
+
+    def _jobs(
+        self, graph: Graph, graphs: Sequence[Graph], plans: Sequence[SwapPlan], live: Mapping[str, Tensor]
+    ) -> Iterator[WorkerJob]:
+        calls = (call for each in graphs for call in each.program.calls if call.target in COLLECTIVES)
+        groups = tuple(sorted({str(call.args[-1]) for call in calls}))
+        threads = max(1, (os.cpu_count() or 1) // len(self._workers))
+        for worker in self._workers:
+            state = {
+                key: local_value(live[key].detach(), self._partition, tensor, worker)
+                for tensor, key in graph.program.state
+            }
+            yield WorkerJob(graphs[worker], plans[worker], self._partition.mesh, worker, groups, state, threads)
+
+    def _steps(
+        self, pool: WorkerPool, graph: Graph, generator: torch.Generator, steps: int, progress: Progress
+    ) -> Iterator[list[dict[str, Any]]]:
+        """Make the steps; yields what each worker replies."""
+        leaves = list(zip(graph.program.batch, self._step.batch_leaves(), strict=True))
+        batch = [
+            [local_value(leaf.detach(), self._partition, tensor, worker) for tensor, leaf in leaves]
+            for worker in self._workers
+        ]
+        drawn = generator.get_state()
+        for number in range(steps):
+            progress(number / steps, f"step {number + 1} of {steps}")
+            numbers = dict(graph.program.scalars(number))
+            replies = pool.ask("step", ((numbers, drawn, part) for part in batch))
+            drawn = replies[0]["drawn"]
+            yield replies
+        progress(1.0, "bringing the state back")
