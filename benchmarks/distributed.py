@@ -1,10 +1,11 @@
 """Steps on processes against one: what the search chooses and random partitions, as far from eager as rounding goes.
 
-Usage: python benchmarks/distributed.py [MODEL ...] [--workers 2,3,4,8] [--random 3] [--float32]
+Usage: python benchmarks/distributed.py [STEP ...] [--workers 2,3,4,8] [--random 3] [--float32]
 
 Every row is one step; `error` is the largest relative difference from eager PyTorch, `noise` that of eager PyTorch from
-itself with its state moved by one unit in the last place. The exit status is 1 where an error is above 30 times the
-noise, where other bytes come than predicted, or where a worker uses other memory than its plan.
+itself with its state moved by one unit in the last place of the least precise dtype that it computes in. The exit
+status is 1 where an error is above 30 times the noise, where other bytes come than predicted, or where a worker uses
+other memory than its plan.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from statistics import median
 
 import torch
+from distributed_steps import STEPS
 
 from planner.capture import capture
 from planner.errors import StowageError
@@ -24,20 +26,13 @@ from planner.run import run_workers
 from planner.step import Step
 from planner.zoo import load
 
-MODELS = (
-    "mlp:layers=2,hidden=48,batch=16",
-    "gpt:layers=2,hidden=48,heads=4,sequence=16,vocabulary=64,batch=4",
-    "gpt:layers=2,hidden=48,heads=4,sequence=16,vocabulary=64,batch=4,dropout=0.1",
-    "rnn:layers=2,hidden=24,steps=4,batch=12",
-    "wresnet:depth=50,image=32,batch=8,classes=8",
-)
 #: How many of a group's ways of being split a random partition may choose from.
 _ALLOWED = 0.5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", default=MODELS, help="zoo models with their arguments")
+    parser.add_argument("steps", nargs="*", help="zoo models with their arguments, or names; all by default")
     parser.add_argument("--workers", default="2,3,4,8", help="how many processes; several by commas")
     parser.add_argument("--random", type=int, default=3, help="random partitions beside the chosen one")
     parser.add_argument("--float32", action="store_true", help="single instead of double precision")
@@ -45,15 +40,15 @@ def main() -> None:
     torch.set_default_dtype(torch.float32 if args.float32 else torch.float64)
     print(f"{'step':50} {'workers':>7} {'partition':>9} {'error':>8} {'noise':>8} {'ratio':>6} {'moved':>11} {'ms':>7}")
     faults = refused = rows = 0
-    for model in args.models:
+    for name in args.steps or STEPS:
         for workers in map(int, args.workers.split(",")):
             for seed in range(args.random + 1):
-                step = load(model)
+                step = STEPS[name]() if name in STEPS else load(name)
                 try:
-                    fault = row(step, model, workers, seed)
+                    fault = row(step, name, workers, seed)
                 except StowageError as error:
                     refused += 1
-                    print(f"{model[:50]:50} {workers:7} {seed or 'chosen':>9} refused: {error}", flush=True)
+                    print(f"{name[:50]:50} {workers:7} {seed or 'chosen':>9} refused: {error}", flush=True)
                     continue
                 rows += 1
                 faults += fault
@@ -61,7 +56,7 @@ def main() -> None:
     sys.exit(1 if faults else 0)
 
 
-def row(step: Step, model: str, workers: int, seed: int) -> bool:
+def row(step: Step, name: str, workers: int, seed: int) -> bool:
     """Run one partition and print what came of it; returns whether it is wrong."""
     coarse = coarsen(capture(step, progress=False))
     if seed:
@@ -81,7 +76,7 @@ def row(step: Step, model: str, workers: int, seed: int) -> bool:
     )
     ratio = apart.relative / apart.noise if apart.noise else 0.0
     print(
-        f"{model[:50]:50} {workers:7} {seed or 'chosen':>9} {apart.relative:8.1e} {apart.noise:8.1e} {ratio:6.2f} "
+        f"{name[:50]:50} {workers:7} {seed or 'chosen':>9} {apart.relative:8.1e} {apart.noise:8.1e} {ratio:6.2f} "
         f"{result.bytes_counted:11,} {1000 * median(result.step_seconds):7.1f}"
         f"{' WRONG in ' + apart.tensor if wrong else ''}   ({time.perf_counter() - begun:.1f} s)", flush=True,
     )  # fmt: skip

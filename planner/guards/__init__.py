@@ -7,10 +7,10 @@ from planner.guards.dict_versions import versions
 from planner.guards.process_memory import WORD, octets, words
 from planner.guards.reach import Reach
 from planner.guards.referenced_names import installed
-from planner.guards.torch_settings import environment, named
+from planner.guards.torch_settings import environment, flushes_denormals, named
 from planner.guards.watch import ContainerWatch
 
 __all__ = [
     "KEEP", "MISSING", "WORD", "Container", "ContainerWatch", "DictItems", "Items", "Names", "Reach", "Slots",
-    "Value", "environment", "installed", "named", "octets", "undisturbed", "versions", "words",
+    "Value", "environment", "flushes_denormals", "installed", "named", "octets", "undisturbed", "versions", "words",
 ]  # fmt: skip

@@ -34,7 +34,7 @@ def environment() -> tuple[object, ...]:
         torch.is_grad_enabled(),
         torch.is_inference_mode_enabled(),
         torch.is_anomaly_enabled(),
-        _flushes_denormals(),
+        flushes_denormals(),
         tuple(map(SameObject, (*user_modes(), *saved_tensors_hooks()))),
     )
 
@@ -62,6 +62,6 @@ def _matmul_precision() -> object:
         return by_backend
 
 
-def _flushes_denormals() -> bool:
+def flushes_denormals() -> bool:
     """Whether this thread flushes denormal numbers to zero, a setting that PyTorch can set but not query."""
     return 5e-324 * 1.0 == 0.0

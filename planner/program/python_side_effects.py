@@ -78,6 +78,11 @@ class Effects:
     lost: frozenset[str] = frozenset()
     shuffles: bool = False
 
+    @property
+    def constant(self) -> bool:
+        """Whether no tensor is among what is written, lost or moved."""
+        return not (self.lost or self.shuffles or any(any(_references(one.items)) for one in self.written))
+
     def fit(self, reach: Reach) -> bool:
         """Whether a step would write to the same containers again.
 

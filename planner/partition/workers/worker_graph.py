@@ -35,8 +35,11 @@ def worker_graph(plan: PartitionPlan, graph: Graph, worker: int) -> Graph:
         raise StowageError(f"the graph {graph.name} has no program: capture the step again")
     if plan.fingerprint != fingerprint(graph):
         raise StowageError(f"the partition plan is for another graph than {graph.name}")
-    if graph.program.effects is not None or graph.program.readings.calls:
-        raise StowageError(f"{graph.name} changes Python variables or reads its batch in Python, so it stays whole")
+    effects = graph.program.effects
+    if graph.program.readings.calls or (effects is not None and not effects.constant):
+        raise StowageError(
+            f"{graph.name} keeps tensors in Python variables or reads its batch in Python, so it stays whole"
+        )
     plan.place(worker)
     return _put_together(plan, graph, graph.program, worker)
 

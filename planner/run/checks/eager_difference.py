@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from planner.graph import Graph
 from planner.step import Step
 
 _MOST_NOISE = 30
@@ -22,7 +23,8 @@ class Difference:
         relative: the largest difference of a number, divided by the largest number of its tensor.
         tensor: where the relative one is.
         noise: the relative difference of eager PyTorch from itself, made once more with all state moved by one unit in
-            the last place: how far rounding alone drives the same steps apart.
+            the last place of the least precise dtype that the step computes in: how far rounding alone drives the same
+            steps apart.
     """
 
     absolute: float
@@ -41,13 +43,19 @@ class EagerSteps:
 
     Args:
         step: is copied in its present state, with PyTorch's generator.
+        graph: captured from it.
     """
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Step, graph: Graph) -> None:
         self._step, self._moved, self._drawn = step.clone(), step.clone(), torch.get_rng_state()
+        unit = max((torch.finfo(dtype).eps for dtype in _floating(graph)), default=0.0)
         with torch.no_grad():
             for value in self._moved.state().values():
-                if value.is_floating_point():
+                if not value.is_floating_point():
+                    continue
+                if torch.finfo(value.dtype).eps < unit:
+                    value.add_(value.abs(), alpha=unit)
+                else:
                     value.copy_(torch.nextafter(value, torch.full_like(value, torch.inf)))
 
     def difference(self, outputs: Sequence[Tensor], state: Mapping[str, Tensor]) -> Difference:
@@ -71,6 +79,12 @@ class EagerSteps:
             return [step.eager().detach().clone() for _ in range(count)], step.state()
         finally:
             torch.set_rng_state(before)
+
+
+def _floating(graph: Graph) -> set[torch.dtype]:
+    """The floating-point dtypes of a step's tensors."""
+    found = {getattr(torch, name) for name in {tensor.dtype for tensor in graph.tensors}}
+    return {dtype for dtype in found if dtype.is_floating_point}
 
 
 def _furthest(

@@ -14,6 +14,7 @@ import torch
 from planner.graph import Graph
 from planner.plan import SwapPlan
 from planner.program import Program, Readings
+from planner.run.workers.process_settings import ProcessSettings
 from planner.torch_private import OpOverload
 
 
@@ -44,6 +45,7 @@ class WorkerJob:
         groups: the names of the groups that any of the workers communicates in.
         state: its parts of parameters, buffers and optimizer state, by key.
         threads: how many threads its kernels use.
+        settings: PyTorch's, of the process that asks.
     """
 
     graph: Graph
@@ -53,6 +55,7 @@ class WorkerJob:
     groups: tuple[str, ...]
     state: Mapping[str, torch.Tensor]
     threads: int
+    settings: ProcessSettings
 
 
 def packed(job: WorkerJob) -> bytes:

@@ -91,6 +91,7 @@ class _Worker:
 
     def _prepare(self, data: bytes) -> None:
         job, self._numbers = unpacked(data)
+        job.settings.apply()
         torch.set_num_threads(job.threads)
         self._peers = Peers(job.mesh, job.worker, job.groups)
         communicate_by(self._peers)

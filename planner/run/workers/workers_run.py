@@ -27,6 +27,7 @@ from planner.run.prepare.plan_run import found_plan
 from planner.run.workers.alone import Alone
 from planner.run.workers.messages import WorkerJob, packed
 from planner.run.workers.pool import WorkerPool
+from planner.run.workers.process_settings import ProcessSettings
 from planner.run.workers.workers_result import WorkersResult
 from planner.step import Step
 from planner.swap import search_swaps
@@ -59,9 +60,10 @@ class WorkersRun:
         progress(_PLANS, "building the model")
         generator = torch.Generator()
         generator.set_state(torch.get_rng_state())
-        writeback = StateWriteback(self._step, generator, None, shared=True)
+        writeback = StateWriteback(self._step, generator, graph.program.effects, shared=True)
         live = writeback.live()
-        eager = EagerSteps(self._step) if check else None
+        self._refuse_other_steps(graph, writeback, live, steps)
+        eager = EagerSteps(self._step, graph) if check else None
         progress(_PLANS, "starting the workers")
         losses: list[float] = []
         outputs: list[Tensor] = []
@@ -78,10 +80,7 @@ class WorkersRun:
             parts = pool.ask("state", ((),) * len(self._workers))
         finally:
             pool.close()
-        state = {
-            key: whole_value([part[key] for part in parts], self._partition, tensor, live[key].shape)
-            for tensor, key in graph.program.state
-        }
+        state = self._whole_state(graph, live, parts)
         difference = None if eager is None else eager.difference(outputs, state)
         generator.set_state(last[0]["drawn"])
         writeback.keep(state, steps=steps)
@@ -157,18 +156,53 @@ class WorkersRun:
             2 * step_peak(graph) if check else 0,  # as it is, and with its state moved
         )
 
+    def _refuse_other_steps(self, graph: Graph, writeback: StateWriteback, live: dict[str, Tensor], steps: int) -> None:
+        """Refuse steps that are not all like the first, which writes to Python variables."""
+        effects = graph.program.effects
+        if effects is None or steps == 1:
+            return
+        writeback.note_variables()
+        try:
+            effects.apply(live, {}, ())
+            with global_state_lock(self._stop.check):
+                second = capture(self._step, progress=False)
+        finally:
+            writeback.take_back_variables()
+        if second.program.effects is not None or fingerprint(second) != fingerprint(graph):
+            raise StowageError(
+                f"{graph.name} changes Python variables in every step, and workers run steps that are alike; make one "
+                "step at a time (steps=1), or leave the variables alone"
+            )
+
+    def _whole_state(
+        self, graph: Graph, live: Mapping[str, Tensor], parts: Sequence[Mapping[str, Tensor]]
+    ) -> dict[str, Tensor]:
+        """The state by key; what no worker touches is as it was, and has no place in a worker's memory."""
+        found = {}
+        for tensor, key in graph.program.state:
+            if all(key not in part for part in parts):
+                continue
+            each = [
+                part[key] if key in part else local_value(live[key].detach(), self._partition, tensor, worker)
+                for worker, part in enumerate(parts)
+            ]
+            found[key] = whole_value(each, self._partition, tensor, live[key].shape)
+        return found
+
     def _jobs(
         self, graph: Graph, graphs: Sequence[Graph], plans: Sequence[SwapPlan], live: Mapping[str, Tensor]
     ) -> Iterator[WorkerJob]:
         calls = (call for each in graphs for call in each.program.calls if call.target in COLLECTIVES)
         groups = tuple(sorted({str(call.args[-1]) for call in calls}))
-        threads = max(1, (os.cpu_count() or 1) // len(self._workers))
+        threads, settings = max(1, (os.cpu_count() or 1) // len(self._workers)), ProcessSettings.current()
         for worker in self._workers:
             state = {
                 key: local_value(live[key].detach(), self._partition, tensor, worker)
                 for tensor, key in graph.program.state
             }
-            yield WorkerJob(graphs[worker], plans[worker], self._partition.mesh, worker, groups, state, threads)
+            yield WorkerJob(
+                graphs[worker], plans[worker], self._partition.mesh, worker, groups, state, threads, settings
+            )
 
     def _steps(
         self, pool: WorkerPool, graph: Graph, generator: torch.Generator, steps: int, progress: Progress

@@ -5,11 +5,14 @@ import torch
 from lockstep import run_step, value_of
 from worker_comparison import assert_computes_the_same, live_in_values, on_one_device
 
+from planner import SGD
+from planner.capture import capture
 from planner.errors import StowageError
-from planner.partition import BASELINES, optimize, recurse
+from planner.partition import BASELINES, optimize, recurse, search_partition
 from planner.partition.plan import PartitionPlan
 from planner.partition.strategy import Split
 from planner.partition.workers import worker_graph
+from planner.step import TrainStep
 from tests.partition.workers.conftest import ADAM, CONV, GPT, MLP, POOL, RNN
 
 
@@ -98,6 +101,24 @@ def refusal(graph, plan):
 def only(merged, variant):
     """Allow merged ops to be divided in one way alone."""
     return lambda other, way: other is not merged or way is variant
+
+
+@pytest.mark.parametrize("levels", [("r", 0), ("r", 0, 0), (0, "r", 0), ("r", 0, "r")])
+def test_rows_of_a_table_may_be_divided_at_some_levels_alone(levels):
+    def model():
+        return torch.nn.Sequential(torch.nn.Embedding(88, 6, padding_idx=43), torch.nn.Linear(6, 4, bias=False))
+
+    loss = torch.nn.functional.cross_entropy
+    batch = {"x": torch.arange(88)[torch.randperm(88)].reshape(8, 11), "y": torch.randint(4, (88,))}
+    step = TrainStep(
+        model, batch, loss=lambda m, b: loss(m(b["x"]).flatten(0, 1), b["y"]), optimizer=SGD(lr=0.1, momentum=0.9)
+    )
+    graph = capture(step)
+    pins = {"0.weight": ["replicated" if level == "r" else level for level in levels]}
+    plan = search_partition(graph, 2 ** len(levels), pins=pins, evaluations=1).wait(progress=False)
+    (looked_up,) = (plan.ops[op.id] for op in graph.ops if op.name == "0/embedding")
+    assert {"v"} < {getattr(way, "axis", None) for way in looked_up}
+    assert assert_computes_the_same(graph, plan) > 0
 
 
 def test_a_wrong_division_is_seen(coarse_graphs):

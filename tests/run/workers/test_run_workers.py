@@ -121,6 +121,78 @@ def test_gradients_of_an_earlier_eager_step_are_gone_as_after_any_run():
     assert all(parameter.grad is None for parameter in step.materialize().model.parameters())
 
 
+def test_state_that_no_op_touches_stays():
+    step = classifier()
+    step.materialize().model.register_buffer("unread", torch.arange(3.0))
+    result = run_workers(step, partition(step, 2), steps=2, check=True, progress=False)
+    assert result.difference.is_rounding
+    assert step.materialize().model.unread.tolist() == [0.0, 1.0, 2.0]
+
+
+class OnceChanged(nn.Module):
+    """Notes its first call in a Python variable, and every call if it counts them."""
+
+    def __init__(self, most):
+        super().__init__()
+        self.linear, self.calls, self.most = nn.Linear(6, 4), 0, most
+
+    def forward(self, x):
+        self.calls = min(self.calls + 1, self.most)
+        return self.linear(x)
+
+
+def counting(most, **options):
+    torch.manual_seed(0)
+    return TrainStep(
+        OnceChanged(most).double(), torch.randn(8, 6, dtype=torch.float64),
+        loss=lambda model, x: model(x).square().mean(), optimizer=SGD(lr=0.1), **options,
+    )  # fmt: skip
+
+
+def test_a_python_variable_that_the_first_step_alone_changes_is_left_as_eager_leaves_it():
+    step = counting(1)
+    result = run_workers(step, partition(step, 2), steps=3, check=True, progress=False)
+    assert result.difference.is_rounding
+    assert step.materialize().model.calls == 1
+
+
+def test_steps_that_each_change_a_python_variable_are_made_one_at_a_time():
+    step = counting(9, recapture=True)
+    parts = partition(step, 2)
+    with pytest.raises(StowageError, match="make one step at a time"):
+        run_workers(step, parts, steps=2, progress=False)
+    assert step.materialize().model.calls == 0
+    run_workers(step, parts, steps=1, progress=False)
+    assert step.materialize().model.calls == 1
+
+
+def test_default_dtypes_are_those_of_the_process_that_asks():
+    torch.manual_seed(0)
+    step = TrainStep(
+        nn.Linear(6, 4).double(), torch.randn(8, 6, dtype=torch.float64),
+        loss=lambda model, x: ((model(x) > 0) * 0.1).sum() + model(x).square().sum(), optimizer=SGD(lr=0.1),
+    )  # fmt: skip
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        difference = run_workers(step, partition(step, 2), steps=1, check=True, progress=False).difference
+    finally:
+        torch.set_default_dtype(before)
+    assert difference.is_rounding
+    assert difference.relative < 1e-14
+
+
+def test_a_step_that_computes_its_loss_in_less_precision_is_held_against_that():
+    def loss(model, batch):
+        return nn.functional.cross_entropy(model(batch[0]).bfloat16().float(), batch[1])
+
+    step = classifier()
+    step = TrainStep(step.materialize().model, step.materialize().batch, loss=loss, optimizer=SGD(lr=0.1))
+    difference = run_workers(step, partition(step, 3), steps=1, check=True, progress=False).difference
+    assert difference.is_rounding
+    assert 1e-12 < difference.noise < 0.1
+
+
 def test_a_step_that_is_being_run_is_refused():
     step = classifier()
     parts, run = partition(step, 2), planner.run(step, steps=100_000, check=False, progress=False)

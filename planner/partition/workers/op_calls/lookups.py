@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from planner.partition.tdl import Range
 from planner.partition.workers.events.worker_events import WorkerEvents, dense
+from planner.partition.workers.tensors.spreads import Cut, local_elements
 from planner.program import Layout
 
 _ATEN = torch.ops.aten
@@ -16,14 +18,44 @@ EMBEDDING = _ATEN.embedding.default
 EMBEDDING_BACKWARD = _ATEN.embedding_dense_backward.default
 
 
-def look_up(calls: WorkerEvents, args: tuple[Any, ...], results: Sequence[Layout | None], rows: Range) -> None:
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a table that a worker has.
+
+    Args:
+        total: how many the table has.
+        own: by digit of their numbers that is divided, the values that the worker has.
+    """
+
+    total: int
+    own: Mapping[Cut, Range]
+
+    @property
+    def count(self) -> int:
+        """How many the worker has."""
+        return local_elements(self.total, self.own)
+
+    def place(self, row: int) -> int:
+        """Where the worker has a row of the table; -1 if it has not."""
+        if not 0 <= row < self.total:
+            return -1
+        for cut in sorted(self.own, key=lambda cut: -cut.stride):
+            first, last = self.own[cut]
+            high, low = divmod(row, cut.block)
+            if not first <= low // cut.stride < last:
+                return -1
+            row = high * (last - first) * cut.stride + low - first * cut.stride
+        return row
+
+
+def look_up(calls: WorkerEvents, args: tuple[Any, ...], results: Sequence[Layout | None], rows: Rows) -> None:
     """The rows that a worker has, and zeros for the others.
 
     Args:
         calls: of the worker.
         args: of the kernel, with the worker's rows for the table.
         results: what it returns.
-        rows: the worker's first and last (exclusive) row.
+        rows: the worker's.
     """
     table, numbers = args[:2]
     (result,) = results
@@ -35,7 +67,7 @@ def look_up(calls: WorkerEvents, args: tuple[Any, ...], results: Sequence[Layout
     calls.add(_ATEN.where.ScalarOther, (everywhere, found, 0), result)
 
 
-def look_up_backward(calls: WorkerEvents, args: tuple[Any, ...], results: Sequence[Layout | None], rows: Range) -> None:
+def look_up_backward(calls: WorkerEvents, args: tuple[Any, ...], results: Sequence[Layout | None], rows: Rows) -> None:
     """The gradients of the rows that a worker has.
 
     Args:
@@ -45,21 +77,42 @@ def look_up_backward(calls: WorkerEvents, args: tuple[Any, ...], results: Sequen
     grad, numbers, _, padding, scale = args
     (result,) = results
     assert result is not None
-    count = rows[1] - rows[0]
-    _, own = _own_numbers(calls, numbers, rows, count)  # the gradients of all other rows go to one more
-    padded = padding - rows[0] if rows[0] <= padding < rows[1] else -1
-    found = calls.new((count + 1, result.shape[1]), result.dtype)
-    calls.add(EMBEDDING_BACKWARD, (grad, own, count + 1, padded, scale), found)
+    _, own = _own_numbers(calls, numbers, rows, rows.count)  # the gradients of all other rows go to one more
+    found = calls.new((rows.count + 1, result.shape[1]), result.dtype)
+    calls.add(EMBEDDING_BACKWARD, (grad, own, rows.count + 1, rows.place(padding), scale), found)
     calls.add(_ATEN.clone.default, (dense(found.storage, result.shape, result.dtype),), result)
 
 
-def _own_numbers(calls: WorkerEvents, numbers: Layout, rows: Range, other: int) -> tuple[Layout, Layout]:
+def _own_numbers(calls: WorkerEvents, numbers: Layout, rows: Rows, other: int) -> tuple[Layout, Layout]:
     """Which numbers are of rows that the worker has, and their places there; another one for those of others."""
-    moved, own = (calls.new(numbers.shape, numbers.dtype) for _ in range(2))
-    low, high, here = (calls.new(numbers.shape, torch.bool) for _ in range(3))
-    calls.add(_ATEN.sub.Tensor, (numbers, rows[0]), moved)
-    calls.add(_ATEN.ge.Scalar, (numbers, rows[0]), low)
-    calls.add(_ATEN.lt.Scalar, (numbers, rows[1]), high)
-    calls.add(_ATEN.logical_and.default, (low, high), here)
-    calls.add(_ATEN.where.ScalarOther, (here, moved, other), own)
-    return here, own
+    shape, dtype = numbers.shape, numbers.dtype
+    found: Layout | None = None
+    for cut in sorted(rows.own, key=lambda cut: -cut.stride):
+        first, last = rows.own[cut]
+        low = numbers
+        if cut.block != rows.total:
+            low = calls.new(shape, dtype)
+            calls.add(_ATEN.remainder.Scalar, (numbers, cut.block), low)
+        above, below, here = (calls.new(shape, torch.bool) for _ in range(3))
+        calls.add(_ATEN.ge.Scalar, (low, first * cut.stride), above)
+        calls.add(_ATEN.lt.Scalar, (low, last * cut.stride), below)
+        calls.add(_ATEN.logical_and.default, (above, below), here)
+        moved = calls.new(shape, dtype)
+        calls.add(_ATEN.sub.Tensor, (low, first * cut.stride), moved)
+        if low is not numbers:  # number = high + low, and of what is above this digit the worker has a share
+            high, shrunk, moved_up = (calls.new(shape, dtype) for _ in range(3))
+            calls.add(_ATEN.sub.Tensor, (numbers, low), high)
+            calls.add(_ATEN.div.Scalar_mode, (high, cut.size), shrunk, rounding_mode="floor")
+            calls.add(_ATEN.add.Tensor, (moved, shrunk), moved_up, alpha=last - first)
+            moved = moved_up
+        numbers = moved
+        if found is None:
+            found = here
+        else:
+            both = calls.new(shape, torch.bool)
+            calls.add(_ATEN.logical_and.default, (found, here), both)
+            found = both
+    assert found is not None, "rows are divided"
+    own = calls.new(shape, dtype)
+    calls.add(_ATEN.where.ScalarOther, (found, numbers, other), own)
+    return found, own

@@ -22,6 +22,7 @@ from planner.partition.workers.op_calls.local_calls import local_arguments, loca
 from planner.partition.workers.op_calls.lookups import (
     EMBEDDING,
     EMBEDDING_BACKWARD,
+    Rows,
     look_up,
     look_up_backward,
 )
@@ -212,12 +213,12 @@ class OpCalls:
         outputs = zip(divided.splittable.outputs, op.outputs, strict=True)
         formulas.add([(number, divided.tensors[tensor], tensor not in divided.made) for number, tensor in outputs])
 
-    def _rows(self, divided: _DividedOp) -> Range | None:
+    def _rows(self, divided: _DividedOp) -> Rows | None:
         """The rows of a table that a worker has; None if it has all of them."""
-        axis = next((axis for axis in self._axes(divided) if axis.name == "v"), None)
-        if axis is None:
-            return None
-        return self._axis_ranges(divided, axis)[self._calls.worker]
+        for axis, spread in self._axes(divided).items():
+            if axis.name == "v":
+                return Rows(axis.size, chunks(spread, self._calls.mesh, self._calls.place))
+        return None
 
     def _windows(self, divided: _DividedOp) -> dict[int, Windowed]:
         """By dimension along which the op reads more than its chunks, what the worker makes and reads."""
