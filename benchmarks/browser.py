@@ -36,7 +36,7 @@ from widgets.session import Session
 
 TEN_THOUSAND = "gpt:layers=80,hidden=256,heads=4,sequence=256,batch=4,optimizer=adam"
 SIXTY_THOUSAND = "gpt:layers=484,hidden=128,heads=4,sequence=64,batch=2,optimizer=adam"
-PANELS = ("header", "graph", "memory", "holders", "streams", "selection", "search", "run")
+PANELS = ("header", "graph", "memory", "holders", "streams", "selection", "search", "partition", "run")
 WIDTH, HEIGHT = 1240, 1200
 #: What is measured in a page: name, what the page calls it, and the most milliseconds at 1x and at 2x.
 MOVES = (

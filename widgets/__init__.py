@@ -13,7 +13,7 @@ _FIGURES = (
 _ROOMS = ("figures", "info")
 _STATIC = ("save_html",)
 _LIVE = ("watch", "watch_run")
-_PANELS = ("GraphView", "MemoryMap", "RunPanel", "SearchPanel", "StreamView")
+_PANELS = ("GraphView", "MemoryMap", "PartitionView", "RunPanel", "SearchPanel", "StreamView")
 _WORKBENCH = ("Workbench",)
 
 __all__ = [*_WORKBENCH, *_PANELS, *_FIGURES, *_LIVE, *_STATIC, *_ROOMS]  # noqa: PLE0604

@@ -20,6 +20,7 @@ from widgets.figures.live.watch import watch as watch
 from widgets.figures.live.watch import watch_run as watch_run
 from widgets.panels.panel import GraphView as GraphView
 from widgets.panels.panel import MemoryMap as MemoryMap
+from widgets.panels.panel import PartitionView as PartitionView
 from widgets.panels.panel import RunPanel as RunPanel
 from widgets.panels.panel import SearchPanel as SearchPanel
 from widgets.panels.panel import StreamView as StreamView

@@ -12,6 +12,7 @@ from widgets.messages.message_kind import (
     kind_of,
     register_kinds,
 )
+from widgets.messages.partition_message import FoundPartition, blocks_message, partition_at_rest, partition_message
 from widgets.messages.plan_message import PlanStatus, plan_message
 from widgets.messages.run_message import RunState, run_at_rest, run_message
 from widgets.messages.search_message import search_at_rest, search_message
@@ -30,12 +31,14 @@ from widgets.messages.state_messages import (
 )
 
 __all__ = [
+    "FoundPartition",
     "Message",
     "MessageKind",
     "PlanStatus",
     "Rest",
     "RunState",
     "at_rest",
+    "blocks_message",
     "budget_at_rest",
     "budget_message",
     "changed",
@@ -52,6 +55,8 @@ __all__ = [
     "loading_message",
     "machine_message",
     "notice_message",
+    "partition_at_rest",
+    "partition_message",
     "plan_message",
     "refused_message",
     "register_kinds",

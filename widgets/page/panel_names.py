@@ -8,5 +8,6 @@ EVERY_PANEL = (
     "streams",
     "selection",
     "search",
+    "partition",
     "run",
 )  # fmt: skip

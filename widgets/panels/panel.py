@@ -15,7 +15,7 @@ from planner.errors import StowageError
 from planner.machine import Machine
 from widgets.fallback import fallback_view, save_page
 from widgets.messages import Message
-from widgets.page import script, style
+from widgets.page import packed_script, script, style
 from widgets.panels import cell_tracking
 from widgets.panels.links import link_of
 from widgets.session import Session, in_message
@@ -36,7 +36,7 @@ class Panel(anywidget.AnyWidget):
 
     _esm = script("lazy_loader")
     _css = style()
-    _script = traitlets.Unicode(script()).tag(sync=True)
+    _script = traitlets.Unicode(packed_script()).tag(sync=True)
     #: Names of the panels that are drawn.
     parts: ClassVar[tuple[str, ...]] = ()
 
@@ -204,6 +204,12 @@ class SearchPanel(Panel):
     """A search in progress, plans for other budgets, and two plans side by side."""
 
     parts = ("search",)
+
+
+class PartitionView(Panel):
+    """A partition over workers: splits to pin, the blocks of a tensor, what moves, and what each worker takes."""
+
+    parts = ("partition",)
 
 
 class RunPanel(Panel):

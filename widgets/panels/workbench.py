@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from planner.graph import Graph
 from planner.machine import Machine
@@ -11,6 +11,9 @@ from planner.run import Run
 from planner.swap import SwapSearch
 from widgets.page import EVERY_PANEL
 from widgets.panels.panel import Panel
+
+if TYPE_CHECKING:
+    from planner.partition import PartitionPlan
 
 
 class Workbench(Panel):
@@ -69,6 +72,11 @@ class Workbench(Panel):
         return self.session.search
 
     @property
+    def partition(self) -> PartitionPlan | None:
+        """The partition that is shown, such as `planner.run_workers` takes; None before there is any."""
+        return self.session.partition
+
+    @property
     def run(self) -> Run | None:
         """The last run, or None before one was started."""
         return self.session.run
@@ -84,6 +92,18 @@ class Workbench(Panel):
         """
         self.session.start_search(seconds)
         self._show("search")
+
+    def start_partition(self, workers: int | None = None) -> None:
+        """Start the search for the partition over several workers that moves the fewest bytes; returns at once.
+
+        Args:
+            workers: how many there are; by default as many as last time, at first 8.
+
+        Raises:
+            StowageError: the number of workers is not possible.
+        """
+        self.session.start_partition(workers)
+        self._show("partition")
 
     def start_run(self, steps: int = 3, *, check: bool | Literal["first"] = True) -> None:
         """Run the plan that is shown, on this computer; returns at once.

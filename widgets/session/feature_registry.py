@@ -1,7 +1,7 @@
 """All features of the Workbench, one line each, in the order in which a page gets their messages."""
 
 from widgets.session.state.feature import features, find_request, register
-from widgets.session.tasks import capturing, comparing, exporting, planning, running, searching, sweeping
+from widgets.session.tasks import capturing, comparing, exporting, partitioning, planning, running, searching, sweeping
 
 __all__ = ["features", "find_request"]
 
@@ -11,6 +11,7 @@ for _feature in (
     planning.FEATURE,
     searching.FEATURE,
     comparing.FEATURE,
+    partitioning.FEATURE,
     running.FEATURE,
     exporting.FEATURE,
 ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import finalize
 
 from planner.errors import StowageError
@@ -21,7 +21,10 @@ from widgets.session.state import machines
 from widgets.session.state.message_bus import Listener
 from widgets.session.state.session_state import SessionState
 from widgets.session.state.source import read_source
-from widgets.session.tasks import capturing, planning, running, searching, sweeping
+from widgets.session.tasks import capturing, partitioning, planning, running, searching, sweeping
+
+if TYPE_CHECKING:
+    from planner.partition import PartitionPlan
 
 
 class Session:
@@ -102,6 +105,11 @@ class Session:
         return searching.begun(self._session_state)
 
     @property
+    def partition(self) -> PartitionPlan | None:
+        """The partition that is shown, or None before one was found."""
+        return partitioning.shown(self._session_state)
+
+    @property
     def run(self) -> Run | None:
         """The last run, or None before one was started."""
         return self._session_state.run
@@ -122,6 +130,20 @@ class Session:
         """
         _ = self.graph
         searching.resume(self._session_state, seconds)
+
+    def start_partition(self, workers: int | None = None, *, pins: partitioning.Pins | None = None) -> None:
+        """Search for a partition; blocks until the capture has ended, then returns at once.
+
+        Args:
+            workers: how many there are; by default as many as last time, at first 8.
+            pins: by name of a tensor what is fixed at each level: a dimension, `"replicated"`, or None; by default what
+                was fixed last.
+
+        Raises:
+            StowageError: the number of workers is not possible, the session is closed, or as `graph` does.
+        """
+        _ = self.graph
+        partitioning.begin(self._session_state, workers, pins)
 
     def start_run(self, steps: int = running.STEPS, *, check: bool | Literal["first"] = True) -> None:
         """Run the plan that is shown; blocks until there is one, then returns at once.

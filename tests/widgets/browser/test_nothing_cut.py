@@ -70,7 +70,7 @@ def test_no_two_numbers_of_an_axis_touch_at_any_zoom(show: Show, width: int) -> 
 def test_titles_notes_and_the_machines_name_are_whole_or_left_out(show: Show, width: int) -> None:
     told = trained()
     page = open_at(show, told.having("search", state="idle", history=[]), width=width)
-    for tab in ("Search", "Run"):
+    for tab in ("Search", "Partition", "Run"):
         page.find(f"[role=tab]:text-is('{tab}')").click()
         page.settle()
         page.picture(f"whole-{tab}-{width}")

@@ -179,13 +179,13 @@ def test_compare_takes_the_next_plan_that_is_not_this_one(show: Show) -> None:
 def test_tabs_are_one_stop_with_arrows_between_them(show: Show) -> None:
     page = open_at(show, trained())
     tabs = page.find("[role=tab]")
-    assert tabs.all_text_contents() == ["Search", "Run"]
+    assert tabs.all_text_contents() == ["Search", "Partition", "Run"]
     tabs.nth(0).focus()
-    for key, chosen in (("ArrowRight", 1), ("ArrowRight", 0), ("ArrowLeft", 1), ("Home", 0), ("End", 1)):
+    for key, chosen in (("ArrowRight", 1), ("End", 2), ("ArrowRight", 0), ("ArrowLeft", 2), ("Home", 0)):
         page.press(key)
         assert [tab.get_attribute("aria-selected") for tab in tabs.all()].index("true") == chosen
-        assert [tab.get_attribute("tabindex") for tab in tabs.all()] == ["-1" if k != chosen else "0" for k in (0, 1)]
-        assert [panel.is_visible() for panel in page.find("[role=tabpanel]").all()] == [chosen == 0, chosen == 1]
+        assert [tab.get_attribute("tabindex") for tab in tabs.all()] == ["-1" if k != chosen else "0" for k in range(3)]
+        assert [panel.is_visible() for panel in page.find("[role=tabpanel]").all()] == [chosen == k for k in range(3)]
         assert tabs.nth(chosen).evaluate("tab => tab === document.activeElement")
 
 
@@ -359,11 +359,11 @@ def test_a_note_on_the_run_is_shown_whole(show: Show, width: int) -> None:
     page = show(width=width)
     page.publish(trained().having("run", note=note).messages)
     run_tab(page)
-    shown = page.find(".sw-stopped")
+    shown = page.find(".sw-run-cols .sw-stopped")
     assert shown.text_content() == note
     overflow = shown.evaluate("e => [e.scrollHeight - e.clientHeight, e.scrollWidth - e.clientWidth]")
     assert overflow == [0, 0]
-    panel, text = (page.find(part).bounding_box() for part in (".sw-run-cols", ".sw-stopped"))
+    panel, text = (page.find(part).bounding_box() for part in (".sw-run-cols", ".sw-run-cols .sw-stopped"))
     assert panel
     assert text
     assert text["y"] + text["height"] <= panel["y"] + panel["height"]

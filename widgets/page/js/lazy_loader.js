@@ -7,11 +7,21 @@
 const LOOK = 400; // milliseconds between two checks of the width of a plot that is being resized
 const LOOKS = 50; // at most, after each change of the cell
 
+const PACKED = 'H4sI'; // how gzip begins, in base64
+
+// A notebook saves a copy of a script with every widget, so the widgets of this project send theirs compressed.
+async function text(script) {
+  if (!script.startsWith(PACKED)) return script;
+  const bytes = Uint8Array.from(atob(script), c => c.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Response(plain).text();
+}
+
 export default () => {
   let widget;
 
   const load = async model => {
-    const address = URL.createObjectURL(new Blob([model.get('_script')], { type: 'text/javascript' }));
+    const address = URL.createObjectURL(new Blob([await text(model.get('_script'))], { type: 'text/javascript' }));
     try {
       const loaded = await import(address);
       const made = typeof loaded.default === 'function' ? await loaded.default() : loaded.default;

@@ -10,8 +10,8 @@ const known = [];
 // help          lines of the list of keys: keys and what they do
 // tab           for a panel that shares the place at the bottom, with what Python says about it under its name:
 //               `busy(store)`; `share(store)` of its work that is done, or null; `status(store)` in a few words;
-//               `button(store, alone)`, which starts and stops it; `wanted(store)`, whether the budget calls for that;
-//               and perhaps `beside(store)`, an element beside the button
+//               `button(store, alone)`, which starts and stops it, unless the panel has it itself; `wanted(store)`,
+//               whether the budget calls for that; and perhaps `beside(store)`, an element beside the button
 export function registerFeature(feature) {
   known.push(feature);
 }

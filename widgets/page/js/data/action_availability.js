@@ -7,6 +7,7 @@ export const noKernel = ({ offline }) => (offline === 'static' ? SAVED : '');
 
 export const searching = ({ search }) => search?.state === 'running';
 export const running = ({ run }) => run?.state === 'running' || run?.state === 'planning';
+export const partitioning = ({ partition }) => partition?.state === 'running';
 export const resumable = ({ search }) => search?.state === 'cancelled' || search?.state === 'paused';
 
 const atLeast = ({ machine }) => `No plan exists at this budget; it takes at least ${machine.least}`;
@@ -18,6 +19,11 @@ export function noSearch(store) {
   if (verdict === 'fits') return 'Everything fits the budget: there is nothing to search';
   if (verdict === 'impossible') return atLeast(store);
   return answered ? '' : 'The first plan for this budget is being made';
+}
+
+export function noPartition(store) {
+  if (noKernel(store)) return noKernel(store);
+  return store.graph ? '' : 'The step is still being captured';
 }
 
 const STEPLESS = 'A graph alone cannot be run: open the Workbench with the step it was captured from';

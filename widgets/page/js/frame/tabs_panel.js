@@ -24,7 +24,7 @@ export function tabsPanel(section, bench, shown, label) {
     list.append(tab);
     section.append(panel);
     closing.push(fill(panel, bench));
-    if (bench.root.querySelector('.sw-header')) return { name, tab, panel };
+    if (!feature.button || bench.root.querySelector('.sw-header')) return { name, tab, panel };
     const { element, close } = feature.button(store);
     element.classList.add('small');
     bar.append(element);

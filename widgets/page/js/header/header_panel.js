@@ -10,7 +10,7 @@ import { bytesText, countText } from '../core/units.js';
 
 export function headerPanel(section, bench) {
   const { store } = bench;
-  const starting = tabs().map(({ tab }) => tab.button(store));
+  const starting = tabs().flatMap(({ tab }) => tab.button?.(store) ?? []);
   const beside = tabs().flatMap(({ tab }) => tab.beside?.(store) ?? []);
   const buttons = [...starting, ...beside, compareButton(store), exportMenu(bench)];
   const [words, machine] = [facts(store), picker(store)];

@@ -6,4 +6,5 @@ import './memory/memory_panel.js';
 import './streams/streams_panel.js';
 import './selection/selection_panel.js';
 import './search/search_feature.js';
+import './partition/partition_feature.js';
 import './run/run_feature.js';

@@ -11,6 +11,7 @@ const METRICS = [
   ['memory', 'by memory'],
   ['time', 'by time'],
   ['kind', 'by kind'],
+  ['partition', 'by partition'],
 ];
 
 export function graphPanel(section, { store }) {
@@ -63,7 +64,7 @@ export function graphPanel(section, { store }) {
     else if (keys.has('plan')) plot.setPlan();
     if (keys.has('graphMode')) plot.setMode();
     if (keys.has('query')) plot.find();
-    if (keys.has('metric')) plot.view?.tell?.();
+    if (keys.has('metric') || keys.has('partition')) plot.view?.tell?.();
     if (keys.has('focus') && !plot.mine) plot.view?.follow(store.focus);
     else if (keys.has('focus')) plot.view?.tell?.();
     showState();
@@ -71,7 +72,7 @@ export function graphPanel(section, { store }) {
     plot.draw();
   };
   const stops = [
-    store.on(['graph', 'plan', 'graphMode', 'metric', 'query', 'focus', 'theme'], changed),
+    store.on(['graph', 'plan', 'graphMode', 'metric', 'query', 'focus', 'theme', 'partition'], changed),
     store.on(['hoverFocus'], () => plot.drawOver()),
   ];
   changed(new Set(['graph']));

@@ -1,5 +1,6 @@
 // Draw one box of the module graph: a header with name, class and ops, and a bar for its memory or time.
 import { fitText } from '../../plots/fit_text.js';
+import { sharedWay, waysOf } from '../../data/partition_ways.js';
 import { ROW } from './module_rows.js';
 import { shade } from '../../core/theme.js';
 import { bytesText, plural, secondsText } from '../../core/units.js';
@@ -9,14 +10,23 @@ const NUMBER = 76; // pixels for the number at the right end
 const SMALL = '11px ';
 
 // What a box shows: text, its share of the whole (0..1), and the shares of the kinds.
-export function amount(metric, measure, part) {
+export function amount(store, measure, part) {
+  const { metric } = store;
   const { total } = measure;
+  if (metric === 'partition') return split(store, measure, part);
   const { bytes, seconds, kinds } = measure.of(part);
   if (metric === 'time') {
     return { text: secondsText(seconds), share: seconds / (total.seconds || 1), kinds: null };
   }
   const shares = metric === 'kind' ? kinds.map(each => each / (total.bytes || 1)) : null;
   return { text: bytesText(bytes), share: bytes / (total.bytes || 1), kinds: shares };
+}
+
+// By partition, a box shows how its tensors are split.
+function split({ partition }, measure, part) {
+  const ways = waysOf(partition);
+  const text = sharedWay(ways, measure.graphData, measure.storagesOf(part));
+  return { text: text || '–', share: text ? 0.07 : 0, kinds: null, tone: ways.tones.get(text) ?? 0.5 };
 }
 
 // A box at `x`, `y` of width `w`; `look`: marked, found, faded, search. Returns the position of its badge.
@@ -49,12 +59,12 @@ function paintSheet(g, c, x, y, w, h) {
 }
 
 // The bar grows to the left of the number; returns its left end.
-function paintBar(g, c, { share, kinds }, x, y, w) {
-  const right = x + w - NUMBER;
+function paintBar(g, c, { text, share, kinds, tone }, x, y, w) {
+  const right = x + w - (tone === undefined ? NUMBER : Math.max(NUMBER, g.measureText(text).width + 14));
   const scale = Math.min(LONGEST, w * 0.34);
   const width = Math.max(0, Math.min(1, share)) * scale;
   if (!kinds) {
-    g.fillStyle = shade(c, 0.25 + 0.75 * Math.min(1, share * 2.2));
+    g.fillStyle = shade(c, tone ?? 0.25 + 0.75 * Math.min(1, share * 2.2));
     g.fillRect(right - width, y + 7, width, ROW - 14);
     return right - width;
   }

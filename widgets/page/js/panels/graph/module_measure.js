@@ -42,6 +42,10 @@ export class Measure {
     return found;
   }
 
+  storagesOf({ modules, ops, storages }) {
+    return ops ? storages : modules.flatMap(module => [...this.graphData.moduleStorages(module)]);
+  }
+
   ofModules(modules) {
     const sum = values => modules.reduce((total, module) => total + values[module], 0);
     return measured(this.kinds.map(sum), sum(this.seconds), sum(this.ops));

@@ -84,7 +84,7 @@ export class ModulesView {
       const found = search.any && search.hits(row.part);
       const faded = search.places.length > 0 && !found && !search.holds(row.part);
       const look = { marked: marked.has(k), found, faded };
-      row.badge = paintBox(g, c, row, box, amount(store.metric, this.measure, row.part), this.measure, look);
+      row.badge = paintBox(g, c, row, box, amount(store, this.measure, row.part), this.measure, look);
       if (!row.last) this.paintFlow(g, c, box);
     });
     paintScrollbar(g, c, plot, this.scroll, tree.height);
@@ -254,7 +254,7 @@ export class ModulesView {
 
   describe(row) {
     const { part } = row;
-    const { text } = amount(this.store.metric, this.measure, part);
+    const { text } = amount(this.store, this.measure, part);
     const fold = part.count > 1 ? `${part.count} alike, folded` : '';
     const about = [part.label, part.kind, fold, plural(this.measure.of(part).ops, 'op'), text];
     return about.filter(Boolean).join(', ');
@@ -267,9 +267,9 @@ export class ModulesView {
     const { graphData, store } = this;
     if (!graphData.ops) return 'The step runs no op.';
     const outer = this.tree.rows.filter(row => row.depth === 0);
-    const top = outer.map(({ part }) => `${part.label} ${amount(store.metric, this.measure, part).text}`);
+    const top = outer.map(({ part }) => `${part.label} ${amount(store, this.measure, part).text}`);
     const list = top.slice(0, 8).join(', ') + (top.length > 8 ? ` and ${top.length - 8} more` : '');
-    const by = store.metric === 'time' ? 'time in the step' : 'memory at the peak';
+    const by = { time: 'time in the step', partition: 'how tensors are split' }[store.metric] ?? 'memory at the peak';
     return `${plural(graphData.ops, 'op')} in ${plural(graphData.modules, 'module')}. By ${by}: ${list}.`;
   }
 }

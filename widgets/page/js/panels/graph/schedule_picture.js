@@ -5,6 +5,7 @@ import { ACTIVATION } from '../../core/kinds.js';
 import { shortTarget } from '../../data/module_contents.js';
 import { paintScrollbar } from '../../plots/scrollbar.js';
 import { ScheduleRows } from './schedule_rows.js';
+import { opTone } from '../../data/partition_ways.js';
 import { shade } from '../../core/theme.js';
 
 export const TOP = 24; // pixels for the names of the lanes
@@ -71,13 +72,15 @@ export class SchedulePicture {
   // Between 0 and 1: the share of its lane that a bar fills, and its darkness.
   share(op) {
     const { metric } = this.store;
-    if (metric === 'kind') return 1;
+    if (metric === 'kind' || metric === 'partition') return 1;
     const { made, most, longest } = this.measure;
     const part = metric === 'time' ? this.measure.secondsOf(op) / longest : made[op] / most;
     return Math.max(0.04, Math.sqrt(part || 0));
   }
 
   colour(c, op) {
+    const tone = opTone(this.store, this.graphData, op);
+    if (tone !== null) return tone < 0 ? c.strong : shade(c, tone);
     if (this.store.metric !== 'kind') return shade(c, 0.1 + 0.9 * this.share(op));
     const made = this.graphData.writes(op);
     return made.length ? c.kind[this.graphData.kindOf(made[0])] : c.phase[this.graphData.op_phase[op]];
@@ -257,7 +260,7 @@ export class SchedulePicture {
     const long = g.measureText(name).width;
     const inside = long < width - 10;
     if (!inside && long > cell - width - 8) return;
-    const dark = this.share(op) > 0.42 && this.store.metric !== 'kind';
+    const dark = (opTone(this.store, this.graphData, op) ?? this.share(op)) > 0.42 && this.store.metric !== 'kind';
     const made = this.graphData.writes(op);
     const onKind = made.length ? c.onKind[this.graphData.kindOf(made[0])] : c.panel;
     g.fillStyle = !inside ? c.ink : this.store.metric === 'kind' ? onKind : dark ? c.panel : c.ink;

@@ -1,0 +1,179 @@
+"""The partition: what its tab asks for, pinned splits, blocks of tensors, and what the other panels show of it."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from planner import zoo
+from tests.widgets.browser.live import Live
+from tests.widgets.browser.page import Shown
+from tests.widgets.browser.test_access import violations
+from tests.widgets.browser.told import DEEP, Told, says
+from tests.widgets.session.hearing import Ear
+from widgets.fallback import page_text
+from widgets.session import Session
+
+Show = Callable[..., Shown]
+
+TABLE = ".sw-splits-box table"
+
+
+@cache
+def split() -> Told:
+    """A model split over 4 workers, with one pin."""
+    session = Session(zoo.load(DEEP), machine="v100-16gb", budget="40%")
+    ear = Ear(session)
+    ear.planned()
+    session.start_partition(4)
+    partition = ear.wait("partition", lambda partition: partition["state"] == "done")
+    row = next(n for n, row in enumerate(partition["shown"]["rows"]) if row["name"] == "blocks.*.expand.weight")
+    mark = ear.mark()
+    session.request({"do": "pin", "row": row, "level": 0, "value": "replicated"})
+    ear.wait("partition", lambda partition: partition["state"] == "done", mark)
+    told = Told(tuple(session.messages()))
+    session.close()
+    return told
+
+
+@pytest.fixture
+def page(show: Show) -> Shown:
+    page = show()
+    page.publish(split().messages)
+    page.find("[role=tab]:text-is('Partition')").click()
+    page.settle()
+    return page
+
+
+@pytest.fixture
+def live(show: Show) -> Iterator[Live]:
+    session = Session(zoo.load(DEEP), machine="v100-16gb", budget="40%")
+    yield Live(show(), session)
+    session.close()
+
+
+def test_from_nothing_to_a_pin_and_back(live: Live) -> None:
+    page = live.shown
+    live.until("() => document.querySelector('.sw-do-partition:not([aria-disabled])') !== null")
+    page.find("[role=tab]:text-is('Partition')").click()
+    page.picture("partition-none")
+    page.find("select[aria-label=Workers]").select_option("4")
+    assert page.wait_for_request("partition")["workers"] == 4
+    live.until("() => document.querySelectorAll('.sw-found li').length === 1")
+    live.until("() => document.querySelector('.sw-do-partition').textContent === 'Partition'")
+    choice = page.find("select[aria-label='blocks.*.expand.weight, level 1']")
+    choice.focus()
+    choice.select_option("replicated")
+    assert page.wait_for_request("pin")["value"] == "replicated"
+    live.until("() => document.querySelectorAll('.sw-found li').length === 2")
+    live.until("() => document.querySelector('select.pinned')?.value === 'replicated'")
+    assert choice.evaluate("choice => choice === document.activeElement")  # in the table that replaced the one before
+    page.find(".sw-found button").first.click()
+    live.until("() => document.querySelector('select.pinned') === null")
+    assert page.errors == []
+
+
+def test_escape_cancels_it(live: Live) -> None:
+    page = live.shown
+    live.until("() => document.querySelector('.sw-do-partition:not([aria-disabled])') !== null")
+    page.find("[role=tab]:text-is('Partition')").click()
+    page.find(".sw-do-partition").click()
+    page.press("Escape")
+    if page.requests("cancel_partition"):  # unless it was done by then
+        live.until("() => document.querySelector('.sw-do-partition').textContent === 'Partition'")
+    live.until("() => document.querySelector('.sw-status').textContent !== ''")
+
+
+def test_it_says_what_the_partition_is(page: Shown) -> None:
+    shown = split()["partition"]["shown"]
+    assert says(page.text(".sw-status"), shown["bytes"])
+    rows = page.find(f"{TABLE} tbody tr:not(.rest)")
+    assert rows.count() == len(shown["rows"])
+    first = rows.first.inner_text()
+    assert shown["rows"][0]["name"] in first
+    assert says(first, shown["rows"][0]["bytes"] / shown["rows"][0]["tensors"])
+    values = page.find(".sw-amounts .sw-bar-value").all_inner_texts()
+    assert len(values) == 2 + 4
+    for value, exact in zip(values, [*shown["bytes_per_level"], *(peak for _, peak, _ in shown["peaks"])], strict=True):
+        assert says(value, exact)
+    assert "pins add" in page.find(".sw-partition-tab").inner_text()
+
+
+def test_what_is_selected_anywhere_shows_its_blocks(page: Shown) -> None:
+    page.click("memory", *page.held(0.5))
+    chosen = page.wait_for_request("blocks")["storage"]
+    assert split()["graph"]["storage_names"][chosen] in page.selected()
+
+
+def test_a_row_selects_its_tensors_in_all_panels(page: Shown) -> None:
+    before = page.pixels("memory")
+    name = page.find(".sw-split-name").first
+    name.click()
+    page.settle()
+    assert name.get_attribute("aria-pressed") == "true"
+    assert page.pixels("memory") != before
+    assert page.wait_for_request("blocks")["storage"] == split()["partition"]["shown"]["rows"][0]["storages"][0]
+    name.click()
+    assert name.get_attribute("aria-pressed") == "false"
+
+
+def test_a_block_says_whose_it_is_and_a_worker_marks_its_blocks(page: Shown) -> None:
+    blocks = split()["blocks"]
+    first, last, _, _, workers = blocks["blocks"][0]
+    plot = page.find(".sw-partition-tab .plot")
+    at = plot.evaluate("host => { const { x, y, w, h } = host.plot.rectangles[0]; return [x + w / 2, y + h / 2]; }")
+    plot.hover(position={"x": at[0], "y": at[1]})
+    page.settle()
+    tip = page.tip()
+    assert tip[""] == blocks["name"]
+    assert str(workers[0]) in tip["on"]
+    if blocks["axes"][0] >= 0:
+        assert tip[f"dim {blocks['axes'][0]}"] == f"{first:,} to {last - 1:,}"
+    page.leave()
+    over = "host => host.plot.overlay.toDataURL()"
+    before = plot.evaluate(over)
+    page.find(".sw-amounts .sw-bar:has-text('worker 2')").hover()
+    page.settle()
+    assert plot.evaluate(over) != before
+
+
+def test_the_graph_is_coloured_by_it(page: Shown) -> None:
+    before = page.pixels("graph")
+    page.find("select[aria-label='Colour by']").select_option("partition")
+    page.settle()
+    assert page.pixels("graph") != before
+    assert "how tensors are split" in page.summary("graph")
+    tokens = next(row for row in split()["partition"]["shown"]["rows"] if row["name"] == "tokens.weight")
+    ways = tokens["ways"][0] if len(set(tokens["ways"])) == 1 else " / ".join(tokens["ways"])
+    assert ways in page.find(".sw-graph [role=treeitem]:has-text('tokens')").first.inner_text()
+    page.find(".sw-graph button:text-is('Schedule')").click()
+    page.settle()
+    assert page.errors == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1240, 700])
+def test_it_is_accessible_and_nothing_scrolls_sideways(show: Show, theme: str, width: int) -> None:
+    page = show(theme=theme, width=width)
+    page.publish(split().messages)
+    page.find("[role=tab]:text-is('Partition')").click()
+    page.settle()
+    page.picture(f"partition-{theme}-{width}")
+    assert violations(page) == []
+    wide = page.page.evaluate("() => document.documentElement.scrollWidth")
+    assert wide <= width
+
+
+def test_a_saved_page_shows_it_and_offers_nothing(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "saved.html"
+    path.write_text(page_text(split().messages), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.locator("[role=tab]:text-is('Partition')").click()
+    assert page.locator(f"{TABLE} tbody tr:not(.rest)").count() == len(split()["partition"]["shown"]["rows"])
+    controls = page.locator(".sw-partition-tab").locator("select, .sw-found button, .sw-amounts .btn")
+    assert {control.is_disabled() for control in controls.all()} == {True}
+    assert page.locator(".sw-do-partition").get_attribute("aria-disabled") == "true"
+    page.close()

@@ -1,0 +1,14 @@
+// The status of the partition, in a few words.
+import { bytesText, plural } from '../../core/units.js';
+
+export function partitionStatus({ partition, graph }) {
+  if (!graph) return '';
+  if (!partition || partition.state === 'idle') return 'not split yet';
+  const { state, doing, shown } = partition;
+  if (state === 'running') return doing || 'searching';
+  if (state === 'failed') return 'no such partition';
+  const found = shown ? `${plural(workersOf(shown), 'worker')}, ${bytesText(shown.bytes)} a step` : '';
+  return state === 'cancelled' ? `cancelled${found && `; ${found}`}` : found;
+}
+
+export const workersOf = ({ mesh }) => mesh.reduce((product, parts) => product * parts, 1);

@@ -1,0 +1,128 @@
+// The table of splits: a row for tensors of equal layers, a column per level; a choice in a cell pins it.
+import { make, say } from '../../core/dom.js';
+import { noKernel } from '../../data/action_availability.js';
+import { bytesText, plural } from '../../core/units.js';
+
+const FREE = 'free';
+const COPIES = 'replicated';
+
+export function splitsTable(store) {
+  const element = make('div', {
+    class: 'sw-splits-box',
+    tabindex: '0',
+    role: 'group',
+    'aria-label': 'Splits of tensors',
+  });
+  let drawn = '';
+  const show = () => {
+    const shown = store.partition?.shown;
+    const key = JSON.stringify([shown?.rows, shown?.others, !!noKernel(store)]);
+    if (key !== drawn) {
+      drawn = key;
+      const place = keptFocus(element);
+      element.replaceChildren(shown ? table(store, shown) : emptyWords(store));
+      place();
+    }
+    const now = store.selection;
+    for (const button of element.querySelectorAll('.sw-split-name')) {
+      button.setAttribute('aria-pressed', now?.type === 'group' && now.id === button.dataset.id);
+    }
+    if (!shown) say(element.querySelector('p'), words(store));
+  };
+  const close = store.on(['partition', 'selection', 'graph', 'offline'], show);
+  show();
+  return { element, close };
+}
+
+// A function that focuses the control that had the focus, in the table that replaces the one it was in.
+function keptFocus(element) {
+  const { activeElement: active } = element.getRootNode();
+  const label = element.contains(active) ? active.getAttribute('aria-label') : null;
+  const top = element.scrollTop;
+  return () => {
+    element.scrollTop = top;
+    if (label) [...element.querySelectorAll('select')].find(each => each.getAttribute('aria-label') === label)?.focus();
+  };
+}
+
+const emptyWords = () => make('div', { class: 'sw-empty' }, make('b', { text: 'Not split yet.' }), make('p'));
+
+function words({ partition, graph }) {
+  if (!graph) return 'The step is still being captured.';
+  if (partition?.state === 'running') return `${partition.doing || 'searching'}…`;
+  return 'Partition finds how to split the step over several workers so that they exchange the fewest bytes.';
+}
+
+function table(store, shown) {
+  const levels = shown.mesh.map((parts, level) => make('th', { scope: 'col', text: levelName(shown.mesh, level) }));
+  const head = make(
+    'tr',
+    {},
+    make('th', { scope: 'col', text: 'tensors' }),
+    make('th', { scope: 'col', text: 'size' }),
+    ...levels,
+  );
+  const rows = shown.rows.map((row, number) => tableRow(store, shown, row, number));
+  const [count, bytes] = shown.others;
+  const others = `${plural(count, 'smaller tensor')}, ${bytesText(bytes)}`;
+  const foot = make('tr', { class: 'rest' }, make('td', { colspan: 2 + levels.length, text: others }));
+  const columns = ['name', 'size', ...shown.mesh.map(() => 'level')].map(name => make('col', { class: name }));
+  const least = `min-width: ${168 + 82 * shown.mesh.length}px`;
+  return make(
+    'table',
+    { style: least },
+    make('colgroup', {}, ...columns),
+    make('thead', {}, head),
+    make('tbody', {}, ...rows, ...(count ? [foot] : [])),
+  );
+}
+
+// `level 1` of two or more parts; the number of parts if it is not 2.
+const levelName = (mesh, level) => `level ${level + 1}${mesh[level] === 2 ? '' : ` (${mesh[level]})`}`;
+
+function tableRow(store, shown, row, number) {
+  const id = `split ${row.storages[0]}`;
+  const name = make('button', { type: 'button', class: 'sw-split-name', 'data-id': id, title: row.name });
+  name.append(make('bdi', { text: row.name }));
+  const target = { type: 'group', id, label: row.name, storages: row.storages };
+  name.addEventListener('click', () => {
+    const again = store.selection?.type === 'group' && store.selection.id === id;
+    store.set({ selection: again ? null : target });
+    if (!again && !noKernel(store)) store.ask({ do: 'blocks', storage: row.storages[0] });
+  });
+  name.addEventListener('pointerenter', () => store.set({ hover: target }));
+  name.addEventListener('pointerleave', () => store.point());
+  const many = row.tensors > 1 ? make('small', { text: `×${row.tensors}` }) : null;
+  const cells = row.ways.map((way, level) => make('td', {}, pinChoice(store, row, number, level)));
+  return make(
+    'tr',
+    {},
+    make('th', { scope: 'row' }, make('span', {}, name, many)),
+    make('td', { text: bytesText(row.bytes / row.tensors), title: `${row.shape.join(' × ')}, each` }),
+    ...cells,
+  );
+}
+
+// What a tensor is at a level, and what it may be pinned to.
+function pinChoice(store, row, number, level) {
+  const pin = row.pins[level];
+  const pinned = pin !== null && pin !== undefined;
+  const select = make('select', {
+    'aria-label': `${row.name}, level ${level + 1}`,
+    class: pinned ? 'pinned' : null,
+    title: pinned ? 'Pinned' : 'Chosen by the search',
+  });
+  const way = row.ways[level];
+  const choices = [[FREE, pinned ? 'not pinned' : way]];
+  row.shape.forEach((size, dimension) => size > 1 && choices.push([String(dimension), `dim ${dimension}`]));
+  choices.push([COPIES, 'copies']);
+  for (const [value, text] of choices) select.append(make('option', { value, text }));
+  select.value = pinned ? String(pin) : FREE;
+  select.disabled = !!noKernel(store);
+  select.addEventListener('change', () => {
+    const { value } = select;
+    const wanted = value === FREE ? null : value === COPIES ? value : Number(value);
+    store.ask({ do: 'pin', row: number, level, value: wanted });
+  });
+  return select;
+}
