@@ -65,6 +65,14 @@ def _own_model() -> tuple[Graph, SwapPlan]:
     return graph, planner.plan_swaps(graph, planner.machine("v100-16gb"), "40%")
 
 
+@cache
+def _split_gpt() -> tuple[Graph, Any]:
+    graph = planner.capture(
+        planner.zoo.load("gpt:layers=4,hidden=128,sequence=64,vocabulary=500,batch=8,optimizer=momentum")
+    )
+    return graph, planner.search_partition(graph, 4).wait()
+
+
 FIGURES: dict[str, tuple[int, Draw]] = {
     "overview": (OVERVIEW_WIDTH, lambda theme: [
         widgets.address_map(*_wresnet(), theme=theme), widgets.streams(*_wresnet(), theme=theme),
@@ -74,6 +82,7 @@ FIGURES: dict[str, tuple[int, Draw]] = {
     "03_swapping": (WIDTH, lambda theme: [widgets.address_map(*_inception(), theme=theme)]),
     "04_the_search_by_hand": (WIDTH, lambda theme: [widgets.pareto(*_budgets(), theme=theme)]),
     "05_bring_your_own_model": (WIDTH, lambda theme: [widgets.memory_by_kind(*_own_model(), theme=theme)]),
+    "06_splitting_over_workers": (WIDTH, lambda theme: [widgets.partition_splits(*_split_gpt(), theme=theme)]),
 }  # fmt: skip
 BENCH = "00_start_here"
 

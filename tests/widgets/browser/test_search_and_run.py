@@ -57,10 +57,13 @@ def test_a_search_goes_on_is_cancelled_and_resumed_while_the_curve_and_the_plan_
     button.click()
     page.wait_for_request("cancel")
     here.until("() => document.querySelector('.sw-do-search').textContent === 'Resume'")
-    search, plan = here.session.search, here.session.plan
+    search = here.session.search
     assert search is not None
+    best = search.wait()  # the last plan that it found is drawn after it was cancelled
+    drawn = "most => document.querySelector('.sw-memory .plot').plot.store.plan.step_seconds <= most"
+    here.until(drawn, best.predicted.seconds * (1 + 1e-9))
+    plan = here.session.plan
     assert plan is not None
-    search.wait()
     here.until("cost => document.querySelector('.sw-search-tab .plot > p.sr').textContent.includes('Best')", 0)
     assert says(page.text(".sw-answer-box:nth-child(2)"), plan.predicted.seconds)
     before = search.progress.evaluations
