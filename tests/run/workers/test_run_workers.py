@@ -99,6 +99,23 @@ def test_dropout_draws_what_one_process_would_draw():
     assert torch.equal(torch.get_rng_state(), after)
 
 
+@pytest.mark.parametrize(
+    ("image", "weight"), [(0, 1), (1, 2), (2, 3), (3, "replicated"), ("replicated", 0)], ids=str
+)  # fmt: skip
+def test_a_convolution_is_right_however_its_image_and_its_weight_are_placed(image, weight):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 6, 1), nn.Conv2d(6, 10, 3, stride=2, padding=3, dilation=2, groups=2)).double()
+    step = TrainStep(
+        model, torch.randn(5, 3, 13, 11, dtype=torch.float64), loss=lambda model, x: model(x).square().mean(),
+        optimizer=SGD(lr=0.1, momentum=0.9),
+    )  # fmt: skip
+    pins = {"0/convolution": image, "1.weight": weight}
+    parts = search_partition(capture(step), 2, pins=pins, evaluations=1).wait(progress=False)
+    result = run_workers(step, parts, steps=1, check=True, progress=False)
+    assert result.difference.is_rounding
+    assert result.bytes_counted == result.bytes_predicted
+
+
 def test_a_schedule_of_learning_rates_goes_on():
     def scheduled():
         torch.manual_seed(0)
