@@ -57,7 +57,7 @@ def partition_message(
     """Pack a search for partitions, and the partition that is shown.
 
     Args:
-        state: `"idle"`, `"running"`, `"cancelled"`, `"paused"`, `"done"` or `"failed"`.
+        state: `"running"`, `"cancelled"`, `"paused"`, `"done"` or `"failed"`.
         workers: how many it is for.
         doing, share: the current activity, and the share of it that is done.
         shown: the partition that is shown, None before there is any.

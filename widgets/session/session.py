@@ -22,6 +22,7 @@ from widgets.session.state.message_bus import Listener
 from widgets.session.state.session_state import SessionState
 from widgets.session.state.source import read_source
 from widgets.session.tasks import capturing, partitioning, planning, running, searching, sweeping
+from widgets.session.tasks.partition_state import Pins
 
 if TYPE_CHECKING:
     from planner.partition import PartitionPlan
@@ -131,7 +132,7 @@ class Session:
         _ = self.graph
         searching.resume(self._session_state, seconds)
 
-    def start_partition(self, workers: int | None = None, *, pins: partitioning.Pins | None = None) -> None:
+    def start_partition(self, workers: int | None = None, *, pins: Pins | None = None) -> None:
         """Search for a partition; blocks until the capture has ended, then returns at once.
 
         Args:

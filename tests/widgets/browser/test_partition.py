@@ -75,15 +75,16 @@ def test_from_nothing_to_a_pin_and_back(live: Live) -> None:
     assert page.errors == []
 
 
-def test_escape_cancels_it(live: Live) -> None:
-    page = live.shown
-    live.until("() => document.querySelector('.sw-do-partition:not([aria-disabled])') !== null")
-    page.find("[role=tab]:text-is('Partition')").click()
-    page.find(".sw-do-partition").click()
+def test_escape_cancels_it_and_the_button_does(page: Shown) -> None:
+    page.publish(split().having("partition", state="running", doing="trying all levels", share=0.25).messages)
+    assert page.text(".sw-do-partition") == "Cancel"
+    assert page.text(".sw-status") == "trying all levels"
+    page.plot("memory").focus()
     page.press("Escape")
-    if page.requests("cancel_partition"):  # unless it was done by then
-        live.until("() => document.querySelector('.sw-do-partition').textContent === 'Partition'")
-    live.until("() => document.querySelector('.sw-status').textContent !== ''")
+    page.wait_for_request("cancel_partition")
+    page.find(".sw-do-partition").click()
+    page.wait_for_request("cancel_partition", 2)
+    assert page.text(".sw-do-partition") == "Cancelling"
 
 
 def test_it_says_what_the_partition_is(page: Shown) -> None:

@@ -1,5 +1,6 @@
 """A partition as one watches it: the search, pins, earlier partitions, and the blocks of a tensor."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,7 +30,7 @@ def session(graph: Graph) -> Iterator[Session]:
 
 def ended(ear: Ear, since: int = 0) -> dict[str, Any]:
     """The partition message once the search has ended."""
-    return ear.wait("partition", lambda partition: partition["state"] not in {"idle", "running"}, since)
+    return ear.wait("partition", lambda partition: partition["state"] != "running", since)
 
 
 def row_of(shown: dict[str, Any], name: str) -> int:
@@ -134,6 +135,21 @@ def test_cancelled_it_keeps_what_it_found(session: Session) -> None:
     session.request({"do": "cancel_partition"})
     assert ear.last("partition")["state"] in {"cancelled", "done"}
     assert session.partition is not None
+
+
+def test_cancelled_before_it_found_anything_it_can_be_begun_again(session: Session) -> None:
+    _ = session.graph
+    ear = Ear(session)
+    session.start_partition(4)
+    session.request({"do": "cancel_partition"})
+    for thread in threading.enumerate():
+        if thread.name == "stowage partition":
+            thread.join()
+    assert ear.last("partition")["state"] == "cancelled"
+    mark = ear.mark()
+    session.request({"do": "partition", "workers": 4})
+    assert ended(ear, mark)["state"] == "done"
+    assert {partition["state"] for partition in ear.all("partition")} == {"running", "cancelled", "done"}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from planner.partition import PartitionPlan, PartitionSearch
 
 Value = int | str | None
+#: What is fixed: by name of a tensor, for each level a dimension, `"replicated"`, or None for what the search chooses.
+Pins = Mapping[str, Sequence[Value]]
 
 _WORKERS = 8
 _MOST_ROWS = 80
@@ -49,7 +51,7 @@ class PartitionState:
         """The best of each number of workers and pins, as found one after another."""
         return [found for _, found, _ in self._found.values()]
 
-    def choose(self, workers: int, pins: Mapping[str, Sequence[Value]] | None) -> None:
+    def choose(self, workers: int, pins: Pins | None) -> None:
         """Choose what the next search is for.
 
         Args:
@@ -70,7 +72,9 @@ class PartitionState:
         """What is fixed once the tensors of a row are fixed at a level, too, or are left to the search again."""
         if self.shown is None or prod(self.shown.splits.mesh) != self.workers:
             raise StowageError("there is no partition yet whose splits could be pinned; search for one first")
-        mesh = self.shown.splits.mesh if self.search is None else self.search.problem.mesh
+        mesh = self.shown.splits.mesh
+        if self.search is not None and self.search.best is not None:
+            mesh = self.search.problem.mesh
         levels = range(len(mesh)) if mesh != self.shown.splits.mesh else [level]  # levels of another mesh are others
         pins = dict(self.pins)
         free: tuple[Value, ...] = (None,) * len(mesh)

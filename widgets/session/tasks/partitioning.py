@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import StowageError
@@ -12,13 +12,10 @@ from widgets.messages import MessageKind, blocks_message, partition_at_rest, par
 from widgets.session.state.feature import Feature
 from widgets.session.state.jobs import Job
 from widgets.session.state.session_state import SessionState, sentence_of
-from widgets.session.tasks.partition_state import PartitionState
+from widgets.session.tasks.partition_state import PartitionState, Pins
 
 if TYPE_CHECKING:
     from planner.partition import PartitionPlan, PartitionSearch
-
-#: What is fixed: by name of a tensor, for each level a dimension, `"replicated"`, or None for what the search chooses.
-Pins = Mapping[str, Sequence[int | str | None]]
 
 LIMIT_SECONDS = 20.0
 _LOOK_SECONDS = 0.15
@@ -115,7 +112,7 @@ def _search(session_state: SessionState, job: Job) -> None:
                 _publish(session_state, state, sentence=known.sentence(state))
     except Exception as error:
         with session_state.message_bus.lock:
-            if job.current:
+            if job.current and not job.stop.requested:
                 _publish(session_state, "failed", sentence=sentence_of(error))
     session_state.on_idle(session_state)
 
@@ -127,7 +124,7 @@ def _started(session_state: SessionState, job: Job, graph: Graph) -> PartitionSe
     with session_state.message_bus.lock:
         known = _known(session_state)
         workers, pins, earlier = known.workers, dict(known.pins), known.search
-    if earlier is not None:
+    if earlier is not None and earlier.best is not None:
         earlier.cancel()
         search = earlier.with_pins(pins, time_limit=LIMIT_SECONDS)
     else:

@@ -3,10 +3,10 @@ import { bytesText, plural } from '../../core/units.js';
 
 export function partitionStatus({ partition, graph }) {
   if (!graph) return '';
-  if (!partition || partition.state === 'idle') return 'not split yet';
+  if (!partition) return 'not split yet';
   const { state, doing, shown } = partition;
   if (state === 'running') return doing || 'searching';
-  if (state === 'failed') return 'no such partition';
+  if (state === 'failed') return 'the search failed';
   const found = shown ? `${plural(workersOf(shown), 'worker')}, ${bytesText(shown.bytes)} a step` : '';
   return state === 'cancelled' ? `cancelled${found && `; ${found}`}` : found;
 }

@@ -20,7 +20,7 @@ export function splitsTable(store) {
     if (key !== drawn) {
       drawn = key;
       const place = keptFocus(element);
-      element.replaceChildren(shown ? table(store, shown) : emptyWords(store));
+      element.replaceChildren(shown ? table(store, shown) : emptyWords());
       place();
     }
     const now = store.selection;
