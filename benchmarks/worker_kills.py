@@ -17,10 +17,10 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 import torch
 from torch import Tensor
+from worker_processes import worker_processes
 
 from planner.capture import capture
 from planner.partition import PartitionPlan, search_partition
@@ -30,7 +30,6 @@ from planner.zoo import load
 
 GOAL_SECONDS = 10.0
 _STEPS = 20
-_FORKS = "planner.run.workers.fork_server"
 
 
 def main() -> None:
@@ -51,7 +50,7 @@ def main() -> None:
         worker, moment = draw.randrange(args.workers), draw.random() * spent
         what, seconds = killed_run(step, partition, worker, moment, sent)
         time.sleep(0.3)
-        left, state = processes(), step.state()
+        left, state = worker_processes(), step.state()
         whole = same(state, before) or (what == "finished" and same(state, after))
         wrong = [
             text
@@ -88,7 +87,7 @@ def killed_run(
     def act() -> None:
         first_process(partition.workers)
         time.sleep(moment)
-        if len(found := processes()) > worker:
+        if len(found := worker_processes()) > worker:
             os.kill(found[worker], sent)
         when.append(time.monotonic())
 
@@ -106,35 +105,9 @@ def killed_run(
 
 def first_process(workers: int) -> float:
     """Wait until all processes of workers are there; returns when that was."""
-    while len(processes()) < workers:
+    while len(worker_processes()) < workers:
         time.sleep(0.005)
     return time.monotonic()
-
-
-def processes() -> list[int]:
-    """The processes of workers that this process has asked for."""
-    servers = [pid for pid in children(os.getpid()) if _FORKS in command(pid)]
-    return sorted(pid for server in servers for pid in children(server))
-
-
-def children(parent: int) -> list[int]:
-    found = []
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            pid, _, rest = status.read_text().partition(" ")
-            state, above = rest.rpartition(")")[2].split()[:2]
-        except OSError:
-            continue  # it has ended meanwhile
-        if int(above) == parent and state != "Z":
-            found.append(int(pid))
-    return found
-
-
-def command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return ""
 
 
 def restore(step: Step, state: dict[str, Tensor]) -> None:

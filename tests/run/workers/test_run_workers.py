@@ -4,11 +4,11 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+from worker_processes import worker_processes
 
 import planner
 from planner.cancel import Cancelled, CancelToken
@@ -226,20 +226,6 @@ def test_inference_is_run_too():
     torch.testing.assert_close(result.outputs[0], model(*step.batch_leaves()), rtol=1e-13, atol=1e-13)
     assert result.losses == ()
     assert result.difference.is_rounding
-
-
-def worker_processes():
-    """The processes forked for workers, by parent."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rsplit(")", 1)[1].split()
-            command = stat.with_name("cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"planner.run.workers.fork_server" in command and fields[0] != "Z":
-            parents[int(stat.parent.name)] = int(fields[1])
-    return [process for process, parent in parents.items() if parent in parents]
 
 
 def when_steps_are_made(action, steps=5):
