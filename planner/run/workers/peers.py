@@ -22,6 +22,10 @@ _REDUCE: dict[str, Callable[[Tensor, Tensor], object]] = {
 }
 
 
+class PeerLostError(RuntimeError):
+    """A collective could not be completed because another worker is gone."""
+
+
 class Peers:
     """The communicator of one worker, in the default process group of `torch.distributed`; all workers make one.
 
@@ -78,10 +82,13 @@ class Peers:
     def _exchange(self, result: Tensor, x: Tensor, recv: Sequence[int], send: Sequence[int], group: str) -> None:
         members, _, own = self._groups[group]
         size = x.itemsize
-        dist.all_to_all_single(
-            result.view(torch.uint8), x.view(torch.uint8), [count * size for count in recv],
-            [count * size for count in send], group=members,
-        )  # fmt: skip
+        try:
+            dist.all_to_all_single(
+                result.view(torch.uint8), x.view(torch.uint8), [count * size for count in recv],
+                [count * size for count in send], group=members,
+            )  # fmt: skip
+        except RuntimeError as error:
+            raise PeerLostError(str(error)) from error
         self.received_bytes += (sum(recv) - recv[own]) * size
 
 

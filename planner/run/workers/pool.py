@@ -29,6 +29,8 @@ _SILENT = f"has not answered for {_SILENCE_SECONDS:.0f} seconds"
 _PART_SECONDS = 3
 _START_SECONDS = 120.0
 _LOOK_SECONDS = 0.1
+#: How long the worker whose loss another one reports has to show what happened to it.
+_CAUSE_SECONDS = 2.0
 
 
 class WorkerFailedError(StowageError):
@@ -117,16 +119,16 @@ class WorkerPool:
                 send(connection, (request, *own))
         self._heard = [time.monotonic()] * len(self._connections)
         replies: dict[int, Any] = {}
+        lost: dict[int, tuple[float, str]] = {}  # when a worker reported that it has lost another one, and its words
         try:
             while len(replies) < len(self._connections):
                 self._check_cancelled()
-                ready = wait(self._connections, _LOOK_SECONDS)
-                for worker, connection in enumerate(self._connections):
+                there = {worker: each for worker, each in enumerate(self._connections) if worker not in lost}
+                ready = wait(there.values(), _LOOK_SECONDS)
+                for worker, connection in there.items():
                     if connection in ready:
-                        self._hear(worker, replies)
-                silent = min(range(len(self._heard)), key=lambda worker: self._heard[worker])
-                if time.monotonic() - self._heard[silent] > _SILENCE_SECONDS:
-                    self._give_up(silent, _SILENT)
+                        self._hear(worker, replies, lost)
+                self._give_up_first(lost)
         except BaseException:
             self.close()
             raise
@@ -169,14 +171,29 @@ class WorkerPool:
             self._connections.append(found[worker][0])
             self._processes.append(found[worker][1])
 
-    def _hear(self, worker: int, replies: dict[int, Any]) -> None:
+    def _hear(self, worker: int, replies: dict[int, Any], lost: dict[int, tuple[float, str]]) -> None:
         with self._watched(worker):
             kind, *values = receive(self._connections[worker])
         self._heard[worker] = time.monotonic()
         if kind == "failed":
             self._give_up(worker, f"failed: {values[0]}")
+        if kind == "lost":
+            lost[worker] = self._heard[worker], f"failed: {values[0]}"
         if kind == "done":
             replies[worker] = values[0]
+
+    def _give_up_first(self, lost: dict[int, tuple[float, str]]) -> None:
+        """Give up a worker that is silent, or the first that lost another one, if none shows itself as the cause."""
+        now = time.monotonic()
+        silent = min(
+            (each for each in range(len(self._heard)) if each not in lost), key=self._heard.__getitem__, default=None
+        )
+        if silent is not None and now - self._heard[silent] > _SILENCE_SECONDS:
+            self._give_up(silent, _SILENT)
+        if lost:
+            worker, (since, why) = next(iter(lost.items()))
+            if silent is None or now - since > _CAUSE_SECONDS:
+                self._give_up(worker, why)
 
     @contextmanager
     def _watched(self, worker: int) -> Iterator[None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import time
-import traceback
 from datetime import timedelta
 from multiprocessing.connection import Connection
 from threading import Lock, Thread
@@ -18,7 +17,7 @@ from planner.program import communicate_by
 from planner.run.devices.cpu import CpuDevice
 from planner.run.executor.executor import Executor
 from planner.run.workers.messages import StepNumbers, receive, send, unpacked
-from planner.run.workers.peers import Peers
+from planner.run.workers.peers import PeerLostError, Peers
 
 #: Between two signs of life.
 _BEAT_SECONDS = 0.5
@@ -42,7 +41,9 @@ def work(address: str, worker: int) -> None:
     except EOFError:
         os._exit(0)
     except BaseException as error:
-        replies.send("failed", f"{type(error).__name__}: {error}", traceback.format_exc())
+        replies.send(
+            "lost" if isinstance(error.__cause__, PeerLostError) else "failed", f"{type(error).__name__}: {error}"
+        )
         os._exit(1)
 
 

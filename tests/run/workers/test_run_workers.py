@@ -241,9 +241,10 @@ def when_steps_are_made(action, steps=5):
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"), [(signal.SIGKILL, "has ended unexpectedly"), (signal.SIGSTOP, "has not answered for")]
+    ("sent", "said"),
+    [(signal.SIGKILL, "worker 1 has ended unexpectedly"), (signal.SIGSTOP, "worker 1 has not answered for")],
 )
-def test_a_worker_that_is_killed_or_stopped_ends_all_and_changes_nothing(sent, said):
+def test_a_worker_that_is_killed_or_stopped_is_named_ends_all_and_changes_nothing(sent, said):
     step = classifier(rows=60_000)  # more than a socket holds: it is stopped while it is sent its part of the batch
     parts, before, ended = partition(step, 3), state_of(step), []
 
