@@ -28,8 +28,6 @@ ALL_REDUCE = _OPS.all_reduce.default
 ALL_GATHER = _OPS.all_gather.default
 REDUCE_SCATTER = _OPS.reduce_scatter.default
 ALL_TO_ALL = _OPS.all_to_all.default
-#: PyTorch notes for each worker how many bytes come and how many go.
-_COUNT_BYTES = 16
 COLLECTIVES = frozenset({ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL})
 
 
@@ -80,20 +78,16 @@ def collective_scratch(target: Callable[..., Any], elements: int, itemsize: int,
         elements, itemsize: of the buffer that it is given.
         args: its arguments.
     """
-    workers = int(args[3]) if target is ALL_REDUCE else len(args[2])
-    buffer = 0
     if target is ALL_REDUCE:
-        buffer = all_reduce_scratch(elements, workers)
-    elif target is ALL_GATHER:
-        buffer = elements * workers
-    elif target is REDUCE_SCATTER:
-        buffer = int(args[2][args[3]]) * workers
-    return buffer * itemsize + workers * _COUNT_BYTES
+        return all_reduce_scratch(elements, int(args[3])) * itemsize
+    if target is REDUCE_SCATTER:
+        return int(args[2][args[3]]) * (len(args[2]) - 1) * itemsize
+    return 0
 
 
 def all_reduce_scratch(elements: int, workers: int) -> int:
-    """Elements of scratch memory of an all-reduce: as many parts as workers, each as large as the largest."""
-    return -(-elements // workers) * workers
+    """Elements of scratch memory of an all-reduce: what comes from each other worker of the largest part."""
+    return -(-elements // workers) * (workers - 1)
 
 
 _present: Communicator | None = None

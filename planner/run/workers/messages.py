@@ -42,7 +42,6 @@ class WorkerJob:
         plan: of the worker's step on its device.
         mesh: of the partition.
         worker: which worker.
-        groups: the names of the groups that any of the workers communicates in.
         state: its parts of parameters, buffers and optimizer state, by key.
         threads: how many threads its kernels use.
         settings: PyTorch's, of the process that asks.
@@ -52,7 +51,6 @@ class WorkerJob:
     plan: SwapPlan
     mesh: tuple[int, ...]
     worker: int
-    groups: tuple[str, ...]
     state: Mapping[str, torch.Tensor]
     threads: int
     settings: ProcessSettings
@@ -89,14 +87,20 @@ def receive(connection: Connection) -> Any:
 
 
 class _Pickler(pickle.Pickler):
-    """Writes operators by name."""
+    """Writes operators and memory formats by name."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, OpOverload):
             return _operator, (str(value),)
+        if isinstance(value, torch.memory_format):  # which module pickle finds it in depends on what was imported
+            return _of_torch, (str(value).removeprefix("torch."),)
         return NotImplemented
 
 
 def _operator(name: str) -> Any:
     namespace, packet, overload = name.split(".")
     return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+
+
+def _of_torch(name: str) -> Any:
+    return getattr(torch, name)

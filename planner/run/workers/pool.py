@@ -9,15 +9,15 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any, NoReturn
 
 from planner.errors import StowageError
+from planner.run.workers.communication.shared_memory import EXCHANGE_FILE
+from planner.run.workers.communication.transports import shared_folder
 from planner.run.workers.messages import receive, send
 
 #: On one machine.
@@ -85,21 +85,29 @@ class WorkerPool:
 
     Args:
         workers: how many.
+        transport: of `TRANSPORTS`, or None, as for `shared_folder`.
         check_cancelled: called about ten times a second while waiting; may raise.
+
+    Attributes:
+        transport: the name of theirs.
 
     Raises:
         StowageError: they cannot be started.
     """
 
-    def __init__(self, workers: int, check_cancelled: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self, workers: int, transport: str | None = None, check_cancelled: Callable[[], object] = lambda: None
+    ) -> None:
         self._check_cancelled = check_cancelled
-        self._folder = Path(tempfile.mkdtemp(prefix="stowage-"))
+        self._folder, self.transport = shared_folder(workers, transport)
         self._connections: list[Connection] = []
         self._processes: list[int] = []
         self._heard: list[float] = []
         try:
             self._start(workers)
-            self.ask("join", [(str(self._folder / "store"), workers)] * workers)
+            self.ask("join", [(self.transport, self._folder, workers)] * workers)
+            self.ask("connect", [()] * workers)
+            (self._folder / EXCHANGE_FILE).unlink(missing_ok=True)  # its memory is given back with the last worker
         except BaseException:
             self.close()
             raise

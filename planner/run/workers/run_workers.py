@@ -23,6 +23,7 @@ def run_workers(
     budget: str | int | None = None,
     steps: int = 3,
     check: bool = False,
+    transport: str | None = None,
     progress: ShowProgress = True,
     stop: CancelToken | None = None,
 ) -> WorkersResult:
@@ -39,13 +40,16 @@ def run_workers(
             is swapped.
         steps: how many, at least 1.
         check: make the steps in eager PyTorch too, on a copy of the model, and say how far the results are apart.
+        transport: `"shared memory"`, or `"gloo"` for PyTorch's process group over TCP; None for shared memory where
+            there is enough of it, and gloo otherwise. The numbers are the same.
         progress: True shows progress, False shows nothing; a function is called with the share done and a status text.
         stop: checked periodically; None to never cancel.
 
     Raises:
         StowageError: the partition is not for this step or cannot be computed in parts, a worker's plan does not fit
-            its budget, the step is already being run, less memory is free than the workers take, which is a
-            `TooLargeError`, or a worker failed, which is a `WorkerFailedError`.
+            its budget, there is no such transport or too little shared memory for it, the step is already being run,
+            less memory is free than the workers take, which is a `TooLargeError`, or a worker failed, which is a
+            `WorkerFailedError`.
         Cancelled: cancellation was requested.
     """
     from planner.partition import PartitionPlan
@@ -65,6 +69,6 @@ def run_workers(
         other.ended.wait()
     try:
         with reporting(progress) as report:
-            return WorkersRun(step, partition, stop).make(steps, budget, Progress(report, stop), check=check)
+            return WorkersRun(step, partition, transport, stop).make(steps, budget, Progress(report, stop), check=check)
     finally:
         owned.end()

@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 import socket
 import time
-from datetime import timedelta
 from multiprocessing.connection import Connection
+from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from planner.program import communicate_by
 from planner.run.devices.cpu import CpuDevice
 from planner.run.executor.executor import Executor
+from planner.run.workers.communication.peers import Peers
+from planner.run.workers.communication.transport import PeerLostError, Transport
+from planner.run.workers.communication.transports import TRANSPORTS
 from planner.run.workers.messages import StepNumbers, receive, send, unpacked
-from planner.run.workers.peers import PeerLostError, Peers
 
 #: Between two signs of life.
 _BEAT_SECONDS = 0.5
-_LONGEST = timedelta(hours=12)  # of a collective: whoever asked for the step decides how long to wait
 
 
 def work(address: str, worker: int) -> None:
@@ -74,6 +74,7 @@ class _Worker:
     def __init__(self, worker: int) -> None:
         self._worker = worker
         self._numbers: StepNumbers
+        self._transport: Transport
         self._peers: Peers
         self._generator: torch.Generator
         self._executor: Executor
@@ -84,17 +85,17 @@ class _Worker:
             request, *args = receive(replies.connection)
             replies.send("done", getattr(self, f"_{request}")(*args))
 
-    def _join(self, store: str, workers: int) -> None:
-        os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-        dist.init_process_group(
-            "gloo", init_method=f"file://{store}", rank=self._worker, world_size=workers, timeout=_LONGEST
-        )
+    def _join(self, transport: str, folder: Path, workers: int) -> None:
+        self._transport = TRANSPORTS[transport](folder, self._worker, workers)
+
+    def _connect(self) -> None:
+        self._transport.connect()
 
     def _prepare(self, data: bytes) -> None:
         job, self._numbers = unpacked(data)
         job.settings.apply()
         torch.set_num_threads(job.threads)
-        self._peers = Peers(job.mesh, job.worker, job.groups)
+        self._peers = Peers(job.mesh, job.worker, self._transport)
         communicate_by(self._peers)
         device = CpuDevice(job.plan.peak_bytes, job.plan.host_bytes)
         self._generator = device.generator()

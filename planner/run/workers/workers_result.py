@@ -17,6 +17,7 @@ class WorkersResult:
     Args:
         name: of the step.
         workers: how many there were.
+        transport: between them, `"shared memory"` or `"gloo"`.
         losses: of every step; a step that returns no single number has none.
         outputs: of the last step, the loss first.
         step_seconds: how long each took, on the worker that took the longest.
@@ -31,6 +32,7 @@ class WorkersResult:
 
     name: str
     workers: int
+    transport: str
     losses: tuple[float, ...]
     outputs: tuple[Tensor, ...]
     step_seconds: tuple[float, ...]

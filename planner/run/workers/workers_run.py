@@ -43,11 +43,12 @@ class WorkersRun:
     Args:
         step: the step; its live model is updated at the end.
         partition: how it is split.
+        transport: between the workers, as for `run_workers`.
         stop: checked periodically.
     """
 
-    def __init__(self, step: Step, partition: PartitionPlan, stop: CancelToken) -> None:
-        self._step, self._partition, self._stop = step, partition, stop
+    def __init__(self, step: Step, partition: PartitionPlan, transport: str | None, stop: CancelToken) -> None:
+        self._step, self._partition, self._transport, self._stop = step, partition, transport, stop
         self._workers = range(partition.workers)
 
     def make(self, steps: int, budget: str | int | None, progress: Progress, *, check: bool) -> WorkersResult:
@@ -68,7 +69,7 @@ class WorkersRun:
         losses: list[float] = []
         outputs: list[Tensor] = []
         seconds: list[float] = []
-        pool = WorkerPool(len(self._workers), self._stop.check)
+        pool = WorkerPool(len(self._workers), self._transport, self._stop.check)
         try:
             jobs = ((packed(job),) for job in self._jobs(graph, graphs, plans, live))
             pool.ask("prepare", jobs)
@@ -88,6 +89,7 @@ class WorkersRun:
         return WorkersResult(
             graph.name,
             len(self._workers),
+            pool.transport,
             tuple(losses),
             last[0]["outputs"],
             tuple(seconds),
@@ -192,17 +194,13 @@ class WorkersRun:
     def _jobs(
         self, graph: Graph, graphs: Sequence[Graph], plans: Sequence[SwapPlan], live: Mapping[str, Tensor]
     ) -> Iterator[WorkerJob]:
-        calls = (call for each in graphs for call in each.program.calls if call.target in COLLECTIVES)
-        groups = tuple(sorted({str(call.args[-1]) for call in calls}))
         threads, settings = max(1, (os.cpu_count() or 1) // len(self._workers)), ProcessSettings.current()
         for worker in self._workers:
             state = {
                 key: local_value(live[key].detach(), self._partition, tensor, worker)
                 for tensor, key in graph.program.state
             }
-            yield WorkerJob(
-                graphs[worker], plans[worker], self._partition.mesh, worker, groups, state, threads, settings
-            )
+            yield WorkerJob(graphs[worker], plans[worker], self._partition.mesh, worker, state, threads, settings)
 
     def _steps(
         self, pool: WorkerPool, graph: Graph, generator: torch.Generator, steps: int, progress: Progress

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import sys
 import threading
 import time
+import types
 
 import pytest
 import torch
@@ -216,6 +218,17 @@ def test_a_step_that_is_being_run_is_refused():
     with pytest.raises(StowageError, match="this step is being run"):
         run_workers(step, parts, progress=False)
     run.cancel()
+
+
+def test_modules_that_only_the_process_that_asks_has_imported_do_no_harm():
+    rest = dict(sys.modules)  # pickle takes the first module that has a memory format in it: here one of the user's
+    sys.modules.clear()
+    sys.modules.update({"of_the_user": types.SimpleNamespace(torch=torch), **rest})
+    try:
+        step = classifier()
+        run_workers(step, partition(step, 2), steps=1, progress=False)
+    finally:
+        del sys.modules["of_the_user"]
 
 
 def test_inference_is_run_too():
