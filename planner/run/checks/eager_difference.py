@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,12 +43,12 @@ class EagerSteps:
     """The same steps in eager PyTorch, on a copy of the step made here.
 
     Args:
-        step: is copied in its present state, with PyTorch's generator.
+        step: is copied in its present state.
         graph: captured from it.
     """
 
     def __init__(self, step: Step, graph: Graph) -> None:
-        self._step, self._moved, self._drawn = step.clone(), step.clone(), torch.get_rng_state()
+        self._step, self._moved = step.clone(), step.clone()
         unit = max((torch.finfo(dtype).eps for dtype in _floating(graph)), default=0.0)
         with torch.no_grad():
             for value in self._moved.state().values():
@@ -58,25 +59,32 @@ class EagerSteps:
                 else:
                     value.copy_(torch.nextafter(value, torch.full_like(value, torch.inf)))
 
-    def difference(self, outputs: Sequence[Tensor], state: Mapping[str, Tensor]) -> Difference:
-        """Make as many steps as there are outputs, and compare these and the state after them.
+    def difference(
+        self, given: Sequence[tuple[Any, Tensor | None]], outputs: Sequence[Tensor], state: Mapping[str, Tensor]
+    ) -> Difference:
+        """Make the same steps, and compare their outputs and the state after them.
 
         Args:
+            given: for each step the batch, None for the step's own, and the state that PyTorch's generator has before
+                it, None if that is as the last step left it.
             outputs: of each step of a run, the loss, or for inference the first output.
             state: after them, by key.
         """
-        theirs, expected = self._made(self._step, len(outputs))
-        moved_outputs, moved = self._made(self._moved, len(outputs))
+        theirs, expected = self._made(self._step, given)
+        moved_outputs, moved = self._made(self._moved, given)
         worst, tensor, absolute = _furthest(outputs, state, theirs, expected)
         noise, _, _ = _furthest(moved_outputs, moved, theirs, expected)
         return Difference(absolute, worst, tensor, noise)
 
-    def _made(self, step: Step, count: int) -> tuple[list[Tensor], dict[str, Tensor]]:
-        """The outputs of so many eager steps, and the state after them."""
-        before = torch.get_rng_state()
-        torch.set_rng_state(self._drawn)
+    def _made(self, step: Step, given: Sequence[tuple[Any, Tensor | None]]) -> tuple[list[Tensor], dict[str, Tensor]]:
+        """The outputs of eager steps, and the state after them."""
+        before, found = torch.get_rng_state(), []
         try:
-            return [step.eager().detach().clone() for _ in range(count)], step.state()
+            for batch, drawn in given:
+                if drawn is not None:
+                    torch.set_rng_state(drawn)
+                found.append(step.eager(batch).detach().clone())
+            return found, step.state()
         finally:
             torch.set_rng_state(before)
 

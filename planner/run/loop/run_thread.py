@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, nullcontext
 from contextvars import copy_context
 from dataclasses import replace
@@ -26,6 +26,7 @@ from planner.run.checks.ownership_lock import OwnershipLock
 from planner.run.checks.retrace import Recheck
 from planner.run.checks.thread_settings import TorchContext
 from planner.run.devices.registry import DEVICES
+from planner.run.loop.batch_count import batch_count
 from planner.run.loop.batch_matcher import Matcher
 from planner.run.loop.monitor import Monitor
 from planner.run.loop.result import RunLog, RunResult
@@ -127,7 +128,7 @@ class RunThread:
         try:
             refuse_meta_default()
             refuse_observers()
-            self._resume(_length(batches))
+            self._resume(batch_count(batches))
             with ExitStack() as stack:
                 running = self._begin(stack, followed=True)
                 matcher, begun = Matcher(step), len(self.done.seconds)
@@ -359,16 +360,6 @@ class RunThread:
                     torch.get_rng_state(), begun
                 ):  # otherwise other code has drawn from it or seeded it, and its state is left alone
                     torch.set_rng_state(self._generator.get_state())
-
-
-def _length(batches: Iterable[Any]) -> int | None:
-    """The number of batches, None if unknown; a loader of an iterable data set has `__len__` but may not know it."""
-    if not isinstance(batches, Sized):
-        return None
-    try:
-        return len(batches)
-    except (TypeError, NotImplementedError):
-        return None
 
 
 def _drop_traceback(error: BaseException | None) -> None:

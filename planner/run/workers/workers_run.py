@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ from planner.run.checks.state_writeback import StateWriteback
 from planner.run.prepare.footprint import Footprint, footprint, refuse_footprint
 from planner.run.prepare.plan_run import found_plan
 from planner.run.workers.alone import Alone
+from planner.run.workers.batch_feed import BatchFeed
 from planner.run.workers.messages import WorkerJob, packed
 from planner.run.workers.pool import WorkerPool
 from planner.run.workers.process_settings import ProcessSettings
@@ -51,19 +52,27 @@ class WorkersRun:
         self._step, self._partition, self._transport, self._stop = step, partition, transport, stop
         self._workers = range(partition.workers)
 
-    def make(self, steps: int, budget: str | int | None, progress: Progress, *, check: bool) -> WorkersResult:
+    def make(
+        self, batches: Iterable[Any] | None, steps: int | None, budget: str | int | None, progress: Progress, *,
+        check: bool,
+    ) -> WorkersResult:  # fmt: skip
         """Make steps and bring their state back; as `run_workers`."""
         with global_state_lock(self._stop.check):
             graph = capture(self._step, progress=progress.part(0.0, _CAPTURED, "capturing the step"))
         graphs = self._graphs(graph, progress.part(_CAPTURED, _GRAPHS))
         graphs, plans = self._planned(graphs, budget, progress.part(_GRAPHS, _PLANS))
-        refuse_footprint(self._footprint(graph, graphs, plans, check), graph.name, "the workers' device memory")
+        refuse_footprint(
+            self._footprint(graph, graphs, plans, check, watched=batches is not None),
+            graph.name,
+            "the workers' device memory",
+        )
         progress(_PLANS, "building the model")
         generator = torch.Generator()
         generator.set_state(torch.get_rng_state())
         writeback = StateWriteback(self._step, generator, graph.program.effects, shared=True)
         live = writeback.live()
         self._refuse_other_steps(graph, writeback, live, steps)
+        feed = BatchFeed(self._step, graph, batches, steps, self._stop, keeps=check)
         eager = EagerSteps(self._step, graph) if check else None
         progress(_PLANS, "starting the workers")
         losses: list[float] = []
@@ -73,19 +82,23 @@ class WorkersRun:
         try:
             jobs = ((packed(job),) for job in self._jobs(graph, graphs, plans, live))
             pool.ask("prepare", jobs)
-            for replies in self._steps(pool, graph, generator, steps, progress.part(_READY, 1.0)):
+            for replies in self._steps(pool, graph, generator, feed, progress.part(_READY, 1.0)):
                 last, first = replies, replies[0]["outputs"][0]
                 losses += [float(first)] if first.numel() == 1 else []
                 outputs += [first] if check else []
                 seconds.append(max(reply["seconds"] for reply in replies))
+            if not seconds:
+                raise feed.error or StowageError("there are no batches: give at least one")
             parts = pool.ask("state", ((),) * len(self._workers))
         finally:
             pool.close()
         state = self._whole_state(graph, live, parts)
-        difference = None if eager is None else eager.difference(outputs, state)
-        generator.set_state(last[0]["drawn"])
-        writeback.keep(state, steps=steps)
+        difference = None if eager is None else eager.difference(feed.given, outputs, state)
+        generator.set_state(torch.get_rng_state() if feed.draws else last[0]["drawn"])
+        writeback.keep(state, steps=len(seconds))
         writeback.settle()
+        if feed.error is not None:
+            raise feed.error
         return WorkersResult(
             graph.name,
             len(self._workers),
@@ -148,17 +161,22 @@ class WorkersRun:
             raise StowageError(f"the plan of a worker is not valid: {problems[0]}")
         return plan
 
-    def _footprint(self, graph: Graph, graphs: Sequence[Graph], plans: Sequence[SwapPlan], check: bool) -> Footprint:
+    def _footprint(
+        self, graph: Graph, graphs: Sequence[Graph], plans: Sequence[SwapPlan], check: bool, *, watched: bool
+    ) -> Footprint:
         """What the run takes here: each worker's parts of the state are sent to it, and copied into its arena."""
+        copied = sum(storage.bytes for storage in graph.storages if storage.persistent) if watched else 0
         sent = sum(storage.bytes for each in graphs for storage in each.storages if storage.persistent)
         return Footprint(
             footprint(graph, None, self._step, checked=False).model,
-            sum(plan.peak_bytes for plan in plans) + 2 * sent,
+            sum(plan.peak_bytes for plan in plans) + 2 * sent + copied,
             sum(plan.host_bytes for plan in plans),
             2 * step_peak(graph) if check else 0,  # as it is, and with its state moved
         )
 
-    def _refuse_other_steps(self, graph: Graph, writeback: StateWriteback, live: dict[str, Tensor], steps: int) -> None:
+    def _refuse_other_steps(
+        self, graph: Graph, writeback: StateWriteback, live: dict[str, Tensor], steps: int | None
+    ) -> None:
         """Refuse steps that are not all like the first, which writes to Python variables."""
         effects = graph.program.effects
         if effects is None or steps == 1:
@@ -203,19 +221,24 @@ class WorkersRun:
             yield WorkerJob(graphs[worker], plans[worker], self._partition.mesh, worker, state, threads, settings)
 
     def _steps(
-        self, pool: WorkerPool, graph: Graph, generator: torch.Generator, steps: int, progress: Progress
+        self, pool: WorkerPool, graph: Graph, generator: torch.Generator, feed: BatchFeed, progress: Progress
     ) -> Iterator[list[dict[str, Any]]]:
         """Make the steps; yields what each worker replies."""
-        leaves = list(zip(graph.program.batch, self._step.batch_leaves(), strict=True))
-        batch = [
-            [local_value(leaf.detach(), self._partition, tensor, worker) for tensor, leaf in leaves]
-            for worker in self._workers
-        ]
-        drawn = generator.get_state()
-        for number in range(steps):
-            progress(number / steps, f"step {number + 1} of {steps}")
+        drawn, of = generator.get_state(), "" if feed.count is None else f" of {feed.count}"
+        for number, leaves in enumerate(feed):
+            progress(number / feed.count if feed.count else 0.0, f"step {number + 1}{of}")
+            batch = list(zip(graph.program.batch, leaves, strict=True))
+            parts = [
+                [local_value(leaf.detach(), self._partition, tensor, worker) for tensor, leaf in batch]
+                for worker in self._workers
+            ]
+            if feed.draws:
+                drawn = torch.get_rng_state()
             numbers = dict(graph.program.scalars(number))
-            replies = pool.ask("step", ((numbers, drawn, part) for part in batch))
+            replies = pool.ask("step", ((numbers, drawn, part) for part in parts))
             drawn = replies[0]["drawn"]
+            if feed.draws:
+                with global_state_lock(self._stop.check):
+                    torch.set_rng_state(drawn)
             yield replies
         progress(1.0, "bringing the state back")

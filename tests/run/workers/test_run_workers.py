@@ -1,5 +1,6 @@
 """Steps on several workers, in processes: eager's numbers but for rounding, the bytes predicted, the planned memory."""
 
+import math
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ import types
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader
 from worker_processes import worker_processes
 
 import planner
@@ -21,16 +23,20 @@ from planner.run import WorkerFailedError, run_workers
 from planner.step import SGD, AdamW, InferenceStep, TrainStep
 
 
-def classifier(optimizer=None, dropout=0.0, rows=12):
+def scaled_cross_entropy(model, batch):
+    images, labels, *scale = batch
+    return math.prod(scale, start=nn.functional.cross_entropy(model(images), labels))
+
+
+def classifier(optimizer=None, dropout=0.0, rows=12, dtype=torch.float64, **settings):
     torch.manual_seed(0)
     layers = nn.Sequential(
         nn.Linear(12, 40), nn.ReLU(), nn.Dropout(dropout), nn.Linear(40, 24), nn.LayerNorm(24), nn.Linear(24, 6)
     )
-    batch = torch.randn(rows, 12, dtype=torch.float64), torch.randint(6, (rows,))
+    batch = torch.randn(rows, 12, dtype=dtype), torch.randint(6, (rows,))
     return TrainStep(
-        layers.double(), batch, loss=lambda model, batch: nn.functional.cross_entropy(model(batch[0]), batch[1]),
-        optimizer=optimizer or SGD(lr=0.1, momentum=0.9),
-    )  # fmt: skip
+        layers.to(dtype), batch, loss=scaled_cross_entropy, optimizer=optimizer or SGD(lr=0.1, momentum=0.9), **settings
+    )
 
 
 def convolutions(optimizer=None):
@@ -89,6 +95,18 @@ def test_the_same_partition_gives_the_same_bits_whatever_is_swapped():
     assert all(plan.swap_outs for plan in swapped.plans)
 
 
+@pytest.mark.parametrize(
+    ("workers", "dtype", "settings"),
+    [(2, torch.float64, {"clip_norm": 0.05, "micro_batches": 2}), (3, torch.float32, {"autocast": torch.bfloat16})],
+)
+def test_clipping_micro_batches_and_mixed_precision_are_those_of_eager(workers, dtype, settings):
+    step = classifier(AdamW(lr=1e-2), dtype=dtype, **settings)
+    result = run_workers(step, partition(step, workers), check=True, progress=False)
+    assert result.difference.is_rounding, result.difference
+    assert result.bytes_counted == result.bytes_predicted
+    assert result.peak_bytes == result.planned_peak_bytes
+
+
 def test_dropout_draws_what_one_process_would_draw():
     step, eager = classifier(dropout=0.4), classifier(dropout=0.4)
     parts = partition(step, 3)
@@ -131,6 +149,91 @@ def test_a_schedule_of_learning_rates_goes_on():
     step, eager = scheduled(), scheduled()
     result = run_workers(step, partition(step, 2), steps=3, progress=False)
     assert result.losses == pytest.approx([float(eager.eager()) for _ in range(3)], rel=1e-12)
+
+
+def loader(count=4):
+    torch.manual_seed(5)
+    data = [(torch.randn(12, dtype=torch.float64), torch.randint(6, ())) for _ in range(count * 12)]
+    return DataLoader(data, batch_size=12, shuffle=True)
+
+
+def test_a_data_loader_is_trained_on_as_eager_pytorch_would():
+    step, eager = classifier(dropout=0.3), classifier(dropout=0.3)
+    parts = partition(step, 2)
+    torch.manual_seed(11)
+    losses = [float(eager.eager(batch)) for batch in loader()]
+    after = torch.get_rng_state()
+    torch.manual_seed(11)
+    result = run_workers(step, parts, batches=loader(), check=True, progress=False)
+    assert result.losses == pytest.approx(losses, rel=1e-12)
+    assert result.difference.is_rounding
+    assert torch.equal(torch.get_rng_state(), after)
+    for key, value in step.state().items():
+        torch.testing.assert_close(value, eager.state()[key], rtol=1e-9, atol=1e-11)
+
+
+def test_no_more_steps_are_made_than_asked_for_and_none_without_batches():
+    step = classifier()
+    parts = partition(step, 2)
+    assert len(run_workers(step, parts, batches=loader(), steps=2, progress=False).losses) == 2
+    with pytest.raises(StowageError, match="there are no batches: give at least one"):
+        run_workers(step, parts, batches=[], progress=False)
+
+
+def test_the_steps_before_a_batch_that_cannot_be_had_are_kept():
+    def batches(fault):
+        yield from list(loader(2))
+        yield fault()
+
+    def broken():
+        raise OSError("the disk is gone")
+
+    def short():
+        return tuple(part[:5] for part in next(iter(loader())))
+
+    def scaled():
+        return *next(iter(loader())), 2.0
+
+    faults = [
+        (short, StowageError, r"has shape \(5, 12\)"), (broken, OSError, "the disk is gone"),
+        (scaled, StowageError, "batch 3 leads to other calls than the step's own"),
+    ]  # fmt: skip
+    for fault, error, said in faults:
+        step, eager = classifier(), classifier()
+        with pytest.raises(error, match=said):
+            run_workers(step, partition(step, 2), batches=batches(fault), progress=False)
+        for batch in loader(2):
+            eager.eager(batch)
+        for key, value in step.state().items():
+            torch.testing.assert_close(value, eager.state()[key], rtol=1e-9, atol=1e-11)
+
+
+def test_learning_rates_that_change_between_batches_are_followed_and_a_changed_model_is_refused():
+    def made():
+        torch.manual_seed(0)
+        model = nn.Linear(12, 6).double()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        return TrainStep(
+            model, next(iter(loader())), optimizer=optimizer,
+            loss=lambda model, batch: nn.functional.cross_entropy(model(batch[0]), batch[1]),
+        )  # fmt: skip
+
+    def slower(step):
+        for batch in loader():
+            yield batch
+            step.materialize().optimizer.param_groups[0]["lr"] *= 0.5
+
+    def shifted(step):
+        for batch in loader():
+            yield batch
+            step.materialize().model.bias.data[0] += 1
+
+    step, eager = made(), made()
+    parts = partition(step, 2)
+    losses = [float(eager.eager(batch)) for batch in slower(eager)]
+    assert run_workers(step, parts, batches=slower(step), progress=False).losses == pytest.approx(losses, rel=1e-12)
+    with pytest.raises(StowageError, match="the model or its optimizer was changed before step 2"):
+        run_workers(step, parts, batches=shifted(step), progress=False)
 
 
 def test_gradients_of_an_earlier_eager_step_are_gone_as_after_any_run():

@@ -88,7 +88,7 @@ def large_step():
 
 
 def test_numbers_are_the_same_over_every_transport():
-    plan = PartitionPlan.of(optimize(coarsen(capture(large_step(), progress=False)), 4))
+    plan = PartitionPlan.of(optimize(coarsen(capture(large_step(), progress=False)), 2))
     found = {}
     for name in transports.TRANSPORTS:
         step = large_step()
