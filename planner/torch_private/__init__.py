@@ -12,7 +12,7 @@ from planner.torch_private.dispatch import (
     plainly,
     user_modes,
 )
-from planner.torch_private.fake_calls import fake_call
+from planner.torch_private.fake_calls import fake_call, import_compiler
 from planner.torch_private.fake_tensors import (
     DATA_DEPENDENT,
     UNSUPPORTED,
@@ -86,6 +86,7 @@ __all__ = [
     "has_gradient_hooks",
     "has_step_hooks",
     "hook_tables",
+    "import_compiler",
     "is_deterministic",
     "is_users",
     "is_view",

@@ -123,3 +123,8 @@ def _grouped_product(
     width = -(-columns // lane) * lane
     strides = [rows * width] * len(groups) + [width, 1]
     return left.new_empty_strided([*groups, rows, columns], strides, dtype=dtype)
+
+
+def import_compiler() -> None:
+    """Import PyTorch's compiler now, which takes a second; else the first call on tensors without memory does."""
+    import torch._inductor  # noqa: F401

@@ -27,7 +27,7 @@ from planner.run.prepare.plan_run import found_plan
 from planner.run.workers.alone import Alone
 from planner.run.workers.batch_feed import BatchFeed
 from planner.run.workers.messages import WorkerJob, packed
-from planner.run.workers.pool import WorkerPool
+from planner.run.workers.pool import ForkServer, WorkerPool
 from planner.run.workers.process_settings import ProcessSettings
 from planner.run.workers.workers_result import WorkersResult
 from planner.step import Step
@@ -57,6 +57,7 @@ class WorkersRun:
         check: bool,
     ) -> WorkersResult:  # fmt: skip
         """Make steps and bring their state back; as `run_workers`."""
+        ForkServer.shared()  # gets ready while the plans are made
         with global_state_lock(self._stop.check):
             graph = capture(self._step, progress=progress.part(0.0, _CAPTURED, "capturing the step"))
         graphs = self._graphs(graph, progress.part(_CAPTURED, _GRAPHS))
