@@ -22,7 +22,7 @@ from planner.run.checks.retrace import Recheck
 from planner.run.devices.cpu import CpuDevice
 from planner.run.loop.batch_count import batch_count
 from planner.run.loop.batch_matcher import Matcher
-from planner.step import Step
+from planner.step import Step, rebuilt, tensors_of
 
 
 class BatchFeed:
@@ -39,8 +39,8 @@ class BatchFeed:
     Attributes:
         count: how many there will be; None if that is not known.
         error: why there are no more batches, if it is not that all were given.
-        given: the batches so far, and the state of PyTorch's generator that their steps begin with, if kept: the state
-            is None where a step goes on from the one before.
+        given: copies of the batches so far, if kept, and the state of PyTorch's generator that their steps begin with:
+            None where a step goes on from the one before.
     """
 
     def __init__(
@@ -110,5 +110,7 @@ class BatchFeed:
             return Matcher(self._step)
 
     def _keep(self, batch: Any, drawn: Tensor | None) -> None:
-        if self._keeps:
-            self.given.append((batch, drawn))
+        if not self._keeps:
+            return
+        copies = {} if batch is None else {name: value.clone() for name, value in tensors_of(batch).items()}
+        self.given.append((rebuilt(batch, copies) if copies else batch, drawn))  # a loader may fill the same again

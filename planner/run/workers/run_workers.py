@@ -67,7 +67,9 @@ def run_workers(
         raise StowageError(
             f"a {type(partition).__name__} is not a partition: give a PartitionPlan, such as search.best"
         )
-    if steps is not None and (not isinstance(steps, int) or steps < 1):
+    if batches is not None and not isinstance(batches, Iterable):
+        raise StowageError(f"batches must be an iterable of batches, such as a DataLoader, got {batches!r}")
+    if steps is not None and (type(steps) is not int or steps < 1):
         raise StowageError(f"steps must be a whole number, at least 1, got {steps!r}")
     if steps is None and batches is None:
         steps = _STEPS

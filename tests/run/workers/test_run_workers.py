@@ -178,6 +178,21 @@ def test_no_more_steps_are_made_than_asked_for_and_none_without_batches():
     assert len(run_workers(step, parts, batches=loader(), steps=2, progress=False).losses) == 2
     with pytest.raises(StowageError, match="there are no batches: give at least one"):
         run_workers(step, parts, batches=[], progress=False)
+    with pytest.raises(StowageError, match="batches must be an iterable of batches, such as a DataLoader, got 5"):
+        run_workers(step, parts, batches=5, progress=False)
+
+
+def test_a_loader_may_fill_the_same_tensors_again():
+    def filled():
+        images, labels = (part.clone() for part in next(iter(loader())))
+        for new_images, new_labels in loader():
+            images.copy_(new_images)
+            labels.copy_(new_labels)
+            yield images, labels
+
+    step = classifier()
+    result = run_workers(step, partition(step, 2), batches=filled(), check=True, progress=False)
+    assert result.difference.is_rounding
 
 
 def test_the_steps_before_a_batch_that_cannot_be_had_are_kept():
