@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
+from shutil import rmtree
 from statistics import median
-from tempfile import TemporaryDirectory
 from threading import Barrier
 
 import torch
 
 from planner.machine import Link
-from planner.run.workers.communication.shared_memory import EXCHANGE_FILE, SharedMemory, exchange_bytes
+from planner.run.workers.communication.shared_memory import SharedMemory
+from planner.run.workers.communication.transports import SHARED_MEMORY, shared_folder
 
 _SMALL, _LARGE = 1024, 8 * 2**20
 _TIMES = 100
@@ -22,8 +23,8 @@ _TIMES = 100
 def measured_link() -> Link:
     """Time exchanges of two processes through shared memory, small ones for the latency and large ones for the rest."""
     context = get_context("spawn")
-    with TemporaryDirectory(dir="/dev/shm") as folder:
-        (Path(folder) / EXCHANGE_FILE).write_bytes(bytes(exchange_bytes(2)))
+    folder, _ = shared_folder(2, SHARED_MEMORY)
+    try:
         barrier, own = context.Barrier(2), context.Queue()
         processes = [context.Process(target=_exchange, args=(folder, worker, barrier, own)) for worker in range(2)]
         for process in processes:
@@ -31,13 +32,15 @@ def measured_link() -> Link:
         small, large = map(max, zip(own.get(), own.get(), strict=True))
         for process in processes:
             process.join()
+    finally:
+        rmtree(folder)
     bandwidth = (_LARGE - _SMALL) / (large - small)
     return Link(bandwidth, duplex_bandwidth=2 * bandwidth, latency=small)
 
 
-def _exchange(folder: str, worker: int, barrier: Barrier, found: object) -> None:
+def _exchange(folder: Path, worker: int, barrier: Barrier, found: object) -> None:
     torch.set_num_threads(1)
-    end = SharedMemory(Path(folder), worker, 2)
+    end = SharedMemory(folder, worker, 2)
     barrier.wait()
     end.connect()
     found.put(tuple(_seconds(end, 1 - worker, size) for size in (_SMALL, _LARGE)))  # type: ignore[attr-defined]

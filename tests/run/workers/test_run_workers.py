@@ -344,9 +344,10 @@ def test_modules_that_only_the_process_that_asks_has_imported_do_no_harm():
     sys.modules.update({"of_the_user": types.SimpleNamespace(torch=torch), **rest})
     try:
         step = classifier()
-        run_workers(step, partition(step, 2), steps=1, progress=False)
+        result = run_workers(step, partition(step, 2), steps=1, progress=False)
     finally:
         del sys.modules["of_the_user"]
+    assert result.losses == pytest.approx([float(classifier().eager())], rel=1e-12)
 
 
 def test_inference_is_run_too():
