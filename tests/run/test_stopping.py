@@ -174,6 +174,35 @@ def test_a_run_left_while_it_compares_a_step_has_made_that_step_once(begun: int)
     assert run(step, plan, steps=2, check=True).wait().mismatches == ()
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_a_step_whose_scheduler_raises_is_counted_once(check: bool) -> None:
+    def rate(step: int) -> float:
+        if step == 2:
+            raise ArithmeticError("no more rates")
+        return 0.5**step
+
+    def scheduled() -> TrainStep:
+        torch.manual_seed(3)
+        model, words = Words(), torch.arange(6)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        return TrainStep(
+            model, words, loss=lambda model, words: cross_entropy(model(words), words), optimizer=optimizer,
+            scheduler=torch.optim.lr_scheduler.LambdaLR(optimizer, rate),
+        )  # fmt: skip
+
+    step, reference = scheduled(), scheduled()
+    generator = torch.get_rng_state()
+    with pytest.raises(ArithmeticError, match="no more rates"):
+        run(step, budget="100%", steps=4, check=check).wait()
+    torch.set_rng_state(generator)
+    reference.eager()
+    with pytest.raises(ArithmeticError, match="no more rates"):
+        reference.eager()
+    assert step.scheduler.last_epoch == reference.scheduler.last_epoch == 2
+    assert step.materialize().steps == reference.materialize().steps
+    assert all(same_bits(value, reference.state()[key]) for key, value in step.state().items())
+
+
 def test_a_program_can_be_traced_after_a_run() -> None:
     """As debuggers and coverage do; CPython 3.11 hangs where an error to be raised in a thread was taken back."""
     code = """

@@ -96,8 +96,9 @@ class EagerReference:
                 loss = self._eager(batch)
                 seconds = time.perf_counter() - start
                 with uninterrupted():
-                    self._step.computed()
+                    # first, so that the step counts once where the user's scheduler raises
                     self.drawn = drawn = torch.get_rng_state()
+                    self._step.computed()
             finally:
                 if not self._shared:
                     torch.set_rng_state(lent)
