@@ -238,7 +238,16 @@ def graph() -> Graph:
     return planner.capture(planner.zoo.load("mlp:layers=3"), progress=False)
 
 
-def calls(graph: Graph) -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
+@pytest.fixture(scope="module")
+def saved(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A search that was saved."""
+    search = swap.search_swaps(graph, profile.machine(GPU), "60%", time_limit=0.2)
+    search.wait(progress=False)
+    search.save(path := tmp_path_factory.mktemp("search") / "search.json")
+    return path
+
+
+def calls(graph: Graph, saved: Path) -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
     """Everything that may take long."""
     gpu, cpu, half = profile.machine(GPU), profile.machine("cpu", progress=False), "60%"
     seconds = planner.machine.op_seconds(graph, gpu)
@@ -251,19 +260,22 @@ def calls(graph: Graph) -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ..
     yield "sensitivity", swap.sensitivity, (graph, gpu, half), {"memory": 2**16, "time_limit_each": 0.2}
     budget = planner.memory.step_peak(graph) * 6 // 10
     yield "order_bound", swap.order_bound, (graph, gpu, budget, seconds, range(len(graph.ops))), {}
+    plan = planner.plan_swaps(graph, gpu, half, time_limit=0.2, progress=False)
+    yield "explain", swap.explain, (plan, graph, gpu), {}
+    yield "load_search", swap.load_search, (saved, graph, gpu), {"time_limit": 0}
     yield "wait", swap.search_swaps(graph, gpu, half, time_limit=1).wait, (), {}
     yield "machine", profile.machine, ("cpu",), {}
     yield "schedule and pool", widgets.info.schedule_and_pool.get_schedule_and_pool, (), {}
 
 
-def test_every_long_call_shows_how_far_it_is_unless_told_otherwise(graph: Graph) -> None:
-    for name, call, _, _ in calls(graph):
+def test_every_long_call_shows_how_far_it_is_unless_told_otherwise(graph: Graph, saved: Path) -> None:
+    for name, call, _, _ in calls(graph, saved):
         assert inspect.signature(call).parameters["progress"].default is True, name
     assert inspect.signature(planner.run.run).parameters["progress"].default is True
 
 
-def test_a_function_is_called_in_its_place_and_anything_else_is_refused(graph: Graph) -> None:
-    for name, call, words, more in calls(graph):
+def test_a_function_is_called_in_its_place_and_anything_else_is_refused(graph: Graph, saved: Path) -> None:
+    for name, call, words, more in calls(graph, saved):
         said: list[tuple[float, str]] = []
         call(*words, **more, progress=lambda share, doing, said=said: said.append((share, doing)))
         if name != "wait":  # it may be over

@@ -113,11 +113,11 @@ def test_the_peak_is_the_fullest_slot_and_its_holders(explanation: Explanation) 
 def test_every_decision_has_its_reason(explanation: Explanation) -> None:
     reasons = {one.name: one.reason for one in explanation.decisions}
     assert reasons["a"] == (
-        "swapped: idle for 16.0 s between slots 0 and 4, longer than the 8.00 s that its two copies take; "
+        "swapped: idle for 16.0 s between ops 0 and 4, longer than the 8.00 s that its two copies take; "
         "freed 4 KiB while 17 KiB were wanted"
     )
     assert reasons["weight"] == (
-        "dropped without a copy: the host copy was still valid; idle for 15.0 s between slots 1 and 4; "
+        "dropped without a copy: the host copy was still valid; idle for 15.0 s between ops 1 and 4; "
         "freed 2 KiB while 17 KiB were wanted"
     )
     assert reasons["large"] == "kept: in use, or not yet made, whenever more than 12 KiB are wanted"

@@ -11,6 +11,7 @@ import widgets
 from planner.errors import StowageError
 from planner.graph import Graph, GraphBuilder, Kind, Phase
 from tests.widgets.steps import MIB, by_hand, real
+from widgets.figures import _dataflow_layout
 from widgets.figures.theme import DARK, LIGHT
 from widgets.info import Dataflow, End, get_dataflow
 
@@ -204,6 +205,12 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         widgets.dataflow(build.build(), "drop")
     with pytest.raises(StowageError, match='choose "auto", "light" or "dark"'):
         widgets.dataflow(by_hand(), theme="sepia")
+
+
+def test_a_picture_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_dataflow_layout, "_SECONDS", 0.0)
+    with pytest.raises(StowageError, match="dot has not laid out 5 ops within 0 s; choose a module with fewer ops"):
+        widgets.dataflow(five_ops())
 
 
 def test_without_the_program_dot_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

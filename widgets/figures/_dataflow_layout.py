@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from time import monotonic
 from typing import Any
 from xml.etree import ElementTree as Xml
 
 from planner.errors import StowageError
-from planner.units import bytes_label
+from planner.units import bytes_label, several
 from widgets.figures.theme import shorten
 from widgets.info import Dataflow, End, OpBox
 
@@ -34,6 +36,8 @@ _END = {
 _EDGE = {"fontname": "Helvetica", "fontsize": "11", "arrowsize": "0.6"}
 #: Pixels of the widest and of the thinnest edge.
 _WIDEST, _THINNEST = 5.0, 0.8
+#: Seconds within which a picture is laid out; thousands of ops would take many minutes.
+_SECONDS = 30.0
 #: Usable pixels in a notebook cell 700 pixels wide.
 _ROOM = 676
 #: Characters that XML does not allow in a text.
@@ -47,11 +51,20 @@ def lay_out(info: Dataflow) -> Xml.Element:
     picture fits, the narrowest is used.
 
     Raises:
-        StowageError: graphviz is not installed.
+        StowageError: graphviz is not installed, or laying out takes too long.
     """
-    pictures = []
+    pictures: list[Xml.Element] = []
+    until = monotonic() + _SECONDS
     for direction, in_row in (("TB", 0), ("LR", 0), ("TB", 4), ("TB", 2)):
-        pictures.append(Xml.fromstring(_pipe(info, direction, in_row)))
+        try:
+            pictures.append(Xml.fromstring(_pipe(info, direction, in_row, max(0.0, until - monotonic()))))
+        except subprocess.TimeoutExpired as error:
+            if pictures:
+                break
+            raise StowageError(
+                f"dot has not laid out {several(len(info.ops), 'op')} within {_SECONDS:.0f} s; "
+                "choose a module with fewer ops"
+            ) from error
         if width_of(pictures[-1]) <= _ROOM:
             break
     return min(pictures, key=width_of)
@@ -67,7 +80,7 @@ def width_of(picture: Xml.Element) -> float:
     return float(picture.get("viewBox", "").split()[2])
 
 
-def _pipe(info: Dataflow, direction: str, in_row: int) -> str:
+def _pipe(info: Dataflow, direction: str, in_row: int, seconds: float) -> str:
     package = _graphviz()
     dot = package.Digraph(graph_attr=_GRAPH | {"rankdir": direction}, edge_attr=_EDGE)
     for number, node in enumerate(info.nodes):
@@ -83,14 +96,19 @@ def _pipe(info: Dataflow, direction: str, in_row: int) -> str:
         dot.edge(str(flow.source), str(flow.target), _label(lines), penwidth=f"{width:.2f}")
     for number in range(len(info.ops) - in_row if in_row else 0):
         dot.edge(str(number), str(number + in_row), style="invis", weight="0")
-    try:
-        text: str = dot.pipe(format="svg", encoding="utf-8")
-    except package.ExecutableNotFound as error:
+    try:  # not by the package, which sets no limit of time
+        done = subprocess.run(
+            ["dot", "-Tsvg"], input=dot.source, capture_output=True, encoding="utf-8", timeout=seconds, check=True
+        )
+    except FileNotFoundError as error:
         raise StowageError(
             "dataflow graphs need the program dot, which is missing: install graphviz "
             "(apt install graphviz, brew install graphviz, conda install graphviz)"
         ) from error
-    return text
+    except subprocess.CalledProcessError as error:
+        reason = " ".join(error.stderr.split()).rstrip(".;")
+        raise StowageError(f"dot cannot draw {info.name}: {reason}; update graphviz, or choose a module") from error
+    return done.stdout
 
 
 def _amount(size: int) -> str:

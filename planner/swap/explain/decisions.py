@@ -15,8 +15,12 @@ from numpy.typing import NDArray
 from planner.graph import Storage
 from planner.memory import lifetimes
 from planner.plan import PlanIndex, Timeline
+from planner.progress import Progress
 from planner.swap.problem.problem import LinkModel
 from planner.units import format_bytes, format_seconds, several
+
+#: Storages between two reports of progress.
+_EVERY = 200
 
 Decision = Literal["swapped", "dropped", "kept", "unused"]
 
@@ -63,18 +67,21 @@ class SwapDecision:
     absences: tuple[SwapInterval, ...]
 
 
-def swap_decisions(index: PlanIndex, timeline: Timeline, link: LinkModel) -> tuple[SwapDecision, ...]:
+def swap_decisions(index: PlanIndex, timeline: Timeline, link: LinkModel, report: Progress) -> tuple[SwapDecision, ...]:
     """The decision on every storage that takes memory, the largest first; scratch memory of ops is left out.
 
     Args:
         index: of the plan.
         timeline: the times of its step.
         link: the host link.
+        report: called with the share done.
     """
-    facts = _PlanFacts(index, timeline, link)
-    decisions = [
-        facts.decide(storage) for storage in index.graph.storages if storage.bytes and storage.kind != "workspace"
-    ]
+    facts, decisions = _PlanFacts(index, timeline, link), []
+    for storage in index.graph.storages:
+        if storage.id % _EVERY == 0:
+            report(storage.id / len(index.graph.storages))
+        if storage.bytes and storage.kind != "workspace":
+            decisions.append(facts.decide(storage))
     return tuple(sorted(decisions, key=lambda one: (-one.bytes, one.storage)))
 
 
@@ -87,6 +94,7 @@ class _PlanFacts:
         self.budget, self.n = plan.budget_bytes, len(plan.order)
         self.starts = [*timeline.compute[:, 0].tolist(), timeline.seconds]
         self.stops = timeline.compute[:, 1].tolist()
+        self.start, self.stop = index.start.tolist(), index.stop.tolist()
         self.live_bytes: NDArray[np.int64] = lifetimes(graph, plan.order).live_bytes
         self.over_budget = np.append(0, np.cumsum(self.live_bytes > self.budget))
         self.uses: dict[int, list[int]] = defaultdict(list)
@@ -115,7 +123,7 @@ class _PlanFacts:
         uses, index, residencies = self.uses[storage.id], self.index, self.index.numbers(storage.id)
         if not uses or not residencies:
             return
-        start, stop = index.start.tolist(), index.stop.tolist()
+        start, stop = self.start, self.stop
         first, last = residencies[0], residencies[-1]
         starts_on_host = storage.live_in and not (start[first] == 0 and index.from_step_start[first])
         if starts_on_host and not storage.persistent:
@@ -151,12 +159,12 @@ class _PlanFacts:
         """Why a storage left the device."""
         idle, copying = format_seconds(absence.idle_seconds), format_seconds(absence.copy_seconds)
         if absence.last < 0 and not absence.copied_out:
-            return f"dropped without a copy: the host copy is valid and no op needs it before slot {absence.next}"
+            return f"dropped without a copy: the host copy is valid and no op needs it before op {absence.next}"
         if absence.next == self.n:
-            return f"swapped: the step returns it and no op uses it after slot {absence.last}; {self._gain(absence)}"
-        between = f"between slots {absence.last} and {absence.next}"
+            return f"swapped: the step returns it and no op uses it after op {absence.last}; {self._gain(absence)}"
+        between = f"between ops {absence.last} and {absence.next}"
         if absence.next <= absence.last:
-            between = f"from slot {absence.last} to slot {absence.next} of the next step"
+            between = f"from op {absence.last} to op {absence.next} of the next step"
         if not absence.copied_out:
             return (
                 f"dropped without a copy: the host copy was still valid; idle for {idle} {between}; "

@@ -11,6 +11,7 @@ from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.machine import Machine
 from planner.plan import PlanIndex, SwapPlan, WaitShare, compute_waits, require_each_op_once
+from planner.progress import Progress, ShowProgress, reporting
 from planner.swap.explain.bottleneck import bottleneck_of
 from planner.swap.explain.decisions import swap_decisions
 from planner.swap.explain.explanation import Explanation, Holding, OpStall, StorageStall
@@ -18,13 +19,22 @@ from planner.swap.problem.problem import Seconds, link_model
 from planner.swap.simulate.streams import simulate
 
 
-def explain(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds | None = None) -> Explanation:
+def explain(
+    plan: SwapPlan,
+    graph: Graph,
+    machine: Machine,
+    seconds: Seconds | None = None,
+    *,
+    progress: ShowProgress = True,
+) -> Explanation:
     """Explain what makes up a plan's peak, what its step waits for, what limits it, and why storages left or stayed.
 
     Args:
         plan, graph: a plan and its graph.
         machine: its host link carries the copies.
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
+        progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
+            status text.
 
     Raises:
         StowageError: the plan is for another graph, or an op runs twice in it.
@@ -36,14 +46,22 @@ def explain(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds | N
         from planner.machine import op_seconds
 
         seconds = op_seconds(graph, machine)
+    with reporting(progress) as report:
+        return _explained(plan, graph, machine, seconds, report)
+
+
+def _explained(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds, report: Progress) -> Explanation:
+    report(0.0, "running through the plan")
     timeline, link = simulate(plan, graph, machine, seconds), link_model(machine)
     index = PlanIndex(graph, plan)
+    report(0.2, "sharing waits among the copies they are for")
     waits = tuple(share for wait in compute_waits(index, timeline) for share in wait.shares)
     slot, holders = _peak(index)
     by_kind: dict[str, int] = defaultdict(int)
     for holder in holders:
         by_kind[holder.kind] += holder.bytes
     sizes = [storage.bytes for storage in graph.storages]
+    why = report.part(0.4, 1.0, "looking why tensors leave or stay")
     return Explanation(
         name=graph.name, machine=machine.name, method=plan.method,
         budget_bytes=plan.budget_bytes, arena_bytes=plan.peak_bytes,
@@ -54,7 +72,7 @@ def explain(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds | N
         compute_seconds=fsum((timeline.compute[:, 1] - timeline.compute[:, 0]).tolist()),
         stall_seconds=fsum(wait.seconds for wait in waits), waits=waits,
         stalls_by_storage=_by_storage(waits, graph), stalls_by_op=_by_op(waits, plan, graph),
-        limit=bottleneck_of(plan, timeline, sizes, link), decisions=swap_decisions(index, timeline, link),
+        limit=bottleneck_of(plan, timeline, sizes, link), decisions=swap_decisions(index, timeline, link, why),
     )  # fmt: skip
 
 

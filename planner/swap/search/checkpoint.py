@@ -17,6 +17,7 @@ from planner.graph import Graph, fingerprint
 from planner.json_fields import Envelope
 from planner.machine import Machine
 from planner.plan import plan_from_json, plan_to_json, require_each_op_once, validate
+from planner.progress import Progress
 from planner.swap.baselines.registry import BASELINES
 from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.problem.problem import Problem, Seconds
@@ -56,25 +57,29 @@ def save_search(search_state: SearchState, path: str | Path) -> None:
     write_text(path, _ENVELOPE.seal(body))
 
 
-def read_search(path: str | Path, graph: Graph, machine: Machine, seconds: Seconds | None) -> SearchState:
+def read_search(
+    path: str | Path, graph: Graph, machine: Machine, seconds: Seconds | None, report: Progress
+) -> SearchState:
     """Load the state of a search.
 
     Args:
         path: the file.
         graph, machine, seconds: as when the search was started.
+        report: called with the share done.
 
     Raises:
         StowageError: the file is damaged, or from a search for another graph, machine or other op times.
     """
+    report(0.0, "reading the search")
     data = _ENVELOPE.open(read_text(path), path)
     try:
-        return _restored(data, path, graph, machine, seconds)
+        return _restored(data, path, graph, machine, seconds, report)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise StowageError(f"{path} is damaged: it holds what no search has written; begin a new search") from error
 
 
 def _restored(
-    data: dict[str, Any], path: str | Path, graph: Graph, machine: Machine, seconds: Seconds | None
+    data: dict[str, Any], path: str | Path, graph: Graph, machine: Machine, seconds: Seconds | None, report: Progress
 ) -> SearchState:
     """The saved search state; any built-in exception means that the data is not one."""
     if data["graph"] != fingerprint(graph):
@@ -87,6 +92,7 @@ def _restored(
         json_fields.whole(data["budget"], "budget"),
         json_fields.whole_or_none(data["host_budget"], "budget"),
     )
+    report(0.3, "laying out the graph")
     problem, _ = make_problem(graph, machine, budget, None, seconds)
     if data["times"] != _times(problem):
         raise StowageError(
@@ -109,6 +115,7 @@ def _restored(
         )
         for begun, count, step, name in data["history"]
     ]
+    report(0.6, "validating the best plan")
     if data["best"] is not None:
         search_state.best = plan_from_json(json.dumps(data["best"]))
         if problems := validate(search_state.best, graph):

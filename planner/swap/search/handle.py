@@ -12,6 +12,7 @@ from planner.graph import Graph
 from planner.jit import doing
 from planner.machine import Machine
 from planner.plan import PlanSummary, SwapPlan, percent_of_ideal
+from planner.progress import ShowProgress, reporting
 from planner.search import SECONDS, SearchHandle, SearchStatus, check_limits
 from planner.swap.problem.problem import Seconds
 from planner.swap.search.checkpoint import read_search, save_search
@@ -179,6 +180,7 @@ def load_search(
     time_limit: float | None = SECONDS,
     evaluations: int | None = None,
     threads: int | None = None,
+    progress: ShowProgress = True,
 ) -> SwapSearch:
     """Resume a search that was saved, as if it had never stopped.
 
@@ -186,11 +188,14 @@ def load_search(
         path: a file that `SwapSearch.save` wrote.
         graph, machine, seconds: as when the search was started.
         time_limit, evaluations, threads: as in `search_swaps`.
+        progress: True shows progress until the search goes on, False shows nothing; a function is called with the share
+            done, 0 to 1, and a status text.
 
     Raises:
         StowageError: the file is damaged, or from a search for another graph, machine or other op times.
     """
-    search_state = read_search(path, graph, machine, seconds)
+    with reporting(progress) as report:
+        search_state = read_search(path, graph, machine, seconds, report)
     runner = SwapSearchThread(
         lambda: search_state, search_state.problem.ideal_seconds, search_state.problem.stop, _threads(threads)
     )
