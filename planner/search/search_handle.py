@@ -97,7 +97,8 @@ class SearchHandle(ABC, Generic[S, P]):
         """Continue from where the search stopped; does nothing while it runs or when nothing is left to try.
 
         Args:
-            time_limit: stop again after this many seconds; None for no limit.
+            time_limit: stop again after this many seconds, without those in which kernels are compiled; None for no
+                limit.
             evaluations: stop again after this many more evaluations; None for no limit.
 
         Raises:

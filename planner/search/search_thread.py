@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import inf
-from time import perf_counter
 from typing import Generic, Literal, Protocol, TypeVar
 
 from planner.cancel import Cancelled, CancelToken
@@ -63,7 +62,9 @@ class SearchThread(Generic[S]):
     """
 
     def __init__(self, make: Callable[[], S], stop: CancelToken) -> None:
-        self.make, self.stop = make, stop
+        from planner.search_clock import search_seconds  # not to import numba for the help of a command
+
+        self.make, self.stop, self.clock = make, stop, search_seconds
         self.search_state: S | None = None
         self.cancelled, self.ended, self.search_step = CancelToken(), threading.Event(), threading.Lock()
         self.step_lock = threading.Lock()  # its holder has the next search step
@@ -76,9 +77,9 @@ class SearchThread(Generic[S]):
         on_shutdown(self.cancel, early=True)
 
     def searched(self) -> float:
-        """Seconds spent searching."""
+        """Seconds spent searching, without those in which kernels were compiled."""
         began = self.began
-        return self.spent if began is None else perf_counter() - began
+        return self.spent if began is None else self.clock() - began
 
     def at_home(self) -> SearchThread[S]:
         """Itself, unless this process is a fork: threads do not survive a fork, so waiting for one would never end.
@@ -105,7 +106,7 @@ class SearchThread(Generic[S]):
             self.cancelled.clear()
             self.ended.clear()
             self.state, self.error = "running", None
-            self.began = perf_counter() - self.spent
+            self.began = self.clock() - self.spent
             self.thread = threading.Thread(
                 target=self._run, args=(time_limit, evaluations), name="stowage-search", daemon=True
             )
@@ -156,7 +157,7 @@ class SearchThread(Generic[S]):
         state: SearchStatus = "failed"
         try:
             with self.at_work():
-                until = inf if time_limit is None else perf_counter() + time_limit
+                until = inf if time_limit is None else self.clock() + time_limit
                 done = 0 if self.search_state is None else self.search_state.evaluations
                 state = self._search(until, inf if evaluations is None else done + evaluations)
         except BaseException as error:
@@ -179,7 +180,7 @@ class SearchThread(Generic[S]):
                     return "done"
                 if self.cancelled.requested:
                     return "cancelled"
-                over = search_state is not None and (perf_counter() >= until or search_state.evaluations >= most)
+                over = search_state is not None and (self.clock() >= until or search_state.evaluations >= most)
                 if over and search_state is not None and search_state.best is not None:
                     return "paused"
                 self._let_go_on()

@@ -108,7 +108,8 @@ def _pipe(info: Dataflow, direction: str, in_row: int, seconds: float) -> str:
     except subprocess.CalledProcessError as error:
         reason = " ".join(error.stderr.split()).rstrip(".;")
         raise StowageError(f"dot cannot draw {info.name}: {reason}; update graphviz, or choose a module") from error
-    return done.stdout
+    text: str = done.stdout
+    return text
 
 
 def _amount(size: int) -> str:

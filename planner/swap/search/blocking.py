@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from math import inf
-from time import perf_counter
 
 from planner.graph import Graph
 from planner.jit import COMPILING, doing
@@ -15,6 +14,7 @@ from planner.machine import Machine
 from planner.plan import SwapPlan, gap_percent, percent_of_ideal
 from planner.progress import ShowProgress, reporting
 from planner.search import check_limits
+from planner.search_clock import search_seconds
 from planner.swap.methods.method import Item, Result
 from planner.swap.problem.problem import Seconds
 from planner.swap.search.driver import DEFAULT, SearchState
@@ -111,7 +111,7 @@ def compare_plans(
         StowageError: as in `plan_swaps`.
     """
     check_limits(time_limit)
-    begin = perf_counter()
+    begin = search_seconds()
 
     def each(work: Callable[[Item], Result], items: Iterable[Item], /) -> list[Result]:
         futures = [pool.submit(work, item) for item in items]
@@ -125,10 +125,10 @@ def compare_plans(
         problem, host = make_problem(graph, machine, budget, host_budget, seconds)
         deadline = inf if time_limit is None else begin + time_limit
         search_state = SearchState(problem, host, method or DEFAULT, seed, each)
-        while not search_state.done and (search_state.best is None or perf_counter() < deadline):
+        while not search_state.done and (search_state.best is None or search_seconds() < deadline):
             report(max(report.share, search_state.share_done(time_limit)), search_state.doing)
             search_state.step()
-            search_state.seconds = perf_counter() - begin
+            search_state.seconds = search_seconds() - begin
         plan = search_state.plan()
         report(1.0, "done")
     return SwapComparison(
@@ -137,5 +137,5 @@ def compare_plans(
         search_state.bound,
         search_state.baselines,
         search_state.evaluations,
-        perf_counter() - begin,
+        search_seconds() - begin,
     )

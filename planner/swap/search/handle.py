@@ -149,7 +149,8 @@ def search_swaps(
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
         method: one of `METHODS`; None for `"joint"`, the best there is.
         seed: for random choices.
-        time_limit: seconds after which the search pauses; None for no limit.
+        time_limit: seconds after which the search pauses, without those in which kernels are compiled; None for no
+            limit.
         evaluations: number of timed plans after which it pauses; None for no limit.
         threads: number of search threads; all cores by default.
 
