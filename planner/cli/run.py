@@ -152,7 +152,13 @@ _CHECK_FACTS = ("eager_step_seconds", "mismatches", "mismatched", "compared")
 def _remark(result: RunResult) -> None:
     """Print a remark if a step's time differs from the plan's; the first step is a warm-up."""
     seconds, predicted = result.step_seconds[1:], result.predicted_step_seconds
-    if seconds and not 1 / _REMARK_RATIO < median(seconds) / predicted < _REMARK_RATIO:
+    if result.measured_busy:
+        click.echo(
+            f"a step took {median(seconds):.3g} s and {predicted:.3g} s were predicted from op times measured while "
+            "this computer was busy: they are measured again for the next plan",
+            err=True,
+        )
+    elif seconds and not 1 / _REMARK_RATIO < median(seconds) / predicted < _REMARK_RATIO:
         click.echo(
             f"a step took {median(seconds):.3g} s and {predicted:.3g} s were predicted from op times measured before: "
             "plan again with --remeasure if this machine is now faster or slower than it was then",

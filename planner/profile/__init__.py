@@ -2,7 +2,7 @@
 
 from planner.profile.cache import cache_path
 from planner.profile.machine_by_name import machine, machines
-from planner.profile.measure import OpMeasurements, measure_ops
+from planner.profile.measure import OpMeasurements, forget_ops, measure_ops
 from planner.profile.prepare import PreparedStep, prepare
 from planner.profile.signatures import signature
 
@@ -10,6 +10,7 @@ __all__ = [
     "OpMeasurements",
     "PreparedStep",
     "cache_path",
+    "forget_ops",
     "machine",
     "machines",
     "measure_ops",

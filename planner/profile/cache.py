@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,7 +33,8 @@ class Cost:
 class CostCache:
     """Costs by signature, of one processor, torch version and PyTorch's own settings, such as the thread count.
 
-    They do not expire: after a change that none of these shows, such as another clock rate, measure again.
+    They do not expire: after a change that none of these shows, such as another clock rate, measure again. A run that
+    is much faster than planned drops them, because they were then measured while the computer was busy.
 
     Args:
         path: of the file, which need not exist.
@@ -59,6 +60,19 @@ class CostCache:
             StowageError: the disk is full or read-only.
         """
         self.costs = {**_read(self.path), **self.costs}
+        self._write()
+
+    def forget(self, signatures: Iterable[str]) -> None:
+        """Drop costs, here and on disk, so that they are measured again.
+
+        Raises:
+            StowageError: the disk is full or read-only.
+        """
+        dropped = {_digest(signature) for signature in signatures}
+        self.costs = {digest: cost for digest, cost in _read(self.path).items() if digest not in dropped}
+        self._write()
+
+    def _write(self) -> None:
         rows = {digest: [cost.seconds, cost.workspace_bytes] for digest, cost in sorted(self.costs.items())}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

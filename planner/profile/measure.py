@@ -86,6 +86,15 @@ def measure_ops(
     )
 
 
+def forget_ops(graph: Graph) -> None:
+    """Drop the cached costs of a graph's ops, which are measured again when the next plan needs them.
+
+    Raises:
+        StowageError: the cache cannot be written.
+    """
+    open_cache().forget(signature(graph, op) for op in graph.ops)
+
+
 def _measure(
     graph: Graph, program: Program, machine: Machine, signatures: Sequence[str], missing: set[str], progress: Progress
 ) -> Iterator[tuple[str, Cost]]:

@@ -1,5 +1,6 @@
 """What a command says beside its result, and whether two numbers in one sentence can be followed."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,20 @@ def test_predictions_that_are_far_off_are_remarked_upon(planner, tmp_path: Path)
     answer = planner("run", model, "--plan", plan)
     assert answer.status == 0
     assert "--remeasure" in answer.err
+
+
+def test_op_times_of_a_busy_computer_are_remarked_upon(
+    planner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from planner.profile import cache_path
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    words = ["run", "mlp:layers=2,hidden=24,batch=4", "--budget", "100%"]
+    assert "busy" not in planner(*words, "--steps", "1").err
+    data = json.loads(cache_path().read_text())
+    data["costs"] = {key: [1000 * seconds, scratch] for key, (seconds, scratch) in data["costs"].items()}
+    cache_path().write_text(json.dumps(data))
+    assert "op times measured while this computer was busy: they are measured again" in planner(*words).err
 
 
 SLOW = """

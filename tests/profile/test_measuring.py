@@ -23,7 +23,7 @@ from planner.profile import machine, measure_ops
 from planner.profile.segments import segments
 from planner.profile.signatures import signature
 from planner.program import backend_of, writes_directly
-from planner.run import run
+from planner.run import RunResult, run
 from planner.step import InferenceStep, TrainStep
 
 
@@ -260,6 +260,38 @@ def test_what_was_measured_is_kept(cache: Path) -> None:
     assert np.array_equal(first.seconds, second.seconds)
     assert np.array_equal(first.workspace_bytes, second.workspace_bytes)
     assert len(files(cache)) == 1
+
+
+def rescale(cache: Path, factor: float) -> dict[str, list[float]]:
+    """Change the op times on disk by a factor, as if the computer had been as much slower; returns the new ones."""
+    (path,) = files(cache)
+    data = json.loads(path.read_text())
+    data["costs"] = {key: [seconds * factor, scratch] for key, (seconds, scratch) in data["costs"].items()}
+    path.write_text(json.dumps(data))
+    costs: dict[str, list[float]] = data["costs"]
+    return costs
+
+
+def test_what_was_measured_while_the_computer_was_busy_is_measured_again_after_a_run(cache: Path) -> None:
+    def ran() -> RunResult:
+        return run(zoo.mlp(hidden=32), budget="100%", steps=3, check=False).wait()
+
+    ran()
+    busy = rescale(cache, 1000)
+    result = ran()
+    assert result.measured_busy
+    assert json.loads(files(cache)[0].read_text())["costs"] == {}
+    again = ran()
+    assert again.predicted_step_seconds < result.predicted_step_seconds / 10
+    assert json.loads(files(cache)[0].read_text())["costs"].keys() == busy.keys()
+
+
+def test_what_was_measured_stays_where_a_run_is_slower(cache: Path) -> None:
+    step = zoo.mlp(hidden=32)
+    run(step, budget="100%", steps=1, check=False).wait()
+    quiet = rescale(cache, 1e-3)
+    assert not run(zoo.mlp(hidden=32), budget="100%", steps=3, check=False).wait().measured_busy
+    assert json.loads(files(cache)[0].read_text())["costs"] == quiet
 
 
 def test_a_longer_model_measures_only_what_is_new(cache: Path) -> None:

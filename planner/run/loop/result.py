@@ -36,6 +36,8 @@ class RunResult:
         captures: number of graphs captured for the run: one, and another for each change that leads to other calls.
         checked: which steps were compared with eager PyTorch, or why none was, in words.
         rechecks, recheck_seconds: how often the step was captured again and compared, and the time that took.
+        measured_busy: whether the steps are so much faster than planned that the op times must have been measured while
+            the computer was busy; they are measured again for the next plan.
     """
 
     name: str
@@ -57,6 +59,7 @@ class RunResult:
     checked: str = "no step"
     rechecks: int = 0
     recheck_seconds: float = 0.0
+    measured_busy: bool = False
 
 
 class Stopped(KeyboardInterrupt):
@@ -88,6 +91,7 @@ class RunLog:
     checked: str = "no step"
     rechecks: int = 0
     recheck_seconds: float = 0.0
+    measured_busy: bool = False
 
     def add(self, record: StepRecord, peak_bytes: int) -> None:
         """Record a step."""
@@ -135,6 +139,7 @@ class RunLog:
             checked=self.checked,
             rechecks=self.rechecks,
             recheck_seconds=self.recheck_seconds,
+            measured_busy=self.measured_busy,
             timelines=self.last_timelines(),
             outputs=self.outputs,
             plan=plan,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import replace
+from statistics import median
 from threading import Event, Thread
 from time import perf_counter
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.plan import SwapPlan
+from planner.profile import forget_ops
 from planner.program import reading_changed
 from planner.progress import Listener, Progress
 from planner.run.checks.ownership_lock import OwnershipLock
@@ -45,6 +47,8 @@ _LOOK_SECONDS = 0.05
 _READY, _READY_WITH_PLAN = 0.5, 0.1
 #: Number of graphs of a step that plans are kept for.
 _MOST_PLANS = 8
+#: A step this many times as fast as planned was planned by op times measured while the computer was busy.
+_BUSY = 3.0
 #: Number of captures of a step at which a warning is issued, as `torch.compile` does.
 _MANY_CAPTURES = 8
 
@@ -292,7 +296,20 @@ class RunThread:
         self.steps = None if more is None else len(self.done.seconds) + more
         self._report_steps()
 
+    def _forget_busy_times(self) -> None:
+        """Drop the op times of the plan if the steps show that they were measured while the computer was busy."""
+        made, plan, asked = self.done.seconds[1:], self.plan, self.asked
+        if asked.plan is not None or asked.stress or not made or plan is None or self.done.measured_busy:
+            return
+        if median(made) * _BUSY < plan.predicted.seconds:
+            # what cannot be written cannot be dropped either
+            with suppress(StowageError), self._torch_context.entered():
+                forget_ops(self._graph())
+                self.done.measured_busy = True
+
     def _end(self, state: Literal["cancelled", "done", "failed"]) -> None:
+        if state != "failed":
+            self._forget_busy_times()
         self._over = perf_counter()
         doing = {"cancelled": "stopped", "done": "done", "failed": "failed"}[state]
         self.progress(1.0 if state == "done" else self.progress.share, doing)

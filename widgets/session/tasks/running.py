@@ -25,6 +25,7 @@ _LOOK_SECONDS = 0.1
 #: Most steps whose times are sent.
 _MOST = 1000
 _HERE = "cpu"
+_BUSY = "It was planned by op times measured while this computer was busy; open the step again to plan it by new ones."
 
 
 def begin(session_state: SessionState, steps: int = STEPS, check: bool | Literal["first"] = True) -> None:
@@ -107,6 +108,8 @@ def _run(
                 note = f"Planned anew for this CPU, and drawn, {why}{back}"
                 _watch(session_state, job, again, plan, steps, f"Planning anew for this CPU {why}", note)
                 handle = again
+    if handle.result is not None and handle.result.measured_busy:
+        note = f"{note} {_BUSY}".lstrip()
     text = _words(handle, plan, steps, note)
     session_state.report(job, Message({**text.content, "sentence": sentence or text.content["sentence"]}, text.buffers))
     session_state.on_idle(session_state)
