@@ -254,6 +254,27 @@ def test_a_loader_that_cannot_tell_its_length_is_run_to_its_end() -> None:
     assert (running.progress.step, running.progress.steps) == (3, None)
 
 
+def test_a_smaller_last_batch_is_refused_before_the_batches_ahead_of_it() -> None:
+    step = TrainStep(nn.Linear(4, 2), torch.ones(3, 4), loss=lambda model, x: model(x).sum())
+    running = run(step, steps=0)
+    data = list(torch.randn(8, 4))
+    with pytest.raises(StowageError, match=r"last batch of this loader has 2 of 3 samples.*drop_last=True"):
+        next(running.steps(DataLoader(data, batch_size=3)))
+    assert running.losses == ()
+    assert len(list(running.steps(DataLoader(data, batch_size=3, drop_last=True)))) == 2
+    assert len(list(running.steps(DataLoader(data[:6], batch_size=3, shuffle=True)))) == 2
+    assert len(list(running.steps(DataLoader(data[:3], batch_size=5)))) == 1  # all there is
+
+
+def test_a_last_batch_that_is_made_as_large_as_the_others_is_taken() -> None:
+    def padded(samples: list[Tensor]) -> Tensor:
+        return nn.functional.pad(torch.stack(samples), (0, 0, 0, 3 - len(samples)))
+
+    step = TrainStep(nn.Linear(4, 2), torch.ones(3, 4), loss=lambda model, x: model(x).sum())
+    loader = DataLoader(list(torch.randn(8, 4)), batch_size=3, collate_fn=padded)
+    assert len(list(run(step, steps=0).steps(loader))) == 3
+
+
 def test_a_numpy_array_in_a_batch_is_read_anew() -> None:
     def batch(weights: list[float]) -> Any:
         return {"x": torch.ones(3, 4), "w": np.array(weights)}

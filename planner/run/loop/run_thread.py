@@ -28,7 +28,7 @@ from planner.run.checks.ownership_lock import OwnershipLock
 from planner.run.checks.retrace import Recheck
 from planner.run.checks.thread_settings import TorchContext
 from planner.run.devices.registry import DEVICES
-from planner.run.loop.batch_count import batch_count
+from planner.run.loop.batch_count import batch_count, refuse_smaller_last
 from planner.run.loop.batch_matcher import Matcher
 from planner.run.loop.monitor import Monitor
 from planner.run.loop.result import RunLog, RunResult
@@ -126,6 +126,7 @@ class RunThread:
         step = self.asked.step
         if not isinstance(step, TrainStep):
             raise StowageError("an InferenceStep has no losses to train by: make a TrainStep of the model")
+        refuse_smaller_last(batches)
         claim = OwnershipLock(step, self.stop)
         for other in claim.make(CancelToken()):
             other.ended.wait()

@@ -20,7 +20,7 @@ from planner.progress import Progress
 from planner.run.checks.mutation_guard import MutationGuard
 from planner.run.checks.retrace import Recheck
 from planner.run.devices.cpu import CpuDevice
-from planner.run.loop.batch_count import batch_count
+from planner.run.loop.batch_count import batch_count, refuse_smaller_last
 from planner.run.loop.batch_matcher import Matcher
 from planner.step import Step, rebuilt, tensors_of
 
@@ -49,6 +49,8 @@ class BatchFeed:
     ) -> None:  # fmt: skip
         self._step, self._graph, self._batches, self._steps = step, graph, batches, steps
         self._stop, self._keeps = stop, keeps
+        if batches is not None:
+            refuse_smaller_last(batches, steps)
         known = None if batches is None else batch_count(batches)
         self.count = min((count for count in (steps, known) if count is not None), default=None)
         self.error: Exception | None = None
