@@ -283,6 +283,8 @@ def test_a_point_of_the_front_becomes_the_plan_or_what_it_is_compared_with(graph
     mark = ear.mark()
     session.request({"do": "take", "bytes": size})
     ear.planned(mark)
+    said = [message.content for message in ear.heard[mark:] if message.kind == "budget"]
+    assert [(one["state"], one["doing"]) for one in said[:2]] == [("planning", "drawing the plan"), ("planned", "")]
     plan = session.plan
     assert plan is not None
     assert (plan.budget_bytes, plan.predicted.seconds) <= (size, seconds)

@@ -18,6 +18,7 @@ from widgets.session.state.session_state import SessionState, sentence_of
 from widgets.session.tasks.search_words import words
 
 _LOOK_SECONDS = 0.03
+_SIMPLE = "trying simple policies"
 #: Time limit of the search for any plan where no simple policy finds one.
 _FIRST_SECONDS = 5.0
 
@@ -72,9 +73,9 @@ def begin(session_state: SessionState, plan: SwapPlan | None = None) -> None:
     if verdict == "impossible":
         text = session_state.budget_words("impossible", "", feasibility.why_impossible(budget))
     else:
-        text = session_state.budget_words(
-            "planning", "drawing the step" if verdict == "fits" else "trying simple policies"
-        )
+        known = session_state.plan_cache is not None and session_state.plan_cache.at(budget) is not None
+        doing = "drawing the step" if verdict == "fits" else "drawing the plan" if known else _SIMPLE
+        text = session_state.budget_words("planning", doing)
     session_state.message_bus.publish(text, idle(session_state))
     if session_state.jobs.start("plan", lambda job: _plan(session_state, job, plan)) is None:
         session_state.planned.set()  # the session is closed
@@ -128,8 +129,10 @@ def _plan(session_state: SessionState, job: Job, plan: SwapPlan | None) -> None:
             )
         else:
             known = plan_cache.fitting(budget)
-            if known is not None:
-                session_state.draw(job, known, state="planning", doing="trying simple policies")
+            if known is not None and plan_cache.at(budget) is not None:
+                session_state.draw(job, known)  # planned for before, as points of the front are
+            elif known is not None:
+                session_state.draw(job, known, state="planning", doing=_SIMPLE)
             _first_plan(session_state, job, known)
     except Exception as error:
         session_state.draw(job, feasibility.captured, placeholder=True, state="none", sentence=sentence_of(error))

@@ -33,7 +33,7 @@ export function planDiffTable(store, note) {
   const empty = make('p', { class: 'sw-empty-line' });
   const element = make('div', { class: 'sw-difference-box' }, table, empty);
   const show = () => {
-    const { plan, verdict, bytes } = standing(store);
+    const { plan, verdict, state, bytes } = standing(store);
     const a = plan && {
       ...plan,
       budget_bytes: bytes,
@@ -47,7 +47,9 @@ export function planDiffTable(store, note) {
         ? ''
         : verdict === 'impossible'
           ? 'No plan exists at this budget, so there is nothing to compare.'
-          : 'There is no plan at this budget yet.',
+          : state === 'planning'
+            ? 'The plan for this budget is being made.'
+            : 'There is no plan at this budget yet.',
     );
     say(note, b ? `B is ${store.compare.name}` : a ? 'Shift-click a point for B' : '');
     ROWS.forEach(([, field, text, differs], k) => {
