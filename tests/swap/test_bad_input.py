@@ -82,10 +82,14 @@ def test_nothing_more_is_no_gain(memory, bandwidth):
         sensitivity(GRAPH, machine(), "60%", memory=memory, bandwidth=bandwidth, seconds=TIMES)
 
 
-def test_one_text_is_one_budget_of_a_sweep():
+def test_a_share_and_a_number_are_each_one_budget_of_a_sweep():
     (point,) = sweep(GRAPH, machine(), "60%", seconds=TIMES, time_limit_each=0)
-    (same,) = sweep(GRAPH, machine(), ["60%"], seconds=TIMES, time_limit_each=0)
-    assert point.budget_bytes == same.budget_bytes
+    for same in (["60%"], point.budget_bytes, [point.budget_bytes]):
+        assert [one.budget_bytes for one in sweep(GRAPH, machine(), same, seconds=TIMES, time_limit_each=0)] == [
+            point.budget_bytes
+        ]
+    with pytest.raises(StowageError, match=r'0.6 is not a whole number of bytes; write "8GiB"'):
+        sweep(GRAPH, machine(), 0.6, seconds=TIMES, time_limit_each=0)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -66,7 +66,7 @@ class BudgetPoint:
 def sweep(
     graph: Graph,
     machine: Machine,
-    budgets: Iterable[str | int] | None = None,
+    budgets: Iterable[str | int] | str | int | None = None,
     *,
     seconds: Seconds | None = None,
     time_limit_each: float = SECONDS_EACH,
@@ -78,7 +78,7 @@ def sweep(
 
     Args:
         graph, machine: what is planned, and where.
-        budgets: device memory, as in `plan_swaps`; a string is one budget. By default, eight from the least that there
+        budgets: device memory, each as in `plan_swaps`, or one alone. By default, eight from the least that there
             is a plan for to what the step takes when nothing is swapped, each the same factor above the one before.
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
         time_limit_each: seconds of search for each budget.
@@ -113,7 +113,7 @@ def sweep(
 def _problems(
     graph: Graph,
     machine: Machine,
-    budgets: Iterable[str | int] | None,
+    budgets: Iterable[str | int] | str | int | None,
     seconds: Seconds | None,
     stop: CancelToken,
     report: Progress,
@@ -128,7 +128,7 @@ def _problems(
         budgets = sorted({round(budget) for budget in np.geomspace(least, max(peak, least), _POINTS).tolist()})
         budgets = [min(max(budget, least), max(peak, least)) for budget in budgets]
     found = {}
-    for budget in [budgets] if isinstance(budgets, str) else budgets:
+    for budget in budgets if isinstance(budgets, Iterable) and not isinstance(budgets, str) else [budgets]:
         report(0.0, f"laying out the graph for {budget if isinstance(budget, str) else format_bytes(budget)}")
         problem, _ = make_problem(graph, machine, budget, None, seconds, stop)
         found[problem.budget], seconds = problem, problem.seconds
