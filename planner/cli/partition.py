@@ -91,9 +91,9 @@ def command(
       mesh        into how many parts each level cuts, the outermost first
       moved       bytes that all workers together receive in a step, and at each level
       recursion   the same for the paper's recursion, and how long it took
-      bound       no partition over this mesh moves fewer bytes that splits all it
+      lower bound no partition over this mesh moves fewer bytes that splits all it
                   can, or, with --memory, that the limit allows
-      gap         how far the partition is above the bound, in percent
+      gap         how far the partition is above the lower bound, in percent
       worker peak memory of the worker that takes the most, estimated: storages
                   scaled by its share, and what the op that runs fetches
       single peak memory of the step on one device
@@ -206,6 +206,7 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
     baselines = {name: "-" if size is None else format_bytes(size) for name, size in facts["baselines"].items()}
     alike = facts["workers"] > 1 and not facts["tensors_split"]
     paused = "; stopped by --seconds" if facts["search_state"] == "paused" else ""
+    over = "" if facts["bound_bytes"] is not None else " in cost over the links"
     tried = f"{facts['evaluations']:,} partition{'s' if facts['evaluations'] != 1 else ''}"
     return {
         **({"warning": "no tensor is split: every worker does the whole step"} if alike else {}),
@@ -213,10 +214,8 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
         "mesh": " x ".join(map(str, facts["mesh"])) or "1",
         "moved": f"{amount(facts['bytes_total'])}{f': {levels} by level' if levels else ''}",
         "recursion": f"{amount(facts['recursion_bytes_total'])} after {format_seconds(facts['recursion_seconds'])}",
-        "bound": f"{amount(facts['bound_bytes'])}",
-        "gap": "-"
-        if gap is None
-        else f"{gap:.3g} % above the bound{'' if facts['bound_bytes'] is not None else ' in cost over the links'}",
+        "lower bound": f"{amount(facts['bound_bytes'])}",
+        "gap": "-" if gap is None else f"{gap:.3g} % above the lower bound{over}",
         "worker peak": amount(max(peaks)),
         "single peak": amount(facts["single_peak_bytes"]),
         "step": "-" if facts["step_seconds"] is None else format_seconds(facts["step_seconds"]),

@@ -101,9 +101,9 @@ def command(
       host        pinned host memory that it takes
       ideal       the time of all ops, with no wait for any copy
       step        the time of the plan, and the share of ideal that it reaches
-      bound       no plan within this budget is faster, whatever its order
+      lower bound no plan within this budget is faster, whatever its order
       order bound no plan with the order of this one is faster
-      gap         how far the plan is above the bound for any order, in percent
+      gap         how far the plan is above the lower bound, in percent
       copied in, copied out
                   bytes to the device and to the host in each step
       timed       how many plans were timed in the search, how long it took, and why it ended
@@ -215,9 +215,9 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
         "host": bytes_text("host_bytes"),
         "ideal": seconds_text("ideal_seconds"),
         "step": f"{seconds_text('step_seconds')}, {facts['percent_of_ideal']:.4g} % of ideal",
-        "bound": f"{seconds_text('bound_seconds')} for any order",
+        "lower bound": f"{seconds_text('bound_seconds')} for any order",
         "order bound": f"{seconds_text('order_bound_seconds')} for this order",
-        "gap": f"{facts['gap_to_bound_percent']:.3g} % above the bound",
+        "gap": f"{facts['gap_to_bound_percent']:.3g} % above the lower bound",
         "copied in": bytes_text("bytes_in"),
         "copied out": bytes_text("bytes_out"),
         "timed": f"{facts['evaluations']:,} plans in {facts['search_seconds']:.1f} s{_why_ended(facts)}",

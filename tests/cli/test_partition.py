@@ -48,7 +48,7 @@ def test_pins_are_met_and_a_table_says_so_in_rows(planner, tmp_path: Path) -> No
     words = ["--pin", "layers.0.weight=1", "--pin", "layers.1.weight=free,replicated", "--out", out]
     answer = planner("partition", MODEL, "--workers", 4, *words)
     assert answer.status == 0
-    for row in ("workers", "mesh", "moved", "recursion", "bound", "worker peak", "baselines", "valid"):
+    for row in ("workers", "mesh", "moved", "recursion", "lower bound", "worker peak", "baselines", "valid"):
         assert row in answer.out
     first = load_partition(out).tensors[0]
     assert {getattr(state, "dimension", None) for state in first} == {1}

@@ -24,7 +24,7 @@ def test_help_names_every_method_and_the_words_of_every_row(planner) -> None:
     for method in METHODS:
         assert method in help_text
     rows = [line.split("  ")[0].strip() for line in planner("swap", MODEL, *WORDS).out.splitlines()]
-    assert {"step peak", "order bound", "copied in", "gap"} <= set(rows)
+    assert {"step peak", "lower bound", "order bound", "copied in", "gap"} <= set(rows)
     for row in rows:
         assert row in help_text or not row or row.startswith("lru")
 

@@ -54,6 +54,8 @@ def test_it_is_drawn_as_stairs_between_which_every_budget_has_a_plan(theme: str,
     assert data["layout"]["paper_bgcolor"] == {"light": "#ffffff", "dark": "#212121"}[theme]
     assert data["layout"]["meta"]["summary"] == get_pareto(GRAPH, points()[:count]).summary
     markers = next(trace for trace in figure.data if trace.name == "step")
+    assert all("lower bound" in about for about in markers.customdata)
+    assert [each.text.count("lower&nbsp;bound") for each in figure.layout.annotations if each.name == "key"] == [1]
     assert list(markers.x) == [24 * MIB, 32 * MIB, 48 * MIB][:count]
     assert list(markers.y) == [7, 5.05, 5][:count]
     _, bound, step, _ = (trace for trace in figure.data if trace.mode == "lines" and trace.yaxis is None)

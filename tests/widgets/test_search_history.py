@@ -53,6 +53,7 @@ def test_what_is_drawn_are_the_points_and_a_bar_for_each_rule(budget: str, theme
         share = f"{100 * ideal / seconds:.1f} %" if seconds else "no plan"
         assert drawn[name] == share
     assert drawn["search"] == f"{curve.y[-1]:.1f} %"
+    assert any(each.text.startswith("lower bound on time") for each in figure.layout.annotations)
     assert json.loads(figure.to_json())["layout"]["meta"]["summary"].endswith(".")
 
 

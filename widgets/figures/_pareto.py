@@ -49,7 +49,7 @@ def draw(info: Pareto, theme: Theme) -> Figure:
         )
     )  # fmt: skip
     entries = [
-        ("step", theme.measured, LINE), ("no plan is faster", theme.third, LINE), ("ideal", theme.ink, DASHES),
+        ("step", theme.measured, LINE), ("lower bound", theme.third, LINE), ("ideal", theme.ink, DASHES),
     ]  # fmt: skip
     add_key(figure, theme, entries)
     return figure
@@ -126,7 +126,7 @@ def _about(info: Pareto) -> list[str]:
     return [
         f"budget {bytes_label(int(budget))}<br><b>{format_seconds(step)}</b> per step, "
         f"{format_percent(info.ideal_seconds / step if step else 1.0)} of ideal<br>"
-        f"no plan below {format_seconds(bound)}<br>"
+        f"lower bound {format_seconds(bound)}<br>"
         f"{bytes_label(int(into))} in, {bytes_label(int(out))} out<br>{escape(method)}"
         for budget, step, bound, into, out, method in zip(
             info.budget_bytes, info.step_seconds, info.bound_seconds, info.bytes_in, info.bytes_out, info.methods,

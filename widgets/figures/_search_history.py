@@ -62,7 +62,7 @@ def draw(info: SearchHistory, theme: Theme) -> Figure:
     figure.add_shape(type="line", xref="x2", x0=bound, x1=bound, yref="y2 domain", y0=0, y1=1, line=line)
     figure.add_annotation(
         tag(
-            f"no plan above {bound:.1f} %", theme.limit, xref="x domain", x=0.99, xanchor="right", y=bound,
+            f"lower bound on time, {bound:.1f} %", theme.limit, xref="x domain", x=0.99, xanchor="right", y=bound,
             yanchor="bottom",
         )
     )  # fmt: skip

@@ -13,6 +13,7 @@ import planner
 import widgets
 from planner import zoo
 from planner.step import TrainStep
+from planner.swap.baselines.registry import BASELINES
 from tests.widgets.browser.live import Live
 from tests.widgets.browser.page import EVERY_PANEL, Shown
 from tests.widgets.browser.told import DEEP, Told, planned, says, trained
@@ -97,7 +98,23 @@ def test_the_curve_tells_the_best_the_bound_and_each_find(show: Show) -> None:
     tip = page.tip()
     assert says(tip["step time"], cost)
     assert (tip["found by"], says(tip["evaluations"], evaluations)) == (method, True)
+    assert "over lower bound" in tip
     assert seconds <= search["seconds"]
+
+
+def test_every_name_beside_the_curve_has_a_tip_that_says_what_it_is(show: Show) -> None:
+    cost = trained()["search"]["history"][-1][2]
+    known = [[name, cost * (1.5 + number)] for number, name in enumerate(BASELINES)]
+    page = open_at(show, trained().having("search", baselines=known))
+    places = page.plot("search-tab").evaluate(
+        "({ plot }) => plot.labels.map(({ name, place }) => [name ?? '', plot.scaled.right + 20, place])"
+    )
+    named = {name: (x, y) for name, x, y in places if name}
+    assert {*BASELINES, "lower bound"} <= set(named)
+    for name, (x, y) in named.items():
+        page.move("search-tab", x, y)
+        assert page.tip()[""] == name
+        assert len(page.text(".sw-tip p").split()) >= 4
 
 
 def front(told: Told) -> list[list[float]]:

@@ -55,7 +55,7 @@ def test_a_run_and_a_search_are_followed_to_their_ends(server: lab.Lab, browser:
     assert "MiB" in run
     assert any(text.startswith("step ") for text in run)
     assert any(text.startswith("budget") for text in run)
-    assert any(text.startswith("no plan above") for text in search)
+    assert any(text.startswith("lower bound on time") for text in search)
     assert [error for error in notebook.errors if "Error setting state" in error] == []
     assert notebook.ours() == []
     notebook.close()

@@ -46,8 +46,8 @@ def _sentence(search: SwapSearch, state: str) -> str:
     if progress.step_seconds is None:
         return _NO_PLAN
     if progress.step_seconds <= progress.bound_seconds * _CLOSE:
-        return "No plan can be faster: the bound is met."
-    over = f"{format_percent(progress.step_seconds / progress.bound_seconds - 1)} above the bound"
+        return "No plan can be faster: the lower bound is met."
+    over = f"{format_percent(progress.step_seconds / progress.bound_seconds - 1)} above the lower bound"
     return {
         "cancelled": f"Cancelled with the best plan {over}; resume goes on from here.",
         "paused": f"The time is up with the best plan {over}; resume goes on from here.",

@@ -2,6 +2,7 @@
 import { fitText } from '../../plots/fit_text.js';
 import { placeLabels } from '../../plots/axis_labels.js';
 import { Plot } from '../../plots/plot.js';
+import { MEANINGS } from './policies.js';
 import { logTicks, secondsAxis } from './seconds_axis.js';
 import { hideTip, showTip } from '../../plots/tooltip.js';
 import { countText, percentText, plural, secondsText } from '../../core/units.js';
@@ -23,8 +24,14 @@ export class SearchCurve extends Plot {
     super(host, 'search', LABEL);
     this.store = store;
     this.mark = -1;
+    this.labels = [];
     this.stop = store.on(['search', 'plan', 'budget', 'theme'], () => this.draw());
-    host.addEventListener('pointermove', event => this.point(this.findAt(this.at(event)[0]), event));
+    host.addEventListener('pointermove', event => {
+      const [x, y] = this.at(event);
+      this.point(this.findAt(x), event);
+      const named = this.labelAt(x, y);
+      if (named) showTip(event, host, named.name, [['step time', secondsText(named.cost, 3)]], MEANINGS[named.name]);
+    });
     host.addEventListener('pointerleave', () => this.point(-1));
     host.addEventListener('blur', () => this.point(-1));
     host.addEventListener('keydown', event => {
@@ -87,11 +94,12 @@ export class SearchCurve extends Plot {
   paint(g, c) {
     const { search } = this.store;
     this.scaled = null;
+    this.labels = [];
     if (!search || (!search.baselines.length && !this.finds.length)) return;
     const scaled = (this.scaled = this.scale(g));
     secondsAxis(g, c, scaled);
     this.paintTimes(g, c, scaled);
-    const labels = [];
+    const { labels } = this;
     this.paintLevels(g, c, scaled, labels);
     if (this.finds.length) this.paintFinds(g, c, scaled, labels);
     paintLabels(g, scaled, labels, this.width);
@@ -122,15 +130,16 @@ export class SearchCurve extends Plot {
     for (const [name, cost] of known) {
       const text = `${name} ${secondsText(cost)}`;
       if (cost > high) {
-        labels.push({ y: top - 2, text: `↑ ${text}`, colour: c.third });
+        labels.push({ y: top - 2, text: `↑ ${text}`, colour: c.third, name, cost });
         continue;
       }
       level(cost, [2, 3], c.third);
-      labels.push({ y: y(cost), text, colour: c.third });
+      labels.push({ y: y(cost), text, colour: c.third, name, cost });
     }
     if (bound === null) return;
     level(bound, [], c.ink);
-    labels.push({ y: y(bound) + 0.01, text: `lower bound ${secondsText(bound)}`, colour: c.ink });
+    const text = `lower bound ${secondsText(bound)}`;
+    labels.push({ y: y(bound) + 0.01, text, colour: c.ink, name: 'lower bound', cost: bound });
   }
 
   paintFinds(g, c, { x, y, from, beaten }, labels) {
@@ -174,6 +183,12 @@ export class SearchCurve extends Plot {
     g.lineWidth = 1;
   }
 
+  // The label under the pointer, of those whose name has a meaning.
+  labelAt(px, py) {
+    if (!this.scaled || px <= this.scaled.right + LEAD) return null;
+    return this.labels.find(({ name, place }) => name in MEANINGS && Math.abs(place - py) <= LINE / 2) ?? null;
+  }
+
   // The plan that was the best at a position.
   findAt(px) {
     if (!this.scaled || px < LEFT - 8 || px > this.scaled.right + 8) return -1;
@@ -198,7 +213,7 @@ export class SearchCurve extends Plot {
       ['found by', method],
       ['evaluations', countText(evaluations)],
     ];
-    if (bound) rows.push(['over bound', percentText(Math.max(0, cost / bound - 1))]);
+    if (bound) rows.push(['over lower bound', percentText(Math.max(0, cost / bound - 1))]);
     showTip(event, this.host, `best after ${secondsText(seconds)}`, rows);
   }
 
@@ -230,7 +245,9 @@ function paintLabels(g, { right, top, bottom }, labels, width) {
     least = places[k] + LINE;
   }
   const font = g.font;
-  labels.forEach(({ y, text, colour, weight = '' }, k) => {
+  labels.forEach((label, k) => {
+    const { y, text, colour, weight = '' } = label;
+    label.place = places[k];
     if (y >= top) {
       g.strokeStyle = colour;
       g.beginPath();
