@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-_FORKS = b"planner.run.workers.fork_server"
+_FORKS = b"planner.run.workers.processes.fork_server"
 
 
 def worker_processes() -> list[int]:

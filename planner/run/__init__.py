@@ -6,12 +6,13 @@ from planner.run.checks.thread_settings import TorchContext
 from planner.run.devices.cpu import CpuDevice
 from planner.run.devices.device import RuntimeDevice, RuntimeStream
 from planner.run.executor.executor import Executor, StepRecord
-from planner.run.handle import Run, RunProgress
+from planner.run.handle import Run
 from planner.run.loop.monitor import Snapshot
 from planner.run.loop.result import RunResult, Stopped
+from planner.run.loop.run_handle import RunProgress
 from planner.run.prepare.footprint import TooLargeError
 from planner.run.running import run
-from planner.run.workers.pool import WorkerFailedError
+from planner.run.workers.processes.pool import WorkerFailedError
 from planner.run.workers.run_workers import run_workers
 from planner.run.workers.workers_result import WorkersResult
 

@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy, dropout
 from planner.cancel import uninterrupted
 from planner.errors import StowageError
 from planner.run import run, same_bits
-from planner.run.loop.run_thread import PATIENCE
+from planner.run.loop.background_run import PATIENCE
 from planner.step import AdamW, InferenceStep, TrainStep
 
 WORDS = 12

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
@@ -67,11 +68,12 @@ class Stopped(KeyboardInterrupt):
 
     Args:
         result: of the steps that were made.
-        request: number of steps requested.
+        request: number of steps requested; None if unknown.
     """
 
-    def __init__(self, result: RunResult, request: int) -> None:
-        super().__init__(f"stopped after {len(result.step_seconds)} of {request} steps")
+    def __init__(self, result: Any, request: int | None) -> None:
+        of = "" if request is None else f" of {request}"
+        super().__init__(f"stopped after {len(result.step_seconds)}{of} steps")
         self.result = result
 
 

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import traceback
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, nullcontext, suppress
-from contextvars import copy_context
 from dataclasses import replace
 from statistics import median
-from threading import Event, Thread
-from time import perf_counter
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
-from planner.cancel import Cancelled, CancelToken, interruptibly
-from planner.capture import capture, refuse_meta_default, refuse_observers, unused_leaves
+from planner.capture import capture, refuse_meta_default, unused_leaves
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.plan import SwapPlan
 from planner.profile import forget_ops
 from planner.program import reading_changed
-from planner.progress import Listener, Progress
-from planner.run.checks.ownership_lock import OwnershipLock
+from planner.progress import Listener
 from planner.run.checks.retrace import Recheck
-from planner.run.checks.thread_settings import TorchContext
 from planner.run.devices.registry import DEVICES
+from planner.run.loop.background_run import BackgroundRun, State
 from planner.run.loop.batch_count import batch_count, refuse_smaller_last
 from planner.run.loop.batch_matcher import Matcher
 from planner.run.loop.monitor import Monitor
@@ -37,12 +31,7 @@ from planner.run.prepare.eager_check_eligibility import why_unchecked
 from planner.run.prepare.footprint import footprint, refuse_too_large
 from planner.run.prepare.plan_run import RunRequest, plan_run
 from planner.step import TrainStep
-from planner.units import format_bytes
 
-#: Seconds that the current step has to end once the run is cancelled.
-PATIENCE = 0.4
-#: Seconds after which a wait is interrupted: a signal delivered to another thread does not end a wait.
-_LOOK_SECONDS = 0.05
 #: Share of the preparation in a run's progress, without a plan and with one; the rest is its steps.
 _READY, _READY_WITH_PLAN = 0.5, 0.1
 #: Number of graphs of a step that plans are kept for.
@@ -53,7 +42,7 @@ _BUSY = 3.0
 _MANY_CAPTURES = 8
 
 
-class RunThread:
+class RunThread(BackgroundRun):
     """Serves a run request in a background thread; further steps may be made in any thread.
 
     Args:
@@ -62,60 +51,18 @@ class RunThread:
     """
 
     def __init__(self, request: RunRequest, listener: Listener | None) -> None:
-        self.asked, self._listener = request, listener
+        self.done = RunLog()
+        super().__init__(request.step, request.steps, self.done, DEVICES[request.device].generator(), listener)
+        self.asked = request
         self._plans: list[tuple[Graph, SwapPlan]] = []
         self._recaptures_itself = False  # whether the step itself requires the new capture
-        self.name = request.step.name
-        self.stop, self.done = CancelToken(), RunLog()
-        self._ended = Event()
         self.graph: Graph | None = None
         self.plan: SwapPlan | None = None
-        self.state: Literal["running", "cancelled", "done", "failed"] = "running"
-        self.error: BaseException | None = None  # of the run's own steps or the last loop
-        self.failure: BaseException | None = None  # of the run's own steps
-        self.ready = False
-        self.progress = Progress()
         self._ready = (_READY if request.plan is None else _READY_WITH_PLAN) if request.steps else 1.0
-        self.steps: int | None = request.steps
-        self._began = perf_counter()
-        self._over: float | None = None
         self.monitor = Monitor(self._began)
         self._recheck = Recheck(request.step, request.recheck, self.stop)
-        self._torch_context = TorchContext()
-        self._thread = Thread(target=copy_context().run, args=(self._run,), name="stowage run", daemon=True)
-        self._generator = DEVICES[request.device].generator()
-        self._generator.set_state(torch.get_rng_state())
-        self._ownership_lock = OwnershipLock(request.step, self.stop)
-        self._before = self._ownership_lock.make()
 
     @property
-    def seconds(self) -> float:
-        """Seconds from the start until now or the end."""
-        over = self._over
-        return (perf_counter() if over is None else over) - self._began
-
-    def start(self) -> None:
-        """Start the thread."""
-        try:
-            self._thread.start()
-        except RuntimeError as error:
-            self._ownership_lock.end()
-            raise StowageError("this program may begin no more threads; end some, or wait for other runs") from error
-
-    def await_end(self, seconds: float | None) -> None:
-        """Return when the thread has ended or the timeout expires; None waits for the end."""
-        until = None if seconds is None else perf_counter() + seconds
-        while not self._ended.wait(_LOOK_SECONDS):
-            if until is not None and perf_counter() >= until:
-                return
-        self._thread.join()  # only now: Python considers a thread dead after an interrupted join
-
-    def cancel(self, patience: float = PATIENCE) -> None:
-        """Stop soon; the current step has `patience` seconds to end."""
-        self.stop.cancel(patience)
-        if self.state == "running":
-            self.progress.doing = "stopping"
-
     def result(self) -> RunResult | None:
         """The result of the steps so far; None before there is a plan."""
         plan, graph = self.plan, self.graph
@@ -127,12 +74,7 @@ class RunThread:
         if not isinstance(step, TrainStep):
             raise StowageError("an InferenceStep has no losses to train by: make a TrainStep of the model")
         refuse_smaller_last(batches)
-        claim = OwnershipLock(step, self.stop)
-        for other in claim.make(CancelToken()):
-            other.ended.wait()
-        try:
-            refuse_meta_default()
-            refuse_observers()
+        with self._looping():
             self._resume(batch_count(batches))
             with ExitStack() as stack:
                 running = self._begin(stack, followed=True)
@@ -160,19 +102,14 @@ class RunThread:
                     yield self.done.losses[-1]
                 if not self.stop.requested and len(self.done.seconds) > begun and not running.changed:
                     self._retrace_after(begun, batch)
-            self._end("cancelled" if self.stop.requested else "done")
-        except GeneratorExit:
-            self._end("done")
-            raise
-        except Cancelled:
-            self._end("cancelled")
-        except BaseException as error:
-            self.error = error
-            _drop_traceback(error)
-            self._end("failed")
-            raise
-        finally:
-            claim.end()
+
+    def _work(self) -> None:
+        self._prepare(self._report_preparing)
+        if self.asked.step.live is None:
+            self._refuse_too_large()
+        self._build(footprint(self._graph(), self.plan, self.asked.step, checked=False).model)
+        if self.asked.steps:
+            self._make_steps()
 
     def _begin(self, stack: ExitStack, *, followed: bool) -> StepLoop:
         """Prepare for steps of the model as it is configured now."""
@@ -198,29 +135,6 @@ class RunThread:
 
     def _refuse_too_large(self) -> None:
         refuse_too_large(self._graph(), self.plan, self.asked.step, checked=self.asked.check is True)
-
-    def _build(self) -> None:
-        """Make the model and the batch by the step's functions if necessary, and take ownership of them."""
-        if self.asked.step.live is None:
-            self._refuse_too_large()
-            self._make_live()
-        for claim in self._ownership_lock.make(self.stop):
-            claim.ended.wait()
-
-    def _make_live(self) -> None:
-        step = self.asked.step
-        said, every = 0, max(1, footprint(self._graph(), self.plan, step, checked=False).model // 100)
-
-        def note(made: int) -> None:
-            nonlocal said
-            if made // every > said:
-                said = made // every
-                self._report_progress(self.progress.share, f"building the model, {format_bytes(made)} so far")
-
-        self._report_progress(self.progress.share, "building the model")
-        self._torch_context.refuse_changes()
-        with global_state_lock(self.stop.check):
-            interruptibly(lambda: step.materialize(note), self.stop)
 
     def _reprepared(self, stack: ExitStack, running: StepLoop, *, followed: bool) -> StepLoop:
         """Prepare for the next step after a change."""
@@ -292,11 +206,6 @@ class RunThread:
         self.done.checked = "every step" if request.check else "no step"
         return request
 
-    def _resume(self, more: int | None) -> None:
-        self.state, self.error, self._over = "running", None, None
-        self.steps = None if more is None else len(self.done.seconds) + more
-        self._report_steps()
-
     def _forget_busy_times(self) -> None:
         """Drop the op times of the plan if the steps show that they were measured while the computer was busy."""
         made, plan, asked = self.done.seconds[1:], self.plan, self.asked
@@ -308,18 +217,10 @@ class RunThread:
                 forget_ops(self._graph())
                 self.done.measured_busy = True
 
-    def _end(self, state: Literal["cancelled", "done", "failed"]) -> None:
+    def _end(self, state: State) -> None:
         if state != "failed":
             self._forget_busy_times()
-        self._over = perf_counter()
-        doing = {"cancelled": "stopped", "done": "done", "failed": "failed"}[state]
-        self.progress(1.0 if state == "done" else self.progress.share, doing)
-        self.state = state
-
-    def _report_progress(self, share: float, doing: str) -> None:
-        self.progress(share, "" if self.stop.requested else doing)
-        if self._listener is not None:
-            self._listener(share, doing)
+        super()._end(state)
 
     def _report_preparing(self, share: float, doing: str) -> None:
         self._report_progress(self._ready * share, doing)
@@ -327,63 +228,14 @@ class RunThread:
     def _report_compiling(self, _: float, doing: str) -> None:
         self._report_progress(self.progress.share, doing)
 
-    def _report_steps(self) -> None:
-        made, steps = len(self.done.seconds), self.steps
-        doing = f"step {made + 1}" if steps is None else f"step {min(made + 1, steps)} of {steps}"
-        self.progress(made / steps if steps else 0.0, "" if self.stop.requested else doing)
-
-    def _run(self) -> None:
-        try:
-            for claim in self._before:
-                claim.ended.wait()
-                with global_state_lock(self.stop.check):
-                    self._generator.set_state(torch.get_rng_state())
-            with self._torch_context.entered():
-                self._prepare(self._report_preparing)
-                self._build()
-                if self.asked.steps:
-                    self._make_steps()
-                self._report_progress(1.0, "done")
-            self.ready = True
-            state: Literal["cancelled", "done", "failed"] = "done"
-        except Cancelled:
-            state = "cancelled"
-        except BaseException as error:
-            self.error = self.failure = error
-            _drop_traceback(error)
-            state = "failed"
-        self._before = []
-        self._end(state)
-        self._ownership_lock.end()
-        self._ended.set()
-
     def _make_steps(self) -> None:
-        begun = self._generator.get_state()
-        try:
-            with ExitStack() as stack:
-                running = self._begin(stack, followed=False)
-                leaves, steps = self.asked.step.batch_leaves(), self.asked.steps
-                for number in range(steps):
-                    self._report_progress(
-                        self._ready + (1 - self._ready) * number / steps, f"step {number + 1} of {steps}"
-                    )
-                    self.stop.check()
-                    if running.changed:
-                        running = self._reprepared(stack, running, followed=False)
-                    self._retrace()
-                    running.step(leaves)
-        finally:
-            with global_state_lock():
-                if torch.equal(
-                    torch.get_rng_state(), begun
-                ):  # otherwise other code has drawn from it or seeded it, and its state is left alone
-                    torch.set_rng_state(self._generator.get_state())
-
-
-def _drop_traceback(error: BaseException | None) -> None:
-    """Clear the frames of an error and its causes, so that it does not keep their locals in memory."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
+        with self._drawing_for_all(), ExitStack() as stack:
+            running = self._begin(stack, followed=False)
+            leaves, steps = self.asked.step.batch_leaves(), self.asked.steps
+            for number in range(steps):
+                self._report_progress(self._ready + (1 - self._ready) * number / steps, f"step {number + 1} of {steps}")
+                self.stop.check()
+                if running.changed:
+                    running = self._reprepared(stack, running, followed=False)
+                self._retrace()
+                running.step(leaves)

@@ -9,7 +9,7 @@ from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.progress import Progress, ShowProgress, reporting
 from planner.run.checks.ownership_lock import OwnershipLock
-from planner.run.workers.pool import MOST_WORKERS
+from planner.run.workers.processes.pool import MOST_WORKERS
 from planner.run.workers.workers_result import WorkersResult
 from planner.step import Step
 

@@ -24,11 +24,11 @@ from planner.run.checks.eager_difference import EagerSteps
 from planner.run.checks.state_writeback import StateWriteback
 from planner.run.prepare.footprint import Footprint, footprint, refuse_footprint
 from planner.run.prepare.plan_run import found_plan
-from planner.run.workers.alone import Alone
 from planner.run.workers.batch_feed import BatchFeed
-from planner.run.workers.messages import WorkerJob, packed
-from planner.run.workers.pool import ForkServer, WorkerPool
-from planner.run.workers.process_settings import ProcessSettings
+from planner.run.workers.plans.alone import Alone
+from planner.run.workers.processes.messages import WorkerJob, packed
+from planner.run.workers.processes.pool import ForkServer, WorkerPool
+from planner.run.workers.processes.process_settings import ProcessSettings
 from planner.run.workers.workers_result import WorkersResult
 from planner.step import Step
 from planner.swap import search_swaps

@@ -18,7 +18,7 @@ from planner.run.executor.executor import Executor
 from planner.run.workers.communication.peers import Peers
 from planner.run.workers.communication.transport import PeerLostError, Transport
 from planner.run.workers.communication.transports import TRANSPORTS
-from planner.run.workers.messages import StepNumbers, receive, send, unpacked
+from planner.run.workers.processes.messages import StepNumbers, receive, send, unpacked
 
 #: Between two signs of life.
 _BEAT_SECONDS = 0.5

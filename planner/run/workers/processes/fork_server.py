@@ -1,7 +1,7 @@
 """A process that has imported everything a worker needs and forks one in a few milliseconds.
 
-Started as `python -m planner.run.workers.fork_server`. It reads one line per worker from its standard input, the
-address to connect to and the number of the worker, and ends when that is closed.
+Started as `python -m planner.run.workers.processes.fork_server`. It reads one line per worker from its standard input,
+the address to connect to and the number of the worker, and ends when that is closed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 import sys
 
 from planner import torch_private as private
-from planner.run.workers.worker import work
+from planner.run.workers.processes.worker import work
 
 
 def serve() -> None:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from planner.errors import StowageError
 from planner.run.workers.communication.shared_memory import EXCHANGE_FILE
 from planner.run.workers.communication.transports import shared_folder
-from planner.run.workers.messages import receive, send
+from planner.run.workers.processes.messages import receive, send
 
 #: On one machine.
 MOST_WORKERS = 64
@@ -53,7 +53,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "planner.run.workers.fork_server"], stdin=subprocess.PIPE, text=True,
+            [sys.executable, "-m", "planner.run.workers.processes.fork_server"], stdin=subprocess.PIPE, text=True,
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )  # fmt: skip

@@ -14,7 +14,7 @@ import torch
 from planner.graph import Graph
 from planner.plan import SwapPlan
 from planner.program import Program, Readings
-from planner.run.workers.process_settings import ProcessSettings
+from planner.run.workers.processes.process_settings import ProcessSettings
 from planner.torch_private import OpOverload
 
 

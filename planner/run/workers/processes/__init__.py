@@ -1,0 +1,1 @@
+"""The processes of workers on this machine: how they are started, asked and ended, and what each of them does."""
