@@ -66,7 +66,7 @@ def row(step: Step, name: str, workers: int, seed: int) -> bool:
     else:
         found = optimize(coarse, workers)
     begun = time.perf_counter()
-    result = run_workers(step, PartitionPlan.of(found), steps=1, check=True, progress=False)
+    result = run_workers(step, PartitionPlan.of(found), steps=1, check=True, progress=False).wait()
     assert result.difference is not None
     apart = result.difference
     wrong = (

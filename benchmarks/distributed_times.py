@@ -77,7 +77,7 @@ def measure(model: str, workers: int, machine: Machine, rounds: int, steps: int)
                     row = rows[name if transport == "shared memory" else f"{name}, gloo"]
                     result = run_workers(
                         load(model), partition, steps=_WARM_UP + steps, transport=transport, progress=False
-                    )
+                    ).wait()
                     row.seconds += result.step_seconds[_WARM_UP:]
                     row.moved, row.peak = result.bytes_counted, max(result.peak_bytes)
     finally:

@@ -73,7 +73,7 @@ def whole_run(step: Step, partition: PartitionPlan) -> float:
     began: list[float] = []
     watcher = threading.Thread(target=lambda: began.append(first_process(partition.workers)))
     watcher.start()
-    run_workers(step, partition, steps=_STEPS, progress=False)
+    run_workers(step, partition, steps=_STEPS, progress=False).wait()
     watcher.join()
     return time.monotonic() - began[0]
 
@@ -94,7 +94,7 @@ def killed_run(
     killer = threading.Thread(target=act)
     killer.start()
     try:
-        run_workers(step, partition, steps=_STEPS, progress=False)
+        run_workers(step, partition, steps=_STEPS, progress=False).wait()
         what = "finished"
     except WorkerFailedError as error:
         what = str(error).partition(";")[0]

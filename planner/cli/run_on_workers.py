@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from planner.graph import Graph
     from planner.partition import PartitionPlan
 
+_CHECK_FACTS = "max_abs_error", "max_rel_error", "rounding_rel_error"
 #: How long a partition is searched for.
 _SEARCH_SECONDS = 10.0
 
@@ -36,12 +37,18 @@ def run_on_workers(
     """
     from planner import zoo
     from planner.capture import capture
-    from planner.run import run_workers
+    from planner.run import Stopped, run_workers
 
     step = zoo.load(model)
+    stopped = None
     with reporting(True) as report:
         partition = _partition(capture(step), workers, partition_file)
-        result = run_workers(step, partition, budget=budget, steps=steps, check=check, progress=report)
+        try:
+            result = run_workers(
+                step, partition, budget=budget, steps=steps, check=check, progress=report
+            ).wait()  # fmt: skip
+        except Stopped as stop:
+            result, stopped = stop.result, stop
     difference, cores = result.difference, os.cpu_count() or 1
     if result.workers > cores:
         click.echo(
@@ -63,8 +70,13 @@ def run_on_workers(
             "losses": result.losses,
         },
         as_json,
-        replacements={} if check else dict.fromkeys(("max_abs_error", "max_rel_error", "rounding_rel_error"), ...),
+        replacements={}
+        if difference is not None
+        else dict.fromkeys(("max_abs_error", "max_rel_error", "rounding_rel_error"), ...),
     )
+    if stopped is not None:
+        click.echo(str(stopped), err=True)
+        raise click.exceptions.Exit(130)
     if difference is not None and not difference.is_rounding:
         click.echo(
             f"differs from eager PyTorch by more than rounding: {difference.tensor} by {difference.relative:.2g}, "

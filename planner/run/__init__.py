@@ -14,7 +14,9 @@ from planner.run.prepare.footprint import TooLargeError
 from planner.run.running import run
 from planner.run.workers.processes.pool import WorkerFailedError
 from planner.run.workers.run_workers import run_workers
+from planner.run.workers.workers_log import WorkersStep
 from planner.run.workers.workers_result import WorkersResult
+from planner.run.workers.workers_run import WorkersRun
 
 make_callable(__name__)
 
@@ -33,6 +35,8 @@ __all__ = [
     "TorchContext",
     "WorkerFailedError",
     "WorkersResult",
+    "WorkersRun",
+    "WorkersStep",
     "run",
     "run_workers",
     "same_bits",

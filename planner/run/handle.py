@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from planner.plan import SwapPlan, Timeline
 from planner.progress import ShowProgress
+from planner.run.loop.background_run import PATIENCE
 from planner.run.loop.monitor import Snapshot
 from planner.run.loop.result import RunResult
 from planner.run.loop.run_handle import RunHandle
@@ -16,7 +19,7 @@ class Run(RunHandle[RunResult]):
 
     def __init__(self, request: RunRequest, progress: ShowProgress) -> None:
         self._runner = RunThread(request, progress if callable(progress) else None)
-        super().__init__(self._runner, progress, request.steps)
+        super().__init__(self._runner, progress, request.steps, partial(self._runner.stop.cancel, PATIENCE))
 
     @property
     def plan(self) -> SwapPlan | None:

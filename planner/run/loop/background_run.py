@@ -19,7 +19,7 @@ from planner.global_state_lock import global_state_lock
 from planner.progress import Listener, Progress
 from planner.run.checks.ownership_lock import OwnershipLock
 from planner.run.checks.thread_settings import TorchContext
-from planner.step import Step
+from planner.step import Step, TrainStep
 from planner.units import format_bytes
 
 #: Seconds that the current step has to end once the run is cancelled.
@@ -115,10 +115,6 @@ class BackgroundRun:
         if self.state == "running":
             self.progress.doing = "stopping"
 
-    def release(self) -> None:
-        """Stop, because the handle is gone or the program ends; returns immediately."""
-        self.stop.cancel(PATIENCE)
-
     def loop(self, batches: Any) -> Iterator[float]:
         """Make a step with each batch, in the calling thread; yields the losses."""
         raise NotImplementedError
@@ -130,6 +126,8 @@ class BackgroundRun:
     @contextmanager
     def _looping(self) -> Iterator[None]:
         """Own the step during a loop in the calling thread, and record how it ends."""
+        if not isinstance(self._step, TrainStep):
+            raise StowageError("an InferenceStep has no losses to train by: make a TrainStep of the model")
         claim = OwnershipLock(self._step, self.stop)
         for other in claim.make(CancelToken()):
             other.ended.wait()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
@@ -44,18 +44,21 @@ class RunHandle(Generic[Result]):
         runner: not started yet.
         progress: whether to show it while somebody waits.
         asked: how many steps the run makes by itself; None if unknown.
+        end: asks the run to end, and refers to nothing that may refer to this handle, such as an error and its frames.
     """
 
     #: Begins another one, in words.
     _BEGINS = "planner.run"
 
-    def __init__(self, runner: BackgroundRun, progress: ShowProgress, asked: int | None) -> None:
+    def __init__(
+        self, runner: BackgroundRun, progress: ShowProgress, asked: int | None, end: Callable[[], object]
+    ) -> None:
         self._background, self._asked = runner, asked
         self._shown = progress is True
         if self._shown:
             get_ready()  # before the run's thread captures
         runner.start()
-        on_dropped(self, runner.release)
+        on_dropped(self, end)
 
     def __repr__(self) -> str:
         progress = self.progress

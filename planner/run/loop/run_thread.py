@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from planner.capture import capture, refuse_meta_default, unused_leaves
-from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.plan import SwapPlan
@@ -71,8 +70,6 @@ class RunThread(BackgroundRun):
     def loop(self, batches: Iterable[Any]) -> Iterator[float]:
         """Make a step with each batch, in the calling thread; yields the losses."""
         step = self.asked.step
-        if not isinstance(step, TrainStep):
-            raise StowageError("an InferenceStep has no losses to train by: make a TrainStep of the model")
         refuse_smaller_last(batches)
         with self._looping():
             self._resume(batch_count(batches))

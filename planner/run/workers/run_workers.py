@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from planner.cancel import CancelToken
 from planner.errors import StowageError
-from planner.progress import Progress, ShowProgress, reporting
-from planner.run.checks.ownership_lock import OwnershipLock
+from planner.progress import ShowProgress, check_progress
 from planner.run.workers.processes.pool import MOST_WORKERS
-from planner.run.workers.workers_result import WorkersResult
+from planner.run.workers.workers_run import WorkersRun
+from planner.run.workers.workers_thread import WorkersRequest
 from planner.step import Step
 
 if TYPE_CHECKING:
@@ -30,14 +29,14 @@ def run_workers(
     check: bool = False,
     transport: str | None = None,
     progress: ShowProgress = True,
-    stop: CancelToken | None = None,
-) -> WorkersResult:
-    """Make steps on several workers, a process each; returns when they are made.
+) -> WorkersRun:
+    """Start making steps on several workers, a process each; returns immediately, and `wait()` returns the result.
 
-    The steps update the live model, its buffers and its optimizer once all of them are made; if a worker fails or the
-    run is cancelled, nothing is changed. If a batch cannot be had or does not fit, the steps before it are kept. Sums
-    over workers are made in another order than on one device, so numbers differ from eager PyTorch's by rounding; the
-    same partition gives the same bits each time, whatever is swapped.
+    The live model, its buffers and its optimizer get the state once all steps are made, or those before the run is
+    cancelled or before a batch cannot be had or does not fit; if a worker fails, nothing is changed. `.steps(loader)`
+    trains on more batches with the same workers, and the model includes each step once its loss is there. Sums over
+    workers are made in another order than on one device, so numbers differ from eager PyTorch's by rounding; the
+    same partition gives the same bits each time, whatever is swapped. Do not change the model until the run has ended.
 
     Args:
         step: the step to run.
@@ -45,23 +44,23 @@ def run_workers(
         budget: device bytes of each worker, or text such as `"1GiB"` or `"60%"` of its own peak; without one, nothing
             is swapped.
         batches: a step is made with each, such as those of a DataLoader; they must be like the step's own batch, which
-            is taken if there are none. They may draw from PyTorch's generator, as eager PyTorch's would.
-        steps: how many at most, at least 1; None for all batches, or 3 without any.
-        check: make the steps in eager PyTorch too, on a copy of the model, and say how far the results are apart.
+            is taken if there are none. They are asked for in the run's thread and may draw from PyTorch's generator, as
+            eager PyTorch's would; no other code should draw from it meanwhile.
+        steps: how many at most; None for all batches, or 3 without any; 0 only prepares for `WorkersRun.steps`.
+        check: make the run's own steps in eager PyTorch too, on a copy of the model, and say how far the results are
+            apart.
         transport: `"shared memory"`, or `"gloo"` for PyTorch's process group over TCP; None for shared memory where
             there is enough of it, and gloo otherwise. The numbers are the same.
-        progress: True shows progress, False shows nothing; a function is called with the share done and a status text.
-        stop: checked periodically; None to never cancel.
+        progress: True shows progress while `WorkersRun.wait` or `.steps` waits for the run, False shows nothing; a
+            function is called from another thread with the share done, 0 to 1, and a status text.
 
     Raises:
-        StowageError: the partition is not for this step or cannot be computed in parts, a worker's plan does not fit
-            its budget, there is no such transport or too little shared memory for it, the step is already being run,
-            a batch is not like the step's own, less memory is free than the workers take, which is a `TooLargeError`,
-            or a worker failed, which is a `WorkerFailedError`.
-        Cancelled: cancellation was requested.
+        StowageError: the arguments are invalid, or the step is already being run. Later errors are raised by `wait()`:
+            the partition is not for this step or cannot be computed in parts, a worker's plan does not fit its budget,
+            there is too little shared memory, a batch is not like the step's own, less memory is free than the workers
+            take, which is a `TooLargeError`, or a worker failed, which is a `WorkerFailedError`.
     """
     from planner.partition import PartitionPlan
-    from planner.run.workers.workers_run import WorkersRun
 
     if not isinstance(partition, PartitionPlan):
         raise StowageError(
@@ -69,20 +68,11 @@ def run_workers(
         )
     if batches is not None and not isinstance(batches, Iterable):
         raise StowageError(f"batches must be an iterable of batches, such as a DataLoader, got {batches!r}")
-    if steps is not None and (type(steps) is not int or steps < 1):
-        raise StowageError(f"steps must be a whole number, at least 1, got {steps!r}")
+    if steps is not None and (type(steps) is not int or steps < 0):
+        raise StowageError(f"steps must be a whole number, at least 1, or 0 to get ready, got {steps!r}")
     if steps is None and batches is None:
         steps = _STEPS
     if partition.workers > MOST_WORKERS:
         raise StowageError(f"{partition.workers} workers cannot be run on one machine; take at most {MOST_WORKERS}")
-    stop = CancelToken() if stop is None else stop
-    owned = OwnershipLock(step, stop)
-    for other in owned.make(stop):
-        other.ended.wait()
-    try:
-        with reporting(progress) as report:
-            return WorkersRun(step, partition, transport, stop).make(
-                batches, steps, budget, Progress(report, stop), check=check
-            )
-    finally:
-        owned.end()
+    check_progress(progress)
+    return WorkersRun(WorkersRequest(step, partition, budget, batches, steps, check, transport), progress)

@@ -1,6 +1,5 @@
 """Steps on several workers, in processes: eager's numbers but for rounding, the bytes predicted, the planned memory."""
 
-import math
 import os
 import signal
 import sys
@@ -11,32 +10,15 @@ import types
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader
 from worker_processes import worker_processes
 
 import planner
-from planner.cancel import Cancelled, CancelToken
 from planner.capture import capture
 from planner.errors import StowageError
-from planner.partition import PartitionPlan, coarsen, optimize, search_partition
+from planner.partition import PartitionPlan, search_partition
 from planner.run import WorkerFailedError, run_workers
 from planner.step import SGD, AdamW, InferenceStep, TrainStep
-
-
-def scaled_cross_entropy(model, batch):
-    images, labels, *scale = batch
-    return math.prod(scale, start=nn.functional.cross_entropy(model(images), labels))
-
-
-def classifier(optimizer=None, dropout=0.0, rows=12, dtype=torch.float64, **settings):
-    torch.manual_seed(0)
-    layers = nn.Sequential(
-        nn.Linear(12, 40), nn.ReLU(), nn.Dropout(dropout), nn.Linear(40, 24), nn.LayerNorm(24), nn.Linear(24, 6)
-    )
-    batch = torch.randn(rows, 12, dtype=dtype), torch.randint(6, (rows,))
-    return TrainStep(
-        layers.to(dtype), batch, loss=scaled_cross_entropy, optimizer=optimizer or SGD(lr=0.1, momentum=0.9), **settings
-    )
+from tests.run.workers.steps import classifier, loader, partition, same, state_of
 
 
 def convolutions(optimizer=None):
@@ -52,23 +34,11 @@ def convolutions(optimizer=None):
     )  # fmt: skip
 
 
-def partition(step, workers):
-    return PartitionPlan.of(optimize(coarsen(capture(step, progress=False)), workers))
-
-
-def state_of(step):
-    return {key: value.detach().clone() for key, value in step.state().items()}
-
-
-def same(one, other):
-    return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
-
-
 @pytest.mark.parametrize("workers", [2, 3, 4])
 @pytest.mark.parametrize("make", [classifier, convolutions, lambda: classifier(AdamW(lr=1e-2))])
 def test_steps_are_those_of_eager_but_for_rounding(make, workers):
     step = make()
-    result = run_workers(step, partition(step, workers), steps=2, check=True, progress=False)
+    result = run_workers(step, partition(step, workers), steps=2, check=True, progress=False).wait()
     assert result.difference.is_rounding, result.difference
     assert result.difference.relative < 1e-11
     assert result.bytes_counted == result.bytes_predicted > 0
@@ -85,7 +55,7 @@ def test_the_same_partition_gives_the_same_bits_whatever_is_swapped():
     found = []
     for budget in (None, None, "70%"):
         step = classifier()
-        result = run_workers(step, partition(step, 2), budget=budget, steps=3, progress=False)
+        result = run_workers(step, partition(step, 2), budget=budget, steps=3, progress=False).wait()
         found.append((result, state_of(step)))
     (first, bits), (again, bits_again), (swapped, bits_swapped) = found
     assert first.losses == again.losses == swapped.losses
@@ -101,7 +71,7 @@ def test_the_same_partition_gives_the_same_bits_whatever_is_swapped():
 )
 def test_clipping_micro_batches_and_mixed_precision_are_those_of_eager(workers, dtype, settings):
     step = classifier(AdamW(lr=1e-2), dtype=dtype, **settings)
-    result = run_workers(step, partition(step, workers), check=True, progress=False)
+    result = run_workers(step, partition(step, workers), check=True, progress=False).wait()
     assert result.difference.is_rounding, result.difference
     assert result.bytes_counted == result.bytes_predicted
     assert result.peak_bytes == result.planned_peak_bytes
@@ -114,7 +84,7 @@ def test_dropout_draws_what_one_process_would_draw():
     losses = [float(eager.eager()) for _ in range(2)]
     after = torch.get_rng_state()
     torch.manual_seed(11)
-    result = run_workers(step, parts, steps=2, progress=False)
+    result = run_workers(step, parts, steps=2, progress=False).wait()
     assert result.losses == pytest.approx(losses, rel=1e-12)
     assert torch.equal(torch.get_rng_state(), after)
 
@@ -131,7 +101,7 @@ def test_a_convolution_is_right_however_its_image_and_its_weight_are_placed(imag
     )  # fmt: skip
     pins = {"0/convolution": image, "1.weight": weight}
     parts = search_partition(capture(step), 2, pins=pins, evaluations=1).wait(progress=False)
-    result = run_workers(step, parts, steps=1, check=True, progress=False)
+    result = run_workers(step, parts, steps=1, check=True, progress=False).wait()
     assert result.difference.is_rounding
     assert result.bytes_counted == result.bytes_predicted
 
@@ -147,14 +117,8 @@ def test_a_schedule_of_learning_rates_goes_on():
         )  # fmt: skip
 
     step, eager = scheduled(), scheduled()
-    result = run_workers(step, partition(step, 2), steps=3, progress=False)
+    result = run_workers(step, partition(step, 2), steps=3, progress=False).wait()
     assert result.losses == pytest.approx([float(eager.eager()) for _ in range(3)], rel=1e-12)
-
-
-def loader(count=4):
-    torch.manual_seed(5)
-    data = [(torch.randn(12, dtype=torch.float64), torch.randint(6, ())) for _ in range(count * 12)]
-    return DataLoader(data, batch_size=12, shuffle=True)
 
 
 def test_a_data_loader_is_trained_on_as_eager_pytorch_would():
@@ -164,7 +128,7 @@ def test_a_data_loader_is_trained_on_as_eager_pytorch_would():
     losses = [float(eager.eager(batch)) for batch in loader()]
     after = torch.get_rng_state()
     torch.manual_seed(11)
-    result = run_workers(step, parts, batches=loader(), check=True, progress=False)
+    result = run_workers(step, parts, batches=loader(), check=True, progress=False).wait()
     assert result.losses == pytest.approx(losses, rel=1e-12)
     assert result.difference.is_rounding
     assert torch.equal(torch.get_rng_state(), after)
@@ -175,9 +139,9 @@ def test_a_data_loader_is_trained_on_as_eager_pytorch_would():
 def test_no_more_steps_are_made_than_asked_for_and_none_without_batches():
     step = classifier()
     parts = partition(step, 2)
-    assert len(run_workers(step, parts, batches=loader(), steps=2, progress=False).losses) == 2
+    assert len(run_workers(step, parts, batches=loader(), steps=2, progress=False).wait().losses) == 2
     with pytest.raises(StowageError, match="there are no batches: give at least one"):
-        run_workers(step, parts, batches=[], progress=False)
+        run_workers(step, parts, batches=[], progress=False).wait()
     with pytest.raises(StowageError, match="batches must be an iterable of batches, such as a DataLoader, got 5"):
         run_workers(step, parts, batches=5, progress=False)
 
@@ -191,7 +155,7 @@ def test_a_loader_may_fill_the_same_tensors_again():
             yield images, labels
 
     step = classifier()
-    result = run_workers(step, partition(step, 2), batches=filled(), check=True, progress=False)
+    result = run_workers(step, partition(step, 2), batches=filled(), check=True, progress=False).wait()
     assert result.difference.is_rounding
 
 
@@ -216,7 +180,7 @@ def test_the_steps_before_a_batch_that_cannot_be_had_are_kept():
     for fault, error, said in faults:
         step, eager = classifier(), classifier()
         with pytest.raises(error, match=said):
-            run_workers(step, partition(step, 2), batches=batches(fault), progress=False)
+            run_workers(step, partition(step, 2), batches=batches(fault), progress=False).wait()
         for batch in loader(2):
             eager.eager(batch)
         for key, value in step.state().items():
@@ -246,22 +210,23 @@ def test_learning_rates_that_change_between_batches_are_followed_and_a_changed_m
     step, eager = made(), made()
     parts = partition(step, 2)
     losses = [float(eager.eager(batch)) for batch in slower(eager)]
-    assert run_workers(step, parts, batches=slower(step), progress=False).losses == pytest.approx(losses, rel=1e-12)
+    result = run_workers(step, parts, batches=slower(step), progress=False).wait()
+    assert result.losses == pytest.approx(losses, rel=1e-12)
     with pytest.raises(StowageError, match="the model or its optimizer was changed before step 2"):
-        run_workers(step, parts, batches=shifted(step), progress=False)
+        run_workers(step, parts, batches=shifted(step), progress=False).wait()
 
 
 def test_gradients_of_an_earlier_eager_step_are_gone_as_after_any_run():
     step = classifier()
     step.eager()
-    run_workers(step, partition(step, 2), steps=1, progress=False)
+    run_workers(step, partition(step, 2), steps=1, progress=False).wait()
     assert all(parameter.grad is None for parameter in step.materialize().model.parameters())
 
 
 def test_state_that_no_op_touches_stays():
     step = classifier()
     step.materialize().model.register_buffer("unread", torch.arange(3.0))
-    result = run_workers(step, partition(step, 2), steps=2, check=True, progress=False)
+    result = run_workers(step, partition(step, 2), steps=2, check=True, progress=False).wait()
     assert result.difference.is_rounding
     assert step.materialize().model.unread.tolist() == [0.0, 1.0, 2.0]
 
@@ -288,7 +253,7 @@ def counting(most, **options):
 
 def test_a_python_variable_that_the_first_step_alone_changes_is_left_as_eager_leaves_it():
     step = counting(1)
-    result = run_workers(step, partition(step, 2), steps=3, check=True, progress=False)
+    result = run_workers(step, partition(step, 2), steps=3, check=True, progress=False).wait()
     assert result.difference.is_rounding
     assert step.materialize().model.calls == 1
 
@@ -297,9 +262,9 @@ def test_steps_that_each_change_a_python_variable_are_made_one_at_a_time():
     step = counting(9, recapture=True)
     parts = partition(step, 2)
     with pytest.raises(StowageError, match="make one step at a time"):
-        run_workers(step, parts, steps=2, progress=False)
+        run_workers(step, parts, steps=2, progress=False).wait()
     assert step.materialize().model.calls == 0
-    run_workers(step, parts, steps=1, progress=False)
+    run_workers(step, parts, steps=1, progress=False).wait()
     assert step.materialize().model.calls == 1
 
 
@@ -312,7 +277,7 @@ def test_default_dtypes_are_those_of_the_process_that_asks():
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        difference = run_workers(step, partition(step, 2), steps=1, check=True, progress=False).difference
+        difference = run_workers(step, partition(step, 2), steps=1, check=True, progress=False).wait().difference
     finally:
         torch.set_default_dtype(before)
     assert difference.is_rounding
@@ -325,7 +290,7 @@ def test_a_step_that_computes_its_loss_in_less_precision_is_held_against_that():
 
     step = classifier()
     step = TrainStep(step.materialize().model, step.materialize().batch, loss=loss, optimizer=SGD(lr=0.1))
-    difference = run_workers(step, partition(step, 3), steps=1, check=True, progress=False).difference
+    difference = run_workers(step, partition(step, 3), steps=1, check=True, progress=False).wait().difference
     assert difference.is_rounding
     assert 1e-12 < difference.noise < 0.1
 
@@ -334,7 +299,7 @@ def test_a_step_that_is_being_run_is_refused():
     step = classifier()
     parts, run = partition(step, 2), planner.run(step, steps=100_000, check=False, progress=False)
     with pytest.raises(StowageError, match="this step is being run"):
-        run_workers(step, parts, progress=False)
+        run_workers(step, parts, progress=False).wait()
     run.cancel()
 
 
@@ -344,7 +309,7 @@ def test_modules_that_only_the_process_that_asks_has_imported_do_no_harm():
     sys.modules.update({"of_the_user": types.SimpleNamespace(torch=torch), **rest})
     try:
         step = classifier()
-        result = run_workers(step, partition(step, 2), steps=1, progress=False)
+        result = run_workers(step, partition(step, 2), steps=1, progress=False).wait()
     finally:
         del sys.modules["of_the_user"]
     assert result.losses == pytest.approx([float(classifier().eager())], rel=1e-12)
@@ -354,7 +319,7 @@ def test_inference_is_run_too():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).double()
     step = InferenceStep(model, (torch.randn(6, 8, dtype=torch.float64),))
-    result = run_workers(step, partition(step, 2), steps=1, check=True, progress=False)
+    result = run_workers(step, partition(step, 2), steps=1, check=True, progress=False).wait()
     torch.testing.assert_close(result.outputs[0], model(*step.batch_leaves()), rtol=1e-13, atol=1e-13)
     assert result.losses == ()
     assert result.difference.is_rounding
@@ -385,18 +350,8 @@ def test_a_worker_that_is_killed_or_stopped_is_named_ends_all_and_changes_nothin
         ended.append(time.monotonic())
 
     with pytest.raises(WorkerFailedError, match=said):
-        run_workers(step, parts, steps=100_000, progress=when_steps_are_made(act))
+        run_workers(step, parts, steps=100_000, progress=when_steps_are_made(act)).wait()
     assert time.monotonic() - ended[0] < 10
-    assert same(before, state_of(step))
-    time.sleep(0.2)
-    assert worker_processes() == []
-
-
-def test_cancelling_ends_all_workers_and_changes_nothing():
-    step, stop = classifier(), CancelToken()
-    parts, before = partition(step, 2), state_of(step)
-    with pytest.raises(Cancelled):
-        run_workers(step, parts, steps=100_000, stop=stop, progress=when_steps_are_made(stop.cancel))
     assert same(before, state_of(step))
     time.sleep(0.2)
     assert worker_processes() == []
@@ -406,13 +361,13 @@ def test_what_cannot_be_run_is_refused_before_a_worker_is_started():
     step = classifier()
     parts = partition(step, 2)
     with pytest.raises(StowageError, match="for another graph"):
-        run_workers(convolutions(), parts, progress=False)
+        run_workers(convolutions(), parts, progress=False).wait()
     with pytest.raises(StowageError, match="give a PartitionPlan"):
         run_workers(step, search_partition(capture(step), 2), progress=False)
-    with pytest.raises(StowageError, match="steps must be a whole number, at least 1, got 0"):
-        run_workers(step, parts, steps=0, progress=False)
+    with pytest.raises(StowageError, match="steps must be a whole number, at least 1, or 0 to get ready, got -1"):
+        run_workers(step, parts, steps=-1, progress=False)
     with pytest.raises(StowageError, match="at least"):
-        run_workers(step, parts, budget=100, progress=False)
+        run_workers(step, parts, budget=100, progress=False).wait()
     with pytest.raises(StowageError, match="65 workers cannot be run on one machine; take at most 64"):
         run_workers(step, PartitionPlan("", (65,), (), (), ()), progress=False)
     assert worker_processes() == []

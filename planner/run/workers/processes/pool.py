@@ -142,8 +142,13 @@ class WorkerPool:
             raise
         return [replies[worker] for worker in range(len(self._connections))]
 
+    @property
+    def closed(self) -> bool:
+        """Whether all workers were ended."""
+        return not self._connections
+
     def close(self) -> None:
-        """End all workers."""
+        """End all workers; closing again does nothing."""
         for process in self._processes:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)

@@ -102,6 +102,9 @@ class _Worker:
         self._executor = Executor(job.graph, job.plan, device, generator=self._generator)
         self._executor.load(job.state)
 
+    def _load(self, state: dict[str, torch.Tensor]) -> None:
+        self._executor.load(state)
+
     def _step(self, numbers: dict[str, float], drawn: torch.Tensor, batch: list[torch.Tensor]) -> dict[str, Any]:
         self._numbers.values = numbers
         self._generator.set_state(drawn)

@@ -92,7 +92,7 @@ def test_numbers_are_the_same_over_every_transport():
     found = {}
     for name in transports.TRANSPORTS:
         step = large_step()
-        result = run_workers(step, plan, transport=name, steps=2, check=True, progress=False)
+        result = run_workers(step, plan, transport=name, steps=2, check=True, progress=False).wait()
         assert result.transport == name
         assert result.difference.is_rounding
         assert result.bytes_counted == result.bytes_predicted

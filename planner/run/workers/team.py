@@ -1,0 +1,127 @@
+"""Workers that have their graphs, plans and parts of the state, and make steps together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from planner.run.workers.plans.worker_plans import WorkerPlans
+from planner.run.workers.processes.messages import WorkerJob, packed
+from planner.run.workers.processes.pool import WorkerPool
+from planner.run.workers.processes.process_settings import ProcessSettings
+from planner.run.workers.workers_log import WorkersStep
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TeamStep:
+    """One step of all workers.
+
+    Args:
+        record: what was measured.
+        outputs: of the step, the loss first.
+        drawn: the state of the generator after it.
+    """
+
+    record: WorkersStep
+    outputs: tuple[Tensor, ...]
+    drawn: Tensor
+
+
+class WorkerTeam:
+    """A process for each worker, which goes on until it is closed, whatever is asked of it.
+
+    Args:
+        workers: how many.
+        transport: between them, as for `run_workers`.
+        check_cancelled: called periodically while something is asked of them; if it raises, they are ended.
+
+    Attributes:
+        planned: what they compute; None before `prepare`.
+        number: of the next step, since the state was last loaded.
+
+    Raises:
+        StowageError: they cannot be started.
+    """
+
+    def __init__(self, workers: int, transport: str | None, check_cancelled: Callable[[], object]) -> None:
+        self._pool = WorkerPool(workers, transport, check_cancelled)
+        self._nothing: list[tuple[()]] = [()] * workers
+        self.planned: WorkerPlans | None = None
+        self.number = 0
+
+    @property
+    def transport(self) -> str:
+        """The name of theirs."""
+        return self._pool.transport
+
+    @property
+    def closed(self) -> bool:
+        """Whether they were ended."""
+        return self._pool.closed
+
+    def prepare(self, planned: WorkerPlans, live: Mapping[str, Tensor]) -> None:
+        """Give the workers what they compute, and the state.
+
+        Args:
+            planned: for as many workers.
+            live: the state by key, whole.
+        """
+        self._pool.ask("prepare", ((packed(job),) for job in _jobs(planned, live)))
+        self.planned, self.number = planned, 0
+
+    def load(self, live: Mapping[str, Tensor]) -> None:
+        """Give the workers the state.
+
+        Args:
+            live: by key, whole.
+        """
+        planned = self._planned()
+        self._pool.ask("load", ((planned.state_parts(live, worker),) for worker in planned.workers))
+        self.number = 0
+
+    def step(self, drawn: Tensor, leaves: Sequence[Tensor]) -> TeamStep:
+        """Make a step.
+
+        Args:
+            drawn: the state of the generator before it.
+            leaves: the tensors of the batch, whole.
+        """
+        planned = self._planned()
+        numbers = dict(planned.graph.program.scalars(self.number))
+        parts = (planned.batch_parts(leaves, worker) for worker in planned.workers)
+        replies = self._pool.ask("step", ((numbers, drawn, part) for part in parts))
+        self.number += 1
+        record = WorkersStep(
+            tuple(reply["seconds"] for reply in replies),
+            tuple(int(reply["received_bytes"]) for reply in replies),
+            tuple(int(reply["peak_bytes"]) for reply in replies),
+        )
+        return TeamStep(record, replies[0]["outputs"], replies[0]["drawn"])
+
+    def state(self, live: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Bring the state together; a copy, by key, of what any worker has.
+
+        Args:
+            live: the state that was loaded last, by key.
+        """
+        return self._planned().whole_state(live, self._pool.ask("state", self._nothing))
+
+    def close(self) -> None:
+        """End all workers."""
+        self._pool.close()
+
+    def _planned(self) -> WorkerPlans:
+        assert self.planned is not None
+        return self.planned
+
+
+def _jobs(planned: WorkerPlans, live: Mapping[str, Tensor]) -> Iterator[WorkerJob]:
+    threads, settings = max(1, (os.cpu_count() or 1) // len(planned.workers)), ProcessSettings.current()
+    for worker in planned.workers:
+        yield WorkerJob(
+            planned.graphs[worker], planned.plans[worker], planned.partition.mesh, worker,
+            planned.state_parts(live, worker), threads, settings,
+        )  # fmt: skip

@@ -1,0 +1,250 @@
+"""The thread behind a run on several workers; further steps may be made in any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from planner.cancel import Cancelled, uninterrupted
+from planner.capture import capture, refuse_meta_default, unused_leaves
+from planner.errors import StowageError
+from planner.global_state_lock import global_state_lock
+from planner.graph import fingerprint
+from planner.memory import step_peak
+from planner.partition import PartitionPlan
+from planner.program import reading_changed
+from planner.progress import Listener, Progress
+from planner.run.checks.eager_difference import EagerSteps
+from planner.run.checks.retrace import Recheck
+from planner.run.checks.state_writeback import StateWriteback
+from planner.run.loop.background_run import BackgroundRun
+from planner.run.loop.batch_count import batch_count
+from planner.run.loop.batch_matcher import Matcher
+from planner.run.prepare.footprint import Footprint, footprint, refuse_footprint
+from planner.run.workers.batch_feed import BatchFeed
+from planner.run.workers.followed_state import FollowedState
+from planner.run.workers.plans.worker_plans import WorkerPlans, plan_workers
+from planner.run.workers.processes.pool import ForkServer
+from planner.run.workers.team import WorkerTeam
+from planner.run.workers.team_keeper import TeamKeeper
+from planner.run.workers.workers_log import WorkersLog
+from planner.run.workers.workers_result import WorkersResult
+from planner.step import Step
+
+_CAPTURED, _PLANNED, _READY = 0.1, 0.5, 0.6  # shares of the work, if there are steps to make
+
+
+@dataclass(frozen=True, eq=False)
+class WorkersRequest:
+    """What is asked for; the arguments of `run_workers`."""
+
+    step: Step
+    partition: PartitionPlan
+    budget: str | int | None
+    batches: Iterable[Any] | None
+    steps: int | None
+    check: bool
+    transport: str | None
+
+
+class WorkersThread(BackgroundRun):
+    """Serves a request in a background thread.
+
+    Args:
+        request: the request.
+        listener: called with the share done and a status text; None for nothing.
+
+    Attributes:
+        done: the steps made.
+        planned: what the workers compute, once that is known.
+        keeper: of the workers.
+    """
+
+    def __init__(self, request: WorkersRequest, listener: Listener | None) -> None:
+        self.done = WorkersLog()
+        known = None if request.batches is None else batch_count(request.batches)
+        steps = min((count for count in (request.steps, known) if count is not None), default=None)
+        super().__init__(request.step, steps, self.done, torch.Generator(), listener)
+        self.asked = request
+        self.planned: WorkerPlans | None = None
+        self.keeper = TeamKeeper(self.stop, self._ended, request.transport)
+        self._recheck = Recheck(request.step, None, self.stop)
+
+    @property
+    def result(self) -> WorkersResult | None:
+        """The result of the steps so far; None before there are plans."""
+        planned = self.planned
+        return None if planned is None else self.done.result(planned, self.asked.budget, self.keeper.used)
+
+    def loop(self, batches: Iterable[Any]) -> Iterator[float]:
+        """Make a step with each batch, in the calling thread; yields the losses."""
+        step = self._step
+        with self._looping():
+            self._resume(batch_count(batches))
+            with self._following() as followed:
+                matcher, begun = Matcher(step), len(self.done.seconds)
+                for batch in batches:
+                    refuse_meta_default()
+                    if self.stop.requested:
+                        break
+                    leaves = matcher.leaves(batch)
+                    difference = matcher.difference(batch)
+                    names = matcher.plain_differences(batch) if difference else []
+                    if names and unused_leaves(step, names, batch):
+                        matcher.pass_by(names)
+                        difference = ""
+                    if difference or followed.changed or reading_changed(followed.planned.graph.program, leaves):
+                        with step.given_batch(batch):
+                            self._prepare(Progress(stop=self.stop))
+                            followed.load(self.keeper.ready, self._planned())
+                            matcher = Matcher(step)  # another graph may use values that the last one did not
+                        leaves = matcher.leaves(batch)
+                    with step.given_batch(batch):
+                        self._recheck.before(len(self.done.seconds) + 1)
+                    with global_state_lock(self.stop.check):
+                        self._generator.set_state(torch.get_rng_state())
+                    followed.step(leaves, self.done)
+                    self._report_steps()
+                    yield self.done.losses[-1]
+                if not self.stop.requested and len(self.done.seconds) > begun and not followed.changed:
+                    with step.given_batch(batch):
+                        self._recheck.after(len(self.done.seconds), len(self.done.seconds) - begun)
+
+    def _run(self) -> None:
+        super()._run()
+        if self.stop.requested:
+            self.keeper.close()
+
+    def _work(self) -> None:
+        ForkServer.shared()  # gets ready while the plans are made
+        try:
+            progress = Progress(self._report_progress, self.stop)
+            self._prepare(progress.part(0.0, 1.0 if self.asked.steps == 0 else _PLANNED))
+            self._build(self._footprint(self._planned()).model)
+            if self.asked.steps == 0:
+                with self._following():
+                    return
+            progress(_PLANNED, "starting the workers")
+            self._make_steps(progress.part(_READY, 1.0))
+        finally:
+            if self.asked.steps != 0:
+                self.keeper.close()
+
+    def _prepare(self, progress: Progress) -> None:
+        """Capture the step as it is now, and plan it if that gives another graph."""
+        asked = self.asked
+        with global_state_lock(self.stop.check):
+            graph = capture(self._step, progress=progress.part(0.0, _CAPTURED, "capturing the step"))
+        if self.planned is None or self.planned.graph is not graph:
+            self.planned = plan_workers(graph, asked.partition, asked.budget, progress.part(_CAPTURED, 1.0), self.stop)
+        refuse_footprint(self._footprint(self.planned), graph.name, "the workers' device memory")
+
+    def _footprint(self, planned: WorkerPlans) -> Footprint:
+        """What the run takes here: each worker's parts of the state are sent to it, and copied into its arena."""
+        graph, asked = planned.graph, self.asked
+        sent = sum(storage.bytes for each in planned.graphs for storage in each.storages if storage.persistent)
+        followed = asked.batches is not None or asked.steps == 0
+        copied = sum(storage.bytes for storage in graph.storages if storage.persistent) if followed else 0
+        device = sum(plan.peak_bytes for plan in planned.plans)
+        return Footprint(
+            footprint(graph, None, self._step, checked=False).model,
+            (0 if self.keeper.has_team else device) + 2 * sent + copied,
+            sum(plan.host_bytes for plan in planned.plans),
+            2 * step_peak(graph) if asked.check else 0,  # as it is, and with its state moved
+        )
+
+    @contextmanager
+    def _following(self) -> Iterator[FollowedState]:
+        """Get ready for steps in between which the caller may change the model, which includes each of them."""
+        self._prepare(Progress(stop=self.stop))
+        followed = FollowedState(self._step, self._generator)
+        try:
+            followed.load(self.keeper.ready, self._planned())
+            yield followed
+        finally:
+            followed.end()
+
+    def _make_steps(self, progress: Progress) -> None:
+        """Make the run's own steps, and bring their state back at the end."""
+        asked, planned = self.asked, self._planned()
+        feed = BatchFeed(self._step, planned.graph, asked.batches, asked.steps, self.stop, keeps=asked.check)
+        with nullcontext() if feed.draws else self._drawing_for_all():
+            with global_state_lock(self.stop.check):
+                writeback = StateWriteback(
+                    self._step, self._generator, planned.graph.program.effects, shared=feed.draws
+                )
+            live = writeback.live()
+            self._refuse_other_steps(planned, writeback, live)
+            eager = EagerSteps(self._step, planned.graph) if asked.check else None
+            team = self.keeper.ready(planned, live)
+            outputs: list[Tensor] = []
+            failure = self._made(team, feed, outputs, progress)
+            if not self.keeper.unsaved:
+                raise failure or StowageError("there are no batches: give at least one")
+            self.progress.doing = "bringing the state back"
+            state = team.state(live)
+            with uninterrupted():
+                writeback.keep(state, steps=self.keeper.unsaved)
+                self.keeper.unsaved = 0
+            writeback.settle()
+        if failure is not None:
+            raise failure
+        if eager is not None:
+            with global_state_lock(self.stop.check):
+                self.done.difference = eager.difference(feed.given, outputs, state)
+
+    def _made(
+        self, team: WorkerTeam, feed: BatchFeed, outputs: list[Tensor], progress: Progress
+    ) -> BaseException | None:
+        """Make steps as long as there are batches; returns what has ended them early, if it leaves finished ones."""
+        of, drawn = "" if feed.count is None else f" of {feed.count}", self._generator.get_state()
+        try:
+            for number, leaves in enumerate(feed):
+                progress(number / feed.count if feed.count else 0.0, f"step {number + 1}{of}")
+                self.stop.check()
+                if feed.draws:
+                    drawn = torch.get_rng_state()
+                made = team.step(drawn, leaves)
+                self.keeper.unsaved += 1
+                drawn = made.drawn
+                self._generator.set_state(drawn)
+                outputs += [made.outputs[0]] if self.asked.check else []
+                self.done.add(made.record, made.outputs)
+                if feed.draws:
+                    with global_state_lock():
+                        torch.set_rng_state(drawn)
+        except (Exception, Cancelled) as error:
+            if team.closed:
+                raise
+            return error
+        if feed.draws:
+            self._generator.set_state(torch.get_rng_state())
+        return feed.error
+
+    def _refuse_other_steps(self, planned: WorkerPlans, writeback: StateWriteback, live: dict[str, Tensor]) -> None:
+        """Refuse steps that are not all like the first, which writes to Python variables."""
+        graph = planned.graph
+        effects = graph.program.effects
+        if effects is None or self.steps == 1:
+            return
+        writeback.note_variables()
+        try:
+            effects.apply(live, {}, ())
+            with global_state_lock(self.stop.check):
+                second = capture(self._step, progress=False)
+        finally:
+            writeback.take_back_variables()
+        if second.program.effects is not None or fingerprint(second) != fingerprint(graph):
+            raise StowageError(
+                f"{graph.name} changes Python variables in every step, and workers run steps that are alike; make one "
+                "step at a time (steps=1), or leave the variables alone"
+            )
+
+    def _planned(self) -> WorkerPlans:
+        assert self.planned is not None
+        return self.planned
