@@ -31,7 +31,7 @@ class Leftovers:
         """Clear every `functools.lru_cache` that keeps a fake tensor."""
         if not self._alive():
             return
-        for cache in gc.get_objects():
+        for cache in gc.get_referrers(_lru_cache_wrapper):  # instances refer to their class
             if type(cache) is _lru_cache_wrapper and _keeps_fakes(gc.get_referents(cache), _DEPTH):
                 cache.cache_clear()
 
