@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,6 +17,7 @@ from widgets.figures.theme import DARK, LIGHT
 from widgets.info import Dataflow, End, get_dataflow
 
 GPT = "gpt:optimizer=adam"
+NOTEBOOK = Path(__file__).parents[2] / "notebooks/02_the_schedule_matters.ipynb"
 HOSTILE = [
     '<b onmouseover="alert(1)">x</b> & y', "<table><tr><td>cell</td></tr></table>", "{a|<f0> b}|c", "a\\nb\\N\\\\G",
     'quote " and \\" and \\', "&lt;entity&gt; &#65;", "<>", "]]>--><!--", "a -> b; digraph {", "\\", "%s $x$",
@@ -74,6 +76,7 @@ def test_the_first_branch_is_left_of_the_second_and_what_comes_later_is_below() 
             (name,), box = group.findall("text"), group.findall("rect")[0]
             place[name.text] = float(box.get("x", "")), float(box.get("y", ""))
     assert place["Conv1"][0] < place["Conv2"][0]
+    assert "Conv1 is the left branch, Conv2 to Conv4 the right one." in NOTEBOOK.read_text(encoding="utf-8")
     assert place["Conv2"][1] < place["Conv3"][1] < place["Conv4"][1] < place["Concat"][1]
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+README = FOLDER.parent / "README.md"
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -44,3 +46,28 @@ def test_a_notebook_asks_before_it_shows_and_ends_with_an_exercise(path: Path) -
     texts = ["".join(cell["source"]) for cell in load(path)["cells"] if cell["cell_type"] == "markdown"]
     assert sum("**Predict.**" in text for text in texts) >= 3
     assert "**Exercise.**" in texts[-1]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_leaves_progress_to_the_calls_and_drawing_to_the_figures(path: Path) -> None:
+    code = ast.parse("\n".join("".join(cell["source"]) for cell in load(path)["cells"] if cell["cell_type"] == "code"))
+    nodes = list(ast.walk(code))
+    assert not [node for node in nodes if isinstance(node, ast.While)]
+    assert not [node for node in nodes if isinstance(node, ast.keyword) and node.arg == "progress"]
+    assert not {node.module for node in nodes if isinstance(node, ast.ImportFrom)} & {"time", "tqdm"}
+    names = [alias.name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names]
+    assert not [name for name in names if name.startswith("_")], "what a notebook needs is public"
+
+
+#: Words of a private language, and of persons where tensors are meant.
+NOT_SAID = re.compile(r"\b(who|whom|anybody|nobody|somebody|slots?|holes?|lies|one may)\b", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("path", [*NOTEBOOKS, README], ids=lambda path: path.stem)
+def test_tensors_are_things_and_ops_are_counted_as_ops(path: Path) -> None:
+    if path.suffix == ".md":
+        texts = [path.read_text(encoding="utf-8")]
+    else:
+        texts = ["".join(cell["source"]) for cell in load(path)["cells"] if cell["cell_type"] == "markdown"]
+    found = [text[max(0, said.start() - 40) : said.end() + 20] for text in texts for said in NOT_SAID.finditer(text)]
+    assert found == []
