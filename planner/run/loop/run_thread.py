@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from planner.capture import capture, refuse_meta_default, unused_leaves
+from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.plan import SwapPlan
