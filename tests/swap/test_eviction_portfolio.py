@@ -1,5 +1,7 @@
 """A portfolio that is given its candidates: what it tries, and nothing else."""
 
+import re
+
 import numpy as np
 
 from planner.machine import op_seconds
@@ -24,8 +26,13 @@ def search_context(share):
     return SearchContext(problem, bound_of(problem), 0, one_by_one)
 
 
+#: What is said of a search step: how much of the budget is planned into, and what the rest is for.
+DOING = r"planning into (the whole budget|(?!100)[\d.]+% of the budget, leaving (?!0\.0%)[\d.]+% for fragmentation)"
+
+
 def plans_of(method):
-    search_steps = iter(method.search_step, None)
+    search_steps = list(iter(method.search_step, None))
+    assert all(re.fullmatch(DOING, search_step.doing) for search_step in search_steps)
     return [search_step.plan for search_step in search_steps if search_step.plan is not None]
 
 
