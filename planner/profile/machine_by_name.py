@@ -16,7 +16,7 @@ def machine(name: str, *, progress: ShowProgress = True) -> Machine:
         name: a preset (`"v100-16gb"`, in any case), several hosts like one (`"h100x8:hosts=4"`), `"cpu"`, or `"auto"`
             for the attached machine; these two are measured once: op times are kept in the file that
             `planner.profile.cache_path()` names until `planner.run` or `planner.profile.prepare` is called with
-            `remeasure=True`, or the file is removed.
+            `remeasure=True`, a run is much faster than they say, or the file is removed.
         progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
             status text.
 
