@@ -119,10 +119,15 @@ def _fits(
 
 @kernel
 def _assign(into: Decisions, source: Decisions) -> None:
-    into.order[:] = source.order
-    into.resident[:] = source.resident
-    into.reused_buffer[:] = source.reused_buffer
-    into.spans[:] = source.spans
+    # loops: for `a[:] = b`, numba compiles what it would say of shapes that differ, which takes seconds
+    for i in range(source.order.shape[0]):
+        into.order[i] = source.order[i]
+        into.reused_buffer[i] = source.reused_buffer[i]
+    for s in range(source.resident.shape[0]):
+        into.resident[s] = source.resident[s]
+    for row in range(source.spans.shape[0]):
+        for field in range(source.spans.shape[1]):
+            into.spans[row, field] = source.spans[row, field]
 
 
 @kernel

@@ -78,7 +78,8 @@ def decode(arrays: AnnealingArrays, decisions: Decisions, buffers: DecodeBuffers
         absences.storage, absences.ready, absences.release, absences.reload, absences.use, absences.copy,
     )  # fmt: skip
     n, m = order.shape[0], sizes.shape[0]
-    cursor[:] = uses_start[:m]
+    for s in range(m):
+        cursor[s] = uses_start[s]
     for i in range(n):
         for k in range(touch_start[order[i]], touch_start[order[i] + 1]):
             c = cursor[items[k]]
