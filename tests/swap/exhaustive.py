@@ -198,7 +198,7 @@ def _after(absences: list[Gap], slot: int) -> bool:
 
 @contextmanager
 def _compiled_once() -> Iterator[None]:
-    """Let one of the test processes compile the search, which takes 20 seconds; the others load what it has made."""
+    """Let one of the test processes compile the search, which takes ten seconds; the others load what it has made."""
     if search.signatures:
         yield
         return

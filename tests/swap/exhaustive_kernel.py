@@ -1,6 +1,7 @@
 """The search of `exhaustive` in one order, compiled: which spans to be away in, which slots, which queues, where.
 
 Constants are passed with a type, as `np.int64(0)`: numba compiles a kernel anew for every literal that it is given.
+Rows are assigned number by number: for whole ones it would compile what to say of shapes that differ, too.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def search(sec, memory, sizes, per_unit, uses, starts, rows, table, reusers, per
             s -= 1
             continue
         begin, stop, first, after = rows[choice[s]]
-        loads[s + 1] = loads[s]
+        loads[s + 1, 0], loads[s + 1, 1] = loads[s, 0], loads[s, 1]
         fits = True
         for i in range(n):
             here = begin <= i < stop
@@ -187,7 +188,8 @@ def _queues(sec, tail, sizes, per_unit, table, picked, release, start, below, ex
             d += 1
             continue
         below = time
-        best[:] = queue
+        for p in range(count):
+            best[0, p], best[1, p] = queue[0, p], queue[1, p]
         if not exact:
             return below
     return below
@@ -305,14 +307,14 @@ def _place(n, memory, sizes, choice, rows, table, reusers, persistent, release, 
         opened = begin
         for g in range(absence, after):
             if table[g, _RELEASE] != _NONE:
-                stay[count] = s, opened, release[j]
+                stay[count, 0], stay[count, 1], stay[count, 2] = s, opened, release[j]
                 first[s] = count if first[s] < 0 else first[s]
                 last[s] = count
                 count += 1
             opened = start[j] if table[g, _START] != _NONE else -1
             j += 1
         if opened >= 0:
-            stay[count] = s, opened, stop
+            stay[count, 0], stay[count, 1], stay[count, 2] = s, opened, stop
             first[s] = count if first[s] < 0 else first[s]
             last[s] = count
             count += 1
@@ -336,7 +338,7 @@ def _place(n, memory, sizes, choice, rows, table, reusers, persistent, release, 
         return False
     result[0, 0] = count
     for r in range(count):
-        result[1 + r, 0], result[1 + r, 1], result[1 + r, 2] = stay[r]
+        result[1 + r, 0], result[1 + r, 1], result[1 + r, 2] = stay[r, 0], stay[r, 1], stay[r, 2]
         result[1 + r, 3] = offset[box[r]]
     return True
 
@@ -399,8 +401,8 @@ def _write_down(table, picked, release, start, perms, result, queues):
     for p in range(outs):
         j = perms[0, p]
         g = picked[j]
-        queues[0, p] = table[g, _STORAGE], table[g, _READY], release[j]
+        queues[0, p, 0], queues[0, p, 1], queues[0, p, 2] = table[g, _STORAGE], table[g, _READY], release[j]
     for p in range(ins):
         j = perms[1, p]
         g = picked[j]
-        queues[1, p] = table[g, _STORAGE], start[j], table[g, _USE]
+        queues[1, p, 0], queues[1, p, 1], queues[1, p, 2] = table[g, _STORAGE], start[j], table[g, _USE]
