@@ -137,7 +137,44 @@ def least_bytes_by_trying(graph, mesh, fixed=None):
             total += here
         return total
 
-    parts = [(splittable, members, ways(splittable, members)) for (splittable, *_), members in alike.items()]
+    numbers, states_of = {}, []
+
+    def numbered(states):
+        """A number for states, which is faster to look up than they are."""
+        if states not in numbers:
+            numbers[states] = len(states_of)
+            states_of.append(states)
+        return numbers[states]
+
+    @cache
+    def brought(tensor, labels, wanted):
+        """Bytes of bringing a tensor, kept with these labels, to the states that an op reads."""
+        have = tuple(state(tensor, label) for label in labels)
+        if any(
+            isinstance(h, Partial) and not isinstance(w, Partial) for h, w in zip(have, states_of[wanted], strict=True)
+        ):
+            return IMPOSSIBLE
+        return received(graph.tensors[tensor].shape, have, states_of[wanted])
+
+    @cache
+    def kept(tensor, made, labels):
+        """Bytes of keeping a tensor with these labels, which an op makes in other states."""
+        stored = tuple(state(tensor, label) for label in labels)
+        return received(graph.tensors[tensor].shape, states_of[made], stored)
+
+    def moves(splittable, members, way):
+        """Bytes of a way's own stages, the (tensor, states) that its ops read, and those that they make."""
+        read, made = [], []
+        for op in members:
+            wanted = [(tensor, want(splittable, way, place, True)) for place, tensor in enumerate(op.inputs)]
+            read += [(t, numbered(states)) for t, states in wanted if not any(isinstance(x, Unread) for x in states)]
+            made += [(t, numbered(want(splittable, way, place, False))) for place, t in enumerate(op.outputs)]
+        return len(members) * stages(splittable, way), read, made
+
+    parts = [
+        [moves(splittable, members, way) for way in ways(splittable, members)]
+        for (splittable, *_), members in alike.items()
+    ]
     best = IMPOSSIBLE
 
     def search(number, total, seen, values):
@@ -148,26 +185,11 @@ def least_bytes_by_trying(graph, mesh, fixed=None):
         if number == len(parts):
             best = total
             return
-        splittable, members, able = parts[number]
-        for way in able:
-            cost, fresh = len(members) * stages(splittable, way), set()
-            for op in members:
-                for place, tensor in enumerate(op.inputs):
-                    wanted = want(splittable, way, place, True)
-                    if any(isinstance(x, Unread) for x in wanted) or (tensor, wanted) in seen | fresh:
-                        continue
-                    have = tuple(state(tensor, label) for label in values[coarse.group_of[tensor]])
-                    if any(
-                        isinstance(h, Partial) and not isinstance(w, Partial) for h, w in zip(have, wanted, strict=True)
-                    ):
-                        cost = IMPOSSIBLE
-                        break
-                    fresh.add((tensor, wanted))
-                    cost += received(graph.tensors[tensor].shape, have, wanted)
-                for place, tensor in enumerate(op.outputs):
-                    stored = tuple(state(tensor, label) for label in values[coarse.group_of[tensor]])
-                    cost += received(graph.tensors[tensor].shape, want(splittable, way, place, False), stored)
-            search(number + 1, total + cost, seen | fresh, values)
+        for cost, read, made in parts[number]:
+            fresh = {pair for pair in read if pair not in seen}
+            bring = sum(brought(tensor, values[coarse.group_of[tensor]], wanted) for tensor, wanted in fresh)
+            keep = sum(kept(tensor, states, values[coarse.group_of[tensor]]) for tensor, states in made)
+            search(number + 1, total + cost + bring + keep, seen | fresh, values)
 
     for values in product(*domains) if fixed is None else [fixed]:
         search(0, 0, set(), values)
