@@ -81,32 +81,44 @@ class MergedOp:
 
 
 @dataclass(frozen=True, eq=False)
-class CoarseGraph:
-    """Groups of tensors that are split alike, and the ops between them.
+class GroupsAndOps:
+    """Groups of tensors that are split alike, and the ops between them: what a search chooses for.
 
     Args:
         graph: the step.
         groups: what is split.
-        group_of: the group of every tensor of the graph; views are in the group of what they view.
-        labels: per tensor, where the labels of its group are in it.
-        known: per tensor, the labels of what it is a view of.
         sizes: bytes of every tensor that was made.
         label_bytes: per group and label, the bytes of its members that have the label.
         carried: per group, whether it may be stored as partial sums.
         merged: the ops.
         fetches: what the ops read, by who reads it.
+        times: per group, how many groups it stands for, itself included.
     """
 
     graph: Graph
     groups: tuple[TensorGroup, ...]
-    group_of: tuple[int, ...]
-    labels: tuple[tuple[tuple[int, Split], ...], ...]
-    known: tuple[frozenset[int], ...]
     sizes: tuple[int, ...]
     label_bytes: tuple[dict[int, int], ...]
     carried: tuple[bool, ...]
     merged: tuple[MergedOp, ...]
     fetches: tuple[Fetch, ...]
+    times: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CoarseGraph(GroupsAndOps):
+    """All groups and ops of a step.
+
+    Args:
+        graph, groups, sizes, label_bytes, carried, merged, fetches, times: as in `GroupsAndOps`.
+        group_of: the group of every tensor of the graph; views are in the group of what they view.
+        labels: per tensor, where the labels of its group are in it.
+        known: per tensor, the labels of what it is a view of.
+    """
+
+    group_of: tuple[int, ...]
+    labels: tuple[tuple[tuple[int, Split], ...], ...]
+    known: tuple[frozenset[int], ...]
 
 
 def coarsen(graph: Graph, ops: Sequence[SplittableOp] | None = None) -> CoarseGraph:
@@ -143,7 +155,9 @@ def _coarse_graph(graph: Graph, ops: Sequence[SplittableOp]) -> CoarseGraph:
     label_bytes = tuple(_label_bytes(group, sizes) for group in groups)
     carried = tuple(any(tensor in sums for tensor in group.members) for group in groups)
     labels, known = tuple(slot.labels for slot in slots), tuple(slot.known for slot in slots)
-    return CoarseGraph(graph, groups, group_of, labels, known, sizes, label_bytes, carried, merged, fetched)
+    return CoarseGraph(
+        graph, groups, sizes, label_bytes, carried, merged, fetched, (1,) * len(groups), group_of, labels, known
+    )
 
 
 def _merge(graph: Graph, ops: Sequence[SplittableOp], slots: Sequence[Slot], found: Atoms) -> tuple[MergedOp, ...]:

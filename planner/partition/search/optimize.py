@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.finalizers import without_garbage_collection
-from planner.partition.coarse import CoarseGraph, Fetch, MergedOp, Variant
+from planner.partition.coarse import CoarseGraph, Fetch, GroupsAndOps, MergedOp, Variant
 from planner.partition.search.choices.domains import Domains, Sequences
 from planner.partition.search.choices.partitioning import Partitioning, mesh_of
 from planner.partition.search.choices.rules import Pin, SearchRules
@@ -18,7 +18,8 @@ from planner.partition.search.costs.slot_costs import SlotCosts
 from planner.partition.search.factors.min_sum import Costs
 from planner.partition.search.factors.narrowing import EXACT, MOST_ENTRIES, MOST_OF_ONE, narrow_down
 from planner.partition.search.factors.neighborhoods import NeighborhoodSearch
-from planner.partition.search.problem import Choice, LevelsProblem, partitioning
+from planner.partition.search.folding import fold
+from planner.partition.search.problem import Choice, LevelsProblem, costing, partitioning
 from planner.partition.search.recursion import by_recursion
 
 #: As often the bound is raised before what cannot be best is left out.
@@ -61,9 +62,11 @@ def optimize(
     rules = SearchRules(mesh_of(workers), tuple(weights), pins or {}, allowed, allowed_variant, replicate)
     rules.check(coarse)
     with without_garbage_collection():
-        search = _Search(coarse, rules, Domains(coarse, rules), SlotCosts(rules))
+        folded = fold(coarse, rules)
+        search = _Search(folded.parts, folded.rules)
         search.run()
-        return search.best(search.bound)
+        bound = None if search.bound == -inf else min(search.bound, search.best.cost)
+        return partitioning(coarse, rules, folded.unfolded(search.best), bound)
 
 
 @dataclass(slots=True)
@@ -87,16 +90,12 @@ class _StillPossible:
 class _Search:
     """The best choice so far, the bound, and what may still be better."""
 
-    def __init__(self, coarse: CoarseGraph, rules: SearchRules, domains: Domains, costs: SlotCosts) -> None:
-        self._coarse, self._rules, self._domains, self._costs = coarse, rules, domains, costs
+    def __init__(self, coarse: GroupsAndOps, rules: SearchRules) -> None:
+        self._coarse, self._rules = coarse, rules
+        self._domains, self._costs = Domains(coarse, rules), SlotCosts(rules)
         self._rows: dict[object, Sequences] = {}
         self.bound = -inf
-        self._best = self._keep(by_recursion(coarse, rules, domains, costs))
-
-    def best(self, bound: float) -> Partitioning:
-        """The best partition so far."""
-        known = None if bound == -inf else min(bound, self._best.cost)
-        return partitioning(self._coarse, self._rules, self._domains, self._best, known)
+        self.best = self._costing(by_recursion(coarse, rules, self._domains, self._costs))
 
     def run(self) -> None:
         """Narrow down what can be best, and search the rest in full once it is small enough."""
@@ -114,7 +113,7 @@ class _Search:
         def fixed(row: tuple[int, ...]) -> list[int | None]:
             return [None if level in free else choice for level, choice in enumerate(row)]
 
-        stored, ways = self._best.stored, self._best.ways
+        stored, ways = self.best.stored, self.best.ways
         left = _StillPossible(
             [self._domains.group(group, fixed(row)) for group, row in enumerate(stored)],
             [self._domains.op(merged, fixed(row)) for merged, row in zip(self._coarse.merged, ways, strict=True)],
@@ -133,26 +132,26 @@ class _Search:
             work = problem.work()
             if work.entries <= before.entries / 2:
                 continue
-            best = self._best.cost
+            best = self.best.cost
             self._search_core(problem)
             if self._closed():
                 return
             self._search_around(problem)
-            if self._best.cost == best:
+            if self.best.cost == best:
                 return
 
     def _found(self, problem: LevelsProblem, best: Choice) -> None:
         """Take the best choice of what was left."""
         self._better(best)
-        self.bound = self._best.cost if problem.complete else min(best.cost, self._best.cost)
+        self.bound = self.best.cost if problem.complete else min(best.cost, self.best.cost)
 
     def _search_core(self, problem: LevelsProblem) -> None:
         """Search what is left when all variables are eliminated for which that is quick."""
         core = problem.core(MOST_OF_ONE)
-        found = narrow_down(core.stars, self._best.cost)
+        found = narrow_down(core.stars, self.best.cost)
         if found.values is not None:
             self._better(problem.choice(found.cost, core.values(found.values)))
-        self.bound = max(self.bound, min(found.bound, self._best.cost))
+        self.bound = max(self.bound, min(found.bound, self.best.cost))
 
     def _search_around(self, problem: LevelsProblem) -> None:
         """Look for a better choice in neighbourhoods of a likely one."""
@@ -166,12 +165,12 @@ class _Search:
         stars, ops = problem.stars()
         dual = stars.bound()
         halfway, bound = dual.raised(_SWEEPS)
-        self.bound = max(self.bound, min(bound, self._best.cost))
+        self.bound = max(self.bound, min(bound, self.best.cost))
         above = [dual.above(problem.stands_for_group(group)) for group in range(len(left.stored))]
-        if stars.cost(likely := dual.likely()) < self._best.cost:
+        if stars.cost(likely := dual.likely()) < self.best.cost:
             self._better(problem.choice(0.0, likely))
         self._try_likeliest(_StillPossible(left.stored, left.ways, problem.considered), above)
-        limit = self._best.cost * (1 + EXACT)
+        limit = self.best.cost * (1 + EXACT)
         stored = [self._kept(each, over <= limit - halfway) for each, over in zip(left.stored, above, strict=True)]
         ways = list(left.ways)
         for factor, (op, rows) in ops.items():
@@ -199,17 +198,15 @@ class _Search:
         )
 
     def _better(self, found: Choice) -> None:
-        found = self._keep(found)
-        if found.cost < self._best.cost:
-            self._best = found
+        found = self._costing(found)
+        if found.cost < self.best.cost:
+            self.best = found
 
-    def _keep(self, found: Choice) -> Choice:
-        """A choice with the cost of its partition, which is what it is, whatever a search took it to be."""
-        cost = partitioning(self._coarse, self._rules, self._domains, found).cost
-        return Choice(found.stored, found.ways, cost)
+    def _costing(self, found: Choice) -> Choice:
+        return costing(self._coarse, self._rules, self._domains, found)
 
     def _closed(self) -> bool:
-        return self.bound >= self._best.cost * (1 - EXACT)
+        return self.bound >= self.best.cost * (1 - EXACT)
 
     def _kept(self, rows: Sequences, kept: NDArray[np.bool_]) -> Sequences:
         return rows if kept.all() else self._intern(rows[kept])

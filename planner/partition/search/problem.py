@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
 
-from planner.partition.coarse import CoarseGraph, Fetch
-from planner.partition.search.choices.domains import Domains, Sequences
+from planner.partition.coarse import CoarseGraph, Fetch, GroupsAndOps, Option
+from planner.partition.search.choices.domains import Domains, Sequences, group_options, members_by_labels
 from planner.partition.search.choices.partitioning import LevelChoice, Partitioning
 from planner.partition.search.choices.rules import SearchRules
-from planner.partition.search.costs.evaluate import evaluate
+from planner.partition.search.costs.evaluate import bytes_by_level
 from planner.partition.search.costs.op_costs import OpCosts, Rows
 from planner.partition.search.costs.shared_fetches import SharedFetches, shared_fetches
 from planner.partition.search.costs.slot_costs import SlotCosts
@@ -33,11 +33,13 @@ class Choice:
         stored: per group, its options level by level.
         ways: per merged op, its variants level by level.
         cost: what it costs.
+        moved: bytes that all workers receive at each level; empty as long as they are not counted.
     """
 
     stored: tuple[tuple[int, ...], ...]
     ways: tuple[tuple[int, ...], ...]
     cost: float
+    moved: tuple[float, ...] = ()
 
 
 class OpWays(NamedTuple):
@@ -67,7 +69,7 @@ class LevelsProblem:
     """
 
     def __init__(
-        self, coarse: CoarseGraph, rules: SearchRules, domains: Domains, costs: SlotCosts,
+        self, coarse: GroupsAndOps, rules: SearchRules, domains: Domains, costs: SlotCosts,
         stored: Sequence[Sequences], ways: Sequence[Sequences], fetches: Sequence[Fetch] | None = None,
         *, relaxed: bool = False,
     ) -> None:  # fmt: skip
@@ -205,51 +207,60 @@ class LevelsProblem:
         for group, rows in enumerate(self._stored):
             rest = prod(self._rules.mesh[rows.shape[1] :])
             costs = np.zeros(len(rows))
-            members = _members(self._coarse, group)
             for number, row in enumerate(rows):
                 chosen = [self._domains.options[group][place] for place in row]
-                for labels, size in members.items():
-                    pairs = zip(self._rules.mesh, chosen, strict=False)
-                    parts = prod(workers for workers, option in pairs if option in labels)
-                    costs[number] += price * size / parts / rest
+                costs[number] = price * stored_bytes(self._coarse, self._rules.mesh, group, chosen) / rest
             split = len(rows) > 1
             alike = known.setdefault((split, costs.tobytes()), costs if split else costs.sum())
             found.append(CostTable((group,) if split else (), alike))
         return found
 
 
-def _members(coarse: CoarseGraph, group: int) -> dict[frozenset[int], int]:
-    """By the labels of its members, how many bytes they have."""
-    found: dict[frozenset[int], int] = {}
-    for tensor, labels in coarse.groups[group].members.items():
-        own = frozenset(labels.values())
-        found[own] = found.get(own, 0) + coarse.sizes[tensor]
-    return found
+def stored_bytes(coarse: GroupsAndOps, mesh: Sequence[int], group: int, chosen: Sequence[Option]) -> float:
+    """Bytes that one worker stores of a group and of those that it stands for, by its options level by level."""
+    found = 0.0
+    for labels, size in members_by_labels(coarse, group).items():
+        pairs = zip(mesh, chosen, strict=False)
+        found += size / prod(workers for workers, option in pairs if option in labels)
+    return found * coarse.times[group]
 
 
-def partitioning(
-    coarse: CoarseGraph, rules: SearchRules, domains: Domains, chosen: Choice, bound: float | None = None
-) -> Partitioning:
+def costing(coarse: GroupsAndOps, rules: SearchRules, domains: Domains, chosen: Choice) -> Choice:
+    """A choice with the cost of its partition, which is what it is, whatever a search took it to be.
+
+    Args:
+        coarse: the groups and ops.
+        rules: what is made least.
+        domains: the options.
+        chosen: the choice.
+    """
+    stored = [
+        tuple(options[place] for place in row) for options, row in zip(domains.options, chosen.stored, strict=True)
+    ]
+    variants = [
+        tuple(merged.variants[place] for place in way) for merged, way in zip(coarse.merged, chosen.ways, strict=True)
+    ]
+    moved = bytes_by_level(coarse, rules.mesh, stored, variants)
+    cost = sum(weight * here for weight, here in zip(rules.weights, moved, strict=True))
+    if rules.replicate is not None:
+        whole = sum(stored_bytes(coarse, rules.mesh, group, row) for group, row in enumerate(stored))
+        cost += rules.replicate * whole
+    return replace(chosen, cost=cost, moved=moved)
+
+
+def partitioning(coarse: CoarseGraph, rules: SearchRules, chosen: Choice, bound: float | None = None) -> Partitioning:
     """A choice for all levels as a partition.
 
     Args:
         coarse: the coarse graph.
         rules: what is made least.
-        domains: the options.
-        chosen: the choice.
+        chosen: the choice, with its cost.
         bound: no choice costs less.
     """
+    options = [group_options(coarse, group) for group in range(len(coarse.groups))]
     levels = []
-    for level, workers in enumerate(rules.mesh):
-        labels = tuple(options[row[level]] for options, row in zip(domains.options, chosen.stored, strict=True))
+    for level, (workers, moved) in enumerate(zip(rules.mesh, chosen.moved, strict=True)):
+        labels = tuple(own[row[level]] for own, row in zip(options, chosen.stored, strict=True))
         ways = zip(coarse.merged, chosen.ways, strict=True)
-        levels.append(LevelChoice(workers, labels, tuple(merged.variants[way[level]] for merged, way in ways), 0.0))
-    moved = evaluate(Partitioning(coarse, tuple(levels), 0.0))
-    levels = [
-        LevelChoice(level.workers, level.labels, level.variants, here)
-        for level, here in zip(levels, moved, strict=True)
-    ]
-    found = Partitioning(coarse, tuple(levels), 0.0)
-    cost = sum(weight * here for weight, here in zip(rules.weights, moved, strict=True))
-    cost += found.resident_bytes() * (rules.replicate or 0.0)
-    return Partitioning(coarse, tuple(levels), cost, bound)
+        levels.append(LevelChoice(workers, labels, tuple(merged.variants[way[level]] for merged, way in ways), moved))
+    return Partitioning(coarse, tuple(levels), chosen.cost, bound)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from planner.finalizers import without_garbage_collection
-from planner.partition.coarse import CoarseGraph, MergedOp, Variant
+from planner.partition.coarse import CoarseGraph, GroupsAndOps, MergedOp, Variant
 from planner.partition.search.choices.domains import Domains
 from planner.partition.search.choices.partitioning import Partitioning, mesh_of
 from planner.partition.search.choices.rules import Pin, SearchRules
 from planner.partition.search.costs.slot_costs import SlotCosts
-from planner.partition.search.problem import Choice, LevelsProblem, partitioning
+from planner.partition.search.folding import fold
+from planner.partition.search.problem import Choice, LevelsProblem, costing, partitioning
 
 
 def recurse(
@@ -34,15 +35,18 @@ def recurse(
     rules = SearchRules(mesh_of(workers), tuple(weights), pins or {}, allowed, allowed_variant, replicate)
     rules.check(coarse)
     with without_garbage_collection():
-        domains = Domains(coarse, rules)
-        return partitioning(coarse, rules, domains, by_recursion(coarse, rules, domains, SlotCosts(rules)))
+        folded = fold(coarse, rules)
+        parts, own = folded.parts, folded.rules
+        domains = Domains(parts, own)
+        found = costing(parts, own, domains, by_recursion(parts, own, domains, SlotCosts(own)))
+        return partitioning(coarse, rules, folded.unfolded(found))
 
 
-def by_recursion(coarse: CoarseGraph, rules: SearchRules, domains: Domains, costs: SlotCosts) -> Choice:
+def by_recursion(coarse: GroupsAndOps, rules: SearchRules, domains: Domains, costs: SlotCosts) -> Choice:
     """Choose level by level.
 
     Args:
-        coarse: the coarse graph.
+        coarse: the groups and ops.
         rules: what may be chosen and what is made least.
         domains: the options and variants.
         costs: the costs of slots.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import StowageError
-from planner.partition.coarse import CoarseGraph, MergedOp, Option
+from planner.partition.coarse import GroupsAndOps, MergedOp, Option
 from planner.partition.search.choices.rules import SearchRules
 from planner.partition.strategy import Partial
 from planner.partition.tdl import Reduction
@@ -27,19 +27,15 @@ class Domains:
     """Every sequence of options of the groups and of variants of the ops; equal ones are one array.
 
     Args:
-        coarse: the coarse graph.
+        coarse: the groups and ops.
         rules: what may be chosen.
     """
 
-    def __init__(self, coarse: CoarseGraph, rules: SearchRules) -> None:
+    def __init__(self, coarse: GroupsAndOps, rules: SearchRules) -> None:
         """List the options of every group: its labels, whole, and, if it may be stored so, as partial sums."""
         self._coarse, self._rules = coarse, rules
         self._known: dict[Hashable, Sequences] = {}
-        self.options: list[tuple[Option, ...]] = []
-        for group, carried in enumerate(coarse.carried):
-            sizes = coarse.label_bytes[group]
-            labels = sorted(coarse.groups[group].sizes, key=lambda label: (-sizes[label], label))
-            self.options.append((*labels, None, *((_SUM,) if carried else ())))
+        self.options = [group_options(coarse, group) for group in range(len(coarse.groups))]
         self._may_be_whole = [self._can_be_whole(group) for group in range(len(coarse.groups))]
 
     def group(self, group: int, fixed: Fixed) -> Sequences:
@@ -123,6 +119,22 @@ class Domains:
             return True
         whole = self.options[group].index(None)
         return bool(self._rules.mesh) and whole in self.group(group, (None,))
+
+
+def group_options(coarse: GroupsAndOps, group: int) -> tuple[Option, ...]:
+    """How a group may be stored: by its labels, whole, and as partial sums if it may be."""
+    sizes = coarse.label_bytes[group]
+    labels = sorted(coarse.groups[group].sizes, key=lambda label: (-sizes[label], label))
+    return (*labels, None, *((_SUM,) if coarse.carried[group] else ()))
+
+
+def members_by_labels(coarse: GroupsAndOps, group: int) -> dict[frozenset[int], int]:
+    """By the labels of the members of a group, how many bytes they have."""
+    found: dict[frozenset[int], int] = {}
+    for tensor, labels in coarse.groups[group].members.items():
+        own = frozenset(labels.values())
+        found[own] = found.get(own, 0) + coarse.sizes[tensor]
+    return found
 
 
 def _cut(chosen: list[int], mesh: Sequence[int], place: int) -> int:

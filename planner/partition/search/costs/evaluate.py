@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import prod
 
-from planner.partition.coarse import MergedOp, Variant, content_of
+from planner.partition.coarse import GroupsAndOps, MergedOp, Option, Variant
 from planner.partition.search.choices.partitioning import Partitioning
 from planner.partition.search.costs.moved_bytes import SlotBytes, gathers, repeats
 from planner.partition.strategy import Split, State, Unread
@@ -17,49 +17,54 @@ def evaluate(found: Partitioning) -> tuple[float, ...]:
     Args:
         found: a partition.
     """
-    coarse, mesh = found.coarse, found.mesh
-    graph = coarse.graph
+    coarse = found.coarse
+    stored = [tuple(level.labels[group] for level in found.levels) for group in range(len(coarse.groups))]
+    chosen = [tuple(level.variants[number] for level in found.levels) for number in range(len(coarse.merged))]
+    return bytes_by_level(coarse, found.mesh, stored, chosen)
+
+
+def bytes_by_level(
+    coarse: GroupsAndOps, mesh: Sequence[int], stored: Sequence[Sequence[Option]], chosen: Sequence[Sequence[Variant]]
+) -> tuple[float, ...]:
+    """Bytes that all workers together receive in a step, per level.
+
+    Args:
+        coarse: the groups and ops.
+        mesh: into how many parts each level cuts.
+        stored: per group, how it is stored level by level.
+        chosen: per merged op, how it is split level by level.
+    """
     moved = [SlotBytes(workers) for workers in mesh]
     total = [0.0] * len(mesh)
 
-    def add(levels: Sequence[float], count: int = 1) -> None:
+    def add(levels: Sequence[float], count: int) -> None:
         for level, more in enumerate(levels):
             total[level] += more * count
 
-    roots = [tensor.id for tensor in graph.tensors]
-    for tensor in graph.tensors:
-        roots[tensor.id] = tensor.id if tensor.base < 0 else roots[tensor.base]
-    seen: set[object] = set()
-    stored = [tuple(level.labels[group] for level in found.levels) for group in range(len(coarse.groups))]
-    known: dict[tuple[int, int], tuple[float, ...]] = {}
-    for number, merged in enumerate(coarse.merged):
-        chosen = tuple(level.variants[number] for level in found.levels)
-        parts = [_parts(mesh, chosen, level) for level in range(len(mesh))]
-        add(_stages(merged, chosen, mesh), len(merged.ops))
+    fetched: dict[tuple[int, int], tuple[Hashable, Sequence[float]]] = {}
+    for number, (merged, variants) in enumerate(zip(coarse.merged, chosen, strict=True)):
+        parts = [_parts(mesh, variants, level) for level in range(len(mesh))]
+        add(_stages(merged, variants, mesh), len(merged.ops))
         for place, slot in enumerate((*merged.inputs, *merged.outputs)):
-            wants = tuple(variant.states[place] for variant in chosen)
-            if place < len(merged.inputs) and any(isinstance(want, Unread) for want in wants):
-                continue
+            wants = tuple(variant.states[place] for variant in variants)
             haves = tuple(slot.state(option) for option in stored[slot.group])
             if place >= len(merged.inputs):
-                units = [here.spread(slot, *pair) for here, *pair in zip(moved, wants, haves, strict=True)]
-                add(_moved(units, wants, haves, mesh), len(merged.ops))
-                continue
-            fetched: list[float] = []
-            for level, (here, variant, have) in enumerate(zip(moved, chosen, haves, strict=True)):
-                more = (parts[level] - 1) * here.halo(merged, variant, place) if isinstance(have, Split) else 0.0
-                fetched.append(here.read(merged, variant, place, have) + more)
-            known[number, place] = _moved(fetched, haves, wants, mesh)
-            key = tuple(want_key(merged, variant, place) for variant in chosen)
-            for op in merged.ops:
-                content = graph.ops[op].phase, content_of(graph, roots, graph.ops[op].inputs[place]), key
-                if content not in seen:
-                    seen.add(content)
-                    add(known[number, place])
+                made = [here.spread(slot, *pair) for here, *pair in zip(moved, wants, haves, strict=True)]
+                add(_moved(made, wants, haves, mesh), len(merged.ops))
+            elif not any(isinstance(want, Unread) for want in wants):
+                units: list[float] = []
+                for level, (here, variant, have) in enumerate(zip(moved, variants, haves, strict=True)):
+                    more = (parts[level] - 1) * here.halo(merged, variant, place) if isinstance(have, Split) else 0.0
+                    units.append(here.read(merged, variant, place, have) + more)
+                key = tuple(want_key(merged, variant, place) for variant in variants)
+                fetched[number, place] = key, _moved(units, haves, wants, mesh)
+    for fetch in coarse.fetches:  # the same contents in the same state are brought once
+        for levels in dict(fetched[reader] for reader in reversed(fetch.readers) if reader in fetched).values():
+            add(levels, fetch.count)
     return tuple(total)
 
 
-def want_key(merged: MergedOp, variant: Variant, place: int) -> object:
+def want_key(merged: MergedOp, variant: Variant, place: int) -> Hashable:
     """What tells apart the states in which ops want one input: where it can be, as a split of what it views."""
     want, slot = variant.states[place], merged.inputs[place]
     if not isinstance(want, Split):

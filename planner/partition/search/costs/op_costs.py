@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.partition.coarse import CoarseGraph
+from planner.partition.coarse import GroupsAndOps
 from planner.partition.search.choices.domains import Domains, Sequences
 from planner.partition.search.costs.evaluate import want_key
 from planner.partition.search.costs.slot_costs import SlotCosts, States, states_of
@@ -52,7 +52,7 @@ class OpCosts:
     """
 
     def __init__(
-        self, coarse: CoarseGraph, domains: Domains, costs: SlotCosts, stored: Sequence[Sequences],
+        self, coarse: GroupsAndOps, domains: Domains, costs: SlotCosts, stored: Sequence[Sequences],
         ways: Sequence[Sequences],
     ) -> None:  # fmt: skip
         """Begin with nothing known."""

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.partition.coarse import CoarseGraph, Fetch
+from planner.partition.coarse import Fetch, GroupsAndOps
 from planner.partition.search.costs.copy_gains import copy_gains
 from planner.partition.search.costs.op_costs import OpCosts, SharedInput, Want
 from planner.partition.search.factors.eliminate import CostTable
@@ -46,7 +46,7 @@ class SharedFetches:
 
 
 def shared_fetches(
-    coarse: CoarseGraph, costs: OpCosts, sizes: Sequence[int], fetches: Sequence[Fetch] | None = None,
+    coarse: GroupsAndOps, costs: OpCosts, sizes: Sequence[int], fetches: Sequence[Fetch] | None = None,
     *, relaxed: bool = False,
 ) -> SharedFetches:  # fmt: skip
     """Find the copies that could be worth fetching once for several readers.
@@ -167,7 +167,7 @@ class _Worth:
 class _CopyFinder:
     """Finds the states that are worth fetching once; readers that look alike are worked out once."""
 
-    def __init__(self, coarse: CoarseGraph, costs: OpCosts, families: Sequence[Sequence[Fetch]]) -> None:
+    def __init__(self, coarse: GroupsAndOps, costs: OpCosts, families: Sequence[Sequence[Fetch]]) -> None:
         self.families = families
         self.totals = [[0] * len(merged.inputs) for merged in coarse.merged]
         for fetch in coarse.fetches:

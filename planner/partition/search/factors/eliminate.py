@@ -51,7 +51,7 @@ class CostTable:
 class Eliminated:
     """Costs from which variables have been eliminated as long as that takes small tables.
 
-    Parts of the sum that have equal tables in the same places are worked out once.
+    GroupsAndOps of the sum that have equal tables in the same places are worked out once.
 
     Args:
         choices: how many values each variable has, at least 1.
