@@ -3,8 +3,16 @@
 from planner.plan.index import PlanIndex
 from planner.plan.recomputation_check import require_each_op_once
 from planner.plan.replay import memory_over_time
-from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT, Lane
-from planner.plan.schema.swap_plan import HostResidency, Residency, SwapIn, SwapOut, SwapPlan, device_queues
+from planner.plan.schema.lanes import COMMUNICATION, COMPUTE, SWAP_IN, SWAP_OUT, Lane
+from planner.plan.schema.swap_plan import (
+    Communication,
+    HostResidency,
+    Residency,
+    SwapIn,
+    SwapOut,
+    SwapPlan,
+    device_queues,
+)
 from planner.plan.schema.timeline import MemorySamples, Timeline
 from planner.plan.stalls import ComputeWait, WaitShare, compute_waits
 from planner.plan.store import load_plan, plan_from_json, plan_to_json, save_plan
@@ -13,7 +21,8 @@ from planner.plan.trace import save_trace, trace_json
 from planner.plan.validator import validate
 
 __all__ = [
-    "COMPUTE", "SWAP_IN", "SWAP_OUT", "ComputeWait", "HostResidency", "Lane", "MemorySamples", "PlanIndex",
+    "COMMUNICATION", "COMPUTE", "SWAP_IN", "SWAP_OUT", "Communication", "ComputeWait", "HostResidency",
+    "Lane", "MemorySamples", "PlanIndex",
     "PlanSummary", "Residency", "SwapIn", "SwapOut", "SwapPlan", "Timeline", "WaitShare", "bytes_copied",
     "compute_waits", "device_queues", "gap_percent", "load_plan", "memory_over_time", "percent_of_ideal",
     "plan_from_json", "plan_to_json", "require_each_op_once", "save_plan", "save_trace",

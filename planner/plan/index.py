@@ -27,6 +27,7 @@ class PlanIndex:
         storage, start, stop, offset, bytes: `[residencies]`, as the plan has them.
         copy_in: `[residencies]`, the swap-in that a residency begins with, -1 for none.
         copy_out: `[residencies]`, the swap-out that it ends with, -1 for none.
+        communication: `[residencies]`, the last entry of the communication lane that touches it, -1 for none.
         from_step_start: `[residencies]`, whether it is there when the step starts: no copy and no op begins it.
         ends: `[residencies]`, whether its memory is free again before the step ends, or once its copy out is done.
         outs_due, ins_due: `[slots + 1]`, how many entries of each copy queue must be done before the op in a slot
@@ -42,9 +43,19 @@ class PlanIndex:
         departures = {(copy.storage, copy.release): entry for entry, copy in enumerate(plan.swap_outs)}
         self.copy_in = np.array([arrivals.get((r.storage, r.start), -1) for r in plan.residencies], np.int64)
         self.copy_out = np.array([departures.get((r.storage, r.stop), -1) for r in plan.residencies], np.int64)
+        self.communication = self._communications()
         live_in = np.array([storage.live_in for storage in graph.storages], np.bool_)[self.storage]
         self.from_step_start: Flags = live_in & (self.copy_in < 0)
         self.ends: Flags = (self.stop < self.slots) | (self.copy_out >= 0)
+
+    def _communications(self) -> Ints:
+        found = np.full(len(self.start), -1, np.int64)
+        for entry, beside in enumerate(self.plan.communications):
+            op = self.graph.ops[self.plan.order[beside.start]]
+            touched = [*self.graph.reads[op.id], *self.graph.writes[op.id], op.workspace]
+            there = (self.start <= beside.start) & (beside.start < self.stop)
+            found[there & np.isin(self.storage, touched)] = entry
+        return found
 
     @cached_property
     def _slots_of(self) -> dict[int, tuple[int, ...]]:

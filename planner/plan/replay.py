@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.graph import Kind
 from planner.plan.index import PlanIndex
-from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT
+from planner.plan.schema.lanes import COMMUNICATION, COMPUTE, SWAP_IN, SWAP_OUT
 from planner.plan.schema.timeline import MemorySamples, Seconds, Spans, Timeline
 
 
@@ -16,7 +16,8 @@ def residency_seconds(index: PlanIndex, spans: Spans) -> tuple[Seconds, Seconds]
     """When the memory of each residency is first in use, and when it is free again, both `[residencies]`.
 
     Memory is in use from the start of the op that makes the storage, of its copy in, or of the step; until the last
-    op that needs it and its copy out have ended. Where `index.ends` is false it is not free before the step ends.
+    op that needs it, on whichever lane, and its copy out have ended. Where `index.ends` is false it is not free before
+    the step ends.
 
     Args:
         index: of the plan.
@@ -28,7 +29,10 @@ def residency_seconds(index: PlanIndex, spans: Spans) -> tuple[Seconds, Seconds]
     n = index.slots
     begin = np.where(index.copy_in >= 0, n + 1 + index.copy_in, np.where(index.from_step_start, n, index.start))
     done, gone = np.append(0.0, compute[:, 1]), np.append(0.0, swap_out[:, 1])
-    return starts[begin], np.maximum(done[np.minimum(index.stop, n)], gone[1 + index.copy_out])
+    free = np.maximum(done[np.minimum(index.stop, n)], gone[1 + index.copy_out])
+    if COMMUNICATION in spans:
+        free = np.maximum(free, np.append(0.0, spans[COMMUNICATION][:, 1])[1 + index.communication])
+    return starts[begin], free
 
 
 def memory_over_time(index: PlanIndex, spans: Spans) -> MemorySamples:

@@ -22,11 +22,11 @@ from planner.plan.stalls import compute_waits
 
 Event = dict[str, Any]
 
-_COMPUTE, _OUT, _IN, _WAITS, _STEPS = range(5)
+_COMPUTE, _OUT, _IN, _WAITS, _STEPS, _BESIDE = range(6)
 #: Threads of the trace, from top to bottom.
 _THREADS = {
     _STEPS: "steps", _COMPUTE: "compute", _WAITS: "compute waits", _OUT: "copies to the host",
-    _IN: "copies to the device",
+    _IN: "copies to the device", _BESIDE: "communication",
 }  # fmt: skip
 
 
@@ -59,7 +59,8 @@ def trace_json(graph: Graph, plan: SwapPlan, timelines: Sequence[Timeline] | Non
     for timeline in shown:
         _require_same_step(graph, plan, timeline)
     events: list[Event] = [{"ph": "M", "pid": 0, "name": "process_name", "args": {"name": graph.name}}]
-    for place, (thread, name) in enumerate(_THREADS.items()):
+    threads = {thread: name for thread, name in _THREADS.items() if thread != _BESIDE or plan.communications}
+    for place, (thread, name) in enumerate(threads.items()):
         events += [
             {"ph": "M", "pid": 0, "tid": thread, "name": "thread_name", "args": {"name": name}},
             {"ph": "M", "pid": 0, "tid": thread, "name": "thread_sort_index", "args": {"sort_index": place}},
@@ -69,6 +70,7 @@ def trace_json(graph: Graph, plan: SwapPlan, timelines: Sequence[Timeline] | Non
         events.append(_span(_STEPS, "step", f"step {number}", begin, 0.0, timeline.seconds, {}))
         events += _compute(index, timeline, begin)
         events += _copies(graph, plan, timeline, begin)
+        events += _communications(graph, plan, timeline, begin)
         events += _returns(plan, timeline, begin, number)
         for seconds, sizes in bytes_by_kind(index, timeline):
             events.append(_event("C", _STEPS, "device memory", begin + _nanoseconds(seconds), {"args": sizes}))
@@ -106,6 +108,13 @@ def _copies(graph: Graph, plan: SwapPlan, timeline: Timeline, begin: int) -> Ite
         if stop > start:
             said["GB/s"] = round(storage.bytes / (stop - start) / 1e9, 3)
         yield _span(thread, category, storage.name, begin, start, stop, said)
+
+
+def _communications(graph: Graph, plan: SwapPlan, timeline: Timeline, begin: int) -> Iterator[Event]:
+    for beside, (start, stop) in zip(plan.communications, timeline.communication.tolist(), strict=True):
+        op = graph.ops[plan.order[beside.start]]
+        said = {"op": op.id, "target": op.target, "module": op.module, "phase": op.phase.value}
+        yield _span(_BESIDE, f"collective,{op.phase.value}", op.name, begin, start, stop, said)
 
 
 def _returns(plan: SwapPlan, timeline: Timeline, begin: int, step: int) -> Iterator[Event]:
@@ -146,6 +155,5 @@ def _require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None
     storages = range(len(graph.storages))
     if set(plan.order) != set(range(len(graph.ops))) or any(s.storage not in storages for s in plan.residencies):
         raise StowageError(f"this plan is not for {graph.name}; give the plan's own graph")
-    spans = (len(timeline.compute), len(timeline.swap_out), len(timeline.swap_in))
-    if spans != (len(plan.order), len(plan.swap_outs), len(plan.swap_ins)):
+    if {lane: len(spans) for lane, spans in timeline.spans.items()} != {k: len(v) for k, v in plan.queues.items()}:
         raise StowageError("this timeline is not one of this plan; give the timelines of a run of the same plan")

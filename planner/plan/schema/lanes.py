@@ -33,3 +33,5 @@ class Lane:
 
 #: The lanes that every plan has: ops, copies to the host and copies to the device.
 COMPUTE, SWAP_OUT, SWAP_IN = Lane(0, "compute", 0), Lane(0, "swap_out", 0), Lane(0, "swap_in", 0)
+#: Collectives that run beside the ops; a plan has this lane if it has any.
+COMMUNICATION = Lane(0, "communication", 0)

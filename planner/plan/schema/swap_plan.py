@@ -12,10 +12,27 @@ determine what each entry waits for:
 - a swap-in waits for every op in a slot below `start` and every swap-out with `release <= start`;
 - the step ends when all queues are empty.
 
+A collective is an op like any other, and takes its turn in the order. A plan may hand it over to the communication
+lane, which adds three rules and no op:
+
+- in the slot of a collective that the communication lane has, its `start`, compute only hands it over, and goes on. The
+  lane does its collectives in that order, each once compute has handed it over;
+- the op in slot `i`, and a swap-in with `start` `i`, wait for every collective with `use <= i`;
+- what a collective touches, its scratch memory among it, stays where it is from `start` until `use`. Until then nothing
+  else writes what it reads, and nothing reads or writes what it writes: no op, and no copy.
+
+The last rule includes the token of no bytes that every collective writes, so all workers exchange in the order of the
+token, whichever lane does it. A collective whose result the next op needs stays on the compute lane: there is nothing
+to run beside it, and no other thread to wake up.
+
+Start and end are two slots of one op, and not two ops of the graph: so a graph does not say what overlaps, orders and
+lifetimes stay as they are for every planner, and each plan is free to overlap as much as its memory allows.
+
 So the memory in use in any slot is known without any times, and a budget holds for any timing.
 Planners predict, and the validator proves, by these rules. The executor leaves out every wait that no access to memory
 needs: an op may then run while a copy is still under way in bytes that the op does not use. Every byte still goes from
 one storage to the next in the plan's order, so the slabs, and with them the budget, hold for any timing there too.
+The same goes for collectives.
 Where the op in slot `i` creates a storage by overwriting one of its inputs, the input's residency stops at `i`
 and the new storage's begins there, at the same offset.
 """
@@ -27,7 +44,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT, Lane
+from planner.plan.schema.lanes import COMMUNICATION, COMPUTE, SWAP_IN, SWAP_OUT, Lane
 from planner.plan.schema.timeline import Timeline
 from planner.units import format_bytes
 
@@ -81,20 +98,41 @@ class SwapIn:
     use: int
 
 
+@dataclass(frozen=True, slots=True)
+class Communication:
+    """The collective in slot `start` runs on the communication lane; slot `use` is the first to wait for it.
+
+    `use` is `n` if it only has to be done by the end of the step.
+    """
+
+    start: int
+    use: int
+
+
 #: By kind of a lane, what the entries of its queue are: the id of an op, or rows of whole numbers.
-ENTRIES: Mapping[str, type] = MappingProxyType({COMPUTE.kind: int, SWAP_OUT.kind: SwapOut, SWAP_IN.kind: SwapIn})
+ENTRIES: Mapping[str, type] = MappingProxyType({
+    COMPUTE.kind: int, SWAP_OUT.kind: SwapOut, SWAP_IN.kind: SwapIn, COMMUNICATION.kind: Communication,
+})  # fmt: skip
 #: By lane, its entries in order.
 Queues = Mapping[Lane, tuple[Any, ...]]
 
 
-def device_queues(order: Iterable[int], swap_outs: Iterable[SwapOut] = (), swap_ins: Iterable[SwapIn] = ()) -> Queues:
+def device_queues(
+    order: Iterable[int],
+    swap_outs: Iterable[SwapOut] = (),
+    swap_ins: Iterable[SwapIn] = (),
+    communications: Iterable[Communication] = (),
+) -> Queues:
     """The queues of a plan that has the lanes of one device alone.
 
     Args:
         order: the op in each slot.
         swap_outs, swap_ins: the two copy queues.
+        communications: the communication queue; without entries, the plan has no such lane.
     """
-    return {COMPUTE: tuple(order), SWAP_OUT: tuple(swap_outs), SWAP_IN: tuple(swap_ins)}
+    beside = tuple(communications)
+    queues: Queues = {COMPUTE: tuple(order), SWAP_OUT: tuple(swap_outs), SWAP_IN: tuple(swap_ins)}
+    return {**queues, COMMUNICATION: beside} if beside else queues
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +184,11 @@ class SwapPlan:
     def swap_ins(self) -> tuple[SwapIn, ...]:
         """The copies to the device, in queue order."""
         return self.queues[SWAP_IN]
+
+    @property
+    def communications(self) -> tuple[Communication, ...]:
+        """The collectives of the communication lane, in queue order."""
+        return self.queues.get(COMMUNICATION, ())
 
     def __repr__(self) -> str:
         """One line, because a notebook would print the default repr, which is pages of numbers."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT, Lane
+from planner.plan.schema.lanes import COMMUNICATION, COMPUTE, SWAP_IN, SWAP_OUT, Lane
 
 Seconds = NDArray[np.float64]
 #: By lane, `[entries, 2]`: start and stop of each entry of its queue, in seconds.
@@ -51,6 +51,7 @@ class Timeline:
         swap_in: Seconds,
         sample_seconds: Seconds,
         sample_bytes: NDArray[np.int64],
+        communication: Seconds | None = None,
     ) -> Timeline:
         """The timeline of a plan that has the lanes of one device alone.
 
@@ -58,8 +59,11 @@ class Timeline:
             seconds: length of the step.
             compute, swap_out, swap_in: `[entries, 2]`, the spans of these lanes.
             sample_seconds, sample_bytes: `[samples]`, as in `MemorySamples`.
+            communication: `[collectives, 2]`, if the plan has the lane.
         """
         spans = {COMPUTE: compute, SWAP_OUT: swap_out, SWAP_IN: swap_in}
+        if communication is not None:
+            spans[COMMUNICATION] = communication
         return cls(seconds, spans, {COMPUTE.device: MemorySamples(sample_seconds, sample_bytes)})
 
     def __repr__(self) -> str:
@@ -83,6 +87,14 @@ class Timeline:
     def swap_in(self) -> Seconds:
         """`[swap-ins, 2]`, in the order of the plan's swap-in queue."""
         return self.spans[SWAP_IN]
+
+    @property
+    def communication(self) -> Seconds:
+        """`[collectives, 2]`, in the order of the plan's communication queue; no rows without that lane.
+
+        In `compute`, what the lane does takes no time.
+        """
+        return self.spans.get(COMMUNICATION, np.zeros((0, 2)))
 
     @property
     def sample_seconds(self) -> Seconds:

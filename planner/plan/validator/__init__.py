@@ -8,9 +8,10 @@ which storage has which address. Accesses of two lanes to the same bytes must be
 
 from planner.cancel import CancelToken
 from planner.graph import Graph
-from planner.plan.schema.lanes import COMPUTE, SWAP_OUT
+from planner.plan.schema.lanes import COMMUNICATION, COMPUTE, SWAP_OUT
 from planner.plan.schema.swap_plan import SwapPlan
 from planner.plan.validator.addresses import check_device, check_host
+from planner.plan.validator.communications import check_communications
 from planner.plan.validator.copies import check_copies
 from planner.plan.validator.fields import check_fields
 from planner.plan.validator.happens_before import LANES, Entry, HappensBefore, happens_before
@@ -51,6 +52,7 @@ def validate(plan: SwapPlan, graph: Graph, *, stop: CancelToken | None = None) -
     places, more = check_copies(plan, graph, residencies, values, ordered)
     stop.check()
     problems += [*more, *check_device(plan, graph, residencies, ordered)]
+    problems += check_communications(plan, graph, residencies, ordered)
     stop.check()
     return [*problems, *check_host(plan, graph, places, ordered), *check_predicted(plan)]
 
@@ -60,6 +62,8 @@ def _deadlock(plan: SwapPlan, graph: Graph, stuck: tuple[Entry, ...]) -> str:
     for lane, number in stuck:
         if lane == COMPUTE:
             names.append(f"op {graph.ops[plan.order[number]].name} in slot {number}")
+        elif lane == COMMUNICATION:
+            names.append(f"collective {graph.ops[plan.order[plan.communications[number].start]].name}")
         elif lane == SWAP_OUT:
             names.append(f"swap-out {number} of {graph.storages[plan.swap_outs[number].storage].name}")
         else:

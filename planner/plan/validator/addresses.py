@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from planner.graph import Graph
-from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT
+from planner.plan.schema.lanes import SWAP_IN, SWAP_OUT
 from planner.plan.schema.swap_plan import SwapPlan
 from planner.plan.validator.copies import HostPlaces
 from planner.plan.validator.happens_before import Entry, HappensBefore
@@ -39,7 +39,7 @@ def check_device(plan: SwapPlan, graph: Graph, residencies: DeviceResidencies, o
     owners = [
         Owner(
             graph.storages[residency.storage].name, residency.start, residency.stop, residency.offset,
-            graph.storages[residency.storage].bytes, *_accesses(residency),
+            graph.storages[residency.storage].bytes, *_accesses(residency, ordered),
         )
         for visits in residencies.values()
         for residency in visits
@@ -69,12 +69,14 @@ def check_host(plan: SwapPlan, graph: Graph, places: HostPlaces, ordered: Happen
     ]
 
 
-def _accesses(residency: DeviceResidency) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+def _accesses(residency: DeviceResidency, ordered: HappensBefore) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
     """The access that begins a residency, and the last of each lane; a reusing op belongs to the next residency."""
     first: tuple[Entry, ...] = ()
-    last = [Entry(COMPUTE, slot) for slot in residency.uses[-2:] if slot < residency.stop]
+    last = [ordered.op(slot) for slot in residency.uses[-2:] if slot < residency.stop]
+    if ordered.handed_over:
+        last += [ordered.op(slot) for slot in residency.uses if slot < residency.stop and slot in ordered.handed_over]
     if residency.begin is Begin.MADE:
-        first = (Entry(COMPUTE, residency.start),)
+        first = (ordered.op(residency.start),)
     if residency.swap_in >= 0:
         first = (Entry(SWAP_IN, residency.swap_in),)
         last.append(first[0])

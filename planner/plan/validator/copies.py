@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from planner.graph import Graph
-from planner.plan.schema.lanes import COMPUTE, SWAP_IN, SWAP_OUT
+from planner.plan.schema.lanes import SWAP_IN, SWAP_OUT
 from planner.plan.schema.swap_plan import HostResidency, SwapPlan
 from planner.plan.validator.happens_before import Entry, HappensBefore
 from planner.plan.validator.order import Values
@@ -97,7 +97,7 @@ class _CopyFlow:
         elif place is not self.valid:
             yield f"{what} reads a host copy that is not valid then"
         yield from self._wait_in_order(what, entry)
-        if residency.uses and not self.ordered.before(entry, Entry(COMPUTE, residency.uses[0])):
+        if residency.uses and not self.ordered.before(entry, self.ordered.op(residency.uses[0])):
             op = self.graph.ops[self.plan.order[residency.uses[0]]].name
             yield f"op {op} in slot {residency.uses[0]} does not wait for {what}"
 
@@ -107,7 +107,7 @@ class _CopyFlow:
         place = self._place(out.ready, out.release, entry)
         if place is None:
             yield f"{what} has no place in the host slab from slot {out.ready} to {out.release}"
-        if residency.last_write >= 0 and not self.ordered.before(Entry(COMPUTE, residency.last_write), entry):
+        if residency.last_write >= 0 and not self.ordered.before(self.ordered.op(residency.last_write), entry):
             op = self.graph.ops[self.plan.order[residency.last_write]].name
             yield f"{what} does not wait for op {op} in slot {residency.last_write}, which writes it"
         if residency.swap_in >= 0 and not self.ordered.before(Entry(SWAP_IN, residency.swap_in), entry):

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.graph import Graph, Kind, fingerprint
 from planner.plan.schema.swap_plan import SwapPlan
-from planner.plan.validator.happens_before import LANES
+from planner.plan.validator.happens_before import KNOWN_LANES, LANES
 
 
 def check_fields(plan: SwapPlan, graph: Graph) -> list[str]:
@@ -31,7 +31,7 @@ def _lanes(plan: SwapPlan) -> Iterator[str]:
         if lane not in plan.queues:
             yield f"the plan has no queue for {lane.words}"
     for lane in plan.queues:
-        if lane not in LANES:
+        if lane not in KNOWN_LANES:
             yield f"the plan has a queue for {lane.words}, whose entries are not checked here"
 
 
@@ -56,6 +56,7 @@ def _not_whole(plan: SwapPlan) -> Iterator[str]:
         ("host_residencies", map(attrgetter("storage", "start", "stop", "offset"), plan.host_residencies)),
         ("swap_outs", map(attrgetter("storage", "ready", "release"), plan.swap_outs)),
         ("swap_ins", map(attrgetter("storage", "start", "use"), plan.swap_ins)),
+        ("communications", map(attrgetter("start", "use"), plan.communications)),
     )
     for name, rows in tables:
         for place, row in enumerate(rows):
@@ -103,6 +104,10 @@ def _rows(plan: SwapPlan, graph: Graph) -> Iterator[str]:
     for place, copy in enumerate(plan.swap_ins):
         if not 0 <= copy.start <= copy.use <= end:
             yield f"entry {place} of swap_ins starts at slot {copy.start} for use at {copy.use}, which is no such span"
+    for place, beside in enumerate(plan.communications):
+        if not 0 <= beside.start < beside.use <= end:
+            span = f"at slot {beside.start} for use at {beside.use}"
+            yield f"entry {place} of communications starts {span}, which is no such span"
 
 
 def _offset(plan: SwapPlan, offset: int, where: str) -> Iterator[str]:
