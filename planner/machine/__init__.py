@@ -2,6 +2,7 @@
 
 from planner.callable_package import make_callable
 from planner.machine.collectives import Collective, CollectiveAlgorithm, collective_seconds
+from planner.machine.graph_collectives import is_collective
 from planner.machine.machine_types import Device, Link, Machine
 from planner.machine.mesh import MeshLevel, mesh_levels, prime_factors
 from planner.machine.op_classes import OpClass, op_class, operator
@@ -23,6 +24,7 @@ __all__ = [
     "MeshLevel",
     "OpClass",
     "collective_seconds",
+    "is_collective",
     "machine",
     "mesh_levels",
     "op_class",

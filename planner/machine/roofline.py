@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.graph import Graph, Op
+from planner.machine.graph_collectives import collective_op_seconds, is_collective
 from planner.machine.machine_types import Device, Machine
 from planner.machine.op_classes import OpClass, op_class
 
@@ -49,11 +50,12 @@ def op_seconds(
     """Predicted duration of every op on one device of a machine, by the roofline model.
 
     An op takes a launch plus the longer of its arithmetic at its class's share of the peak and its memory traffic at
-    the attainable bandwidth (Williams et al., Roofline, CACM 2009).
+    the attainable bandwidth (Williams et al., Roofline, CACM 2009). A collective takes a launch plus what
+    `collective_seconds` says of its bytes; its memory traffic counts where the link is not known.
 
     Args:
         graph: ops with `flops` and `bytes`.
-        machine: its first device is used; all are alike.
+        machine: its first device is used, as all are alike, and the links between them.
         flops, traffic: per op, its arithmetic in FLOP and its memory traffic in bytes, where a device does not run all
             of it; those of the graph if not given.
 
@@ -63,10 +65,14 @@ def op_seconds(
     device = machine.device
     flops = [op.flops for op in graph.ops] if flops is None else flops
     traffic = [op.bytes for op in graph.ops] if traffic is None else traffic
-    seconds = (
+    seconds = [
         _seconds(graph, op, device, work, moved) for op, work, moved in zip(graph.ops, flops, traffic, strict=True)
-    )
-    return np.array(list(seconds), np.float64)
+    ]
+    for op in filter(is_collective, graph.ops):
+        communicated = collective_op_seconds(graph, op, machine)
+        if communicated is not None:
+            seconds[op.id] = communicated + device.launch_seconds
+    return np.array(seconds, np.float64)
 
 
 def _seconds(graph: Graph, op: Op, device: Device, flops: float, traffic: float) -> float:

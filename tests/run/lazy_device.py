@@ -24,12 +24,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from planner.run.devices.cpu_rng_states import CpuRngStates
 from planner.run.devices.memcmp import areas_differ
 
-HOST, COMPUTE, SWAP_OUT, SWAP_IN = range(4)
+HOST, COMPUTE, SWAP_OUT, SWAP_IN, COMMUNICATION = range(5)
 #: In which order streams that could go on do so; anything else is a seed of random choices.
 SCHEDULES: Mapping[str, tuple[int, ...]] = {
-    "compute first": (COMPUTE, SWAP_OUT, SWAP_IN),
-    "copies first": (SWAP_IN, SWAP_OUT, COMPUTE),
-    "swap-ins last": (SWAP_OUT, COMPUTE, SWAP_IN),
+    "compute first": (COMPUTE, SWAP_OUT, SWAP_IN, COMMUNICATION),
+    "copies first": (COMMUNICATION, SWAP_IN, SWAP_OUT, COMPUTE),
+    "swap-ins last": (SWAP_OUT, COMPUTE, COMMUNICATION, SWAP_IN),
 }
 
 #: By stream, how much of it has happened before.
@@ -43,8 +43,9 @@ def merge(clock: Clock, other: Clock) -> None:
 
 @dataclass(eq=False)
 class Record:
-    """One recording of an event: what it comes after, and whether its stream has come that far."""
+    """One recording of an event by a stream: what it comes after, and whether the stream has come that far."""
 
+    stream: int
     clock: Clock
     done: bool = False
 
@@ -99,11 +100,13 @@ class Stream:
         if event.latest is None:
             device.void_waits += 1
             return
+        if COMMUNICATION in (self.number, event.latest.stream):
+            device.communication_waits.append(device.waits)
         merge(self.clock, event.latest.clock)
         self.queue.append(Work(None, {}, 0, "wait", event.latest))
 
     def record(self, event: Event) -> None:
-        event.latest = record = Record(dict(self.clock))
+        event.latest = record = Record(self.number, dict(self.clock))
         self._put("record", lambda: setattr(record, "done", True))
 
     def copy(self, target: Tensor, source: Tensor) -> None:
@@ -113,7 +116,7 @@ class Stream:
         self._put("fill", lambda: target.fill_(byte))
 
     def launch(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        self._put(getattr(function, "__name__", str(function)), lambda: function(*args, **kwargs))
+        self._put(getattr(function, "__name__", str(function)), lambda: self._launch(function, args, kwargs))
 
     def delay(self, seconds: float) -> None:
         """The schedule delays enough."""
@@ -122,6 +125,13 @@ class Stream:
         merge(self.clock, self.device.clock)
         tick = self.clock[self.number] = self.clock.get(self.number, 0) + 1
         self.queue.append(Work(run, dict(self.clock), tick, name))
+
+    def _launch(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        start = time.perf_counter()
+        self.device.launched.append(self.number)
+        function(*args, **kwargs)
+        if self.number == COMMUNICATION:
+            self.device.spans[self.number].append((start, time.perf_counter()))
 
     def _copy(self, target: Tensor, source: Tensor) -> None:
         start = time.perf_counter()
@@ -138,10 +148,13 @@ class LazyDevice:
         schedule: a name in `SCHEDULES`, or a seed.
         dropped_wait: of the waits given since this was made, counted from 1, the one that is not given; 0 for none.
         marks_ops: as in the protocol.
+        beside: other memory whose accesses must be ordered too.
 
     Attributes:
         races: what was not ordered, in words.
         waits, void_waits: how many waits were given, and how many of these for an event that nobody had recorded.
+        communication_waits: the numbers of the waits of the communication stream, and of those for it.
+        launched: by call of this step, the stream that made it, in the order in which they were made.
     """
 
     name = "cpu"
@@ -157,6 +170,7 @@ class LazyDevice:
         dropped_wait: int = 0,
         *,
         marks_ops: bool = True,
+        beside: Sequence[Tensor] = (),
     ) -> None:
         self.marks_ops = marks_ops
         # aligned as PyTorch's own memory is: kernels choose their path by it
@@ -165,17 +179,19 @@ class LazyDevice:
             memory[(first := -memory.data_ptr() % 64) : first + size]
             for memory, size in zip(self._memory, (arena_bytes, host_bytes), strict=True)
         )
-        self._slabs = [(slab.data_ptr(), slab.data_ptr() + len(slab)) for slab in (self.arena, self.host)]
+        self._slabs = [(slab.data_ptr(), slab.data_ptr() + len(slab)) for slab in (self.arena, self.host, *beside)]
         self._rank = SCHEDULES.get(schedule) if isinstance(schedule, str) else None
         self._random = Random(0 if isinstance(schedule, str) else schedule)
         self.clock: Clock = {HOST: 1}
         self.races: list[str] = []
         self.waits, self.void_waits, self.dropped_wait = 0, 0, dropped_wait
+        self.communication_waits: list[int] = []
+        self.launched: list[int] = []
         self._running: tuple[int, Work] | None = None
         self._accesses: list[Access] = []
         self._events: list[Event] = []
-        self._streams = [Stream(self, number) for number in (COMPUTE, SWAP_OUT, SWAP_IN)]
-        self.compute, self.swap_out, self.swap_in = self._streams
+        self._streams = [Stream(self, number) for number in (COMPUTE, SWAP_OUT, SWAP_IN, COMMUNICATION)]
+        self.compute, self.swap_out, self.swap_in, self.communication = self._streams
         self.begun = {stream.number: 0 for stream in self._streams}
         self.spans: dict[int, list[tuple[float, float]]] = {stream.number: [] for stream in self._streams}
 
@@ -224,6 +240,8 @@ class LazyDevice:
         for spans in self.spans.values():
             spans.clear()
         self.begun = dict.fromkeys(self.begun, 0)
+        self.communication_waits.clear()
+        self.launched.clear()
         return time.perf_counter()
 
     def scratch_bytes(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
@@ -267,6 +285,9 @@ class LazyDevice:
     def copy_seconds(self, start: float) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
         outs, ins = ([(a - start, b - start) for a, b in self.spans[one]] for one in (SWAP_OUT, SWAP_IN))
         return outs, ins
+
+    def communication_seconds(self, start: float) -> list[tuple[float, float]]:
+        return [(a - start, b - start) for a, b in self.spans[COMMUNICATION]]
 
     def close(self) -> None:
         self._memory.clear()

@@ -1,4 +1,4 @@
-"""The CPU as a device: an arena and a host slab in memory, and a thread for each direction of copies.
+"""The CPU as a device: an arena and a host slab in memory, and a thread for each direction of copies and for exchanges.
 
 An event is what it is for CUDA: a wait is for its latest record at the time of the call, and for nothing before any.
 
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from queue import SimpleQueue
-from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -21,31 +19,25 @@ from planner.errors import StowageError
 from planner.machine import Link
 from planner.program import backend_of
 from planner.run.devices.cpu_rng_states import CpuRngStates
+from planner.run.devices.cpu_streams import (
+    CpuCommunicationStream,
+    CpuComputeStream,
+    CpuCopyStream,
+    CpuEvent,
+    Span,
+    StreamRecords,
+)
 from planner.run.devices.link import PacedLink
 from planner.run.devices.memcmp import areas_differ
 
-_Work = tuple[Callable[..., None], tuple[Any, ...]]
-Span = tuple[float, float]
 _ALIGNMENT = 64  # of PyTorch's allocations
-_PATIENCE = 0.1  # seconds
+#: How long closing waits for a collective; one whose peers do not come keeps its memory until they are gone.
+_PEERS_SECONDS = 0.5
 _TOUCHED_BYTES = 2**28  # of a slab, between two checks for cancellation
 
 
-class _CpuEvent:
-    """A point in a stream; `latest` is set when the stream reaches the last record of it, None before any."""
-
-    __slots__ = ("latest",)
-
-    def __init__(self) -> None:
-        self.latest: Event | None = None
-
-
-_DONE = Event()  # of records in the compute stream, whose work so far is always done
-_DONE.set()
-
-
 class CpuDevice:
-    """Device memory of exactly `arena_bytes`, host memory of exactly `host_bytes`, and three streams.
+    """Device memory of exactly `arena_bytes`, host memory of exactly `host_bytes`, and four streams.
 
     Args:
         arena_bytes, host_bytes: sizes of the two slabs.
@@ -72,26 +64,19 @@ class CpuDevice:
     ) -> None:
         self.arena = _slab(arena_bytes, check_cancelled)
         self.host = _slab(host_bytes, check_cancelled)
-        self._events: list[_CpuEvent] = []
-        self._records: list[Event] = []  # of this step, in the copy streams
-        self._failure: BaseException | None = None
-        self._check_cancelled = check_cancelled
-        paced = PacedLink(link, lambda: self._failure is not None)
-        self.compute = _CpuComputeStream(self)
-        self.swap_out = _CpuCopyStream(self, paced, 0)
-        self.swap_in = _CpuCopyStream(self, paced, 1)
+        self._events: list[CpuEvent] = []
+        self._records = StreamRecords(check_cancelled)
+        paced = PacedLink(link, lambda: self._records.failure is not None)
+        self.compute = CpuComputeStream(self._records)
+        self.swap_out = CpuCopyStream(self._records, paced, 0)
+        self.swap_in = CpuCopyStream(self._records, paced, 1)
+        self.communication = CpuCommunicationStream(self._records)
         self.mark = time.perf_counter
 
-    def event(self) -> _CpuEvent:
+    def event(self) -> CpuEvent:
         """Make an event."""
-        self._events.append(_CpuEvent())
+        self._events.append(CpuEvent())
         return self._events[-1]
-
-    def record(self, event: _CpuEvent) -> Event:
-        """The next record of an event, to be set by a copy stream."""
-        event.latest = Event()
-        self._records.append(event.latest)
-        return event.latest
 
     def begin(self) -> float:
         """Start a step."""
@@ -101,6 +86,7 @@ class CpuDevice:
         self.swap_out.spans.clear()
         self.swap_in.spans.clear()
         self.swap_in.begun = 0
+        self.communication.spans.clear()
         return time.perf_counter()
 
     def scratch_bytes(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
@@ -121,13 +107,13 @@ class CpuDevice:
         return len(self.swap_out.spans), self.swap_in.begun
 
     def synchronize(self) -> None:
-        """Return when both copy streams are empty.
+        """Return when all streams are empty.
 
         Raises:
-            RuntimeError: a copy failed; the original error is its cause.
+            RuntimeError: a copy or a collective failed; the original error is its cause.
         """
-        for stream in (self.swap_out, self.swap_in):
-            empty = _CpuEvent()
+        for stream in (self.swap_out, self.swap_in, *([self.communication] if self.communication.started else [])):
+            empty = CpuEvent()
             stream.record(empty)
             self.compute.wait(empty)
 
@@ -140,121 +126,17 @@ class CpuDevice:
         outs, ins = ([(a - start, b - start) for a, b in s.spans] for s in (self.swap_out, self.swap_in))
         return outs, ins
 
+    def communication_seconds(self, start: float) -> list[Span]:
+        """Start and stop of every launch on the communication stream in this step."""
+        return [(a - start, b - start) for a, b in self.communication.spans]
+
     def close(self) -> None:
         """End the threads, whatever they wait for, and free the memory."""
-        self.fail(None)
+        self._records.fail(None)
         self.swap_out.join()
         self.swap_in.join()
+        self.communication.join(_PEERS_SECONDS)
         self.arena = self.host = torch.empty(0, dtype=torch.uint8)
-
-    def await_record(self, record: Event) -> None:
-        """Block this thread until a stream reaches a record, or fails."""
-        if self._failure is None:  # otherwise the record may have been issued after that, to a stream that has ended
-            record.wait()
-        if self._failure is not None:
-            raise RuntimeError("a stream of the device has stopped") from self._failure
-
-    def await_patiently(self, record: Event) -> None:
-        """The same for the thread that runs the kernels, checking for cancellation periodically."""
-        while self._failure is None and not record.wait(_PATIENCE):
-            self._check_cancelled()
-        self.await_record(record)
-
-    def fail(self, error: BaseException | None) -> None:
-        """Record a failure and wake up all waiting threads."""
-        self._failure = self._failure or error or _Closed()
-        for record in tuple(self._records):
-            record.set()
-
-
-class _Closed(Exception):  # noqa: N818 it is the reason for an end, not an error
-    """The device is being closed."""
-
-
-class _CpuComputeStream:
-    """The calling thread: all work is done immediately."""
-
-    def __init__(self, device: CpuDevice) -> None:
-        self._await = device.await_patiently
-
-    def wait(self, event: _CpuEvent) -> None:
-        """Block until the event's latest record is reached."""
-        if event.latest is not None:
-            self._await(event.latest)
-
-    def record(self, event: _CpuEvent) -> None:
-        """Record the event: all work so far is already done."""
-        event.latest = _DONE
-
-    def launch(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Call at once."""
-        function(*args, **kwargs)
-
-    def copy(self, target: Tensor, source: Tensor) -> None:
-        """Copy immediately."""
-        target.copy_(source)
-
-    def fill(self, target: Tensor, byte: int) -> None:
-        """Fill immediately."""
-        target.fill_(byte)
-
-    def delay(self, seconds: float) -> None:
-        """Sleep."""
-        time.sleep(seconds)
-
-
-class _CpuCopyStream:
-    """A queue of work and the thread that does it."""
-
-    def __init__(self, device: CpuDevice, link: PacedLink, direction: int) -> None:
-        self.spans: list[Span] = []
-        self.begun = 0
-        self._device, self._link, self._direction = device, link, direction
-        self._queue: SimpleQueue[_Work | None] = SimpleQueue()
-        name = ("stowage swap-out", "stowage swap-in")[direction]
-        self._thread = Thread(target=self._serve, name=name, daemon=True)
-        self._thread.start()
-
-    def wait(self, event: _CpuEvent) -> None:
-        """Start later entries of the queue after the event's latest record."""
-        if event.latest is not None:
-            self._queue.put((self._device.await_record, (event.latest,)))
-
-    def record(self, event: _CpuEvent) -> None:
-        """Record the event when the queue reaches this point."""
-        self._queue.put((self._device.record(event).set, ()))
-
-    def copy(self, target: Tensor, source: Tensor) -> None:
-        """Copy at the link's pace."""
-        self._queue.put((self._copy, (target.numpy(), source.numpy())))
-
-    def fill(self, target: Tensor, byte: int) -> None:
-        """Fill in queue order."""
-        self._queue.put((target.numpy().fill, (byte,)))
-
-    def delay(self, seconds: float) -> None:
-        """Sleep in queue order."""
-        self._queue.put((time.sleep, (seconds,)))
-
-    def join(self) -> None:
-        """Wait for the thread to end; nothing delays it once the device has failed or closed."""
-        self._queue.put(None)
-        self._thread.join()
-
-    def _copy(self, target: Any, source: Any) -> None:
-        start = time.perf_counter()
-        self.begun += 1
-        self._link.copy(target, source, self._direction)
-        self.spans.append((start, time.perf_counter()))
-
-    def _serve(self) -> None:
-        while (work := self._queue.get()) is not None:
-            function, args = work
-            try:
-                function(*args)
-            except BaseException as error:
-                self._device.fail(error)
-                return
 
 
 def _slab(size: int, check_cancelled: Callable[[], object]) -> Tensor:

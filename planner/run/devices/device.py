@@ -1,4 +1,4 @@
-"""The device interface of the executor: two slabs of memory and three streams.
+"""The device interface of the executor: two slabs of memory and four streams.
 
 A device is one file that implements these protocols. Each stream processes its work in order; work in different streams
 is ordered by events alone. The executor issues a copy only after everything that the copy waits for has been issued to
@@ -52,6 +52,16 @@ class ComputeStream(RuntimeStream, Protocol):
         """Call a function on tensors of the slabs."""
 
 
+class CommunicationStream(RuntimeStream, Protocol):
+    """The stream of collectives beside the kernels."""
+
+    def launch(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Call a function that exchanges tensors of the slabs with other workers; start and stop are recorded.
+
+        If it raises, whoever waits for the stream from then on raises with that error as the cause.
+        """
+
+
 class DeviceRngStates(Protocol):
     """The generator's state before each random op of a step, for ops that run in another order than captured."""
 
@@ -70,7 +80,7 @@ class RuntimeDevice(Protocol):
 
     Args:
         arena, host: `[bytes]` of uint8; zero at first.
-        compute, swap_out, swap_in: the streams.
+        compute, swap_out, swap_in, communication: the streams.
     """
 
     arena: Tensor
@@ -103,6 +113,10 @@ class RuntimeDevice(Protocol):
     @property
     def swap_in(self) -> RuntimeStream:
         """The stream of copies from the host slab to the arena."""
+
+    @property
+    def communication(self) -> CommunicationStream:
+        """The stream of collectives."""
 
     def event(self) -> Event:
         """Make an event."""
@@ -152,6 +166,9 @@ class RuntimeDevice(Protocol):
 
     def copy_seconds(self, start: Mark) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
         """Start and stop of every copy of this step in issue order: swap-outs, swap-ins."""
+
+    def communication_seconds(self, start: Mark) -> list[tuple[float, float]]:
+        """Start and stop of every launch on the communication stream in this step, in issue order."""
 
     def close(self) -> None:
         """End the streams, whatever they are doing, and free the memory."""

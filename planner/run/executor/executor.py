@@ -102,8 +102,9 @@ class Executor:
             accesses = plan_accesses(self._views, self._binder, calls)
             delays = Stress(self._views, accesses) if stress else None
             self._segments = StepProgram(
-                self.graph, plan, device, self._views, accesses, self._rng_states, delays
+                self.graph, plan, device, self._views, accesses, self._rng_states, delays, self._communicate
             ).segments(calls)
+        self._handing_over, self._taking_back = device.event(), device.event()
         self._temporaries = Temporaries(self.graph, plan, device)
         sizes = [len(segment.calls) for segment in self._segments]
         self._clock = Clock(index, sizes, marks_ops=device.marks_ops)
@@ -180,6 +181,10 @@ class Executor:
                 else:
                     self._run_plainly(marks, first=not number)
                 device.synchronize()
+            except RuntimeError as error:
+                if isinstance(error.__cause__, StowageError):  # of a collective, as `_exchange` explains it
+                    raise error.__cause__ from error.__cause__.__cause__
+                raise
             finally:
                 self._present = None
             marks.append(device.mark())
@@ -187,7 +192,7 @@ class Executor:
                 self._rng_states.restore(-1)
         self._number += 1
         seconds = device.seconds(start, marks)
-        timeline = self._clock.timeline(seconds, *device.copy_seconds(start))
+        timeline = self._clock.timeline(seconds, *device.copy_seconds(start), device.communication_seconds(start))
         return StepRecord(self._step_io.outputs(), timeline, self._step_io.left())
 
     def _bound(self, slot: int) -> BoundCall:
@@ -232,6 +237,28 @@ class Executor:
                 if device.marks_ops or bound is segment.calls[-1]:
                     marks.append(device.mark())
 
+    def _communicate(self, slot: int, bound: BoundCall) -> None:
+        """Issue a collective to the communication stream.
+
+        In a run's first step compute makes it between two points of that stream, because what it allocates is measured.
+        """
+        compute, beside = self.device.compute, self.device.communication
+        if self._before + self._number:
+            beside.launch(self._exchange, (slot, bound), {})
+            return
+        beside.record(self._handing_over)
+        compute.wait(self._handing_over)
+        beside.launch(_nothing, (), {})
+        self._temporaries.run(slot, BoundCall(self._exchange, (slot, bound), {}))
+        compute.record(self._taking_back)
+        beside.wait(self._taking_back)
+
+    def _exchange(self, slot: int, bound: BoundCall) -> None:
+        try:
+            bound.function(*bound.args, **bound.kwargs)
+        except Exception as error:
+            self._stop(error, slot)
+
     def _stop(self, error: Exception, slot: int) -> NoReturn:
         if isinstance(error, StowageError):
             raise error
@@ -259,3 +286,7 @@ class Executor:
     def _make_rng_states(self, calls: list[BoundCall]) -> DeviceRngStates:
         slots = {op: slot for slot, op in enumerate(self.plan.order) if self.graph.ops[op].random}
         return self.device.rng_states(self.graph, {op: calls[slot] for op, slot in slots.items()}, self._generator)
+
+
+def _nothing() -> None:
+    """Takes the place of a collective that compute makes."""

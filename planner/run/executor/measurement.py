@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.graph import Graph, Op
-from planner.plan import COMPUTE, SWAP_IN, SWAP_OUT, PlanIndex, SwapPlan, Timeline, memory_over_time
+from planner.plan import COMMUNICATION, COMPUTE, SWAP_IN, SWAP_OUT, PlanIndex, SwapPlan, Timeline, memory_over_time
 from planner.profile import signature
 from planner.program import BoundCall
 from planner.run.devices.device import RuntimeDevice
@@ -97,13 +97,16 @@ class Clock:
         self._from = (before - before[opens][of_group]) / total
         self._until = np.where(np.append(opens[1:], True), 1.0, np.append(self._from[1:], 1.0))
 
-    def timeline(self, marks: Sequence[float], outs: list[Span], ins: list[Span]) -> Timeline:
+    def timeline(
+        self, marks: Sequence[float], outs: list[Span], ins: list[Span], communications: list[Span]
+    ) -> Timeline:
         """The timeline of a step.
 
         Args:
             marks: seconds, per segment one before its first call and those after its calls, then one for the end of
                 the step.
             outs, ins: spans of the copies.
+            communications: spans of the collectives on the communication stream.
         """
         stamps = np.array(marks, np.float64)
         start, stop = stamps[self._starts], stamps[self._starts + 1]
@@ -111,6 +114,8 @@ class Clock:
         compute = np.stack([start + (stop - start) * self._from, until], axis=1)
         swap_out, swap_in = (np.array(spans, np.float64).reshape(-1, 2) for spans in (outs, ins))
         spans = {COMPUTE: compute, SWAP_OUT: swap_out, SWAP_IN: swap_in}
+        if communications:
+            spans[COMMUNICATION] = np.array(communications, np.float64)
         return Timeline(float(stamps[-1]), spans, {COMPUTE.device: memory_over_time(self._index, spans)})
 
 

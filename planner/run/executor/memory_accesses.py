@@ -12,9 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from planner.program import BoundCall, operands
+from planner.program import COLLECTIVES, BoundCall, Program, operands
 from planner.run.executor.arena_views import ArenaViews
 from planner.run.executor.binder import Binder, byte_span
+
+#: Bytes, at no address, that every collective writes: it has its peers to itself.
+_PEERS = (-2, -1)
 
 
 class Access(NamedTuple):
@@ -27,10 +30,10 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlanAccesses:
-    """Accesses of every entry of the three streams.
+    """Accesses of every op and every copy.
 
     Args:
-        ops: by slot.
+        ops: by slot, whichever stream runs the op.
         outs, ins: by entry of the copy queue.
     """
 
@@ -44,7 +47,8 @@ def plan_accesses(views: ArenaViews, binder: Binder, calls: Sequence[BoundCall])
 
     An op reads the tensors that its call is given, and writes its outputs. It also claims, by writing, all bytes of the
     residencies that begin with it, its scratch memory among them, so that what the plan counts for these is free even
-    where no kernel touches it. If a call hides what it is given, the op reads all of its inputs.
+    where no kernel touches it. Every collective writes what stands for its peers. If a call hides what it is given, the
+    op reads all of its inputs.
 
     Args:
         views: of the plan.
@@ -56,6 +60,7 @@ def plan_accesses(views: ArenaViews, binder: Binder, calls: Sequence[BoundCall])
     """
     index = views.index
     slabs = views.slabs
+    program: Program = index.graph.program
     claims: list[list[Access]] = [[] for _ in calls]
     for number in np.flatnonzero(~index.from_step_start & (index.copy_in < 0)).tolist():
         residency = index.plan.residencies[number]
@@ -69,6 +74,8 @@ def plan_accesses(views: ArenaViews, binder: Binder, calls: Sequence[BoundCall])
             given = [binder.tensor(tensor, slot) for tensor in op.inputs]
         written = [binder.tensor(tensor, slot) for tensor in op.outputs]
         found = [*_within(slabs, given, writes=False), *_within(slabs, written, writes=True), *claimed]
+        if program.calls[op.id].target in COLLECTIVES:
+            found.append(Access(*_PEERS, writes=True))
         ops.append([*dict.fromkeys(access for access in found if access.begin < access.end)])
     outs = [_copy(views.out_ends(entry)) for entry in range(len(index.plan.swap_outs))]
     ins = [_copy(views.in_ends(entry)) for entry in range(len(index.plan.swap_ins))]

@@ -33,7 +33,8 @@ class Stress:
 
     Attributes:
         new: by slot, memory that the op in the slot is the first to write.
-        dead: by slot, memory last accessed by the op in the previous slot, unless it is to be swapped out first.
+        dead: by slot, memory last accessed by the op in the previous slot, unless it is to be swapped out first or the
+            communication stream runs that op, which is not known to be done by then.
     """
 
     def __init__(self, views: ArenaViews, accesses: PlanAccesses, seed: int = 0) -> None:
@@ -45,6 +46,7 @@ class Stress:
         made = ~index.from_step_start & (index.copy_in < 0)
         freed = index.ends & (index.copy_out < 0)
         users = _users(index)
+        beside = {each.start for each in index.plan.communications}
         for number, residency in enumerate(index.plan.residencies):
             if made[number] and (residency.start, residency.storage) not in handed_over:
                 self.new[residency.start].append(views.device_bytes(residency))
@@ -55,7 +57,8 @@ class Stress:
                 for slot in reversed(users.get(residency.storage, [])):
                     touched = any(access.begin < end and begin < access.end for access in accesses.ops[slot])
                     if residency.start <= slot < residency.stop and touched:
-                        self.dead[slot + 1].append(place)
+                        if slot not in beside:
+                            self.dead[slot + 1].append(place)
                         break
 
     def slot(self, stream: RuntimeStream) -> None:

@@ -27,6 +27,7 @@ from planner.run.loop.batch_count import batch_count
 from planner.run.loop.batch_matcher import Matcher
 from planner.run.prepare.footprint import Footprint, footprint, refuse_footprint
 from planner.run.workers.batch_feed import BatchFeed
+from planner.run.workers.communication.transports import exchange_link
 from planner.run.workers.followed_state import FollowedState
 from planner.run.workers.plans.worker_plans import WorkerPlans, plan_workers
 from planner.run.workers.processes.pool import ForkServer
@@ -141,7 +142,9 @@ class WorkersThread(BackgroundRun):
         with global_state_lock(self.stop.check):
             graph = capture(self._step, progress=progress.part(0.0, _CAPTURED, "capturing the step"))
         if self.planned is None or self.planned.graph is not graph:
-            self.planned = plan_workers(graph, asked.partition, asked.budget, progress.part(_CAPTURED, 1.0), self.stop)
+            link = exchange_link(asked.transport)
+            work = progress.part(_CAPTURED, 1.0)
+            self.planned = plan_workers(graph, asked.partition, asked.budget, link, work, self.stop)
         refuse_footprint(self._footprint(self.planned), graph.name, "the workers' device memory")
 
     def _footprint(self, planned: WorkerPlans) -> Footprint:

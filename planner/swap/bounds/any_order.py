@@ -55,7 +55,7 @@ def bound_of(problem: Problem) -> float:
     before = graph.dependencies
     problem.stop.check()
     cut_bound = _cut_bound(
-        _cuts(problem), problem.arrays, sizes, writer, csr(before), csr(inverted(before)), problem.seconds,
+        _cuts(problem), problem.arrays, sizes, writer, csr(before), csr(inverted(before)), problem.compute_seconds,
         problem.budget, problem.link, problem.stop.flag,
     )  # fmt: skip
     problem.stop.check()

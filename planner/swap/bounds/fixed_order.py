@@ -114,7 +114,9 @@ def bound_of_order(problem: Problem, order: Ints, time_limit: float, report: Pro
         start = perf_counter()
         share = min(1.0, (start - begin) / time_limit)
         report(share, f"bounding the order with {segments} checkpoints")
-        program = _LinearProgram(problem, order, uses, live, _checkpoints(problem.seconds[order], live, segments))
+        program = _LinearProgram(
+            problem, order, uses, live, _checkpoints(problem.compute_seconds[order], live, segments)
+        )
         best = max(best, program.solve(left))
         last_seconds = perf_counter() - start
     return best
@@ -192,7 +194,7 @@ class _LinearProgram:
 
     def __post_init__(self) -> None:
         count = len(self.checkpoints)
-        clock = np.concatenate([[0.0], np.cumsum(self.problem.seconds[self.order])])
+        clock = np.concatenate([[0.0], np.cumsum(self.problem.compute_seconds[self.order])])
         self.compute = np.diff(np.concatenate([[0.0], clock[self.checkpoints], [clock[-1]]]))
         self.unit = float(max(self.problem.budget, 1))  # bytes are measured in budgets
         self.moved_in: list[list[tuple[int, float]]] = [[] for _ in range(count + 1)]

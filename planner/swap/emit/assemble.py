@@ -17,6 +17,7 @@ from planner.plan import (
     device_queues,
 )
 from planner.swap.draft.draft import UnplacedPlan, UnplacedResidencies
+from planner.swap.emit.communication import run_beside
 from planner.swap.emit.host_slab import host_residencies
 from planner.swap.problem.problem import Bytes, Ints, Problem
 from planner.swap.simulate.streams import simulate
@@ -52,6 +53,10 @@ def assemble(
         key=lambda residency: (residency.start, residency.storage),
     )  # fmt: skip
     host = host_residencies(problem, draft)
+    order = draft.order.tolist()
+    swap_outs = [SwapOut(*row) for row in _rows(outs, absences.storage, absences.ready, absences.release)]
+    swap_ins = [SwapIn(*row) for row in _rows(ins, absences.storage, absences.reload, absences.use)]
+    placed, beside = run_beside(problem, order, placed, swap_outs, swap_ins)
     problem.stop.check()
     plan = SwapPlan(
         graph=fingerprint(graph),
@@ -60,11 +65,7 @@ def assemble(
         budget_bytes=problem.budget,
         host_budget_bytes=None,
         alignment=problem.alignment,
-        queues=device_queues(
-            draft.order.tolist(),
-            (SwapOut(*row) for row in _rows(outs, absences.storage, absences.ready, absences.release)),
-            (SwapIn(*row) for row in _rows(ins, absences.storage, absences.reload, absences.use)),
-        ),
+        queues=device_queues(order, swap_outs, swap_ins, beside),
         workspaces=tuple((op.id, sizes[op.workspace]) for op in graph.ops if op.workspace >= 0),
         residencies=tuple(placed),
         host_residencies=tuple(host),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.graph import Csr, Graph, GraphArrays, arrays, csr, inverted
-from planner.machine import Machine
+from planner.machine import Machine, is_collective
 
 Ints = NDArray[np.int32]
 Bytes = NDArray[np.int64]
@@ -92,10 +93,23 @@ class Problem:
         """Number of storages, workspaces included."""
         return len(self.graph.storages)
 
+    @cached_property
+    def compute_seconds(self) -> Seconds:
+        """`[ops]`, how long each op must run on the compute lane: a collective may run beside it."""
+        if not self.communicates.any():
+            return self.seconds
+        return np.where(self.communicates, 0.0, self.seconds)
+
+    @cached_property
+    def communicates(self) -> Flags:
+        """`[ops]`, whether each op is a collective."""
+        return np.array([is_collective(op) for op in self.graph.ops], np.bool_)
+
     @property
     def ideal_seconds(self) -> float:
-        """The step's time with infinite memory."""
-        return float(self.seconds.sum())
+        """The step's time with infinite memory; a worker's, where the busier of compute and collectives never waits."""
+        computing = float(self.compute_seconds.sum())
+        return max(computing, float(self.seconds[self.communicates].sum())) if self.communicates.any() else computing
 
 
 def link_model(machine: Machine) -> LinkModel:

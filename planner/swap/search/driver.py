@@ -130,7 +130,10 @@ class SearchState:
         """Whether nothing is left to try."""
         if len(self.baselines) < len(BASELINES) or self.pending is not None:
             return False
-        met = self.best is not None and self.best.predicted.seconds <= self.bound * CLOSE
+        best = self.best
+        met = best is not None and best.predicted.seconds <= self.bound * CLOSE
+        if best is not None and self.problem.communicates.any():  # what they wait for, the bound does not know
+            met = met or not (best.swap_outs or best.swap_ins)
         return met or self.stage >= len(self.methods)
 
     def share_done(self, time_limit: float | None) -> float:

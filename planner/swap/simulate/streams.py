@@ -14,6 +14,7 @@ from planner.jit import kernel
 from planner.machine import Machine
 from planner.plan import PlanIndex, SwapPlan, Timeline
 from planner.swap.problem.problem import Ints, Seconds, durations, link_model
+from planner.swap.simulate.four_lanes import run_four_lanes
 
 _NEVER = np.inf
 
@@ -126,9 +127,19 @@ def simulate(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds) -
         sizes = np.array([graph.storages[storage].bytes for storage in storages], np.float64)
         return sizes / link.bandwidth + link.latency
 
+    index, durations_by_slot = PlanIndex(graph, plan), durations(graph, seconds)[order]
+    if plan.communications:
+        total, compute, outs, ins, beside = run_four_lanes(
+            index,
+            durations_by_slot,
+            work([copy.storage for copy in plan.swap_outs]),
+            work([copy.storage for copy in plan.swap_ins]),
+            link.shared,
+        )
+        return _timeline(index, total, compute, outs, ins, beside)
     compute, outs, ins = np.zeros((n, 2)), np.zeros((len(plan.swap_outs), 2)), np.zeros((len(plan.swap_ins), 2))
     total = run_queues(
-        durations(graph, seconds)[order],
+        durations_by_slot,
         column([copy.ready for copy in plan.swap_outs]),
         column([copy.release for copy in plan.swap_outs]),
         work([copy.storage for copy in plan.swap_outs]),
@@ -141,11 +152,15 @@ def simulate(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds) -
         outs,
         ins,
     )
+    return _timeline(index, total, compute, outs, ins)
+
+
+def _timeline(
+    index: PlanIndex, total: float, compute: Seconds, outs: Seconds, ins: Seconds, beside: Seconds | None = None
+) -> Timeline:
     if total < 0:
         raise ValueError("the queues of this plan wait for each other")
-    return Timeline.of_device(
-        total, compute, outs, ins, np.append(compute[:, 0], total), _bytes_by_slot(PlanIndex(graph, plan))
-    )
+    return Timeline.of_device(total, compute, outs, ins, np.append(compute[:, 0], total), _bytes_by_slot(index), beside)
 
 
 def _bytes_by_slot(index: PlanIndex) -> NDArray[np.int64]:

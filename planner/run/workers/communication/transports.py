@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from planner.errors import StowageError
+from planner.machine import Link
 from planner.run.workers.communication.gloo import Gloo
 from planner.run.workers.communication.shared_memory import EXCHANGE_FILE, SharedMemory, exchange_bytes
 from planner.run.workers.communication.transport import Transport
@@ -17,6 +18,9 @@ SHARED_MEMORY, GLOO = "shared memory", "gloo"
 
 #: By name, what makes the end of one worker: from the folder of all, its number, and how many there are.
 TRANSPORTS: dict[str, Callable[[Path, int, int], Transport]] = {SHARED_MEMORY: SharedMemory, GLOO: Gloo}
+
+#: What plans expect of exchanges, from what `benchmarks/measured_link.py` finds on two busy cores; gloo's over TCP.
+_LINKS = {SHARED_MEMORY: Link(0.5e9, 1e9, 6e-5), GLOO: Link(0.5e9, 1e9, 2e-4)}
 
 _MEMORY_FOLDER = "/dev/shm"  # files in it are in memory
 
@@ -42,6 +46,11 @@ def shared_folder(workers: int, transport: str | None) -> tuple[Path, str]:
                 f'{_MEMORY_FOLDER} has less to give: make it larger, or take transport="{GLOO}"'
             )
     return Path(mkdtemp(prefix="stowage-")), GLOO
+
+
+def exchange_link(transport: str | None) -> Link:
+    """What plans expect of exchanges between workers of this machine by a transport, which is asked for by name."""
+    return _LINKS[transport or SHARED_MEMORY]
 
 
 def _memory_folder(workers: int) -> Path:

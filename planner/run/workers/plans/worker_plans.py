@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 from torch import Tensor
 
 from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph, fingerprint
+from planner.machine import Link, is_collective, op_seconds
 from planner.partition import PartitionPlan, counted_bytes, local_value, validate_workers, whole_value, worker_graph
 from planner.plan import SwapPlan, validate
 from planner.profile import prepare
@@ -96,7 +98,7 @@ class WorkerPlans:
 
 
 def plan_workers(
-    graph: Graph, partition: PartitionPlan, budget: str | int | None, progress: Progress, stop: CancelToken
+    graph: Graph, partition: PartitionPlan, budget: str | int | None, link: Link, progress: Progress, stop: CancelToken
 ) -> WorkerPlans:
     """Make the graphs of all workers and plan them; workers that are alike share a plan.
 
@@ -104,6 +106,7 @@ def plan_workers(
         graph: of the step.
         partition: how it is split.
         budget: of each worker; None for no swaps.
+        link: what exchanges between the workers are expected to take.
         progress: of this.
         stop: checked periodically.
 
@@ -119,7 +122,7 @@ def plan_workers(
         name = fingerprint(each)
         if name not in known:
             here = progress.part(worker / len(graphs), (worker + 1) / len(graphs), f"planning worker {worker}")
-            known[name] = _plan(each, budget, here, stop)
+            known[name] = _plan(each, budget, link, here, stop)
         plans.append(known[name])
     here_graphs = [each.with_workspaces(dict(plan.workspaces)) for each, plan in zip(graphs, plans, strict=True)]
     return WorkerPlans(partition, graph, tuple(here_graphs), tuple(plans))
@@ -136,7 +139,7 @@ def _graphs(graph: Graph, partition: PartitionPlan, progress: Progress) -> list[
     return graphs
 
 
-def _plan(graph: Graph, budget: str | int | None, progress: Progress, stop: CancelToken) -> SwapPlan:
+def _plan(graph: Graph, budget: str | int | None, link: Link, progress: Progress, stop: CancelToken) -> SwapPlan:
     with global_state_lock(stop.check):  # who communicates is set for the whole process
         before = communicate_by(Alone())
         try:
@@ -148,9 +151,11 @@ def _plan(graph: Graph, budget: str | int | None, progress: Progress, stop: Canc
         for op, call in zip(graph.ops, graph.program.calls, strict=True)
     }
     known = graph.with_workspaces({op: size for op, size in needed.items() if size})
+    machine = replace(ready.machine, peer_link=link)
+    communicates = [is_collective(op) for op in graph.ops]
     search = search_swaps(
-        known, ready.machine, "100%" if budget is None else budget, seconds=ready.seconds,
-        time_limit=_PLANNING_SECONDS,
+        known, machine, "100%" if budget is None else budget, time_limit=_PLANNING_SECONDS,
+        seconds=np.where(communicates, op_seconds(graph, machine), ready.seconds),
     )  # fmt: skip
     plan = found_plan(search, progress)
     problems = validate(plan, known)
