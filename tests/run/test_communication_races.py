@@ -24,7 +24,7 @@ from planner.partition import BASELINES, PartitionPlan, coarsen, local_value, wo
 from planner.plan import COMMUNICATION, SwapPlan, device_queues, validate
 from planner.profile import machine
 from planner.program import communicate_by
-from planner.run import Executor, same_bits
+from planner.run import CpuDevice, Executor, same_bits
 from planner.swap import plan_swaps
 from planner.zoo import load
 from tests.run import lazy_device
@@ -154,6 +154,50 @@ def test_no_wait_for_a_collective_nor_by_one_can_be_left_out(partition: str, bud
     for wait in waits:
         raced = without(wait, stress=False).races or without(wait, stress=True).races
         assert raced, f"without wait {wait} nothing races"
+
+
+@pytest.mark.parametrize("partition", ["data-parallel", "spartan"])
+def test_an_exchange_that_fails_ends_the_step_with_the_name_of_its_op(partition: str, wire: Tensor) -> None:
+    class Lost(Echo):
+        def _lose(self, *_: object) -> None:
+            raise ConnectionError("worker 1 is gone")
+
+        all_reduce = all_gather = reduce_scatter = all_to_all = _lose
+
+    graph, (state, batch) = worker(partition)
+    plan = plan_of(partition, "150%")
+    device = CpuDevice(plan.peak_bytes, plan.host_bytes)
+    try:
+        executor = Executor(graph, plan, device)
+        executor.load(state)
+        executor.step(batch)
+        executor.step(batch)
+        before = communicate_by(Lost(wire))
+        with pytest.raises(StowageError, match=r"^stowage\.\w+\.default .* of step 3 \(worker 1 is gone\)") as caught:
+            executor.step(batch)
+        assert isinstance(caught.value.__cause__, ConnectionError)
+    finally:
+        device.close()
+        communicate_by(before)
+
+
+def test_a_measured_step_has_a_span_for_every_collective_beside_its_ops(wire: Tensor) -> None:
+    graph, (state, batch) = worker("data-parallel")
+    plan = plan_of("data-parallel", "150%")
+    device = CpuDevice(plan.peak_bytes, plan.host_bytes)
+    try:
+        executor = Executor(graph, plan, device)
+        executor.load(state)
+        for _ in range(STEPS):
+            timeline = executor.step(batch).timeline
+            spans = timeline.communication
+            assert spans.shape == (len(plan.communications), 2)
+            assert (spans[1:, 0] >= spans[:-1, 1]).all()
+            assert timeline.peak_bytes <= plan.peak_bytes
+            for each, (start, _) in zip(plan.communications, spans, strict=True):
+                assert start >= timeline.compute[each.start - 1, 1] if each.start else start >= 0
+    finally:
+        device.close()
 
 
 def test_collectives_on_compute_keep_their_place_among_those_beside_it(wire: Tensor) -> None:

@@ -135,3 +135,46 @@ def test_memory_that_is_not_there_is_a_sentence() -> None:
     with pytest.raises(StowageError, match="smaller budget"):
         CpuDevice(1 << 60, 0)
     assert stowage_threads() == []
+
+
+def test_what_a_collective_raises_reaches_whoever_waits_for_it() -> None:
+    def lost() -> None:
+        raise ConnectionError("worker 1 is gone")
+
+    device = CpuDevice(64, 64)
+    try:
+        device.begin()
+        done = device.event()
+        device.communication.launch(lost, (), {})
+        device.communication.record(done)
+        with pytest.raises(RuntimeError) as caught:
+            device.compute.wait(done)
+        assert isinstance(caught.value.__cause__, ConnectionError)
+        with pytest.raises(RuntimeError):
+            device.synchronize()
+    finally:
+        device.close()
+
+
+def test_a_step_whose_peer_never_comes_can_be_cancelled_and_its_device_closed() -> None:
+    class CancelledError(Exception):
+        pass
+
+    def cancel() -> None:
+        if waits:
+            raise CancelledError
+
+    waits: list[bool] = []
+    comes = threading.Event()
+    device = CpuDevice(64, 64, check_cancelled=cancel)
+    try:
+        device.begin()
+        done = device.event()
+        device.communication.launch(comes.wait, (), {})
+        device.communication.record(done)
+        waits.append(True)
+        with pytest.raises(CancelledError):
+            device.compute.wait(done)
+    finally:
+        device.close()
+        comes.set()

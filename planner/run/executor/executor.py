@@ -19,6 +19,7 @@ from planner.program import BoundCall, Program
 from planner.run.devices.device import DeviceRngStates, RuntimeDevice
 from planner.run.executor.arena_views import ArenaViews
 from planner.run.executor.binder import Binder
+from planner.run.executor.collective_calls import CollectiveCalls
 from planner.run.executor.failures import explain
 from planner.run.executor.measurement import Clock, Temporaries
 from planner.run.executor.memory_accesses import plan_accesses
@@ -92,6 +93,8 @@ class Executor:
         self._number = 0  # steps since the last load
         self._before = 0  # steps before the last load
         self._scalars = dict(program.scalars(0))  # may make the live model, whose tensors must be ordinary ones
+        self._temporaries = Temporaries(self.graph, plan, device)
+        collectives = CollectiveCalls(device, self._temporaries, self._explained)
         with torch.inference_mode():
             index = PlanIndex(self.graph, plan)
             self._views = ArenaViews(index, device.arena, device.host)
@@ -102,10 +105,9 @@ class Executor:
             accesses = plan_accesses(self._views, self._binder, calls)
             delays = Stress(self._views, accesses) if stress else None
             self._segments = StepProgram(
-                self.graph, plan, device, self._views, accesses, self._rng_states, delays, self._communicate
+                self.graph, plan, device, self._views, accesses, self._rng_states, delays, collectives.issue
             ).segments(calls)
-        self._handing_over, self._taking_back = device.event(), device.event()
-        self._temporaries = Temporaries(self.graph, plan, device)
+        self._collectives = collectives
         sizes = [len(segment.calls) for segment in self._segments]
         self._clock = Clock(index, sizes, marks_ops=device.marks_ops)
         self._changing_calls_by_name = self._changing_calls()
@@ -172,6 +174,7 @@ class Executor:
             if self._rng_states is not None:
                 self._rng_states.begin()
             start = device.begin()
+            self._collectives.measured = not self._before + self._number
             marks: list[Any] = []
             number = self._before + self._number
             self._present = number, marks
@@ -182,7 +185,7 @@ class Executor:
                     self._run_plainly(marks, first=not number)
                 device.synchronize()
             except RuntimeError as error:
-                if isinstance(error.__cause__, StowageError):  # of a collective, as `_exchange` explains it
+                if isinstance(error.__cause__, StowageError):  # explained where it was raised
                     raise error.__cause__ from error.__cause__.__cause__
                 raise
             finally:
@@ -237,32 +240,13 @@ class Executor:
                 if device.marks_ops or bound is segment.calls[-1]:
                     marks.append(device.mark())
 
-    def _communicate(self, slot: int, bound: BoundCall) -> None:
-        """Issue a collective to the communication stream.
-
-        In a run's first step compute makes it between two points of that stream, because what it allocates is measured.
-        """
-        compute, beside = self.device.compute, self.device.communication
-        if self._before + self._number:
-            beside.launch(self._exchange, (slot, bound), {})
-            return
-        beside.record(self._handing_over)
-        compute.wait(self._handing_over)
-        beside.launch(_nothing, (), {})
-        self._temporaries.run(slot, BoundCall(self._exchange, (slot, bound), {}))
-        compute.record(self._taking_back)
-        beside.wait(self._taking_back)
-
-    def _exchange(self, slot: int, bound: BoundCall) -> None:
-        try:
-            bound.function(*bound.args, **bound.kwargs)
-        except Exception as error:
-            self._stop(error, slot)
-
     def _stop(self, error: Exception, slot: int) -> NoReturn:
         if isinstance(error, StowageError):
             raise error
-        raise explain(error, self.graph, self.plan.order[slot], self._before + self._number) from error
+        raise self._explained(error, slot) from error
+
+    def _explained(self, error: Exception, slot: int) -> StowageError:
+        return explain(error, self.graph, self.plan.order[slot], self._before + self._number)
 
     def _set_scalars(self, values: Mapping[str, float]) -> None:
         """Rebind the calls whose numbers differ in this step, such as the learning rate."""
@@ -286,7 +270,3 @@ class Executor:
     def _make_rng_states(self, calls: list[BoundCall]) -> DeviceRngStates:
         slots = {op: slot for slot, op in enumerate(self.plan.order) if self.graph.ops[op].random}
         return self.device.rng_states(self.graph, {op: calls[slot] for op, slot in slots.items()}, self._generator)
-
-
-def _nothing() -> None:
-    """Takes the place of a collective that compute makes."""
