@@ -29,6 +29,7 @@ from widgets.messages.state_messages import (
     refused_message,
     samples_message,
 )
+from widgets.messages.worker_message import kind_of_worker, of_worker, worker_at_rest, worker_message
 
 __all__ = [
     "FoundPartition",
@@ -50,11 +51,13 @@ __all__ = [
     "graph_message",
     "in_order",
     "kind_of",
+    "kind_of_worker",
     "label_of",
     "loading_at_rest",
     "loading_message",
     "machine_message",
     "notice_message",
+    "of_worker",
     "partition_at_rest",
     "partition_message",
     "plan_message",
@@ -66,4 +69,6 @@ __all__ = [
     "search_at_rest",
     "search_message",
     "unpack",
+    "worker_at_rest",
+    "worker_message",
 ]  # fmt: skip

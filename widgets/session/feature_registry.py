@@ -1,9 +1,10 @@
 """All features of the Workbench, one line each, in the order in which a page gets their messages."""
 
-from widgets.session.state.feature import features, find_request, register
-from widgets.session.tasks import capturing, comparing, exporting, partitioning, planning, running, searching, sweeping
+from widgets.session.partition import partitioning, worker_views
+from widgets.session.state.feature import cancel_features, carry_out, close_features, register
+from widgets.session.tasks import capturing, comparing, exporting, planning, running, searching, sweeping
 
-__all__ = ["features", "find_request"]
+__all__ = ["cancel_features", "carry_out", "close_features"]
 
 for _feature in (
     capturing.FEATURE,  # first, for what follows refers to the graph
@@ -12,6 +13,7 @@ for _feature in (
     searching.FEATURE,
     comparing.FEATURE,
     partitioning.FEATURE,
+    worker_views.FEATURE,  # after what it sends again for a worker
     running.FEATURE,
     exporting.FEATURE,
 ):

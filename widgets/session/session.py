@@ -14,15 +14,16 @@ from planner.plan import SwapPlan
 from planner.run import Run
 from planner.step import Step
 from planner.swap import SwapSearch
-from widgets.messages import Message, notice_message
+from widgets.messages import Message
 from widgets.session import interrupts
-from widgets.session.feature_registry import features, find_request
+from widgets.session.feature_registry import cancel_features, carry_out, close_features
+from widgets.session.partition import partitioning, worker_views
+from widgets.session.partition.partition_state import Pins
 from widgets.session.state import machines
 from widgets.session.state.message_bus import Listener
 from widgets.session.state.session_state import SessionState
 from widgets.session.state.source import read_source
-from widgets.session.tasks import capturing, partitioning, planning, running, searching, sweeping
-from widgets.session.tasks.partition_state import Pins
+from widgets.session.tasks import capturing, planning, running, searching, sweeping
 
 if TYPE_CHECKING:
     from planner.partition import PartitionPlan
@@ -50,7 +51,7 @@ class Session:
         machines.check(machine)
         if budget is not None:
             parse_budget(budget, 2**50)
-        self._session_state = SessionState(read_source(source), seed, machine, budget, sweeping.begin, _close_features)
+        self._session_state = SessionState(read_source(source), seed, machine, budget, sweeping.begin, close_features)
         self._end = finalize(self, self._session_state.close)
         interrupts.cancel_on_interrupt(self._session_state)
         capturing.begin(self._session_state)
@@ -146,6 +147,17 @@ class Session:
         _ = self.graph
         partitioning.begin(self._session_state, workers, pins)
 
+    def show_worker(self, worker: int | None) -> None:
+        """Show what one worker of the partition does, or the whole step again; returns at once.
+
+        Args:
+            worker: which worker; None for the whole step.
+
+        Raises:
+            StowageError: there is no partition, or no such worker, or the session is closed.
+        """
+        worker_views.show(self._session_state, worker)
+
     def start_run(self, steps: int = running.STEPS, *, check: bool | Literal["first"] = True) -> None:
         """Run the plan that is shown; blocks until there is one, then returns at once.
 
@@ -186,18 +198,7 @@ class Session:
             self._session_state.has_viewers = not self._session_state.jobs.closed
             sweeping.begin(self._session_state)
             return
-        do = find_request(str(wanted.get("do")))
-        if do is None:
-            return
-        try:
-            self._session_state.check_open()
-            do(self._session_state, wanted)
-        except StowageError as error:
-            self._session_state.message_bus.publish(notice_message(str(error)))
-        except (KeyError, TypeError, ValueError, OverflowError):  # a malformed request
-            self._session_state.message_bus.publish(
-                notice_message(f"nothing was done: {dict(wanted)!r:.200} is no request")
-            )
+        carry_out(self._session_state, wanted)
 
     def suspend(self) -> None:
         """Stop background work if there is no listener left; a later request starts it again."""
@@ -206,14 +207,8 @@ class Session:
             if not session_state.message_bus.has_listeners:
                 session_state.has_viewers = False
                 session_state.jobs.drop("sweep")
-                for feature in features():
-                    feature.cancel(session_state)
+                cancel_features(session_state)
 
     def close(self) -> None:
         """End all work; no thread is left running."""
         self._end()
-
-
-def _close_features(session_state: SessionState) -> None:
-    for feature in features():
-        feature.close(session_state)

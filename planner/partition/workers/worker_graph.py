@@ -17,15 +17,21 @@ from planner.partition.workers.op_calls.divisions import divided
 from planner.partition.workers.op_calls.op_calls import OpCalls
 from planner.partition.workers.tensors.worker_tensors import WorkerTensors
 from planner.program import Program, backend_of
+from planner.progress import Progress, ShowProgress, reporting
+
+#: The share of the work that is done once all ops are divided.
+_MOST = 0.9
 
 
-def worker_graph(plan: PartitionPlan, graph: Graph, worker: int) -> Graph:
+def worker_graph(plan: PartitionPlan, graph: Graph, worker: int, *, progress: ShowProgress = True) -> Graph:
     """The graph of one worker, with its program, for which everything that works on a graph works unchanged.
 
     Args:
         plan: the partition.
         graph: the captured step that it is for, with its program.
         worker: which worker.
+        progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and what
+            is being done, and may raise to end the call.
 
     Raises:
         StowageError: the plan is for another graph, there is no such worker, or an op cannot be computed in the parts
@@ -41,7 +47,9 @@ def worker_graph(plan: PartitionPlan, graph: Graph, worker: int) -> Graph:
             f"{graph.name} keeps tensors in Python variables or reads its batch in Python, so it stays whole"
         )
     plan.place(worker)
-    return _put_together(plan, graph, graph.program, worker)
+    with reporting(progress) as report:
+        report(0.0, f"making the graph of worker {worker}")
+        return _put_together(plan, graph, graph.program, worker, report)
 
 
 def local_value(value: torch.Tensor, plan: PartitionPlan, tensor: int, worker: int) -> torch.Tensor:
@@ -92,7 +100,7 @@ def _places(shape: Sequence[int], plan: PartitionPlan, tensor: int, worker: int)
     return tuple(found)
 
 
-def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: int) -> Graph:
+def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: int, report: Progress) -> Graph:
     calls = WorkerEvents(plan.mesh, plan.place(worker))
     tensors = WorkerTensors(plan, graph, calls)
     backend = backend_of(graph.device)
@@ -109,6 +117,7 @@ def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: i
         calls.phase, calls.module, calls.source = op.phase, op.module, op.source
         ways = tuple(divided(op.name, ops[op.id], division, len(op.outputs)) for division in plan.ops[op.id])
         op_calls.add(op, call, ops[op.id], ways)
+        report(_MOST * (op.id + 1) / len(graph.ops))
     outputs = [tensors.fetch(tensor, (None,) * len(plan.mesh), "the step") for tensor in graph.outputs]
     constants.append((calls.token, torch.empty(0, dtype=torch.uint8)))
     gradients = {

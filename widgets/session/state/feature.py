@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from planner.errors import StowageError
-from widgets.messages import Message, MessageKind, forget_kinds, register_kinds
+from widgets.messages import Message, MessageKind, forget_kinds, notice_message, register_kinds
 from widgets.session.state.session_state import SessionState
 
 S = TypeVar("S")
@@ -86,6 +86,37 @@ def features() -> Iterator[Feature[Any]]:
 def find_request(do: str) -> Request | None:
     """What carries out a request, or None if no feature does."""
     return next((feature.requests[do] for feature in features() if feature.requests and do in feature.requests), None)
+
+
+def carry_out(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
+    """Carry out a panel's request; a request that cannot be carried out is answered by a notice.
+
+    Args:
+        session_state: the session state.
+        wanted: `{"do": what, ...}`; a request that no feature knows is ignored.
+    """
+    do = find_request(str(wanted.get("do")))
+    if do is None:
+        return
+    try:
+        session_state.check_open()
+        do(session_state, wanted)
+    except StowageError as error:
+        session_state.message_bus.publish(notice_message(str(error)))
+    except (KeyError, TypeError, ValueError, OverflowError):  # a malformed request
+        session_state.message_bus.publish(notice_message(f"nothing was done: {dict(wanted)!r:.200} is no request"))
+
+
+def cancel_features(session_state: SessionState) -> None:
+    """Stop the work of every feature, and keep what was found."""
+    for feature in features():
+        feature.cancel(session_state)
+
+
+def close_features(session_state: SessionState) -> None:
+    """End the work of every feature for good."""
+    for feature in features():
+        feature.close(session_state)
 
 
 def foreground_jobs() -> list[str]:

@@ -17,10 +17,13 @@ class MessageBus:
     """The bus on which threads report; a thread that holds `lock` sends several messages without interleaving.
 
     An exception in a listener is logged, so that it affects neither the sender nor other listeners.
+
+    Args:
+        lock: that of another bus, where one bus passes on what the other sends; by default one of its own.
     """
 
-    def __init__(self) -> None:
-        self.lock = RLock()
+    def __init__(self, lock: RLock | None = None) -> None:
+        self.lock = RLock() if lock is None else lock
         self._latest: dict[str, Message] = {}
         self._listeners: dict[int, Listener] = {}
         self._count = 0

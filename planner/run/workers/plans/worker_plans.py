@@ -132,7 +132,7 @@ def _graphs(graph: Graph, partition: PartitionPlan, progress: Progress) -> list[
     graphs = []
     for worker in range(partition.workers):
         progress(worker / partition.workers, f"making the graph of worker {worker}")
-        graphs.append(worker_graph(partition, graph, worker))
+        graphs.append(worker_graph(partition, graph, worker, progress=False))
     problems = validate_workers(partition, graph, graphs)
     if problems:
         raise StowageError(f"the workers of this partition do not fit together: {problems[0]}")

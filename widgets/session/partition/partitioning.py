@@ -9,10 +9,11 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from widgets.info import get_tensor_blocks
 from widgets.messages import MessageKind, blocks_message, partition_at_rest, partition_message
+from widgets.session.partition.partition_state import PartitionState, Pins
+from widgets.session.partition.worker_state import leave
 from widgets.session.state.feature import Feature
 from widgets.session.state.jobs import Job
 from widgets.session.state.session_state import SessionState, sentence_of
-from widgets.session.tasks.partition_state import PartitionState, Pins
 
 if TYPE_CHECKING:
     from planner.partition import PartitionPlan, PartitionSearch
@@ -84,6 +85,7 @@ def _show(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
         session_state.jobs.drop("partition")
         if known.search is not None:
             known.search.cancel()
+        leave(session_state, known.views)
         _publish(session_state, "done")
         _publish_blocks(session_state)
 
@@ -150,6 +152,7 @@ def _follow(session_state: SessionState, job: Job, search: PartitionSearch) -> N
                 if not job.current:
                     return
                 known.add(best, found)
+                leave(session_state, known.views)
                 _publish_blocks(session_state)
         with session_state.message_bus.lock:
             if not job.current or job.stop.requested or not running:

@@ -12,6 +12,7 @@ from planner.graph import Graph
 from planner.units import bytes_label
 from widgets.info import get_level_bytes, get_partition_splits, get_worker_peaks
 from widgets.messages import FoundPartition
+from widgets.session.partition.worker_state import WorkerViews
 
 if TYPE_CHECKING:
     from planner.partition import PartitionPlan, PartitionSearch
@@ -34,6 +35,7 @@ class PartitionState:
         search: the last search for as many workers, None before there is one.
         plan, shown: the partition that is shown, with what the page shows of it.
         storage: whose blocks are shown; -1 before one was chosen.
+        views: the workers that were looked at.
     """
 
     workers: int = _WORKERS
@@ -42,6 +44,7 @@ class PartitionState:
     plan: PartitionPlan | None = None
     shown: FoundPartition | None = None
     storage: int = -1
+    views: WorkerViews = field(default_factory=WorkerViews)
     _found: dict[tuple[int, str], tuple[PartitionPlan, FoundPartition, dict[str, tuple[Value, ...]]]] = field(
         default_factory=dict
     )

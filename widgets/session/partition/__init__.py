@@ -1,0 +1,1 @@
+"""The partition of a step over workers, and what each worker does, as one watches it."""
