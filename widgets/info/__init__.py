@@ -2,6 +2,7 @@
 
 from widgets.info.address_map import AddressMap, address_map_of, get_address_map
 from widgets.info.answers import Answer, Reasons, get_cost, get_fit, get_reasons, unswapped_peak
+from widgets.info.collectives import Collectives, get_collectives
 from widgets.info.compare_peaks import ComparePeaks, Peak, get_compare_peaks
 from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
 from widgets.info.holders import Holder, get_holders
@@ -33,6 +34,7 @@ __all__ = [
     "Answer",
     "Axis",
     "Box",
+    "Collectives",
     "ComparePeaks",
     "Copy",
     "Curve",
@@ -70,6 +72,7 @@ __all__ = [
     "address_map_of",
     "assess_feasibility",
     "get_address_map",
+    "get_collectives",
     "get_compare_peaks",
     "get_cost",
     "get_dataflow",

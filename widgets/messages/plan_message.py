@@ -13,6 +13,7 @@ from planner.units import bytes_label, format_percent, format_seconds
 from widgets.info import (
     STACK,
     address_map_of,
+    get_collectives,
     get_holder_parts,
     require_same_step,
     spans_of,
@@ -51,6 +52,7 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
     require_same_step(graph, plan, timeline)
     index = PlanIndex(graph, plan)
     spans, streams = spans_of(index, timeline), streams_of(index, timeline)
+    collectives = get_collectives(graph, plan)
     outs, ins = [copy.storage for copy in plan.swap_outs], [copy.storage for copy in plan.swap_ins]
     parts = get_holder_parts(graph, spans.storage[spans.present(spans.fullest)].tolist())
     storage_part = np.zeros(len(graph.storages), np.int32)
@@ -73,7 +75,7 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "placeholder": status.placeholder,
         "summary": _summary(plan, status),
         "memory_summary": address_map_of(index, spans).summary,
-        "streams_summary": streams.summary,
+        "streams_summary": f"{streams.summary} {collectives.summary}".rstrip(),
         "part_names": [part.name for part in parts],
     }
     return message("plan", content, {
@@ -88,6 +90,9 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "stay_offset": ("f8", spans.offset),
         "stay_arrive": ("f4", spans.copy_in[:, 1]),
         "stay_leave": ("f4", spans.copy_out[:, 0]),
+        "collective_op": ("i4", collectives.op),
+        "collective_start": ("f4", collectives.spans[:, 0]),
+        "collective_stop": ("f4", collectives.spans[:, 1]),
         "out_storage": ("i4", outs),
         "out_start": ("f4", timeline.swap_out[:, 0]),
         "out_stop": ("f4", timeline.swap_out[:, 1]),

@@ -14,6 +14,7 @@ from tests.widgets.browser.test_access import violations
 from tests.widgets.browser.told import DEEP, Told, says
 from tests.widgets.session.hearing import Ear
 from widgets.fallback import page_text
+from widgets.messages import Message
 from widgets.session import Session
 
 Show = Callable[..., Shown]
@@ -22,8 +23,7 @@ TABLE = ".sw-splits-box table"
 
 
 @cache
-def split() -> Told:
-    """A model split over 4 workers, with one pin."""
+def searched() -> tuple[Told, Told]:
     session = Session(zoo.load(DEEP), machine="v100-16gb", budget="40%")
     ear = Ear(session)
     ear.planned()
@@ -34,8 +34,21 @@ def split() -> Told:
     session.request({"do": "pin", "row": row, "level": 0, "value": "replicated"})
     ear.wait("partition", lambda partition: partition["state"] == "done", mark)
     told = Told(tuple(session.messages()))
+    session.show_worker(2)
+    ear.wait("worker", lambda worker: worker["state"] == "shown")
+    worker = Told(tuple(each for each in session.messages() if each.kind.startswith("worker")))
     session.close()
-    return told
+    return told, worker
+
+
+def split() -> Told:
+    """A model split over 4 workers, with one pin."""
+    return searched()[0]
+
+
+def worker() -> Told:
+    """What is said beside that once its third worker is shown."""
+    return searched()[1]
 
 
 @pytest.fixture
@@ -72,6 +85,17 @@ def test_from_nothing_to_a_pin_and_back(live: Live) -> None:
     assert choice.evaluate("choice => choice === document.activeElement")  # in the table that replaced the one before
     page.find(".sw-found button").first.click()
     live.until("() => document.querySelector('select.pinned') === null")
+    page.find(".sw-worker:text-is('worker 1')").click()
+    live.until_text(".sw-memory h3", "Memory")
+    live.until("() => !document.querySelector('.sw-header .sw-worker-choice').hidden")
+    assert "collectives take" in page.summary("streams")
+    page.find(".sw-header select[aria-label='Worker that is shown']").select_option("3")
+    live.until("() => document.querySelector('.sw-worker[aria-pressed=true]')?.textContent === 'worker 3'")
+    page.plot("memory").focus()
+    page.press("Escape")
+    page.wait_for_request("show_worker", 3)
+    live.until("() => document.querySelector('.sw-header .sw-worker-choice').hidden")
+    assert "collective" not in page.summary("streams")
     assert page.errors == []
 
 
@@ -154,6 +178,99 @@ def test_the_graph_is_coloured_by_it(page: Shown) -> None:
     assert page.errors == []
 
 
+def test_its_legend_says_what_the_colours_mean(page: Shown) -> None:
+    legend = page.find(".sw-graph-legend")
+    assert not legend.is_visible()
+    page.find("select[aria-label='Colour by']").select_option("partition")
+    shown = split()["partition"]["shown"]
+    ways = {row["ways"][0] if len(set(row["ways"])) == 1 else " / ".join(row["ways"]) for row in shown["rows"]}
+    said = legend.locator("span:has(i)").all_inner_texts()
+    assert set(said) <= ways
+    assert len(said) == min(4, len(ways))
+    assert len({entry.evaluate("i => i.style.background") for entry in legend.locator("i").all()}) == len(said)
+    assert ("other way" in legend.inner_text()) == (len(ways) > 4)
+
+
+def test_a_worker_is_drawn_in_all_panels_and_the_whole_step_again(page: Shown) -> None:
+    before = [
+        page.pixels("memory"),
+        page.pixels("streams"),
+        page.text(".sw-header .sw-answers"),
+        page.text(".sw-facts"),
+    ]
+    page.find(".sw-worker:text-is('worker 2')").click()
+    assert page.wait_for_request("show_worker")["worker"] == 2
+    page.publish(worker().messages)
+    graph, plan = worker().columns("worker_graph"), worker()["worker_plan"]
+    assert f"{len(graph['op_target']):,} ops" in page.text(".sw-facts")
+    assert page.find(".sw-header .sw-worker-choice option:checked").inner_text() == "worker 2 of 4"
+    titles = "h => getComputedStyle(h, '::after').content.replaceAll('\"', '')"
+    for panel in ("memory", "streams", "graph", "holders"):
+        assert "worker 2 of 4" in page.find(f".sw-{panel} .sw-title h3").evaluate(titles)
+    assert says(page.text(".sw-header .sw-answers"), plan["step_seconds"])
+    assert plan["streams_summary"] in page.summary("streams")
+    assert len(worker().columns("worker_plan")["collective_op"]) > 0
+    pressed = page.find(".sw-worker[aria-pressed=true]")
+    assert pressed.inner_text() == "worker 2"
+    assert "One worker cannot be run alone" in (page.find(".sw-do-run").get_attribute("aria-description") or "")
+    page.plot("memory").evaluate("host => host.plot.store.ask({ do: 'budget', bytes: 5000 })")
+    assert page.wait_for_request("in_worker")["request"] == {"do": "budget", "bytes": 5000}
+    page.find(".sw-header button:text-is('Whole step')").click()
+    assert page.wait_for_request("show_worker", 2)["worker"] is None
+    page.leave()
+    assert [
+        page.pixels("memory"),
+        page.pixels("streams"),
+        page.text(".sw-header .sw-answers"),
+        page.text(".sw-facts"),
+    ] == before
+
+
+def test_where_a_worker_communicates_has_a_lane(page: Shown) -> None:
+    assert page.plot("streams").evaluate("host => host.plot.lanes.shown.length") == 3
+    page.publish(worker().messages)
+    assert page.plot("streams").evaluate("host => host.plot.lanes.shown.length") == 4
+    columns = worker().columns("worker_plan")
+    middle = float(columns["collective_start"][3] + columns["collective_stop"][3]) / 2
+    for _ in range(12):  # until it is wide enough to point at
+        page.plot("streams").evaluate("(host, at) => host.plot.axis.zoom(0.5, host.plot.axis.x(at))", middle)
+    x = page.plot("streams").evaluate("(host, at) => host.plot.axis.x(at)", middle)
+    page.move("streams", x, page.lane(3))
+    target = worker()["worker_graph"]["targets"][
+        worker().columns("worker_graph")["op_target"][columns["collective_op"][3]]
+    ]
+    assert page.tip()["op"] == target
+    assert target.startswith("stowage.")
+
+
+def test_what_is_selected_stays_selected_in_a_worker(page: Shown) -> None:
+    name = page.find(".sw-split-name[title='tokens.weight']")
+    name.click()
+    assert "tokens.weight" in page.selected()
+    page.publish(worker().messages)
+    assert "tokens.weight" in page.selected()
+    assert name.get_attribute("aria-pressed") == "true"
+    names = worker()["worker_graph"]["storage_names"]
+    other = names.index("positions.weight")
+    page.plot("memory").evaluate("(host, id) => host.plot.store.set({ selection: { type: 'storage', id } })", other)
+    asked = page.wait_for_request("blocks", 2)["storage"]
+    assert split()["graph"]["storage_names"][asked] == "positions.weight"
+    page.press("Escape", "Escape")
+    assert page.find(".sw-header .sw-worker-choice").is_hidden()
+
+
+def test_a_worker_that_is_planned_shows_how_far_that_is_and_can_be_cancelled(page: Shown) -> None:
+    making = Message({"kind": "worker", "state": "making", "worker": 1, "workers": 4, "doing": "planning it",
+                      "share": 0.5, "sentence": "", "columns": [["storages", "i4", 0]]}, (b"",))  # fmt: skip
+    page.publish([making])
+    assert page.text(".sw-status") == "worker 1 of 4: planning it"
+    assert page.find(".sw-progress").evaluate("bar => bar.style.width") == "50%"
+    page.find(".sw-do-partition").click()
+    page.wait_for_request("cancel_worker")
+    page.publish([Message({**making.content, "state": "failed", "sentence": "It has no program."}, (b"",))])
+    assert page.text(".sw-splits .sw-stopped") == "It has no program."
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1240, 700])
 def test_it_is_accessible_and_nothing_scrolls_sideways(show: Show, theme: str, width: int) -> None:
@@ -163,6 +280,10 @@ def test_it_is_accessible_and_nothing_scrolls_sideways(show: Show, theme: str, w
     page.settle()
     page.picture(f"partition-{theme}-{width}")
     assert violations(page) == []
+    page.find("select[aria-label='Colour by']").select_option("partition")
+    page.publish(worker().messages)
+    page.picture(f"worker-{theme}-{width}")
+    assert width == 700 or violations(page) == []
     wide = page.page.evaluate("() => document.documentElement.scrollWidth")
     assert wide <= width
 

@@ -139,7 +139,7 @@ def test_cancelled_it_shows_the_whole_step_and_can_be_begun_again(graph: Graph) 
 def test_workers_that_do_the_same_share_a_plan() -> None:
     small = capture(zoo.load("mlp:layers=1,hidden=16,optimizer=sgd"))
     names = [storage.name for storage in small.storages if storage.kind is Kind.PARAMETER]
-    session = split(small, pins=dict.fromkeys(names, ["replicated"]))
+    session = split(small, pins={name: ["replicated"] for name in names})
     ear = Ear(session)
     for worker in (0, 1):
         session.show_worker(worker)

@@ -3,7 +3,7 @@
 import { allow, allowed, make, say } from '../core/dom.js';
 import { tabs } from '../core/features.js';
 
-const WATCHED = ['budget', 'budget_bytes', 'plan', 'machine', 'offline', 'graph'];
+const WATCHED = ['budget', 'budget_bytes', 'plan', 'machine', 'offline', 'graph', 'drawn', 'workerNews'];
 
 // The name of the primary button: the one that stops work, else the one the budget calls for; never two. What uses the
 // result of other work comes after it, and before it here.

@@ -27,6 +27,8 @@ export class Store {
       cursor: null,
       budget_bytes: null,
       unit: 'time',
+      drawn: 'step',
+      aside: null,
       tab: tabs()[0]?.name ?? '',
       theme: 0,
     });

@@ -1,4 +1,5 @@
 // Which actions are available: a sentence with the reason if one is not, else an empty one.
+import { WORKER } from './drawn_step.js';
 import { standing } from './budget_answers.js';
 
 const SAVED = 'This page was saved from a notebook and has no kernel; open the notebook to do this';
@@ -26,10 +27,11 @@ export function noPartition(store) {
   return store.graph ? '' : 'The step is still being captured';
 }
 
+const ALONE = 'One worker cannot be run alone: go back to the whole step, or run all with planner.run_workers';
 const STEPLESS = 'A graph alone cannot be run: open the Workbench with the step it was captured from';
 
 // Why nothing can be run here, at any budget.
-export const noStep = ({ graph }) => (graph && !graph.runnable ? STEPLESS : '');
+export const noStep = ({ graph, drawn }) => (graph && !graph.runnable ? (drawn === WORKER ? ALONE : STEPLESS) : '');
 
 export function noRun(store) {
   if (noKernel(store) || running(store)) return noKernel(store);

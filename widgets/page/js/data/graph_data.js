@@ -46,7 +46,7 @@ export class GraphData {
   // `aten.convolution.default` as `convolution`.
   shortTarget(op) {
     return this.targetOf(op)
-      .replace(/^(aten|planner)\./, '')
+      .replace(/^(aten|planner|stowage)\./, '')
       .replace(/\.default$/, '');
   }
   // Shape and dtype of an op's first output, and of a storage; '' if there is none.

@@ -1,24 +1,27 @@
 // How a partition splits the tensors of a part of the model: in words, and as a tone of the ramp.
+import { WORKER, drawnStorages } from './drawn_step.js';
 import { PARAMETER } from '../core/kinds.js';
 
 const NEARLY = 0.9;
 const known = new WeakMap();
 
-// Of the partition that is shown: by storage the words for its split, and by words their tone (0..1).
-export function waysOf(partition) {
-  const shown = partition?.shown;
+// Of the partition that is shown: by storage that is drawn the words for its split, and by words, from the one of most
+// bytes on, their tone (0..1).
+export function waysOf(store) {
+  const shown = store.partition?.shown;
   if (!shown) return { words: new Map(), tones: new Map() };
-  if (!known.has(shown)) {
+  const drawn = store.drawn === WORKER ? store.shownWorker : null;
+  if (known.get(shown)?.drawn !== drawn) {
     const words = new Map();
     const bytes = new Map();
     for (const row of shown.rows) {
       const text = [...new Set(row.ways)].length === 1 ? row.ways[0] : row.ways.join(' / ');
-      for (const storage of row.storages) words.set(storage, text);
+      for (const storage of drawnStorages(store, row.storages)) words.set(storage, text);
       bytes.set(text, (bytes.get(text) ?? 0) + row.bytes);
     }
     const order = [...bytes.keys()].sort((a, b) => bytes.get(b) - bytes.get(a));
     const tones = new Map(order.map((text, k) => [text, 0.85 - (0.7 * k) / Math.max(1, order.length - 1)]));
-    known.set(shown, { words, tones });
+    known.set(shown, { words, tones, drawn });
   }
   return known.get(shown);
 }
@@ -39,9 +42,9 @@ export function sharedWay({ words }, graphData, storages) {
 }
 
 // Where ops are coloured by partition, the tone of one by what it touches; -1 if none of that is shown, else null.
-export function opTone({ metric, partition }, graphData, op) {
-  if (metric !== 'partition') return null;
-  const ways = waysOf(partition);
+export function opTone(store, graphData, op) {
+  if (store.metric !== 'partition') return null;
+  const ways = waysOf(store);
   const text = sharedWay(ways, graphData, graphData.touches(op));
   return text ? (ways.tones.get(text) ?? 0.5) : -1;
 }

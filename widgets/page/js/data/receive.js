@@ -2,6 +2,7 @@
 import { features, keep } from '../core/features.js';
 import { budgetAnswered } from './budget_request.js';
 import { unpack } from './columns.js';
+import { addressed, askedOfDrawn } from './drawn_step.js';
 import { Plan } from './plan.js';
 import { GraphData } from './graph_data.js';
 
@@ -29,7 +30,8 @@ const receiverOf = kind => RECEIVED[kind] ?? features().find(({ receivers }) => 
 // Process a message as Python sent it.
 export function receive(store, content, buffers = []) {
   if (store.offline === true) store.set({ offline: false });
-  receiverOf(content.kind)?.(store, content.kind === 'exported' ? content : unpack(content, buffers), buffers);
+  const [kind, to] = addressed(store, content.kind);
+  receiverOf(kind)?.(to, kind === 'exported' ? content : unpack(content, buffers), buffers);
 }
 
 // A function that sends requests by `send(content)`; `heard(number)` must be called when Python confirms one.
@@ -43,7 +45,7 @@ export function asking(store, send) {
       setTimeout(() => store.set({ offline: true }), PATIENCE),
     );
     try {
-      send({ ...request, number });
+      send({ ...askedOfDrawn(store, request), number });
     } catch {
       store.set({ offline: true });
     }

@@ -4,6 +4,8 @@ import { allow, allowed, make, say } from '../core/dom.js';
 import { tabs } from '../core/features.js';
 import { moveBudget } from '../data/budget_request.js';
 import { noKernel } from '../data/action_availability.js';
+import { workerChoice } from '../controls/worker_choice.js';
+import { WORKER, workerName } from '../data/drawn_step.js';
 import { skeleton } from './skeleton.js';
 import { bytesText, countText } from '../core/units.js';
 import { answers } from '../data/budget_answers.js';
@@ -11,7 +13,7 @@ import { answers } from '../data/budget_answers.js';
 const AWAY = 'The kernel is busy. If it was restarted, run this cell again.';
 
 export function attachEmptyStates({ root, store }) {
-  const parts = [progress(store), away(store), instead(root, store), tooSmall(root, store)];
+  const parts = [progress(store), away(store), instead(root, store), tooSmall(root, store), worker(root, store)];
   root.append(...parts.map(part => part.element));
   return () => parts.forEach(part => part.close());
 }
@@ -24,7 +26,7 @@ function progress(store) {
     const working = () => tabs().reduce((found, { tab }) => found ?? tab.share(store), null);
     element.style.width = `${Math.min(1, (graph ? working() : loading?.share) ?? 0) * 100}%`;
   };
-  const close = store.on([...tabs().map(({ name }) => name), 'loading', 'graph'], show);
+  const close = store.on([...tabs().map(({ name }) => name), 'workerNews', 'loading', 'graph'], show);
   return { element, close };
 }
 
@@ -69,6 +71,22 @@ function instead(root, store) {
   const close = store.on(['graph', 'refused', 'loading'], show);
   show();
   return { element, close };
+}
+
+// Panels without the header say themselves that they show a worker. Every title names it.
+function worker(root, store) {
+  const choice = workerChoice(store);
+  const words = make('span', { text: 'This is what one worker of the partition does.' });
+  const element = make('div', { class: 'sw-banner', hidden: true }, choice.element, words);
+  const show = () => {
+    const on = store.drawn === WORKER;
+    root.toggleAttribute('data-worker', on);
+    root.style.setProperty('--sw-worker', on ? JSON.stringify(workerName(store.shownWorker)) : "''");
+    element.hidden = !on || !!root.querySelector('.sw-header');
+  };
+  const stop = store.on(['drawn', 'shownWorker'], show);
+  show();
+  return { element, close: () => [stop, choice.close].forEach(end => end()) };
 }
 
 function redraw(root) {

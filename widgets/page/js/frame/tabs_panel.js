@@ -57,7 +57,7 @@ export function tabsPanel(section, bench, shown, label) {
     }
   };
   const names = shown.map(({ name }) => name);
-  closing.push(store.on(names, follow), store.on(['tab', ...names, 'budget', 'budget_bytes'], show));
+  closing.push(store.on(names, follow), store.on(['tab', ...names, 'workerNews', 'budget', 'budget_bytes'], show));
   show();
   return () => closing.forEach(close => close());
 }

@@ -1,5 +1,6 @@
 // The header of the workbench: the step and the machine, the actions, the budget and the answers about it.
 import { registerFeature, tabs } from '../core/features.js';
+import { workerChoice } from '../controls/worker_choice.js';
 import { answersRow } from './answers_row.js';
 import { budgetSlider } from './budget_slider.js';
 import { allow, allowed, make, say } from '../core/dom.js';
@@ -38,7 +39,8 @@ const COUNTED = 'Calls that compute something that is used; views and other call
 function facts(store) {
   const name = make('h2', { class: 'sw-model' });
   const list = make('span', { class: 'sw-facts' });
-  const element = make('div', { class: 'sw-what' }, name, list);
+  const worker = workerChoice(store);
+  const element = make('div', { class: 'sw-what' }, name, worker.element, list);
   const show = () => {
     const { graph, machine } = store;
     say(name, graph?.name ?? '');
@@ -68,9 +70,9 @@ function facts(store) {
     const before = k => (k ? [dot('')] : phrases.length ? [dot('medium-hide')] : []);
     list.replaceChildren(...phrases, ...entries.flatMap((entry, k) => [...before(k), entry]));
   };
-  const close = store.on(['graph', 'machine'], show);
+  const stop = store.on(['graph', 'machine'], show);
   show();
-  return { element, close };
+  return { element, close: () => [stop, worker.close].forEach(end => end()) };
 }
 
 // 937 M for 937 million; three significant digits suffice for a header.

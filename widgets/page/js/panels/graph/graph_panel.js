@@ -1,6 +1,7 @@
 // The graph panel: the choice of view, the search field, and the plot.
 import { registerFeature } from '../../core/features.js';
 import { make, say } from '../../core/dom.js';
+import { partitionLegend } from './partition_legend.js';
 import { GraphPlot } from './graph_plot.js';
 
 const MODES = [
@@ -34,7 +35,8 @@ export function graphPanel(section, { store }) {
   for (const [value, label] of METRICS) metric.append(make('option', { value, text: label }));
   const host = make('div');
   const title = make('div', { class: 'sw-title' }, make('h3', { text: 'Graph' }), modes, field, count, spoken, metric);
-  section.append(title, host);
+  const legend = partitionLegend(store);
+  section.append(title, host, legend.element);
   const plot = new GraphPlot(host, store);
 
   field.addEventListener('input', () => store.set({ query: field.value }));
@@ -76,7 +78,7 @@ export function graphPanel(section, { store }) {
     store.on(['hoverFocus'], () => plot.drawOver()),
   ];
   changed(new Set(['graph']));
-  return () => stops.forEach(stop => stop());
+  return () => [...stops, legend.close].forEach(stop => stop());
 }
 
 function clearQuery({ store }) {

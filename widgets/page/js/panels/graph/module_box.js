@@ -23,8 +23,8 @@ export function amount(store, measure, part) {
 }
 
 // By partition, a box shows how its tensors are split.
-function split({ partition }, measure, part) {
-  const ways = waysOf(partition);
+function split(store, measure, part) {
+  const ways = waysOf(store);
   const text = sharedWay(ways, measure.graphData, measure.storagesOf(part));
   return { text: text || '–', share: text ? 0.07 : 0, kinds: null, tone: ways.tones.get(text) ?? 0.5 };
 }

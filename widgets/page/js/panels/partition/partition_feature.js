@@ -2,8 +2,14 @@
 import { mainButton } from '../../controls/main_button.js';
 import { keep, registerFeature } from '../../core/features.js';
 import { noPartition, partitioning } from '../../data/action_availability.js';
+import { showWhole } from '../../controls/worker_choice.js';
+import { WHOLE, WORKER, draw } from '../../data/drawn_step.js';
 import { partitionPanel } from './partition_panel.js';
 import { partitionStatus } from './partition_status.js';
+
+// Planning a worker can be cancelled; afterwards the whole step is drawn again.
+const making = ({ workerNews }) => workerNews?.state === 'making';
+const busy = store => partitioning(store) || making(store);
 
 function cancel({ store }) {
   if (!partitioning(store)) return false;
@@ -11,26 +17,48 @@ function cancel({ store }) {
   return true;
 }
 
-const share = ({ partition }) => (partition?.state === 'running' ? (partition.share ?? 0) : null);
+function share(store) {
+  if (making(store)) return store.workerNews.share ?? 0;
+  return partitioning(store) ? (store.partition.share ?? 0) : null;
+}
 
 const button = mainButton('partition', {
-  label: store => (partitioning(store) ? 'Cancel' : 'Partition'),
+  label: store => (busy(store) ? 'Cancel' : 'Partition'),
   stopping: 'Cancelling',
-  busy: partitioning,
+  busy,
   reason: noPartition,
   press: store =>
-    partitioning(store) ? { do: 'cancel_partition' } : { do: 'partition', workers: store.partitionWorkers },
+    making(store)
+      ? { do: 'cancel_worker' }
+      : partitioning(store)
+        ? { do: 'cancel_partition' }
+        : { do: 'partition', workers: store.partitionWorkers },
 });
+
+function receiveWorker(store, message) {
+  const shown = message.state === 'shown';
+  store.set(shown ? { workerNews: message, shownWorker: message } : { workerNews: message });
+  if (shown) draw(store, WORKER);
+  else if (message.state !== 'making') draw(store, WHOLE);
+}
+
+function back({ store }) {
+  if (making(store)) store.ask({ do: 'cancel_worker' });
+  else if (store.drawn === WORKER) showWhole(store);
+  else return false;
+  return true;
+}
 
 registerFeature({
   name: 'partition',
   label: 'Partition',
   panel: (section, bench) => partitionPanel(section, bench, button),
-  state: { partition: null, blocks: null, partitionWorkers: 8, worker: null },
+  state: { partition: null, blocks: null, partitionWorkers: 8, worker: null, shownWorker: null, workerNews: null },
   receivers: {
     partition: (store, message) => store.set({ partition: message, partitionWorkers: message.workers }),
     blocks: keep('blocks'),
+    worker: receiveWorker,
   },
-  keys: { Escape: cancel },
-  tab: { busy: partitioning, share, status: partitionStatus, wanted: () => false },
+  keys: { Escape: bench => cancel(bench) || back(bench) },
+  tab: { busy, share, status: partitionStatus, wanted: () => false },
 });

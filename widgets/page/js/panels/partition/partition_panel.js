@@ -2,6 +2,7 @@
 import { column } from '../../controls/column.js';
 import { make, say } from '../../core/dom.js';
 import { bytesText } from '../../core/units.js';
+import { storageOfWhole } from '../../data/drawn_step.js';
 import { BlocksPlot } from './blocks_plot.js';
 import { splitsTable } from './splits_table.js';
 import { workerBars } from './worker_bars.js';
@@ -29,7 +30,8 @@ export function partitionPanel(section, bench, button) {
   const show = () => {
     const { partition, blocks: shown } = store;
     say(splits.note, partition?.shown ? 'choose a split to pin it' : '');
-    const sentence = partition && partition.state !== 'running' ? partition.sentence : '';
+    const failed = store.workerNews?.state === 'failed' ? store.workerNews.sentence : '';
+    const sentence = failed || (partition && partition.state !== 'running' ? partition.sentence : '');
     told.hidden = !sentence;
     say(told, sentence);
     host.hidden = !shown;
@@ -37,7 +39,7 @@ export function partitionPanel(section, bench, button) {
     say(blocks.note, shown ? `${shown.name}, ${bytesText(shown.bytes)}` : '');
     blocks.note.title = shown?.name ?? '';
   };
-  const stops = [store.on(['partition', 'blocks', 'graph'], show), store.on(['focus'], () => follow(store))];
+  const stops = [store.on(['partition', 'blocks', 'graph', 'workerNews'], show), store.on(['focus'], () => follow(store))];
   show();
   return () => {
     for (const stop of stops) stop();
@@ -48,8 +50,9 @@ export function partitionPanel(section, bench, button) {
 // What is selected anywhere shows its blocks here.
 function follow(store) {
   const { focus, blocks, partition } = store;
-  if (!partition?.shown || focus?.type !== 'storage' || blocks?.storage === focus.id) return;
-  store.ask({ do: 'blocks', storage: focus.id });
+  if (!partition?.shown || focus?.type !== 'storage') return;
+  const storage = storageOfWhole(store, focus.id);
+  if (storage >= 0 && blocks?.storage !== storage) store.ask({ do: 'blocks', storage });
 }
 
 function workersChoice(store) {

@@ -1,8 +1,10 @@
 // The status of the partition, in a few words.
+import { workerName } from '../../data/drawn_step.js';
 import { bytesText, plural } from '../../core/units.js';
 
-export function partitionStatus({ partition, graph }) {
+export function partitionStatus({ partition, graph, workerNews }) {
   if (!graph) return '';
+  if (workerNews?.state === 'making') return `${workerName(workerNews)}: ${workerNews.doing}`;
   if (!partition) return 'not split yet';
   const { state, doing, shown } = partition;
   if (state === 'running') return doing || 'searching';

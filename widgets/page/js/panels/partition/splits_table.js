@@ -1,5 +1,6 @@
 // The table of splits: a row for tensors of equal layers, a column per level; a choice in a cell pins it.
 import { make, say } from '../../core/dom.js';
+import { drawnStorages } from '../../data/drawn_step.js';
 import { noKernel } from '../../data/action_availability.js';
 import { bytesText, plural } from '../../core/units.js';
 
@@ -16,7 +17,7 @@ export function splitsTable(store) {
   let drawn = '';
   const show = () => {
     const shown = store.partition?.shown;
-    const key = JSON.stringify([shown?.rows, shown?.others, !!noKernel(store)]);
+    const key = JSON.stringify([shown?.rows, shown?.others, !!noKernel(store), store.drawn, store.shownWorker?.worker]);
     if (key !== drawn) {
       drawn = key;
       const place = keptFocus(element);
@@ -29,7 +30,7 @@ export function splitsTable(store) {
     }
     if (!shown) say(element.querySelector('p'), words(store));
   };
-  const close = store.on(['partition', 'selection', 'graph', 'offline'], show);
+  const close = store.on(['partition', 'selection', 'graph', 'offline', 'drawn', 'shownWorker'], show);
   show();
   return { element, close };
 }
@@ -37,11 +38,12 @@ export function splitsTable(store) {
 // A function that focuses the control that had the focus, in the table that replaces the one it was in.
 function keptFocus(element) {
   const { activeElement: active } = element.getRootNode();
-  const label = element.contains(active) ? active.getAttribute('aria-label') : null;
+  const key = control => control.getAttribute('aria-label') ?? control.dataset.id;
+  const had = element.contains(active) ? key(active) : null;
   const top = element.scrollTop;
   return () => {
     element.scrollTop = top;
-    if (label) [...element.querySelectorAll('select')].find(each => each.getAttribute('aria-label') === label)?.focus();
+    if (had) [...element.querySelectorAll('select, button')].find(each => key(each) === had)?.focus();
   };
 }
 
@@ -84,11 +86,12 @@ function tableRow(store, shown, row, number) {
   const id = `split ${row.storages[0]}`;
   const name = make('button', { type: 'button', class: 'sw-split-name', 'data-id': id, title: row.name });
   name.append(make('bdi', { text: row.name }));
-  const target = { type: 'group', id, label: row.name, storages: row.storages };
+  const here = drawnStorages(store, row.storages);
+  const target = here.length ? { type: 'group', id, label: row.name, storages: here } : null;
   name.addEventListener('click', () => {
     const again = store.selection?.type === 'group' && store.selection.id === id;
-    store.set({ selection: again ? null : target });
-    if (!again && !noKernel(store)) store.ask({ do: 'blocks', storage: row.storages[0] });
+    if (target) store.set({ selection: again ? null : target });
+    if (!(again && target) && !noKernel(store)) store.ask({ do: 'blocks', storage: row.storages[0] });
   });
   name.addEventListener('pointerenter', () => store.set({ hover: target }));
   name.addEventListener('pointerleave', () => store.point());

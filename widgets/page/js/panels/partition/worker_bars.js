@@ -2,6 +2,8 @@
 import { make, say } from '../../core/dom.js';
 import { noKernel } from '../../data/action_availability.js';
 import { bytesText, countText, plural } from '../../core/units.js';
+import { showWhole, showWorker } from '../../controls/worker_choice.js';
+import { WORKER } from '../../data/drawn_step.js';
 import { workersOf } from './partition_status.js';
 
 export function workerBars(store, { element, note }) {
@@ -27,9 +29,11 @@ export function workerBars(store, { element, note }) {
   const show = () => {
     const { partition, budget_bytes: budget } = store;
     const shown = partition?.shown;
-    const key = JSON.stringify([shown, partition?.found, budget, noKernel(store)]);
+    const worker = store.drawn === WORKER ? store.shownWorker?.worker : null;
+    const key = JSON.stringify([shown, partition?.found, budget, noKernel(store), worker]);
     if (key === drawn) return; // a button that is replaced while it is pressed hears of no click
     drawn = key;
+    const place = keptFocus(box);
     box.hidden = !shown;
     say(note, shown ? `${bytesText(shown.bytes)} a step${cost(shown)}` : '');
     if (!shown) return;
@@ -41,7 +45,11 @@ export function workerBars(store, { element, note }) {
     const top = Math.max(budget ?? 0, ...shown.peaks.map(([, bytes]) => bytes)) * 1.02;
     workers.replaceChildren(
       ...shown.peaks.map(([label, bytes, which]) => {
-        const row = bar(label, bytes / top, bytesText(bytes), budget ? budget / top : null);
+        // the estimate of the search, or what the graph of a worker takes that is drawn
+        const exact = worker !== null && which.length === 1 && which[0] === worker;
+        const taken = exact ? (store.machine?.step_peak_bytes ?? bytes) : bytes;
+        const row = bar(label, taken / top, (exact ? '' : '≈ ') + bytesText(taken), budget ? budget / top : null);
+        row.firstElementChild.replaceWith(workerButton(store, label, which));
         row.classList.toggle('over', budget !== null && bytes > budget);
         row.addEventListener('pointerenter', () => store.set({ worker: which }));
         row.addEventListener('pointerleave', () => store.set({ worker: null }));
@@ -52,10 +60,22 @@ export function workerBars(store, { element, note }) {
     release.disabled = !!noKernel(store);
     say(count, partition.found.length > 1 ? plural(partition.found.length, 'partition') : '');
     found.replaceChildren(...partition.found.map(each => foundRow(store, each, shown)));
+    place();
   };
-  const close = store.on(['partition', 'budget_bytes', 'offline'], show);
+  const close = store.on(['partition', 'budget_bytes', 'offline', 'drawn', 'shownWorker'], show);
   show();
   return { close };
+}
+
+// Shows what a worker does in all panels, or the whole step again.
+function workerButton(store, label, which) {
+  const on = store.drawn === WORKER && which.includes(store.shownWorker?.worker);
+  const button = make('button', { type: 'button', class: 'sw-worker', text: label, 'aria-pressed': String(on) });
+  const known = store.shownWorker?.storages && which.includes(store.shownWorker.worker);
+  button.disabled = !!noKernel(store) && !known;
+  button.title = on ? 'Show the whole step again' : `Show the memory and the streams of worker ${which[0]}`;
+  button.addEventListener('click', () => (on ? showWhole(store) : showWorker(store, which[0])));
+  return button;
 }
 
 const cost = ({ added_bytes: added }) => (added ? `, pins add ${bytesText(added)}` : '');
@@ -77,10 +97,19 @@ function bar(name, share, text, mark = null) {
   );
 }
 
+// A function that focuses the button that had the focus, among those that replace it.
+function keptFocus(box) {
+  const { activeElement: active } = box.getRootNode();
+  const text = box.contains(active) ? active.textContent : null;
+  return () => {
+    if (text) [...box.querySelectorAll('button')].find(each => each.textContent === text)?.focus();
+  };
+}
+
 function foundRow(store, each, shown) {
   const pins = each.pins ? `, ${plural(each.pins, 'pin')}` : '';
   const text = `${countText(workersOf(each))} workers (${each.mesh.join(' × ')})${pins}`;
-  const amounts = `${bytesText(each.bytes)} a step, ${bytesText(each.most_bytes)} each`;
+  const amounts = `${bytesText(each.bytes)} a step, ≈ ${bytesText(each.most_bytes)} each`;
   const button = make(
     'button',
     { type: 'button', 'aria-pressed': String(each.number === shown.number) },

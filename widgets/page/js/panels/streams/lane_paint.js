@@ -1,7 +1,7 @@
 // Paint a lane of the streams: its spans by the share of a pixel they cover, names where there is room, the selection
 // and hover, and the stalls of compute.
 import { ending } from '../../plots/box_labels.js';
-import { COMPUTE, LANES, inView } from './lanes.js';
+import { COMPUTE, LANES, hasOps, inView } from './lanes.js';
 import { surfaceOn } from '../../plots/box_surface.js';
 import { secondsText } from '../../core/units.js';
 
@@ -15,7 +15,7 @@ export function paintLane(g, c, view, which) {
   const { axis, lanes, density } = view;
   const area = view.area(which);
   paintLaneName(g, c, area, LANES[which]);
-  const [full, faint] = which === COMPUTE ? [c.phase, c.phaseFaint] : [c.kind, c.kindFaint];
+  const [full, faint] = hasOps(which) ? [c.phase, c.phaseFaint] : [c.kind, c.kindFaint];
   const colours = [...full, ...faint];
   const surface = surfaceOn(g, { coverage: view.coverage[which], density, area, colours, flat: true });
   const spans = lanes.list[which];
@@ -86,7 +86,7 @@ export function paintNames(g, c, view, which) {
   const [first, end] = inView(spans, axis.from, axis.to);
   if (end - first > LETTERED) return;
   const lit = view.lit(which);
-  const compute = which === COMPUTE;
+  const compute = hasOps(which);
   const most = compute && bottom - top > 28 ? 2 : 1;
   for (let i = first; i < end; i++) {
     const [x, width] = view.extent(spans, i);
@@ -106,7 +106,7 @@ export function paintNames(g, c, view, which) {
 
 // Make a thin selection visible: marks below ops, outlines of a few copies.
 export function paintFocus(g, c, view, which) {
-  const compute = which === COMPUTE;
+  const compute = hasOps(which);
   const found = view.spansOf(which, view.focus, compute ? MARKED.selected : FEW);
   const { top, bottom } = view.area(which);
   const spans = view.lanes.list[which];

@@ -1,15 +1,19 @@
-// The three lanes of a step, compute, copies out and copies in, as spans in positions of the time axis. Spans of a lane
-// never overlap, so the one at a position is found by binary search.
+// The lanes of a step, compute, copies out and copies in, and the collectives of a worker, as spans in positions of the
+// time axis. Spans of a lane never overlap, so the one at a position is found by binary search.
 import { countUpTo } from '../../core/sort_times.js';
 
 export const LANES = [
   { name: 'compute', below: '', height: 36 },
   { name: 'swap out', below: 'D2H', height: 26 },
   { name: 'swap in', below: 'H2D', height: 26 },
+  { name: 'collective', below: '', height: 26 },
 ];
 export const COMPUTE = 0;
 export const OUT = 1;
 export const IN = 2;
+export const COLLECTIVE = 3;
+// Whether the spans of a lane are ops, and not copies of storages.
+export const hasOps = which => which === COMPUTE || which === COLLECTIVE;
 
 // `id`: the op or storage of each span; `shade`: index into the lane's colours.
 function lane(axis, start, stop, id, shade) {
@@ -20,18 +24,25 @@ function lane(axis, start, stop, id, shade) {
 export class Lanes {
   constructor(plan, axis) {
     const { graphData } = plan;
+    const collectives = new Set(plan.collective_op);
+    const computed = [...plan.order.keys()].filter(slot => !collectives.has(plan.order[slot]));
+    const phases = ops => Uint8Array.from(ops, op => graphData.op_phase[op]);
+    const ops = computed.map(slot => plan.order[slot]);
     const kinds = storages => Uint8Array.from(storages, storage => graphData.storage_kind[storage]);
     this.list = [
       lane(
         axis,
-        plan.op_start,
-        plan.op_stop,
-        plan.order,
-        Uint8Array.from(plan.order, op => graphData.op_phase[op]),
+        Float32Array.from(computed, slot => plan.op_start[slot]),
+        Float32Array.from(computed, slot => plan.op_stop[slot]),
+        ops,
+        phases(ops),
       ),
       lane(axis, plan.out_start, plan.out_stop, plan.out_storage, kinds(plan.out_storage)),
       lane(axis, plan.in_start, plan.in_stop, plan.in_storage, kinds(plan.in_storage)),
+      lane(axis, plan.collective_start, plan.collective_stop, plan.collective_op, phases(plan.collective_op)),
     ];
+    // from top to bottom; without collectives, there is no lane for them
+    this.shown = collectives.size ? [COMPUTE, COLLECTIVE, OUT, IN] : [COMPUTE, OUT, IN];
     this.stalls = lane(axis, plan.stall_start, plan.stall_stop, plan.stall_op, null);
     this.seconds = plan.step_seconds;
   }

@@ -3,7 +3,7 @@ import { registerFeature } from '../../core/features.js';
 import { choice } from '../../controls/choice.js';
 import { make, say } from '../../core/dom.js';
 import { PHASES } from '../../core/kinds.js';
-import { IN, OUT } from './lanes.js';
+import { COLLECTIVE, IN, OUT } from './lanes.js';
 import { StreamsView } from './streams_view.js';
 import { plural, secondsText } from '../../core/units.js';
 import { withinOther } from '../../data/budget_answers.js';
@@ -53,7 +53,9 @@ function noteOf(store, lanes) {
   const stalls = plan.stall_start.length;
   const waits = stalls ? `${plural(stalls, 'stall')}, ${secondsText(plan.stall_seconds)}` : 'no stalls';
   const link = plan.moved ? `busy ${percent(OUT)} out, ${percent(IN)} in` : 'idle';
-  return [withinOther(store), waits, `link ${link}`].filter(Boolean).join(' · ');
+  const count = plan.collective_op.length;
+  const met = count && `${plural(count, 'collective')}, ${percent(COLLECTIVE)} of the step`;
+  return [withinOther(store), met, waits, `link ${link}`].filter(Boolean).join(' · ');
 }
 
 function entries({ graph, plan }) {

@@ -2,7 +2,7 @@
 import { Coverage } from '../../plots/coverage.js';
 import { paintCursor } from '../../plots/cursor_line.js';
 import { paintFocus, paintIdle, paintLane, paintNames, paintPointed, paintStalls } from './lane_paint.js';
-import { COMPUTE, LANES, Lanes, OUT, inView, spanAt } from './lanes.js';
+import { COMPUTE, LANES, Lanes, OUT, hasOps, inView, spanAt } from './lanes.js';
 import { Plot } from '../../plots/plot.js';
 import { copyTip, opTip, stallTip } from './stream_tips.js';
 import { within } from '../../plots/box_surface.js';
@@ -56,12 +56,13 @@ export class StreamsView extends Plot {
   }
   // Position of a lane; in a panel of small height all lanes are a little lower.
   area(which) {
+    const { shown } = this.lanes;
     const room = this.bottom - TOP;
-    const heights = LANES.reduce((sum, lane) => sum + lane.height, 0);
-    const part = Math.min(1, (room - 3 * 4) / heights);
-    const gap = Math.max(4, Math.min(GAP, (room - heights * part) / LANES.length));
+    const heights = shown.reduce((sum, lane) => sum + LANES[lane].height, 0);
+    const part = Math.min(1, (room - shown.length * 4) / heights);
+    const gap = Math.max(4, Math.min(GAP, (room - heights * part) / shown.length));
     let top = TOP;
-    for (let k = 0; k < which; k++) top += Math.round(LANES[k].height * part + gap);
+    for (const k of shown.slice(0, shown.indexOf(which))) top += Math.round(LANES[k].height * part + gap);
     const { left, right } = this.inside;
     return { left, right, top, bottom: top + Math.round(LANES[which].height * part) };
   }
@@ -72,7 +73,7 @@ export class StreamsView extends Plot {
       return;
     }
     const { plan } = this;
-    const lanes = LANES.map((_, which) => which);
+    const lanes = this.lanes.shown;
     this.axis.paint(g, c, 2, this.bottom);
     for (const which of lanes) paintLane(g, c, this, which);
     within(g, this.inside, () => {
@@ -88,7 +89,7 @@ export class StreamsView extends Plot {
   lit(which) {
     const { focus } = this;
     if (!focus) return () => true;
-    const chosen = which === COMPUTE ? focus.ops : focus.storages;
+    const chosen = hasOps(which) ? focus.ops : focus.storages;
     return id => chosen.has(id);
   }
 
@@ -102,7 +103,7 @@ export class StreamsView extends Plot {
   spansOf(which, what, most) {
     const { axis, lanes } = this;
     const spans = lanes.list[which];
-    const chosen = which === COMPUTE ? what.ops : what.storages;
+    const chosen = hasOps(which) ? what.ops : what.storages;
     const [first, end] = inView(spans, axis.from, axis.to);
     const found = [];
     for (let i = first; i < end; i++) {
@@ -118,15 +119,15 @@ export class StreamsView extends Plot {
     if (!plan || !this.axis.plan) return;
     paintCursor(g, c, this, { top: 0, bottom: this.bottom, labelled: true });
     if (!store.hoverFocus) return;
-    within(g, this.inside, () => LANES.forEach((_, which) => paintPointed(g, c, this, which)));
+    within(g, this.inside, () => this.lanes.shown.forEach(which => paintPointed(g, c, this, which)));
   }
 
   // `{lane, span}` or `{stall}` at a pixel; null if there is nothing.
   hit(x, y) {
     const { axis, lanes } = this;
     if (x < axis.gutter || !lanes) return null;
-    const which = LANES.findIndex((_, k) => y >= this.area(k).top - 4 && y <= this.area(k).bottom);
-    if (which < 0) return null;
+    const which = lanes.shown.find(k => y >= this.area(k).top - 4 && y <= this.area(k).bottom);
+    if (which === undefined) return null;
     const [place, slack] = [axis.placeAt(x), 1.5 / axis.scale];
     if (which === COMPUTE) {
       const stall = spanAt(lanes.stalls, place, y < this.area(COMPUTE).top ? slack : 0);
@@ -138,7 +139,7 @@ export class StreamsView extends Plot {
 
   // The target of a hit: the op, the storage, or what a stall delays.
   meant({ stall, lane, span }) {
-    if (stall === undefined) return [lane === COMPUTE ? 'op' : 'storage', this.lanes.list[lane].id[span]];
+    if (stall === undefined) return [hasOps(lane) ? 'op' : 'storage', this.lanes.list[lane].id[span]];
     const [op, storage] = [this.plan.stall_op[stall], this.plan.stall_storage[stall]];
     if (op >= 0) return ['op', op];
     return storage >= 0 ? ['storage', storage] : [null];
@@ -161,7 +162,7 @@ export class StreamsView extends Plot {
     }
     store.point(...this.meant(hit));
     if (hit.stall !== undefined) stallTip(event, host, plan, hit.stall);
-    else if (hit.lane === COMPUTE) opTip(event, host, plan, plan.order[hit.span]);
+    else if (hasOps(hit.lane)) opTip(event, host, plan, this.lanes.list[hit.lane].id[hit.span]);
     else copyTip(event, host, plan, hit.lane === OUT, hit.span);
   }
   leave() {
