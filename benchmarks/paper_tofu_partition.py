@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
-from math import ceil, prod
 
 import numpy as np
 from paper_tofu_case import Case, Outcome, coarse_of, peak, swapped_seconds
 
-from planner.graph import Graph
-from planner.partition import Partitioning, Split, Unread, baselines, recurse, step_time
+from planner.partition import average_worker, baselines, recurse, step_time
 
 
 @lru_cache(maxsize=1)
@@ -19,7 +16,7 @@ def tofu(case: Case) -> Outcome:
     batch = case.batch
     while batch >= case.workers:
         found = recurse(coarse_of(case.graph(batch)), case.workers)
-        if peak(case, local_graph(found)) <= case.memory:
+        if peak(case, average_worker(found)) <= case.memory:
             time = step_time(found, case.machine)
             return Outcome(batch / time.seconds, batch)
         batch //= 2
@@ -49,7 +46,7 @@ def best_with_batch(case: Case, batch: int) -> Outcome:
         assert found is not None
         if tried == 2 or (best is not None and best[0] <= time.seconds):
             break
-        graph = local_graph(found)
+        graph = average_worker(found)
         if peak(case, graph) <= case.memory:
             took: float | None = time.seconds
             note = name
@@ -61,30 +58,3 @@ def best_with_batch(case: Case, batch: int) -> Outcome:
         if took is not None and (best is None or took < best[0]):
             best = took, note
     return Outcome(0, 0, "does not fit") if best is None else Outcome(batch / best[0], batch, best[1])
-
-
-def local_graph(found: Partitioning) -> Graph:
-    """About the graph of one worker: its share of every storage, and what every op fetches as its workspace."""
-    graph, mesh = found.coarse.graph, [level.workers for level in found.levels]
-
-    def share(states: object) -> float:
-        parts = [workers for workers, state in zip(mesh, states, strict=True) if isinstance(state, Split)]  # type: ignore[call-overload]
-        return 1 / prod(parts)
-
-    local = [storage.bytes for storage in graph.storages]
-    for tensor in graph.tensors:
-        if tensor.base < 0:
-            whole = graph.storages[tensor.storage].bytes
-            local[tensor.storage] = ceil(whole * share(found.tensor_states(tensor.id)))
-    needed = {}
-    for op in graph.ops:
-        chosen, extra = found.op_variants(op.id), 0.0
-        for place, tensor in enumerate((*op.inputs, *op.outputs)):
-            used = tuple(variant.states[place] for variant in chosen)
-            if any(isinstance(state, Unread) for state in used):
-                continue
-            more = share(used) - share(found.tensor_states(tensor))
-            extra += max(0.0, more) * 4 * prod(graph.tensors[tensor].shape)
-        needed[op.id] = graph.workspace_bytes(op.id) // prod(mesh) + int(extra)
-    storages = tuple(replace(storage, bytes=local[storage.id]) for storage in graph.storages)
-    return replace(graph, storages=storages, program=None).with_workspaces(needed)

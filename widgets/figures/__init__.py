@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from widgets.info import Axis
 
 __all__ = [
-    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_peaks", "dataflow", "get_theme", "level_bytes",
-    "live_memory", "memory_by_kind", "module_graph", "pareto", "partition_splits", "predicted_and_measured",
-    "schedule_and_pool", "search_history", "streams", "tensor_blocks", "worker_memory",
+    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_peaks", "compare_speeds", "dataflow", "get_theme",
+    "level_bytes", "live_memory", "memory_by_kind", "module_graph", "pareto", "partition_splits",
+    "predicted_and_measured", "schedule_and_pool", "search_history", "streams", "tensor_blocks", "worker_memory",
 ]  # fmt: skip
 
 
@@ -180,6 +180,23 @@ def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "a
     from widgets.info import get_pareto
 
     return _pareto.draw(get_pareto(graph, points), get_theme(theme))
+
+
+def compare_speeds(reached: Mapping[str, Mapping[str, tuple[float, str]]], *, theme: ThemeName = "auto") -> Figure:
+    """The speeds that several ways of training reach, as shares of the first, which is the ideal.
+
+    Args:
+        reached: by model and way, samples per second, 0 where it does not fit, and a note, such as the batch.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: a model has fewer than two ways or its first is not above 0, the theme is unknown, or plotly is
+            missing.
+    """
+    from widgets.figures import _compare_speeds
+    from widgets.info import get_compare_speeds
+
+    return _compare_speeds.draw(get_compare_speeds(reached), get_theme(theme))
 
 
 def predicted_and_measured(plan: SwapPlan, result: RunResult, *, theme: ThemeName = "auto") -> Figure:

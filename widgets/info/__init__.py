@@ -4,6 +4,7 @@ from widgets.info.address_map import AddressMap, address_map_of, get_address_map
 from widgets.info.answers import Answer, Reasons, get_cost, get_fit, get_reasons, unswapped_peak
 from widgets.info.collectives import Collectives, get_collectives
 from widgets.info.compare_peaks import ComparePeaks, Peak, get_compare_peaks
+from widgets.info.compare_speeds import CompareSpeeds, Speed, get_compare_speeds
 from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
 from widgets.info.holders import Holder, get_holders
 from widgets.info.level_bytes import LevelBytes, get_level_bytes
@@ -36,6 +37,7 @@ __all__ = [
     "Box",
     "Collectives",
     "ComparePeaks",
+    "CompareSpeeds",
     "Copy",
     "Curve",
     "Dataflow",
@@ -61,6 +63,7 @@ __all__ = [
     "Reasons",
     "ScheduleAndPool",
     "SearchHistory",
+    "Speed",
     "SplitRow",
     "Stall",
     "Streams",
@@ -74,6 +77,7 @@ __all__ = [
     "get_address_map",
     "get_collectives",
     "get_compare_peaks",
+    "get_compare_speeds",
     "get_cost",
     "get_dataflow",
     "get_fit",

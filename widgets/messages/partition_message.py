@@ -23,6 +23,7 @@ class FoundPartition:
         bytes_per_level: what all workers together receive in a step.
         gap_percent: how much more than the least possible it may move; None if that is not known.
         added_bytes: how much more it moves than the one without pins; None if that is not known.
+        limit_bytes: what each worker may take; None for as little as splitting gives.
     """
 
     number: int
@@ -33,13 +34,14 @@ class FoundPartition:
     bytes_per_level: tuple[float, ...]
     gap_percent: float | None
     added_bytes: float | None
+    limit_bytes: int | None
 
     @property
     def row(self) -> dict[str, Any]:
         """It in a list of several."""
         return {
             "number": self.number, "mesh": self.splits.mesh, "pins": self.pins, "bytes": sum(self.bytes_per_level),
-            "most_bytes": self.peaks.most,
+            "most_bytes": self.peaks.most, "limit_bytes": self.limit_bytes,
         }  # fmt: skip
 
 
@@ -53,6 +55,9 @@ def partition_message(
     found: Sequence[FoundPartition] = (),
     pins: Mapping[int, Sequence[int | str | None]] | None = None,
     sentence: str = "",
+    limit_bytes: int | None = None,
+    least_bytes: int | None = None,
+    resumable: bool = False,
 ) -> Message:
     """Pack a search for partitions, and the partition that is shown.
 
@@ -64,9 +69,13 @@ def partition_message(
         found: all that were found.
         pins: by row of its splits, what is fixed at each level: a dimension, `"replicated"`, or None.
         sentence: comment on the state.
+        limit_bytes: what each worker may take; None for as little as splitting gives.
+        least_bytes: where nothing meets that limit, the least that would do, if it is known.
+        resumable: whether a search that was stopped has something left to try.
     """
     return message("partition", {
         "state": state, "workers": workers, "doing": doing, "share": share, "sentence": sentence,
+        "limit_bytes": limit_bytes, "least_bytes": least_bytes, "resumable": resumable,
         "found": [each.row for each in found],
         "shown": None if shown is None else _shown(shown, pins or {}),
     })  # fmt: skip

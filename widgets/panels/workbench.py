@@ -93,17 +93,30 @@ class Workbench(Panel):
         self.session.start_search(seconds)
         self._show("search")
 
-    def start_partition(self, workers: int | None = None) -> None:
+    def start_partition(self, workers: int | None = None, memory: str | int | None = None) -> None:
         """Start the search for the partition over several workers that moves the fewest bytes; returns at once.
 
         Args:
             workers: how many there are; by default as many as last time, at first 8.
+            memory: what each worker may take, such as `"8GiB"`, `"budget"`, or `"none"` for as little as splitting
+                gives; by default as last time, at first `"none"`.
 
         Raises:
-            StowageError: the number of workers is not possible.
+            StowageError: the number of workers or the memory is not possible.
         """
-        self.session.start_partition(workers)
+        self.session.start_partition(workers, memory=memory)
         self._show("partition")
+
+    def show_worker(self, worker: int | None) -> None:
+        """Show what one worker of the partition does, in all views; returns at once.
+
+        Args:
+            worker: which worker; None for the whole step.
+
+        Raises:
+            StowageError: there is no partition, or no such worker.
+        """
+        self.session.show_worker(worker)
 
     def start_run(self, steps: int = 3, *, check: bool | Literal["first"] = True) -> None:
         """Run the plan that is shown, on this computer; returns at once.

@@ -133,19 +133,23 @@ class Session:
         _ = self.graph
         searching.resume(self._session_state, seconds)
 
-    def start_partition(self, workers: int | None = None, *, pins: Pins | None = None) -> None:
+    def start_partition(
+        self, workers: int | None = None, *, pins: Pins | None = None, memory: str | int | None = None
+    ) -> None:
         """Search for a partition; blocks until the capture has ended, then returns at once.
 
         Args:
             workers: how many there are; by default as many as last time, at first 8.
             pins: by name of a tensor what is fixed at each level: a dimension, `"replicated"`, or None; by default what
                 was fixed last.
+            memory: what each worker may take: an amount, `"budget"`, or `"none"` for as little as splitting gives; by
+                default as last time.
 
         Raises:
             StowageError: the number of workers is not possible, the session is closed, or as `graph` does.
         """
         _ = self.graph
-        partitioning.begin(self._session_state, workers, pins)
+        partitioning.begin(self._session_state, workers, pins, memory)
 
     def show_worker(self, worker: int | None) -> None:
         """Show what one worker of the partition does, or the whole step again; returns at once.

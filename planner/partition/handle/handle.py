@@ -12,7 +12,7 @@ from planner.jit import doing
 from planner.machine import Machine
 from planner.partition.handle.checkpoint import read_partition_search, save_partition_search
 from planner.partition.handle.driver import PartitionPoint, PartitionSearchState
-from planner.partition.handle.inputs import check_inputs, make_partition_problem
+from planner.partition.handle.inputs import check_inputs, make_partition_problem, memory_limit
 from planner.partition.handle.memory_sweep import MemoryPoint, sweep_memory
 from planner.partition.handle.pins import Pins
 from planner.partition.handle.problem import PartitionProblem, Solution
@@ -121,6 +121,16 @@ class PartitionSearch(SearchHandle[PartitionSearchState, PartitionPlan]):
             raise StowageError("the search is still finding how ops can be split; ask a moment later")
         return self._runner.search_state.problem
 
+    @property
+    def least_memory(self) -> int | None:
+        """Memory of the worker that takes the most, of the partition found so far for which that is least.
+
+        Where no partition meets the memory limit, a limit of so much does. None before there is any.
+        """
+        search_state = self._runner.search_state
+        least = None if search_state is None else search_state.least
+        return None if least is None else least.memory.most
+
     def pareto(self, *, progress: ShowProgress = True) -> tuple[MemoryPoint, ...]:
         """Bytes moved against memory per worker: partitions of which no other moves fewer bytes in no more memory.
 
@@ -145,7 +155,27 @@ class PartitionSearch(SearchHandle[PartitionSearchState, PartitionPlan]):
         Raises:
             StowageError: the pins cannot be met, or this search has not found out yet how ops can be split.
         """
-        problem, seed, stop = self.problem.with_pins(pins), self._state().seed, CancelToken()
+        return self._again(self.problem.with_pins(pins), time_limit, evaluations)
+
+    def with_memory(
+        self, memory: str | int | None, *, time_limit: float | None = SECONDS, evaluations: int | None = None
+    ) -> PartitionSearch:
+        """A new search within another memory limit, which begins with all that this one has found out about the graph.
+
+        Args:
+            memory: as in `search_partition`; None to take as little as splitting gives.
+            time_limit, evaluations: as in `search_partition`.
+
+        Raises:
+            StowageError: the limit is not possible, or this search has not found out yet how ops can be split.
+        """
+        problem = self.problem
+        return self._again(problem.with_memory(memory_limit(problem.graph, memory)), time_limit, evaluations)
+
+    def _again(
+        self, problem: PartitionProblem, time_limit: float | None, evaluations: int | None
+    ) -> PartitionSearch:  # fmt: skip
+        seed, stop = self._state().seed, CancelToken()
         runner = SearchThread(lambda: PartitionSearchState(problem, seed, stop), stop)
         runner.lay_out()
         return PartitionSearch(runner, time_limit, evaluations)

@@ -58,6 +58,19 @@ def check_inputs(
         parse_budget(memory, _HUGE, "memory limit")
 
 
+def memory_limit(graph: Graph, memory: str | int | None, stop: CancelToken | None = None) -> int | None:
+    """What a worker may take, in bytes; None without a limit.
+
+    Raises:
+        StowageError: it is not an amount of memory.
+        Cancelled: cancellation was requested.
+    """
+    if memory is None:
+        return None
+    share = isinstance(memory, str) and memory.strip().endswith("%")
+    return parse_budget(memory, step_peak(graph, stop=stop) if share else 1, "memory limit")
+
+
 def _is_split(value: object) -> bool:
     return value is None or isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
 
@@ -83,11 +96,8 @@ def make_partition_problem(
     """
     count = workers if isinstance(workers, int) else prod(workers)
     check_inputs(graph, count, machine, memory, 0, pins)
-    limit = None
-    if memory is not None:
-        share = isinstance(memory, str) and memory.strip().endswith("%")
-        limit = parse_budget(memory, step_peak(graph, stop=stop) if share else 1, "memory limit")
-    elif machine is not None:
+    limit = memory_limit(graph, memory, stop)
+    if limit is None and machine is not None:
         limit = machine.device.memory_bytes
     mesh = mesh_of(workers)
     if machine is not None and isinstance(workers, int):

@@ -144,6 +144,10 @@ class PartitionProblem:
         check_pins(other.coarse, other.mesh, other.resolved(other.mesh))
         return other
 
+    def with_memory(self, memory: int | None) -> PartitionProblem:
+        """The same with another memory limit in bytes; what was found out about the graph is kept."""
+        return replace(self, memory=memory)
+
     def solve(self, trial: PartitionTrial) -> Solution:
         """Find the partition with the fewest bytes.
 

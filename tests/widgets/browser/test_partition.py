@@ -243,6 +243,20 @@ def test_where_a_worker_communicates_has_a_lane(page: Shown) -> None:
     assert target.startswith("stowage.")
 
 
+def test_too_little_memory_offers_the_least_that_would_do_and_what_was_stopped_goes_on(page: Shown) -> None:
+    page.find("select[aria-label='Memory of a worker']").select_option("budget")
+    assert page.wait_for_request("partition")["memory"] == "budget"
+    refused = {"state": "failed", "sentence": "It is too little.", "limit_bytes": 2**20, "least_bytes": 2**21}
+    page.publish(split().having("partition", **refused).messages)
+    assert page.find("select[aria-label='Memory of a worker'] option:checked").inner_text() == "in 1.00 MiB"
+    page.find(".sw-stopped button:text-is('Allow 2.00 MiB')").click()
+    assert page.wait_for_request("partition", 2)["memory"] == 2**21
+    page.publish(split().having("partition", state="cancelled", resumable=True).messages)
+    assert page.text(".sw-do-partition") == "Resume"
+    page.find(".sw-do-partition").click()
+    page.wait_for_request("resume_partition")
+
+
 def test_what_is_selected_stays_selected_in_a_worker(page: Shown) -> None:
     name = page.find(".sw-split-name[title='tokens.weight']")
     name.click()

@@ -128,6 +128,54 @@ def test_the_blocks_are_those_of_the_tensor_asked_for_in_every_partition(session
     assert (ear.last("blocks")["name"], ear.last("blocks")["workers"]) == (tensor.name, 2)
 
 
+def test_within_a_memory_limit_it_moves_fewer_bytes_and_no_worker_takes_more(session: Session) -> None:
+    ear = Ear(session)
+    session.start_partition(2, memory="none")
+    least = ended(ear)
+    assert least["limit_bytes"] is None
+    mark = ear.mark()
+    session.request({"do": "partition", "workers": 2, "memory": "budget"})
+    within = ended(ear, mark)
+    assert within["limit_bytes"] == session.budget
+    assert within["shown"]["bytes"] <= least["shown"]["bytes"]
+    assert max(bytes for _, bytes, _ in within["shown"]["peaks"]) <= session.budget
+    assert [each["limit_bytes"] for each in within["found"]] == [None, session.budget]
+    mark = ear.mark()
+    session.request({"do": "show_partition", "which": 1})  # what it was within is chosen again
+    assert ear.wait("partition", since=mark)["limit_bytes"] is None
+
+
+def test_too_little_memory_is_refused_with_the_least_that_would_do(session: Session) -> None:
+    ear = Ear(session)
+    session.start_partition(2, memory=1000)
+    refused = ended(ear)
+    assert (refused["state"], refused["shown"]) == ("failed", None)
+    assert f"allow at least {refused['least_bytes']} bytes" in refused["sentence"]
+    mark = ear.mark()
+    session.request({"do": "partition", "workers": 2, "memory": refused["least_bytes"]})
+    met = ended(ear, mark)
+    assert met["state"] == "done"
+    assert max(bytes for _, bytes, _ in met["shown"]["peaks"]) <= refused["least_bytes"]
+    session.request({"do": "partition", "workers": 2, "memory": "plenty"})
+    assert "plenty" in ear.last("notice")["sentence"]
+
+
+def test_cancelled_it_goes_on_where_it_stopped(session: Session, graph: Graph) -> None:
+    ear = Ear(session)
+    session.start_partition(4)
+    ear.wait("partition", lambda partition: partition["shown"] is not None)
+    session.request({"do": "cancel_partition"})
+    for thread in threading.enumerate():
+        if thread.name == "stowage partition":
+            thread.join()
+    mark = ear.mark()
+    session.request({"do": "resume_partition"})
+    assert ended(ear, mark)["state"] == "done"
+    assert session.partition is not None
+    found = search_partition(graph, 4, time_limit=None).wait(progress=False)
+    assert session.partition.bytes_moved == found.bytes_moved
+
+
 def test_cancelled_it_keeps_what_it_found(session: Session) -> None:
     ear = Ear(session)
     session.start_partition(8)

@@ -21,6 +21,9 @@ Value = int | str | None
 #: What is fixed: by name of a tensor, for each level a dimension, `"replicated"`, or None for what the search chooses.
 Pins = Mapping[str, Sequence[Value]]
 
+#: What the best partition is kept for: the number of workers, what each may take, and the pins.
+Key = tuple[int, int | None, str]
+
 _WORKERS = 8
 _MOST_ROWS = 80
 
@@ -32,6 +35,7 @@ class PartitionState:
     Attributes:
         workers: how many there are.
         pins: what is fixed, by name of a tensor, for each level.
+        memory: what each worker may take, in bytes; None for as little as splitting gives.
         search: the last search for as many workers, None before there is one.
         plan, shown: the partition that is shown, with what the page shows of it.
         storage: whose blocks are shown; -1 before one was chosen.
@@ -40,14 +44,13 @@ class PartitionState:
 
     workers: int = _WORKERS
     pins: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+    memory: int | None = None
     search: PartitionSearch | None = None
     plan: PartitionPlan | None = None
     shown: FoundPartition | None = None
     storage: int = -1
     views: WorkerViews = field(default_factory=WorkerViews)
-    _found: dict[tuple[int, str], tuple[PartitionPlan, FoundPartition, dict[str, tuple[Value, ...]]]] = field(
-        default_factory=dict
-    )
+    _found: dict[Key, tuple[PartitionPlan, FoundPartition, dict[str, tuple[Value, ...]]]] = field(default_factory=dict)
 
     @property
     def listed(self) -> list[FoundPartition]:
@@ -95,13 +98,13 @@ class PartitionState:
         storages = tuple(
             tuple(dict.fromkeys(graph.tensors[tensor].storage for tensor in row.tensors)) for row in splits.rows
         )
-        free = self._found.get((plan.workers, ""))
+        free = self._found.get((plan.workers, self.memory, ""))
         pins = sum(value is not None for values in self.pins.values() for value in values)
         before = self._found.get(self._key(plan))
         return FoundPartition(
             before[1].number if before else len(self._found) + 1, pins, splits, get_worker_peaks(graph, plan), storages,
             get_level_bytes(graph, plan).bytes, None if plan.gap is None else 100 * plan.gap,
-            plan.bytes_moved - free[0].bytes_moved if free and pins else None,
+            plan.bytes_moved - free[0].bytes_moved if free and pins else None, self.memory,
         )  # fmt: skip
 
     def add(self, plan: PartitionPlan, found: FoundPartition) -> None:
@@ -116,6 +119,7 @@ class PartitionState:
                 if plan.workers != self.workers:
                     self.search = None
                 self.plan, self.shown, self.pins, self.workers = plan, found, dict(pins), plan.workers
+                self.memory = found.limit_bytes
                 return True
         return False
 
@@ -144,5 +148,5 @@ class PartitionState:
         bound = "" if gap is None else f" at most {gap:.1f} % more than the least possible,"
         return f"{moved} a step,{bound} {'the time is up' if state == 'paused' else 'nothing is left to try'}."
 
-    def _key(self, plan: PartitionPlan) -> tuple[int, str]:
-        return plan.workers, repr(sorted(self.pins.items())) if self.pins else ""
+    def _key(self, plan: PartitionPlan) -> Key:
+        return plan.workers, self.memory, repr(sorted(self.pins.items())) if self.pins else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import StowageError
 from planner.graph import Graph
+from planner.memory import parse_budget, step_peak
 from widgets.info import get_tensor_blocks
 from widgets.messages import MessageKind, blocks_message, partition_at_rest, partition_message
 from widgets.session.partition.partition_state import PartitionState, Pins
@@ -19,27 +20,60 @@ if TYPE_CHECKING:
     from planner.partition import PartitionPlan, PartitionSearch
 
 LIMIT_SECONDS = 20.0
+#: What each worker may take: as little as splitting gives, or the budget.
+NO_LIMIT, BUDGET = "none", "budget"
+_STOPPED = ("cancelled", "paused")
 _LOOK_SECONDS = 0.15
 
 
-def begin(session_state: SessionState, workers: int | None = None, pins: Pins | None = None) -> None:
+def begin(
+    session_state: SessionState,
+    workers: int | None = None,
+    pins: Pins | None = None,
+    memory: str | int | None = None,
+) -> None:
     """Search for the partition that moves the fewest bytes; a search that is running is replaced.
 
     Args:
         session_state: the session state.
         workers: how many there are; by default as many as last time.
         pins: what is fixed; by default what was fixed last, if that was for as many workers.
+        memory: what each worker may take: an amount, `"budget"`, or `"none"` for as little as splitting gives; by
+            default as last time.
 
     Raises:
-        StowageError: there is no graph yet, the number of workers is not possible, or the session is closed.
+        StowageError: there is no graph yet, a number is not possible, or the session is closed.
     """
     with session_state.message_bus.lock:
         session_state.check_open()
-        _graph(session_state)
-        known = _known(session_state)
+        graph, known = _graph(session_state), _known(session_state)
+        if memory is not None:
+            known.memory = _limit(session_state, graph, memory)
         known.choose(known.workers if workers is None else workers, pins)
         session_state.jobs.start("partition", lambda job: _search(session_state, job))
         _publish(session_state, "running", "finding how ops can be split" if known.search is None else "searching")
+
+
+def _limit(session_state: SessionState, graph: Graph, memory: str | int) -> int | None:
+    if memory == NO_LIMIT:
+        return None
+    return session_state.budget_bytes if memory == BUDGET else parse_budget(memory, step_peak(graph), "memory limit")
+
+
+def resume(session_state: SessionState) -> None:
+    """Go on with the search where it stopped, or search again if there is none to go on with.
+
+    Raises:
+        StowageError: as `begin` does.
+    """
+    with session_state.message_bus.lock:
+        session_state.check_open()
+        search = _known(session_state).search
+        if search is None or search.progress.state not in _STOPPED or not search.progress.evaluations:
+            begin(session_state)
+            return
+        session_state.jobs.start("partition", lambda job: _search(session_state, job, search))
+        _publish(session_state, "running", "searching")
 
 
 def cancel(session_state: SessionState) -> None:
@@ -59,7 +93,10 @@ def shown(session_state: SessionState) -> PartitionPlan | None:
 
 
 def _begin(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
-    begin(session_state, int(wanted["workers"]))
+    memory = wanted.get("memory")
+    if not (memory is None or type(memory) in (int, str)):
+        raise ValueError(memory)
+    begin(session_state, int(wanted["workers"]), memory=memory)
 
 
 def _pin(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
@@ -100,14 +137,20 @@ def _blocks(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
         _publish_blocks(session_state)
 
 
-def _search(session_state: SessionState, job: Job) -> None:
+def _search(session_state: SessionState, job: Job, stopped: PartitionSearch | None = None) -> None:
     known, graph = _known(session_state), _graph(session_state)
+    least = None
     try:
-        search = _started(session_state, job, graph)
+        if stopped is None:
+            search = _started(session_state, job, graph)
+        else:
+            search = stopped
+            search.resume(time_limit=LIMIT_SECONDS)
         job.under_way.set()
         _follow(session_state, job, search)
         state = search.progress.state
         if state == "failed" or search.best is None:
+            least = search.least_memory if state == "done" else None
             search.wait(progress=False)  # raises what went wrong
         with session_state.message_bus.lock:
             if job.current and not job.stop.requested:
@@ -115,7 +158,7 @@ def _search(session_state: SessionState, job: Job) -> None:
     except Exception as error:
         with session_state.message_bus.lock:
             if job.current and not job.stop.requested:
-                _publish(session_state, "failed", sentence=sentence_of(error))
+                _publish(session_state, "failed", sentence=sentence_of(error), least_bytes=least)
     session_state.on_idle(session_state)
 
 
@@ -125,12 +168,16 @@ def _started(session_state: SessionState, job: Job, graph: Graph) -> PartitionSe
 
     with session_state.message_bus.lock:
         known = _known(session_state)
-        workers, pins, earlier = known.workers, dict(known.pins), known.search
-    if earlier is not None and earlier.best is not None:
+        workers, pins, memory, earlier = known.workers, dict(known.pins), known.memory, known.search
+    if earlier is not None and earlier.progress.evaluations:
         earlier.cancel()
+        if memory != earlier.problem.memory:
+            earlier = earlier.with_memory(memory, time_limit=0.0)
         search = earlier.with_pins(pins, time_limit=LIMIT_SECONDS)
     else:
-        search = search_partition(graph, workers, pins=pins, seed=session_state.seed, time_limit=LIMIT_SECONDS)
+        search = search_partition(
+            graph, workers, memory=memory, pins=pins, seed=session_state.seed, time_limit=LIMIT_SECONDS
+        )
     with session_state.message_bus.lock:
         if job.current and known.workers == workers:
             known.search = search
@@ -161,13 +208,17 @@ def _follow(session_state: SessionState, job: Job, search: PartitionSearch) -> N
         job.stop.wait(_LOOK_SECONDS)
 
 
-def _publish(session_state: SessionState, state: str, doing: str = "", sentence: str = "") -> None:
-    known = _known(session_state)
-    share = min(1.0, known.search.progress.seconds / LIMIT_SECONDS) if state == "running" and known.search else None
+def _publish(
+    session_state: SessionState, state: str, doing: str = "", sentence: str = "", least_bytes: int | None = None
+) -> None:
+    known, job = _known(session_state), session_state.jobs.running_job("partition")
+    share = min(1.0, job.seconds / LIMIT_SECONDS) if state == "running" and known.search and job else None
+    resumable = state in _STOPPED and known.search is not None and known.search.progress.evaluations > 0
     session_state.message_bus.publish(
         partition_message(
             state, known.workers, doing=doing, share=share, shown=known.shown, found=known.listed,
-            pins=known.pins_by_row(_graph(session_state)), sentence=sentence,
+            pins=known.pins_by_row(_graph(session_state)), sentence=sentence, limit_bytes=known.memory,
+            least_bytes=least_bytes, resumable=resumable,
         )
     )  # fmt: skip
 
@@ -207,6 +258,7 @@ FEATURE = Feature[PartitionState](
     kinds=(MessageKind("partition", at_rest=partition_at_rest), MessageKind("blocks")),
     requests={
         "partition": _begin,
+        "resume_partition": lambda session_state, _: resume(session_state),
         "cancel_partition": lambda session_state, _: cancel(session_state),
         "pin": _pin,
         "release": _release,

@@ -9,6 +9,8 @@ import { partitionStatus } from './partition_status.js';
 
 // Planning a worker can be cancelled; afterwards the whole step is drawn again.
 const making = ({ workerNews }) => workerNews?.state === 'making';
+// A search that was stopped and has something left to try.
+const resumable = ({ partition, partitionWorkers }) => partition?.resumable && partition.workers === partitionWorkers;
 const busy = store => partitioning(store) || making(store);
 
 function cancel({ store }) {
@@ -23,16 +25,16 @@ function share(store) {
 }
 
 const button = mainButton('partition', {
-  label: store => (busy(store) ? 'Cancel' : 'Partition'),
+  label: store => (busy(store) ? 'Cancel' : resumable(store) ? 'Resume' : 'Partition'),
   stopping: 'Cancelling',
   busy,
   reason: noPartition,
-  press: store =>
-    making(store)
-      ? { do: 'cancel_worker' }
-      : partitioning(store)
-        ? { do: 'cancel_partition' }
-        : { do: 'partition', workers: store.partitionWorkers },
+  press(store) {
+    if (making(store)) return { do: 'cancel_worker' };
+    if (partitioning(store)) return { do: 'cancel_partition' };
+    if (resumable(store)) return { do: 'resume_partition' };
+    return { do: 'partition', workers: store.partitionWorkers };
+  },
 });
 
 function receiveWorker(store, message) {

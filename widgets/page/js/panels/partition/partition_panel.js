@@ -3,6 +3,7 @@ import { column } from '../../controls/column.js';
 import { make, say } from '../../core/dom.js';
 import { bytesText } from '../../core/units.js';
 import { storageOfWhole } from '../../data/drawn_step.js';
+import { noKernel } from '../../data/action_availability.js';
 import { BlocksPlot } from './blocks_plot.js';
 import { splitsTable } from './splits_table.js';
 import { workerBars } from './worker_bars.js';
@@ -12,12 +13,15 @@ const WORKERS = [2, 3, 4, 6, 8, 12, 16, 32, 64];
 // `button`: makes the one that starts and stops the search.
 export function partitionPanel(section, bench, button) {
   const { store } = bench;
-  const [workers, act] = [workersChoice(store), button(store, !bench.root.querySelector('.sw-header'))];
+  const [workers, memory, act] = [workersChoice(store), memoryChoice(store), button(store, !bench.root.querySelector('.sw-header'))];
   act.element.classList.add('small');
   const splits = column('Splits');
-  splits.element.querySelector('h3').append(make('span', { class: 'grow' }), workers.element, act.element);
+  splits.element.querySelector('h3').append(make('span', { class: 'grow' }), workers.element, memory.element, act.element);
   splits.element.classList.add('sw-splits');
-  const told = make('p', { class: 'sw-stopped', role: 'status' });
+  const words = make('span', { role: 'status' });
+  const use = make('button', { type: 'button', class: 'btn small' });
+  use.addEventListener('click', () => askPartition(store, store.partition.least_bytes));
+  const told = make('p', { class: 'sw-stopped' }, words, ' ', use);
   const table = splitsTable(store);
   splits.element.append(told, table.element);
   const host = make('div');
@@ -33,7 +37,9 @@ export function partitionPanel(section, bench, button) {
     const failed = store.workerNews?.state === 'failed' ? store.workerNews.sentence : '';
     const sentence = failed || (partition && partition.state !== 'running' ? partition.sentence : '');
     told.hidden = !sentence;
-    say(told, sentence);
+    say(words, sentence);
+    use.hidden = !partition?.least_bytes || !!noKernel(store);
+    if (!use.hidden) say(use, `Allow ${bytesText(partition.least_bytes)}`);
     host.hidden = !shown;
     empty.hidden = !!shown;
     say(blocks.note, shown ? `${shown.name}, ${bytesText(shown.bytes)}` : '');
@@ -43,7 +49,7 @@ export function partitionPanel(section, bench, button) {
   show();
   return () => {
     for (const stop of stops) stop();
-    for (const part of [workers, act, table, bars, plot]) part.close();
+    for (const part of [workers, memory, act, table, bars, plot]) part.close();
   };
 }
 
@@ -55,11 +61,42 @@ function follow(store) {
   if (storage >= 0 && blocks?.storage !== storage) store.ask({ do: 'blocks', storage });
 }
 
+const askPartition = (store, memory) => store.ask({ do: 'partition', workers: store.partitionWorkers, memory });
+
+// What each worker may take: copies that save bytes are made as far as there is room.
+function memoryChoice(store) {
+  const select = make('select', {
+    'aria-label': 'Memory of a worker',
+    title: 'With more memory than splitting takes, tensors are copied where that saves bytes',
+  });
+  select.addEventListener('change', () =>
+    askPartition(store, /^\d+$/.test(select.value) ? Number(select.value) : select.value),
+  );
+  let listed = '';
+  const show = () => {
+    const limit = store.partition?.limit_bytes ?? null;
+    const choices = [
+      ['none', 'least memory'],
+      ['budget', 'within budget'],
+    ];
+    if (limit !== null) choices.push([String(limit), `in ${bytesText(limit)}`]);
+    if (listed !== String(limit)) {
+      listed = String(limit);
+      select.replaceChildren(...choices.map(([value, text]) => make('option', { value, text })));
+    }
+    select.value = limit === null ? 'none' : String(limit);
+    select.disabled = store.offline === 'static' || !store.graph;
+  };
+  const close = store.on(['partition', 'graph', 'offline'], show);
+  show();
+  return { element: select, close };
+}
+
 function workersChoice(store) {
   const select = make('select', { 'aria-label': 'Workers' });
   select.addEventListener('change', () => {
     store.set({ partitionWorkers: Number(select.value) });
-    store.ask({ do: 'partition', workers: store.partitionWorkers });
+    askPartition(store);
   });
   const show = () => {
     const now = store.partitionWorkers;

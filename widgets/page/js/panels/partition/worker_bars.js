@@ -107,7 +107,8 @@ function keptFocus(box) {
 }
 
 function foundRow(store, each, shown) {
-  const pins = each.pins ? `, ${plural(each.pins, 'pin')}` : '';
+  const limit = each.limit_bytes === null ? '' : `, in ${bytesText(each.limit_bytes)}`;
+  const pins = (each.pins ? `, ${plural(each.pins, 'pin')}` : '') + limit;
   const text = `${countText(workersOf(each))} workers (${each.mesh.join(' × ')})${pins}`;
   const amounts = `${bytesText(each.bytes)} a step, ≈ ${bytesText(each.most_bytes)} each`;
   const button = make(
