@@ -13,6 +13,8 @@ from widgets.info.residency_spans import Floats, Ints, require_same_step
 
 #: What the targets of collectives begin with.
 _PREFIX = "stowage."
+#: The lane in which a plan may have them run beside other ops.
+_LANE = "communication"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,5 +59,10 @@ def get_collectives(graph: Graph, plan: SwapPlan, timeline: Timeline | None = No
     shown = plan.predicted if timeline is None else timeline
     require_same_step(graph, plan, shown)
     slots = [slot for slot, op in enumerate(plan.order) if graph.ops[op].target.startswith(_PREFIX)]
+    spans = {slot: tuple(shown.compute[slot]) for slot in slots}
+    for lane, entries in plan.queues.items():
+        if lane.kind == _LANE:  # beside the ops, in place of in the order
+            spans |= {entry.start: tuple(span) for entry, span in zip(entries, shown.spans[lane], strict=True)}
+    slots.sort(key=lambda slot: spans[slot][0])
     ops = np.array([plan.order[slot] for slot in slots], np.int64)
-    return Collectives(ops, np.asarray(shown.compute[slots], np.float64).reshape(-1, 2), shown.seconds)
+    return Collectives(ops, np.array([spans[slot] for slot in slots], np.float64).reshape(-1, 2), shown.seconds)

@@ -85,6 +85,9 @@ def test_from_nothing_to_a_pin_and_back(live: Live) -> None:
     assert choice.evaluate("choice => choice === document.activeElement")  # in the table that replaced the one before
     page.find(".sw-found button").first.click()
     live.until("() => document.querySelector('select.pinned') === null")
+    assert choice.get_attribute("aria-description") == "copies in the one before"
+    assert "differs" in (choice.get_attribute("class") or "")
+    assert "% bytes" in page.find(".sw-found button").nth(1).inner_text()
     page.find(".sw-worker:text-is('worker 1')").click()
     live.until_text(".sw-memory h3", "Memory")
     live.until("() => !document.querySelector('.sw-header .sw-worker-choice').hidden")

@@ -15,13 +15,16 @@ export function splitsTable(store) {
     'aria-label': 'Splits of tensors',
   });
   let drawn = '';
+  let [last, before] = [null, null];
   const show = () => {
     const shown = store.partition?.shown;
     const key = JSON.stringify([shown?.rows, shown?.others, !!noKernel(store), store.drawn, store.shownWorker?.worker]);
     if (key !== drawn) {
       drawn = key;
+      if (shown && last && last.number !== shown.number) before = last;
+      last = shown ?? last;
       const place = keptFocus(element);
-      element.replaceChildren(shown ? table(store, shown) : emptyWords());
+      element.replaceChildren(shown ? table(store, shown, before) : emptyWords());
       place();
     }
     const now = store.selection;
@@ -55,7 +58,16 @@ function words({ partition, graph }) {
   return 'Partition finds how to split the step over several workers so that they exchange the fewest bytes.';
 }
 
-function table(store, shown) {
+// `before`: the partition that was shown before, whose other splits are marked.
+function table(store, shown, before) {
+  const others = new Map();
+  if (before && before.mesh.join() === shown.mesh.join()) {
+    for (const row of before.rows) others.set(row.name, row.ways);
+  }
+  const was = ({ name, ways }, level) => {
+    const other = others.get(name)?.[level];
+    return other === undefined || other === ways[level] ? '' : `${other} in the one before`;
+  };
   const levels = shown.mesh.map((parts, level) => make('th', { scope: 'col', text: levelName(shown.mesh, level) }));
   const head = make(
     'tr',
@@ -64,10 +76,10 @@ function table(store, shown) {
     make('th', { scope: 'col', text: 'size' }),
     ...levels,
   );
-  const rows = shown.rows.map((row, number) => tableRow(store, shown, row, number));
+  const rows = shown.rows.map((row, number) => tableRow(store, row, number, was));
   const [count, bytes] = shown.others;
-  const others = `${plural(count, 'smaller tensor')}, ${bytesText(bytes)}`;
-  const foot = make('tr', { class: 'rest' }, make('td', { colspan: 2 + levels.length, text: others }));
+  const smaller = `${plural(count, 'smaller tensor')}, ${bytesText(bytes)}`;
+  const foot = make('tr', { class: 'rest' }, make('td', { colspan: 2 + levels.length, text: smaller }));
   const columns = ['name', 'size', ...shown.mesh.map(() => 'level')].map(name => make('col', { class: name }));
   const least = `min-width: ${168 + 82 * shown.mesh.length}px`;
   return make(
@@ -82,7 +94,7 @@ function table(store, shown) {
 // `level 1` of two or more parts; the number of parts if it is not 2.
 const levelName = (mesh, level) => `level ${level + 1}${mesh[level] === 2 ? '' : ` (${mesh[level]})`}`;
 
-function tableRow(store, shown, row, number) {
+function tableRow(store, row, number, was) {
   const id = `split ${row.storages[0]}`;
   const name = make('button', { type: 'button', class: 'sw-split-name', 'data-id': id, title: row.name });
   name.append(make('bdi', { text: row.name }));
@@ -96,7 +108,9 @@ function tableRow(store, shown, row, number) {
   name.addEventListener('pointerenter', () => store.set({ hover: target }));
   name.addEventListener('pointerleave', () => store.point());
   const many = row.tensors > 1 ? make('small', { text: `×${row.tensors}` }) : null;
-  const cells = row.ways.map((way, level) => make('td', {}, pinChoice(store, row, number, level)));
+  const cells = row.ways.map((_, level) =>
+    make('td', {}, pinChoice(store, row, number, level, was(row, level))),
+  );
   return make(
     'tr',
     {},
@@ -107,13 +121,14 @@ function tableRow(store, shown, row, number) {
 }
 
 // What a tensor is at a level, and what it may be pinned to.
-function pinChoice(store, row, number, level) {
+function pinChoice(store, row, number, level, was) {
   const pin = row.pins[level];
   const pinned = pin !== null && pin !== undefined;
   const select = make('select', {
     'aria-label': `${row.name}, level ${level + 1}`,
-    class: pinned ? 'pinned' : null,
-    title: pinned ? 'Pinned' : 'Chosen by the search',
+    class: [pinned && 'pinned', was && 'differs'].filter(Boolean).join(' ') || null,
+    'aria-description': was || null,
+    title: (pinned ? 'Pinned' : 'Chosen by the search') + (was && `; ${was}`),
   });
   const way = row.ways[level];
   const choices = [[FREE, pinned ? 'not pinned' : way]];

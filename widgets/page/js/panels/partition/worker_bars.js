@@ -1,7 +1,7 @@
 // What moves at each level, what each worker takes beside the budget, and the partitions that were found.
 import { make, say } from '../../core/dom.js';
 import { noKernel } from '../../data/action_availability.js';
-import { bytesText, countText, plural } from '../../core/units.js';
+import { bytesText, changeText, countText, plural } from '../../core/units.js';
 import { showWhole, showWorker } from '../../controls/worker_choice.js';
 import { WORKER } from '../../data/drawn_step.js';
 import { workersOf } from './partition_status.js';
@@ -111,11 +111,15 @@ function foundRow(store, each, shown) {
   const pins = (each.pins ? `, ${plural(each.pins, 'pin')}` : '') + limit;
   const text = `${countText(workersOf(each))} workers (${each.mesh.join(' × ')})${pins}`;
   const amounts = `${bytesText(each.bytes)} a step, ≈ ${bytesText(each.most_bytes)} each`;
+  const other = each.number !== shown.number && shown.bytes > 0 && shown.most_bytes > 0;
+  const change = (of, to) => changeText(of / to - 1);
+  const beside = `${change(each.bytes, shown.bytes)} bytes, ${change(each.most_bytes, shown.most_bytes)} memory`;
   const button = make(
     'button',
     { type: 'button', 'aria-pressed': String(each.number === shown.number) },
     make('span', { text }),
     make('span', { text: amounts }),
+    other ? make('span', { class: 'sw-note', text: beside }) : null,
   );
   button.disabled = !!noKernel(store);
   button.addEventListener('click', () => store.ask({ do: 'show_partition', which: each.number }));
