@@ -9,6 +9,7 @@ It takes some minutes, most of them for searches, and needs the browser that the
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -73,6 +74,18 @@ def _split_gpt() -> tuple[Graph, Any]:
     return graph, planner.search_partition(graph, 4).wait()
 
 
+@cache
+def _compared() -> dict[str, dict[str, tuple[float, str]]]:
+    """What the notebook finds."""
+    cells = json.loads((HERE.parent / "07_the_papers_comparison.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    last = next(number for number, text in enumerate(code) if "compare_speeds" in text)
+    names: dict[str, Any] = {}
+    exec("\n".join(code[: last + 1]), names)
+    reached: dict[str, dict[str, tuple[float, str]]] = names["reached"]
+    return reached
+
+
 FIGURES: dict[str, tuple[int, Draw]] = {
     "overview": (OVERVIEW_WIDTH, lambda theme: [
         widgets.address_map(*_wresnet(), theme=theme), widgets.streams(*_wresnet(), theme=theme),
@@ -83,6 +96,7 @@ FIGURES: dict[str, tuple[int, Draw]] = {
     "04_the_search_by_hand": (WIDTH, lambda theme: [widgets.pareto(*_budgets(), theme=theme)]),
     "05_bring_your_own_model": (WIDTH, lambda theme: [widgets.memory_by_kind(*_own_model(), theme=theme)]),
     "06_splitting_over_workers": (WIDTH, lambda theme: [widgets.partition_splits(*_split_gpt(), theme=theme)]),
+    "07_the_papers_comparison": (WIDTH, lambda theme: [widgets.compare_speeds(_compared(), theme=theme)]),
 }  # fmt: skip
 BENCH = "00_start_here"
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _ROW, _FOOT, _THICK, _LETTER = 24, 34, 0.62, 6.4
 #: Length of the axis in percent, so that what is said beside the longest bar fits.
 _END = 150
+_TICKS = (0, 25, 50, 75, 100)
 _DASH = "\N{EN DASH}"
 
 
@@ -31,7 +32,7 @@ def draw(info: CompareSpeeds, theme: Theme) -> Figure:
     figure.update_layout(
         margin={"l": left},
         xaxis=value_axis(
-            theme, range=[0, _END], tickvals=[0, 25, 50, 75, 100], ticksuffix=" %", fixedrange=True
+            theme, range=[0, _END], tickvals=_TICKS, ticktext=[f"{tick} %" for tick in _TICKS], fixedrange=True
         ),
         yaxis=value_axis(
             theme, range=[len(rows) - 0.5, -0.5], tickvals=[*range(len(rows))], ticktext=labels,

@@ -75,7 +75,7 @@ def test_from_nothing_to_a_pin_and_back(live: Live) -> None:
     page.find("select[aria-label=Workers]").select_option("4")
     assert page.wait_for_request("partition")["workers"] == 4
     live.until("() => document.querySelectorAll('.sw-found li').length === 1")
-    live.until("() => document.querySelector('.sw-do-partition').textContent === 'Partition'")
+    live.until("() => document.querySelector('.sw-do-partition').textContent !== 'Cancel'")
     choice = page.find("select[aria-label='blocks.*.expand.weight, level 1']")
     choice.focus()
     choice.select_option("replicated")
@@ -303,6 +303,23 @@ def test_it_is_accessible_and_nothing_scrolls_sideways(show: Show, theme: str, w
     assert width == 700 or violations(page) == []
     wide = page.page.evaluate("() => document.documentElement.scrollWidth")
     assert wide <= width
+
+
+def test_a_saved_page_of_a_worker_has_the_whole_step_too(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "saved.html"
+    path.write_text(page_text((*split().messages, *worker().messages)), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    facts = page.locator(".sw-facts")
+    ops = f"{len(worker().columns('worker_graph')['op_target']):,} ops"
+    assert ops in facts.inner_text()
+    page.locator(".sw-header button:text-is('Whole step')").click()
+    assert f"{len(split().columns('graph')['op_target']):,} ops" in facts.inner_text()
+    page.locator("[role=tab]:text-is('Partition')").click()
+    page.locator(".sw-worker:text-is('worker 2')").click()
+    assert ops in facts.inner_text()
+    assert page.locator(".sw-worker:text-is('worker 1')").is_disabled()
+    page.close()
 
 
 def test_a_saved_page_shows_it_and_offers_nothing(browser: Browser, tmp_path: Path) -> None:

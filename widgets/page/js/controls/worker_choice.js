@@ -6,7 +6,8 @@ import { make, say } from '../core/dom.js';
 export function workerChoice(store) {
   const select = make('select', { 'aria-label': 'Worker that is shown' });
   select.addEventListener('change', () => showWorker(store, Number(select.value)));
-  const back = make('button', { type: 'button', class: 'btn small', text: 'Whole step', click: () => showWhole(store) });
+  const back = make('button', { type: 'button', class: 'btn small', text: 'Whole step' });
+  back.addEventListener('click', () => showWhole(store));
   const words = make('span', { class: 'sr', role: 'status' });
   const element = make('span', { class: 'sw-worker-choice' }, select, back, words);
   const show = () => {

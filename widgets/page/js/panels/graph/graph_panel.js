@@ -1,7 +1,7 @@
 // The graph panel: the choice of view, the search field, and the plot.
 import { registerFeature } from '../../core/features.js';
 import { make, say } from '../../core/dom.js';
-import { partitionLegend } from './partition_legend.js';
+import { partitionLegend } from '../../controls/partition_legend.js';
 import { GraphPlot } from './graph_plot.js';
 
 const MODES = [

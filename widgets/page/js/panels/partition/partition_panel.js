@@ -13,10 +13,12 @@ const WORKERS = [2, 3, 4, 6, 8, 12, 16, 32, 64];
 // `button`: makes the one that starts and stops the search.
 export function partitionPanel(section, bench, button) {
   const { store } = bench;
-  const [workers, memory, act] = [workersChoice(store), memoryChoice(store), button(store, !bench.root.querySelector('.sw-header'))];
+  const [workers, memory] = [workersChoice(store), memoryChoice(store)];
+  const act = button(store, !bench.root.querySelector('.sw-header'));
   act.element.classList.add('small');
   const splits = column('Splits');
-  splits.element.querySelector('h3').append(make('span', { class: 'grow' }), workers.element, memory.element, act.element);
+  const choices = [workers, memory, act].map(each => each.element);
+  splits.element.querySelector('h3').append(make('span', { class: 'grow' }), ...choices);
   splits.element.classList.add('sw-splits');
   const words = make('span', { role: 'status' });
   const use = make('button', { type: 'button', class: 'btn small' });
@@ -45,7 +47,10 @@ export function partitionPanel(section, bench, button) {
     say(blocks.note, shown ? `${shown.name}, ${bytesText(shown.bytes)}` : '');
     blocks.note.title = shown?.name ?? '';
   };
-  const stops = [store.on(['partition', 'blocks', 'graph', 'workerNews'], show), store.on(['focus'], () => follow(store))];
+  const stops = [
+    store.on(['partition', 'blocks', 'graph', 'workerNews'], show),
+    store.on(['focus'], () => follow(store)),
+  ];
   show();
   return () => {
     for (const stop of stops) stop();

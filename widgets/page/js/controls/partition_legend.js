@@ -1,8 +1,8 @@
 // What the colours of the graph by partition mean: how tensors are split, level by level.
-import { make } from '../../core/dom.js';
-import { colours, shade } from '../../core/theme.js';
-import { waysOf } from '../../data/partition_ways.js';
-import { plural } from '../../core/units.js';
+import { make } from '../core/dom.js';
+import { colours, shade } from '../core/theme.js';
+import { waysOf } from '../data/partition_ways.js';
+import { plural } from '../core/units.js';
 
 const MOST = 4; // ways with an entry; more are counted
 
