@@ -50,9 +50,11 @@ from planner.partition.strategy import (
 from planner.partition.tdl import Description, Digit, Reduction, Region, chunk_ranges, regions
 from planner.partition.verify import Fault, KernelCall, Proof, prove
 from planner.partition.workers import (
+    PartBox,
     average_worker,
     counted_bytes,
     local_value,
+    part_boxes,
     validate_workers,
     whole_value,
     worker_graph,
@@ -61,13 +63,14 @@ from planner.partition.workers import (
 __all__ = [
     "BASELINES", "BUCKET_BYTES", "Atoms", "AxisDivision", "CoarseGraph", "Coverage", "Describer", "Description",
     "Digit", "Division", "Fault", "Fetch", "KernelCall", "LevelChoice", "LinearDivision", "MemoryPoint", "MergedOp",
-    "MovedMore", "OperatorCoverage", "Option", "Partial", "PartitionPlan", "PartitionPoint", "PartitionProblem",
-    "PartitionProgress", "PartitionSearch", "Partitioning", "Placement", "Proof", "Reduction", "Region", "Replicated",
-    "Solution", "Split", "SplitAlternative", "SplitExplanation", "SplittableOp", "StageReduction", "State", "StepTime",
-    "Strategy", "TensorGroup", "Unread", "Variant", "WorkerMemory", "atoms", "average_worker", "baselines", "chunk",
-    "chunk_ranges", "coarsen", "conversion_bytes", "counted_bytes", "coverage", "describe", "described", "describes",
-    "evaluate", "explain", "held", "load_partition", "load_partition_search", "local_value", "optimize",
-    "partition_from_json", "partition_to_json", "place_operators", "prove", "recurse", "regions", "save_partition",
-    "search_partition", "splittable_ops", "step_time", "stored_bytes", "strategies", "validate_partition",
-    "validate_workers", "whole_value", "worker_chunks", "worker_graph", "worker_memory",
+    "MovedMore", "OperatorCoverage", "Option", "PartBox", "Partial", "PartitionPlan", "PartitionPoint",
+    "PartitionProblem", "PartitionProgress", "PartitionSearch", "Partitioning", "Placement", "Proof", "Reduction",
+    "Region", "Replicated", "Solution", "Split", "SplitAlternative", "SplitExplanation", "SplittableOp",
+    "StageReduction", "State", "StepTime", "Strategy", "TensorGroup", "Unread", "Variant", "WorkerMemory", "atoms",
+    "average_worker", "baselines", "chunk", "chunk_ranges", "coarsen", "conversion_bytes", "counted_bytes", "coverage",
+    "describe", "described", "describes", "evaluate", "explain", "held", "load_partition", "load_partition_search",
+    "local_value", "optimize", "part_boxes", "partition_from_json", "partition_to_json", "place_operators", "prove",
+    "recurse", "regions", "save_partition", "search_partition", "splittable_ops", "step_time", "stored_bytes",
+    "strategies", "validate_partition", "validate_workers", "whole_value", "worker_chunks", "worker_graph",
+    "worker_memory",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Execution of a plan on a device, bit-exact and within the planned bytes."""
 
 from planner.callable_package import make_callable
+from planner.run.checkpoint.load import load_checkpoint
 from planner.run.checks.eager_reference import same_bits
 from planner.run.checks.thread_settings import TorchContext
 from planner.run.devices.cpu import CpuDevice
@@ -37,6 +38,7 @@ __all__ = [
     "WorkersResult",
     "WorkersRun",
     "WorkersStep",
+    "load_checkpoint",
     "run",
     "run_workers",
     "same_bits",

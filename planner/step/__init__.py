@@ -10,6 +10,7 @@ from planner.step.optimizer_state import untouched
 from planner.step.optimizers import SGD, Adam, AdamW, state_names, step_dtype
 from planner.step.step import InferenceStep, Step
 from planner.step.train_step import TrainStep
+from planner.step.training_progress import restore_training_progress, training_progress
 
 __all__ = [
     "SGD",
@@ -34,12 +35,14 @@ __all__ = [
     "rebuilt",
     "refuse_other_optimizers",
     "repeats",
+    "restore_training_progress",
     "restored",
     "state_names",
     "step_dtype",
     "substitute",
     "tensor_leaves",
     "tensors_of",
+    "training_progress",
     "untouched",
     "unwritten",
 ]  # fmt: skip

@@ -112,7 +112,7 @@ class Scalars:
     def _groups_ahead(self, scheduler: LRScheduler, live_steps: int, number: int) -> list[dict[str, Any]]:
         """The same from a copy of the scheduler that is advanced to the step."""
         if self._scheduler_copy is None or self._scheduler_steps > number:
-            self._scheduler_copy, self._scheduler_steps = _without_parameters(scheduler), live_steps
+            self._scheduler_copy, self._scheduler_steps = without_parameters(scheduler), live_steps
         advance(self._scheduler_copy, number - self._scheduler_steps)
         self._scheduler_steps = number
         return self._scheduler_copy.optimizer.param_groups
@@ -126,7 +126,7 @@ def advance(scheduler: LRScheduler, count: int) -> None:
             scheduler.step()
 
 
-def _without_parameters(scheduler: LRScheduler) -> LRScheduler:
+def without_parameters(scheduler: LRScheduler) -> LRScheduler:
     """A copy of a scheduler whose optimizer has no parameter of its own."""
     optimizer = scheduler.optimizer
     memo: dict[int, object] = {id(optimizer.state): {}}

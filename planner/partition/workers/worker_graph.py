@@ -11,10 +11,11 @@ from planner.capture import PersistentTensor, Trace, lower
 from planner.errors import StowageError
 from planner.graph import Graph, Kind, fingerprint
 from planner.partition.op_strategies import splittable_ops
-from planner.partition.plan import PartitionPlan, worker_chunks
+from planner.partition.plan import PartitionPlan
 from planner.partition.workers.events.worker_events import WorkerEvents, dense
 from planner.partition.workers.op_calls.divisions import divided
 from planner.partition.workers.op_calls.op_calls import OpCalls
+from planner.partition.workers.part_boxes import part_places
 from planner.partition.workers.tensors.worker_tensors import WorkerTensors
 from planner.program import Program, backend_of
 from planner.progress import Progress, ShowProgress, reporting
@@ -89,15 +90,11 @@ def whole_value(parts: Sequence[torch.Tensor], plan: PartitionPlan, tensor: int,
 
 def _places(shape: Sequence[int], plan: PartitionPlan, tensor: int, worker: int) -> tuple[torch.Tensor, ...]:
     """Per dimension, the places of a worker's part in the whole, to index it with."""
-    own = worker_chunks(plan, tensor, worker)
-    found = []
-    for dimension, size in enumerate(shape):
-        places = torch.arange(size)
-        for split in sorted((split for split in own if split.dimension == dimension), key=lambda split: -split.inner):
-            first, last = own[split]
-            places = places.reshape(-1, split.size, split.inner)[:, first:last].reshape(-1)
-        found.append(places.reshape([-1 if place == dimension else 1 for place in range(len(shape))]))
-    return tuple(found)
+    everywhere = part_places(shape, plan, tensor, worker)
+    return tuple(
+        places.reshape([-1 if place == dimension else 1 for place in range(len(shape))])
+        for dimension, places in enumerate(everywhere)
+    )
 
 
 def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: int, report: Progress) -> Graph:

@@ -13,6 +13,7 @@ from planner.guards import undisturbed
 from planner.run.checks.mutation_guard import MutationGuard
 from planner.run.checks.state_writeback import StateWriteback
 from planner.run.devices.cpu import CpuDevice
+from planner.run.workers.checkpoints import Checkpoints
 from planner.run.workers.plans.worker_plans import WorkerPlans
 from planner.run.workers.team import WorkerTeam
 from planner.run.workers.workers_log import WorkersLog
@@ -62,12 +63,13 @@ class FollowedState:
         self._guard = MutationGuard(self._step, self._state, CpuDevice.differs, self._writeback.reach)
 
     @undisturbed()
-    def step(self, leaves: Sequence[Tensor], done: WorkersLog) -> None:
+    def step(self, leaves: Sequence[Tensor], done: WorkersLog, checkpoints: Checkpoints | None) -> None:
         """Make a step and bring its state back.
 
         Args:
             leaves: of the batch.
             done: records the step.
+            checkpoints: to write; None for none.
         """
         assert self._writeback is not None
         effects = self.planned.graph.program.effects
@@ -84,6 +86,12 @@ class FollowedState:
                 self._restless = not effects.settles
                 self._guard = MutationGuard(self._step, self._state, CpuDevice.differs)
             done.add(made.record, made.outputs)
+        if checkpoints is not None:
+            checkpoints.after_step(self._team, self._state, 0, made.drawn)
+
+    def checkpoint(self, checkpoints: Checkpoints) -> None:
+        """Write a checkpoint of the last step, if that is not written yet."""
+        checkpoints.write(self._team, self._state, 0, self._generator.get_state())
 
     def end(self) -> None:
         """Leave the generator and the optimizer's state as eager PyTorch would."""

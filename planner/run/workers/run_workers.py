@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import StowageError
 from planner.progress import ShowProgress, check_progress
+from planner.run.checkpoint.folder import CheckpointFolder
+from planner.run.checkpoint.load import saved_steps
 from planner.run.workers.processes.pool import MOST_WORKERS
 from planner.run.workers.workers_run import WorkersRun
 from planner.run.workers.workers_thread import WorkersRequest
@@ -28,6 +32,8 @@ def run_workers(
     steps: int | None = None,
     check: bool = False,
     transport: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int | None = None,
     progress: ShowProgress = True,
 ) -> WorkersRun:
     """Start making steps on several workers, a process each; returns immediately, and `wait()` returns the result.
@@ -51,6 +57,11 @@ def run_workers(
             apart.
         transport: `"shared memory"`, or `"gloo"` for PyTorch's process group over TCP; None for shared memory where
             there is enough of it, and gloo otherwise. The numbers are the same.
+        checkpoint: a folder that the state is written to during the run, by each worker its own part. It is a
+            checkpoint of `torch.distributed.checkpoint`, always of one finished step, whatever ends when, and
+            `planner.run.load_checkpoint` loads it for any number of workers.
+        checkpoint_every: after how many steps it is written, and at the end; None for as often as that takes at most a
+            twentieth of the time.
         progress: True shows progress while `WorkersRun.wait` or `.steps` waits for the run, False shows nothing; a
             function is called from another thread with the share done, 0 to 1, and a status text.
 
@@ -75,4 +86,28 @@ def run_workers(
     if partition.workers > MOST_WORKERS:
         raise StowageError(f"{partition.workers} workers cannot be run on one machine; take at most {MOST_WORKERS}")
     check_progress(progress)
-    return WorkersRun(WorkersRequest(step, partition, budget, batches, steps, check, transport), progress)
+    folder = _checkpoint_folder(step, checkpoint, checkpoint_every)
+    request = WorkersRequest(
+        step, partition, budget, batches, steps, check, transport, folder, checkpoint_every
+    )  # fmt: skip
+    return WorkersRun(request, progress)
+
+
+def _checkpoint_folder(
+    step: Step, checkpoint: str | os.PathLike[str] | None, every: int | None
+) -> CheckpointFolder | None:
+    """The folder for checkpoints, which must not have one of a later step."""
+    if every is not None and (type(every) is not int or every < 1):
+        raise StowageError(f"checkpoint_every must be a number of steps, at least 1, got {every!r}")
+    if checkpoint is None:
+        if every is not None:
+            raise StowageError("checkpoint_every needs a folder to write to: give checkpoint too")
+        return None
+    folder = CheckpointFolder(Path(checkpoint))
+    made = 0 if step.live is None else step.live.steps
+    if folder.has_checkpoint() and (saved := saved_steps(folder.path)) > made:
+        raise StowageError(
+            f"{folder.path} has a checkpoint of step {saved}, and {step.name} has made {made}: load it first with "
+            "planner.run.load_checkpoint, or choose another folder"
+        )
+    return folder

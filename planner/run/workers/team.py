@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from torch import Tensor
+from torch.distributed.checkpoint.storage import WriteResult
 
+from planner.run.checkpoint.part import OwnedBox
 from planner.run.workers.plans.worker_plans import WorkerPlans
 from planner.run.workers.processes.messages import WorkerJob, packed
 from planner.run.workers.processes.pool import WorkerPool
@@ -40,6 +43,7 @@ class WorkerTeam:
 
     Attributes:
         planned: what they compute; None before `prepare`.
+        held: per worker, the keys of the state of which it has a part.
         number: of the next step, since the state was last loaded.
 
     Raises:
@@ -50,6 +54,7 @@ class WorkerTeam:
         self._pool = WorkerPool(workers, transport, check_cancelled)
         self._nothing: list[tuple[()]] = [()] * workers
         self.planned: WorkerPlans | None = None
+        self.held: list[set[str]] = []
         self.number = 0
 
     @property
@@ -62,6 +67,12 @@ class WorkerTeam:
         """Whether they were ended."""
         return self._pool.closed
 
+    @property
+    def planned_now(self) -> WorkerPlans:
+        """What they compute, after `prepare`."""
+        assert self.planned is not None
+        return self.planned
+
     def prepare(self, planned: WorkerPlans, live: Mapping[str, Tensor]) -> None:
         """Give the workers what they compute, and the state.
 
@@ -69,7 +80,7 @@ class WorkerTeam:
             planned: for as many workers.
             live: the state by key, whole.
         """
-        self._pool.ask("prepare", ((packed(job),) for job in _jobs(planned, live)))
+        self.held = self._pool.ask("prepare", ((packed(job),) for job in _jobs(planned, live)))
         self.planned, self.number = planned, 0
 
     def load(self, live: Mapping[str, Tensor]) -> None:
@@ -78,7 +89,7 @@ class WorkerTeam:
         Args:
             live: by key, whole.
         """
-        planned = self._planned()
+        planned = self.planned_now
         self._pool.ask("load", ((planned.state_parts(live, worker),) for worker in planned.workers))
         self.number = 0
 
@@ -89,7 +100,7 @@ class WorkerTeam:
             drawn: the state of the generator before it.
             leaves: the tensors of the batch, whole.
         """
-        planned = self._planned()
+        planned = self.planned_now
         numbers = dict(planned.graph.program.scalars(self.number))
         parts = (planned.batch_parts(leaves, worker) for worker in planned.workers)
         replies = self._pool.ask("step", ((numbers, drawn, part) for part in parts))
@@ -107,15 +118,27 @@ class WorkerTeam:
         Args:
             live: the state that was loaded last, by key.
         """
-        return self._planned().whole_state(live, self._pool.ask("state", self._nothing))
+        return self.planned_now.whole_state(live, self._pool.ask("state", self._nothing))
+
+    def save(self, folder: Path, owned: Sequence[Sequence[OwnedBox]]) -> list[list[WriteResult]]:
+        """Let each worker write its part of a checkpoint; returns what each has written.
+
+        Args:
+            folder: for all parts.
+            owned: per worker, what it writes.
+
+        Raises:
+            OSError: a part cannot be written.
+        """
+        replies = self._pool.ask("save", ((folder, each) for each in owned))
+        for worker, (_, error) in enumerate(replies):
+            if error:
+                raise OSError(f"worker {worker} cannot write its part: {error}")
+        return [results for results, _ in replies]
 
     def close(self) -> None:
         """End all workers."""
         self._pool.close()
-
-    def _planned(self) -> WorkerPlans:
-        assert self.planned is not None
-        return self.planned
 
 
 def _jobs(planned: WorkerPlans, live: Mapping[str, Tensor]) -> Iterator[WorkerJob]:

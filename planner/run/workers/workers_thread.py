@@ -19,6 +19,7 @@ from planner.memory import step_peak
 from planner.partition import PartitionPlan
 from planner.program import reading_changed
 from planner.progress import Listener, Progress
+from planner.run.checkpoint.folder import CheckpointFolder
 from planner.run.checks.eager_difference import EagerSteps
 from planner.run.checks.retrace import Recheck
 from planner.run.checks.state_writeback import StateWriteback
@@ -27,10 +28,11 @@ from planner.run.loop.batch_count import batch_count
 from planner.run.loop.batch_matcher import Matcher
 from planner.run.prepare.footprint import Footprint, footprint, refuse_footprint
 from planner.run.workers.batch_feed import BatchFeed
+from planner.run.workers.checkpoints import Checkpoints
 from planner.run.workers.communication.transports import exchange_link
 from planner.run.workers.followed_state import FollowedState
 from planner.run.workers.plans.worker_plans import WorkerPlans, plan_workers
-from planner.run.workers.processes.pool import ForkServer
+from planner.run.workers.processes.pool import ForkServer, WorkerFailedError
 from planner.run.workers.team import WorkerTeam
 from planner.run.workers.team_keeper import TeamKeeper
 from planner.run.workers.workers_log import WorkersLog
@@ -51,6 +53,8 @@ class WorkersRequest:
     steps: int | None
     check: bool
     transport: str | None
+    checkpoint: CheckpointFolder | None
+    checkpoint_every: int | None
 
 
 class WorkersThread(BackgroundRun):
@@ -73,6 +77,8 @@ class WorkersThread(BackgroundRun):
         super().__init__(request.step, steps, self.done, torch.Generator(), listener)
         self.asked = request
         self.planned: WorkerPlans | None = None
+        folder = request.checkpoint
+        self._checkpoints = None if folder is None else Checkpoints(folder, request.checkpoint_every, request.step)
         self.keeper = TeamKeeper(self.stop, self._ended, request.transport)
         self._recheck = Recheck(request.step, None, self.stop)
 
@@ -85,7 +91,7 @@ class WorkersThread(BackgroundRun):
     def loop(self, batches: Iterable[Any]) -> Iterator[float]:
         """Make a step with each batch, in the calling thread; yields the losses."""
         step = self._step
-        with self._looping():
+        with self._looping(), self._naming_checkpoint():
             self._resume(batch_count(batches))
             with self._following() as followed:
                 matcher, begun = Matcher(step), len(self.done.seconds)
@@ -109,9 +115,11 @@ class WorkersThread(BackgroundRun):
                         self._recheck.before(len(self.done.seconds) + 1)
                     with global_state_lock(self.stop.check):
                         self._generator.set_state(torch.get_rng_state())
-                    followed.step(leaves, self.done)
+                    followed.step(leaves, self.done, self._checkpoints)
                     self._report_steps()
                     yield self.done.losses[-1]
+                if self._checkpoints is not None:
+                    followed.checkpoint(self._checkpoints)
                 if not self.stop.requested and len(self.done.seconds) > begun and not followed.changed:
                     with step.given_batch(batch):
                         self._recheck.after(len(self.done.seconds), len(self.done.seconds) - begun)
@@ -131,7 +139,8 @@ class WorkersThread(BackgroundRun):
                 with self._following():
                     return
             progress(_PLANNED, "starting the workers")
-            self._make_steps(progress.part(_READY, 1.0))
+            with self._naming_checkpoint():
+                self._make_steps(progress.part(_READY, 1.0))
         finally:
             if self.asked.steps != 0:
                 self.keeper.close()
@@ -186,11 +195,16 @@ class WorkersThread(BackgroundRun):
             eager = EagerSteps(self._step, planned.graph) if asked.check else None
             team = self.keeper.ready(planned, live)
             outputs: list[Tensor] = []
-            failure = self._made(team, feed, outputs, progress)
+            failure = self._made(team, live, feed, outputs, progress)
             if not self.keeper.unsaved:
                 raise failure or StowageError("there are no batches: give at least one")
             self.progress.doing = "bringing the state back"
             state = team.state(live)
+            if self._checkpoints is not None:
+                try:
+                    self._checkpoints.write(team, live, self.keeper.unsaved, self._generator.get_state())
+                except StowageError as error:  # the state is here already
+                    failure = failure or error
             with uninterrupted():
                 writeback.keep(state, steps=self.keeper.unsaved)
                 self.keeper.unsaved = 0
@@ -202,7 +216,7 @@ class WorkersThread(BackgroundRun):
                 self.done.difference = eager.difference(feed.given, outputs, state)
 
     def _made(
-        self, team: WorkerTeam, feed: BatchFeed, outputs: list[Tensor], progress: Progress
+        self, team: WorkerTeam, live: dict[str, Tensor], feed: BatchFeed, outputs: list[Tensor], progress: Progress
     ) -> BaseException | None:
         """Make steps as long as there are batches; returns what has ended them early, if it leaves finished ones."""
         of, drawn = "" if feed.count is None else f" of {feed.count}", self._generator.get_state()
@@ -221,6 +235,8 @@ class WorkersThread(BackgroundRun):
                 if feed.draws:
                     with global_state_lock():
                         torch.set_rng_state(drawn)
+                if self._checkpoints is not None:
+                    self._checkpoints.after_step(team, live, self.keeper.unsaved, drawn)
         except (Exception, Cancelled) as error:
             if team.closed:
                 raise
@@ -247,6 +263,16 @@ class WorkersThread(BackgroundRun):
                 f"{graph.name} changes Python variables in every step, and workers run steps that are alike; make one "
                 "step at a time (steps=1), or leave the variables alone"
             )
+
+    @contextmanager
+    def _naming_checkpoint(self) -> Iterator[None]:
+        """Say what is on the disk where a worker fails."""
+        try:
+            yield
+        except WorkerFailedError as error:
+            if self._checkpoints is None:
+                raise
+            raise WorkerFailedError(error.worker, error.why, f"; {self._checkpoints.sentence}") from error
 
     def _planned(self) -> WorkerPlans:
         assert self.planned is not None

@@ -39,11 +39,12 @@ class WorkerFailedError(StowageError):
     Args:
         worker: its number.
         why: what happened to it.
+        rest: what else there is to say.
     """
 
-    def __init__(self, worker: int, why: str) -> None:
-        super().__init__(f"worker {worker} {why}; all workers were ended")
-        self.worker = worker
+    def __init__(self, worker: int, why: str, rest: str = "") -> None:
+        super().__init__(f"worker {worker} {why}; all workers were ended{rest}")
+        self.worker, self.why = worker, why
 
 
 class ForkServer:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
 import torch
+from torch.distributed.checkpoint.storage import WriteResult
 
+from planner.errors import first_line
 from planner.program import communicate_by
+from planner.run.checkpoint.part import OwnedBox, write_part
 from planner.run.devices.cpu import CpuDevice
 from planner.run.executor.executor import Executor
 from planner.run.workers.communication.peers import Peers
@@ -91,7 +95,7 @@ class _Worker:
     def _connect(self) -> None:
         self._transport.connect()
 
-    def _prepare(self, data: bytes) -> None:
+    def _prepare(self, data: bytes) -> set[str]:
         job, self._numbers = unpacked(data)
         job.settings.apply()
         torch.set_num_threads(job.threads)
@@ -101,6 +105,7 @@ class _Worker:
         self._generator = device.generator()
         self._executor = Executor(job.graph, job.plan, device, generator=self._generator)
         self._executor.load(job.state)
+        return set(self._executor.state())
 
     def _load(self, state: dict[str, torch.Tensor]) -> None:
         self._executor.load(state)
@@ -117,6 +122,12 @@ class _Worker:
             "received_bytes": self._peers.received_bytes - before,
             "peak_bytes": self._executor.peak_bytes,
         }
+
+    def _save(self, folder: Path, owned: Sequence[OwnedBox]) -> tuple[list[WriteResult], str]:
+        try:
+            return write_part(folder, self._worker, owned, self._executor.state()), ""
+        except (OSError, RuntimeError) as error:
+            return [], getattr(error, "strerror", None) or first_line(error)
 
     def _state(self) -> dict[str, torch.Tensor]:
         return {key: value.clone() for key, value in self._executor.state().items()}

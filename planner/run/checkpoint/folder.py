@@ -1,0 +1,148 @@
+"""The folder of a checkpoint: a new one takes the place of the one before in a single rename."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.checkpoint.metadata import (
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    StorageMeta,
+    TensorProperties,
+    TensorStorageMetadata,
+)
+from torch.distributed.checkpoint.storage import WriteResult
+
+from planner.errors import StowageError
+from planner.partition import PartBox
+from planner.run.checkpoint import names
+from planner.run.checkpoint.metadata import METADATA, read_metadata, sync_folder, write_metadata
+from planner.run.checkpoint.part import OwnedBox
+
+_PARTS = re.compile(r"step-\d+(\.\d+)?")
+_VERSION = "1.0.0"
+
+
+class CheckpointFolder:
+    """Where the files of one checkpoint after another go; the last complete one is always there.
+
+    All parts of a checkpoint are files of a folder in it, and its metadata name them. Those are renamed into place when
+    all parts are on the disk, and only then are the parts of the one before removed.
+
+    Args:
+        path: is made if it is not there.
+
+    Raises:
+        StowageError: it cannot be written to, or has other files in it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path):
+                pass
+            others = [each.name for each in path.iterdir() if not _ours(each.name)]
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise StowageError(f"no checkpoint can be written to {path}: {why}; choose another folder") from error
+        if others:
+            raise StowageError(f"{path} has other files in it, such as {min(others)}; choose another folder")
+
+    def has_checkpoint(self) -> bool:
+        """Whether there is one."""
+        return (self.path / METADATA).exists()
+
+    def begin(self, steps: int) -> Path:
+        """A new folder for the parts of the checkpoint after so many steps.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        self._remove_all_but(self._present())
+        for number in range(len(list(self.path.iterdir())) + 1):
+            parts = self.path / (f"step-{steps}.{number}" if number else f"step-{steps}")
+            with suppress(FileExistsError):
+                parts.mkdir()
+                return parts
+        raise FileExistsError(f"{self.path} cannot be cleared")
+
+    def commit(
+        self, parts: Path, written: Sequence[tuple[OwnedBox, torch.dtype]], results: Iterable[WriteResult],
+        places: Mapping[str, names.Place], aliases: Mapping[names.Place, str],
+    ) -> None:  # fmt: skip
+        """Let a checkpoint take the place of the one before.
+
+        Args:
+            parts: as `begin` gave it; all of its files are on the disk.
+            written: the boxes that it has, and their dtypes.
+            results: where they are.
+            places: by key, where tensors are in nested dictionaries.
+            aliases: further places, and the keys of what is there.
+
+        Raises:
+            OSError: it cannot be written; the one before is still there.
+        """
+        tensors: dict[str, Any] = {}
+        for owned, dtype in written:
+            empty = TensorStorageMetadata(TensorProperties(dtype), torch.Size(owned.shape), [])
+            chunk = ChunkStorageMetadata(torch.Size(owned.box.offsets), torch.Size(owned.box.sizes))
+            tensors.setdefault(owned.name, empty).chunks.append(chunk)
+        storage = {}
+        for result in results:
+            info = result.storage_data
+            storage[result.index] = replace(info, relative_path=f"{parts.name}/{info.relative_path}")
+        paths = {names.name_of(path): path for path in places.values()}
+        for path, key in aliases.items():
+            name, known = names.name_of(path), names.name_of(places[key])
+            tensors[name], paths[name] = tensors[known], path
+            for chunk in tensors[known].chunks:
+                storage[MetadataIndex(name, chunk.offsets)] = storage[MetadataIndex(known, chunk.offsets)]
+        sync_folder(parts)
+        sync_folder(self.path)
+        write_metadata(self.path, Metadata(tensors, paths, storage, StorageMeta(str(self.path.name)), _VERSION))
+        self._remove_all_but({parts.name})
+
+    def discard(self, parts: Path) -> None:
+        """Remove parts that were not all written."""
+        shutil.rmtree(parts, ignore_errors=True)
+
+    def _present(self) -> set[str]:
+        """The folders of parts that the metadata name."""
+        if not self.has_checkpoint():
+            return set()
+        storage = read_metadata(self.path).storage_data
+        return {Path(info.relative_path).parts[0] for info in storage.values()}
+
+    def _remove_all_but(self, kept: Iterable[str]) -> None:
+        for each in self.path.iterdir():
+            if _PARTS.fullmatch(each.name) and each.name not in kept:
+                shutil.rmtree(each, ignore_errors=True)
+
+
+def whole_boxes(tensors: Mapping[str, Tensor], places: Mapping[str, names.Place]) -> list[OwnedBox]:
+    """Tensors that one process has and writes whole.
+
+    Args:
+        tensors: by key.
+        places: by key, where they are in nested dictionaries.
+    """
+    return [
+        OwnedBox(key, names.name_of(places[key]), tuple(value.shape),
+                 PartBox((0,) * value.dim(), (0,) * value.dim(), tuple(value.shape)))
+        for key, value in tensors.items()
+    ]  # fmt: skip
+
+
+def _ours(name: str) -> bool:
+    return name in (METADATA, f"{METADATA}.tmp") or bool(_PARTS.fullmatch(name))

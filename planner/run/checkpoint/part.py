@@ -1,0 +1,99 @@
+"""One worker's part of a checkpoint: what it owns, written to a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata, MetadataIndex, TensorProperties
+from torch.distributed.checkpoint.planner import SavePlan, SavePlanner, TensorWriteData, WriteItem, WriteItemType
+from torch.distributed.checkpoint.storage import WriteResult
+
+from planner.partition import PartBox
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedBox:
+    """A box of a tensor that one worker alone writes.
+
+    Args:
+        key: of the tensor, in `Step.state()`.
+        name: of the tensor in the checkpoint.
+        shape: of all of it.
+        box: which part of it.
+    """
+
+    key: str
+    name: str
+    shape: tuple[int, ...]
+    box: PartBox
+
+
+class PartPlanner(SavePlanner):
+    """Writes boxes of tensors that are not whole here.
+
+    Args:
+        owned: what to write.
+        parts: by key, the tensors that the boxes are parts of.
+    """
+
+    def __init__(self, owned: Sequence[OwnedBox], parts: Mapping[str, Tensor]) -> None:
+        self._owned = {_index(each): each for each in owned}
+        self._parts = parts
+
+    def set_up_planner(self, *_args: Any, **_kwargs: Any) -> None:
+        """There is nothing to set up."""
+
+    def create_local_plan(self) -> SavePlan:
+        """An item for each box."""
+        return SavePlan([self._item(index, each) for index, each in self._owned.items()])
+
+    def create_global_plan(self, all_plans: list[SavePlan]) -> tuple[list[SavePlan], Metadata]:
+        """As it is: who writes what was decided before."""
+        return all_plans, Metadata({})
+
+    def finish_plan(self, new_plan: SavePlan) -> SavePlan:
+        """As it is."""
+        return new_plan
+
+    def resolve_data(self, write_item: WriteItem) -> Tensor:
+        """A box, as a view."""
+        owned = self._owned[write_item.index]
+        places = zip(owned.box.local_offsets, owned.box.sizes, strict=True)
+        return self._parts[owned.key].detach()[tuple(slice(first, first + size) for first, size in places)]
+
+    def _item(self, index: MetadataIndex, owned: OwnedBox) -> WriteItem:
+        chunk = ChunkStorageMetadata(torch.Size(owned.box.offsets), torch.Size(owned.box.sizes))
+        properties = TensorProperties(self._parts[owned.key].dtype)
+        data = TensorWriteData(chunk, properties, torch.Size(owned.shape))
+        return WriteItem(index, WriteItemType.SHARD, tensor_data=data)
+
+
+def write_part(folder: Path, writer: int, owned: Sequence[OwnedBox], parts: Mapping[str, Tensor]) -> list[WriteResult]:
+    """Write what a worker owns to a file of its own, and wait until it is on the disk.
+
+    Args:
+        folder: exists.
+        writer: the number of the worker; files are called by it.
+        owned: what to write.
+        parts: by key, the tensors that these are boxes of.
+
+    Returns:
+        What a checkpoint's metadata need to say where each box is.
+
+    Raises:
+        OSError, RuntimeError: the files cannot be written.
+    """
+    planner, storage = PartPlanner(owned, parts), FileSystemWriter(folder)
+    plans = [SavePlan([]) for _ in range(writer)]
+    plan = storage.prepare_global_plan([*plans, planner.create_local_plan()])[writer]
+    return list(storage.write_data(plan, planner).wait())
+
+
+def _index(owned: OwnedBox) -> MetadataIndex:
+    return MetadataIndex(owned.name, owned.box.offsets)

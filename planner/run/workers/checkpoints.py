@@ -1,0 +1,112 @@
+"""When a run on workers writes checkpoints, and what the last one was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+
+import torch
+from torch import Tensor
+
+from planner.errors import StowageError, first_line
+from planner.run.checkpoint import names
+from planner.run.checkpoint.folder import CheckpointFolder, whole_boxes
+from planner.run.checkpoint.load import GENERATOR
+from planner.run.checkpoint.part import write_part
+from planner.run.workers.plans.state_owners import state_owners
+from planner.run.workers.team import WorkerTeam
+from planner.step import Step, training_progress
+
+#: Share of the time that writing takes at most, if it is not said how often to write.
+_MOST_TIME = 0.05
+
+
+class Checkpoints:
+    """Writes the state of workers to a folder from time to time.
+
+    Args:
+        folder: where to.
+        every: after how many steps of the run; None for as often as it takes at most a twentieth of the time.
+        step: whose state it is.
+
+    Attributes:
+        steps: how many steps the training had made at the last checkpoint; None before there is one.
+    """
+
+    def __init__(self, folder: CheckpointFolder, every: int | None, step: Step) -> None:
+        self._folder, self._every, self._step = folder, every, step
+        self._since, self._took = perf_counter(), 0.0
+        self._unwritten = 0
+        self.steps: int | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What is on the disk, and how to go on from it."""
+        path = self._folder.path
+        if self.steps is None:
+            return f"no checkpoint was in {path} yet"
+        return (
+            f"the state after step {self.steps} is in {path}: load it with planner.run.load_checkpoint(step, "
+            f"{str(path)!r}), and run again"
+        )
+
+    def after_step(self, team: WorkerTeam, live: Mapping[str, Tensor], ahead: int, drawn: Tensor) -> None:
+        """Write a checkpoint if it is time to.
+
+        Args:
+            team: has made a step.
+            live: the state that was loaded, by key.
+            ahead: how many steps the workers have made that the step does not count yet.
+            drawn: the state of the generator now.
+
+        Raises:
+            StowageError: it cannot be written; the one before is still there.
+        """
+        self._unwritten += 1
+        if self._every is None:
+            due = perf_counter() - self._since >= self._took * (1 / _MOST_TIME - 1)
+        else:
+            due = self._unwritten >= self._every
+        if due:
+            self.write(team, live, ahead, drawn)
+
+    def write(self, team: WorkerTeam, live: Mapping[str, Tensor], ahead: int, drawn: Tensor) -> None:
+        """Write a checkpoint if the last one is older than the last step; as `after_step`."""
+        if not self._unwritten:
+            return
+        begun = perf_counter()
+        training = {**training_progress(self._step, ahead), GENERATOR: drawn}
+        steps = int(training["steps"])
+        parts = None
+        try:
+            parts = self._folder.begin(steps)
+            self._write(parts, team, live, training)
+        except (OSError, RuntimeError) as error:
+            if parts is not None:
+                self._folder.discard(parts)
+            why = getattr(error, "strerror", None) or first_line(error)
+            raise StowageError(
+                f"the checkpoint after step {steps} cannot be written to {self._folder.path}: {why}; free some space, "
+                f"or choose another folder; {self.sentence}"
+            ) from error
+        self.steps, self._unwritten = steps, 0
+        self._since = perf_counter()
+        self._took = self._since - begun
+
+    def _write(self, parts: Path, team: WorkerTeam, live: Mapping[str, Tensor], training: dict[str, Tensor]) -> None:
+        model = self._step.materialize().model
+        places = names.places(live, model)
+        own = {f"{names.TRAINING}/{name}": value for name, value in training.items()}
+        owned = state_owners(team.planned_now, live, team.held, places)
+        written = [each for per_worker in owned for each in per_worker]
+        own |= {key: live[key] for key in live.keys() - {each.key for each in written}}
+        places |= {f"{names.TRAINING}/{name}": (names.TRAINING, name) for name in training}
+        boxes = whole_boxes(own, places)
+        results = [each for found in team.save(parts, owned) for each in found]
+        results += write_part(parts, len(owned), boxes, own)
+        dtypes: dict[str, torch.dtype] = {key: value.dtype for key, value in {**live, **own}.items()}
+        self._folder.commit(
+            parts, [(each, dtypes[each.key]) for each in [*written, *boxes]], results, places,
+            names.aliases(live, model),
+        )  # fmt: skip
