@@ -139,7 +139,10 @@ def test_a_data_loader_is_trained_on_as_eager_pytorch_would():
 def test_no_more_steps_are_made_than_asked_for_and_none_without_batches():
     step = classifier()
     parts = partition(step, 2)
-    assert len(run_workers(step, parts, batches=loader(), steps=2, progress=False).wait().losses) == 2
+    ragged = DataLoader(loader().dataset[:30], batch_size=12)
+    assert len(run_workers(step, parts, batches=ragged, steps=2, progress=False).wait().losses) == 2
+    with pytest.raises(StowageError, match=r"last batch of this loader has 6 of 12 samples.*drop_last=True"):
+        run_workers(step, parts, batches=ragged, progress=False).wait()
     with pytest.raises(StowageError, match="there are no batches: give at least one"):
         run_workers(step, parts, batches=[], progress=False).wait()
     with pytest.raises(StowageError, match="batches must be an iterable of batches, such as a DataLoader, got 5"):
