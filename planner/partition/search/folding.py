@@ -11,9 +11,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from planner.partition.coarse import CoarseGraph, Fetch, GroupsAndOps, MergedOp, Variant
-from planner.partition.search.choices.domains import group_options, members_by_labels
+from planner.partition.search.choices.domains import States, group_options, members_by_labels, states_of
 from planner.partition.search.choices.rules import SearchRules
-from planner.partition.search.costs.slot_costs import States, states_of
 from planner.partition.search.factors.repeats import find_repeats
 from planner.partition.search.problem import Choice
 

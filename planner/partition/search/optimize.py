@@ -25,6 +25,8 @@ from planner.partition.search.recursion import by_recursion
 #: As often the bound is raised before what cannot be best is left out.
 _SWEEPS = 10
 _ROUNDS = 12
+#: Before anything is ruled out, variables are eliminated if no more entries are gone through for all of them.
+_MOST_AT_FIRST = 200_000_000
 #: All levels are chosen at once if there are no more than this; of more, as many neighbouring ones at a time.
 _MOST_LEVELS = 3
 _WINDOW = 2
@@ -121,6 +123,10 @@ class _Search:
         self.bound = -inf
         problem = self._problem(left)
         work = problem.work()
+        if work.entries > MOST_ENTRIES and self._is_small(problem):
+            self._search_core(problem, once=True)
+            if self._closed():
+                return
         for _ in range(_ROUNDS):
             if work.entries <= MOST_ENTRIES:
                 self._found(problem, problem.solve())
@@ -140,15 +146,20 @@ class _Search:
             if self.best.cost == best:
                 return
 
+    def _is_small(self, problem: LevelsProblem) -> bool:
+        """Whether most variables are eliminated quickly before anything is ruled out."""
+        work = problem.work(MOST_OF_ONE)
+        return work.entries <= _MOST_AT_FIRST and work.left <= problem.variables / 2
+
     def _found(self, problem: LevelsProblem, best: Choice) -> None:
         """Take the best choice of what was left."""
         self._better(best)
         self.bound = self.best.cost if problem.complete else min(best.cost, self.best.cost)
 
-    def _search_core(self, problem: LevelsProblem) -> None:
+    def _search_core(self, problem: LevelsProblem, *, once: bool = False) -> None:
         """Search what is left when all variables are eliminated for which that is quick."""
         core = problem.core(MOST_OF_ONE)
-        found = narrow_down(core.stars, self.best.cost)
+        found = narrow_down(core.stars, self.best.cost, once=once)
         if found.values is not None:
             self._better(problem.choice(found.cost, core.values(found.values)))
         self.bound = max(self.bound, min(found.bound, self.best.cost))
@@ -157,14 +168,14 @@ class _Search:
         """Look for a better choice in neighbourhoods of a likely one."""
         stars, _ = problem.stars()
         dual = stars.bound()
-        dual.raised(_SWEEPS)
+        dual.raised(_SWEEPS, self.best.cost)
         self._better(problem.choice(0.0, NeighborhoodSearch(stars).improve(dual.likely())))
 
     def _narrow(self, problem: LevelsProblem, left: _StillPossible) -> _StillPossible:
         """Raise the bound, look for a better choice among the likeliest, and leave out what cannot be better."""
         stars, ops = problem.stars()
         dual = stars.bound()
-        halfway, bound = dual.raised(_SWEEPS)
+        halfway, bound = dual.raised(_SWEEPS, self.best.cost)
         self.bound = max(self.bound, min(bound, self.best.cost))
         above = [dual.above(problem.stands_for_group(group)) for group in range(len(left.stored))]
         if stars.cost(likely := dual.likely()) < self.best.cost:
@@ -182,15 +193,18 @@ class _Search:
 
     def _try_likeliest(self, left: _StillPossible, above: Sequence[Costs]) -> None:
         """Search among the sequences of options of every group that cost the least by the bound."""
-        for most in (8, 4, 2):
+        quick = None
+        for most in (2, 4, 8):
             stored = []
             for sequences, over in zip(left.stored, above, strict=True):
                 first = np.argsort(over, kind="stable")[:most]
                 stored.append(self._kept(sequences, np.isin(np.arange(len(sequences)), first)))
             problem = self._problem(_StillPossible(stored, left.ways, left.fetches), relaxed=False)
-            if problem.work().entries <= MOST_ENTRIES:
-                self._better(problem.solve())
-                return
+            if problem.work().entries > MOST_ENTRIES:
+                break
+            quick = problem
+        if quick is not None:
+            self._better(quick.solve())
 
     def _problem(self, left: _StillPossible, *, relaxed: bool = True) -> LevelsProblem:
         return LevelsProblem(

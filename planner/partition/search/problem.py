@@ -91,6 +91,11 @@ class LevelsProblem:
         self._multiplied: dict[tuple[int, int], tuple[Costs, Costs]] = {}  # which keeps the numbers of arrays taken
 
     @property
+    def variables(self) -> int:
+        """How many variables have several values."""
+        return sum(size > 1 for size in self._choices)
+
+    @property
     def considered(self) -> Sequence[Fetch]:
         """The fetches for which copies could be worth it."""
         return self._fetches.considered
@@ -124,9 +129,9 @@ class LevelsProblem:
         done = Eliminated(self._choices, self._counted_scopes(), lambda place: self._table(place).costs, most)
         return reduced(self._choices, done, lambda place: self._star(place)[0])
 
-    def work(self) -> Work:
-        """What it takes to solve it."""
-        return elimination_work(self._choices, self._counted_scopes())
+    def work(self, most: float = inf) -> Work:
+        """What it takes to solve it, or to find the core if no more entries than `most` are gone through at once."""
+        return elimination_work(self._choices, self._counted_scopes(), most)
 
     def solve(self) -> Choice:
         """The least cost, which proves that none is lower; `work` says what that takes."""

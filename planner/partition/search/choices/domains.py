@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import StowageError
-from planner.partition.coarse import GroupsAndOps, MergedOp, Option
+from planner.partition.coarse import GroupsAndOps, MergedOp, Option, Slot, Stored
 from planner.partition.search.choices.rules import SearchRules
 from planner.partition.strategy import Partial
 from planner.partition.tdl import Reduction
@@ -19,6 +20,8 @@ _MOST_OF_A_GROUP = 0.9
 _SUM = Partial(Reduction.SUM)
 #: Sequences of choices, one row each and one column per level; what is chosen is a number in a list of choices.
 Sequences = NDArray[np.int64]
+#: How a tensor is spread by each option of its group.
+States = tuple[Stored | None, ...]
 #: The choices that are already made, level by level; None for a level that is free.
 Fixed = Sequence[int | None]
 
@@ -37,6 +40,16 @@ class Domains:
         self._known: dict[Hashable, Sequences] = {}
         self.options = [group_options(coarse, group) for group in range(len(coarse.groups))]
         self._may_be_whole = [self._can_be_whole(group) for group in range(len(coarse.groups))]
+
+    @cached_property
+    def states(self) -> list[tuple[States, ...]]:
+        """Per merged op and slot, inputs first, how the slot is spread by each option of its group."""
+        known: dict[Slot, States] = {}
+        for merged in self._coarse.merged:
+            for slot in (*merged.inputs, *merged.outputs):
+                if slot not in known:
+                    known[slot] = states_of(self.options[slot.group], slot)
+        return [tuple(known[slot] for slot in (*each.inputs, *each.outputs)) for each in self._coarse.merged]
 
     def group(self, group: int, fixed: Fixed) -> Sequences:
         """The sequences of options of a group.
@@ -126,6 +139,11 @@ def group_options(coarse: GroupsAndOps, group: int) -> tuple[Option, ...]:
     sizes = coarse.label_bytes[group]
     labels = sorted(coarse.groups[group].sizes, key=lambda label: (-sizes[label], label))
     return (*labels, None, *((_SUM,) if coarse.carried[group] else ()))
+
+
+def states_of(options: Sequence[Option], slot: Slot) -> States:
+    """How a slot is spread by each option of its group."""
+    return tuple(slot.state(option) for option in options)
 
 
 def members_by_labels(coarse: GroupsAndOps, group: int) -> dict[frozenset[int], int]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from planner.partition.coarse import GroupsAndOps
 from planner.partition.search.choices.domains import Domains, Sequences
 from planner.partition.search.costs.evaluate import want_key
-from planner.partition.search.costs.slot_costs import SlotCosts, States, states_of
+from planner.partition.search.costs.slot_costs import SlotCosts
 from planner.partition.search.factors.dual_bound import StarFactor
 from planner.partition.search.factors.eliminate import CostTable
 from planner.partition.search.factors.min_sum import FORBIDDEN, Costs, min_sum
@@ -57,17 +57,7 @@ class OpCosts:
     ) -> None:  # fmt: skip
         """Begin with nothing known."""
         self._coarse, self._costs, self._stored, self._ways = coarse, costs, stored, ways
-        known: dict[object, States] = {}
-        self._states: list[list[States]] = []
-        self._numbers: list[list[int]] = []
-        for merged in coarse.merged:
-            here = []
-            for slot in (*merged.inputs, *merged.outputs):
-                if slot not in known:
-                    known[slot] = states_of(domains.options[slot.group], slot)
-                here.append(known[slot])
-            self._states.append(here)
-            self._numbers.append([costs.number(states) for states in here])
+        self._states, self._numbers = domains.states, costs.numbers(domains)
         self._options = domains.options
         self._slots: dict[tuple[int, int], Costs] = {}
         self._wants: dict[Hashable, tuple[list[Want], dict[Want, int]]] = {}

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from math import prod
+from collections.abc import Hashable
 
 import numpy as np
 
-from planner.partition.coarse import MergedOp, Option, Slot, Stored
-from planner.partition.search.choices.domains import Sequences
+from planner.partition.coarse import MergedOp
+from planner.partition.search.choices.domains import Domains, Sequences, States
 from planner.partition.search.choices.rules import SearchRules
 from planner.partition.search.costs.evaluate import divides, stage_bytes
 from planner.partition.search.costs.moved_bytes import SlotBytes, gathers, repeats
 from planner.partition.search.factors.min_sum import Costs
 from planner.partition.strategy import Split, State, Unread
-
-#: How a tensor is spread by each option of its group.
-States = tuple[Stored | None, ...]
 
 
 class SlotCosts:
@@ -32,6 +28,8 @@ class SlotCosts:
         self._moved = {workers: SlotBytes(workers) for workers in rules.mesh}
         self._units: dict[Hashable, tuple[Costs, Costs, Costs, Costs]] = {}
         self._costs: dict[Hashable, Costs] = {}
+        self._stages: dict[Hashable, Costs] = {}
+        self._numbers: dict[int, list[list[int]]] = {}
         self._states: dict[Hashable, int] = {}
         self._slots: dict[tuple[int, int], int] = {}
         self._alike: dict[Hashable, int] = {}
@@ -40,6 +38,13 @@ class SlotCosts:
     def number(self, states: States) -> int:
         """A number for how a tensor is spread by each option; equal ones have the same."""
         return self._states.setdefault(states, len(self._states))
+
+    def numbers(self, domains: Domains) -> list[list[int]]:
+        """Per merged op and slot, the number of how it is spread by each option."""
+        if id(domains) not in self._numbers:
+            self._alive.append(domains)
+            self._numbers[id(domains)] = [list(map(self.number, states)) for states in domains.states]
+        return self._numbers[id(domains)]
 
     def costs(self, merged: MergedOp, place: int, states: States, ways: Sequences, stored: Sequences) -> Costs:
         """The cost of one slot of one op, per sequence of variants and per sequence of options.
@@ -71,16 +76,24 @@ class SlotCosts:
 
     def stages(self, merged: MergedOp, ways: Sequences) -> Costs:
         """The cost of what workers combine while an op runs, per sequence of variants."""
-        rules = self._rules
-        costs = np.zeros(len(ways))
-        if not any(variant.strategy and variant.strategy.stages for variant in merged.variants):
-            return costs
-        for row, way in enumerate(ways):
-            chosen = [merged.variants[number] for number in way]
-            for level, (variant, workers) in enumerate(zip(chosen, rules.mesh, strict=False)):
-                for stage, elements in stage_bytes(merged, variant, workers):
-                    whole = (rules.mesh[outer] for outer in range(level) if not divides(merged, chosen[outer], stage))
-                    costs[row] += elements * prod(whole) * rules.weights[level]
+        key = id(merged.op), id(merged.variants), id(ways)
+        if key not in self._stages:
+            self._alive += [merged, ways]
+            self._stages[key] = self._stage_sum(merged, ways)
+        return self._stages[key]
+
+    def _stage_sum(self, merged: MergedOp, ways: Sequences) -> Costs:
+        rules, costs, variants = self._rules, np.zeros(len(ways)), merged.variants
+        levels = list(zip(rules.mesh, rules.weights, ways.T, strict=False))
+        for level, (workers, weight, here) in enumerate(levels):
+            for number in np.unique(here):
+                rows = here == number
+                for stage, elements in stage_bytes(merged, variants[number], workers):
+                    whole = np.array([not divides(merged, variant, stage) for variant in variants])
+                    times = np.full(rows.sum(), elements * weight)
+                    for outer, _, before in levels[:level]:
+                        times *= np.where(whole[before[rows]], outer, 1)
+                    costs[rows] += times
         return costs
 
     def _sum(self, merged: MergedOp, place: int, states: States, ways: Sequences, stored: Sequences) -> Costs:
@@ -135,8 +148,3 @@ class SlotCosts:
                     unit[row, column], gathered[row, column], repeated[row, column] = 0.0, 1, 1
         self._units[key] = unit, halo, gathered, repeated
         return self._units[key]
-
-
-def states_of(options: Sequence[Option], slot: Slot) -> States:
-    """How a slot is spread by each option of its group."""
-    return tuple(slot.state(option) for option in options)

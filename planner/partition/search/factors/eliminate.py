@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -133,36 +133,40 @@ def eliminate(
 
 
 class Work(NamedTuple):
-    """What it takes to eliminate all variables.
+    """What it takes to eliminate variables.
 
     Args:
         entries: how many sums are compared.
-        largest: how many entries the largest table has that is given or made.
+        largest: how many entries the largest table has that is taken up or made.
+        left: how many variables are not eliminated.
     """
 
     entries: int
     largest: int
+    left: int
 
 
-def elimination_work(choices: Sequence[int], scopes: Sequence[Scope]) -> Work:
+def elimination_work(choices: Sequence[int], scopes: Sequence[Scope], most: float = inf) -> Work:
     """What `Eliminated` would do.
 
     Args:
         choices: how many values each variable has.
         scopes: the variables of each table, and a key that equal tables have in common.
+        most: no more entries are gone through to eliminate a variable.
     """
     given = _terms(scopes)
-    entries, largest = 0, max((prod(choices[variable] for variable in term.variables) for term in given), default=0)
+    entries, largest = 0, 1
 
     def take(step: Elimination) -> None:
         nonlocal entries, largest
         if step.new:
             size = prod(choices[other] for other in step.around)
             entries += size
-            largest = max(largest, size // choices[step.variable])
+            tables = (prod(choices[other] for other in term.variables) for term in step.terms)
+            largest = max(largest, size // choices[step.variable], *tables)
 
-    eliminate_in_order(choices, given, take)
-    return Work(entries, largest)
+    rest = eliminate_in_order(choices, given, take, most)
+    return Work(entries, largest, len({variable for term in rest.terms.values() for variable in term.variables}))
 
 
 def _terms(scopes: Sequence[Scope]) -> list[Term]:
@@ -193,21 +197,27 @@ def _least(
 ) -> tuple[Costs, NDArray[np.int16]]:
     """The least sum of tables over a variable, by the values of the rest, and the value it is reached for."""
     shape = [choices[other] for other in rest] or [1]
+    largest = max(range(len(tables)), key=lambda place: tables[place].costs.size)
+    others = [table for place, table in enumerate(tables) if place != largest]
     strides = []
-    for table in tables:
+    for table in others:
         step, wide = dict[int, int](), choices[variable]
         for other in reversed(table.variables):
             if other != variable:
                 step[other] = wide
                 wide *= choices[other]
         strides.append([step.get(other, 0) for other in rest] or [0])
-    by_last = np.array(strides, np.int64)
+    by_last = np.array(strides, np.int64).reshape(len(others), len(shape))
     order = np.argsort(by_last[:, -1] != 0, kind="stable")
-    parts = [np.moveaxis(tables[place].costs, tables[place].variables.index(variable), -1) for place in order]
+    parts = [np.moveaxis(others[place].costs, others[place].variables.index(variable), -1) for place in order]
     starts = np.cumsum([0, *(part.size for part in parts)])[:-1]
     least, best = np.empty(prod(shape)), np.empty(prod(shape), np.int16)
+    # the largest table is read where it is
+    large = np.ascontiguousarray(tables[largest].costs)
+    wide = dict(zip(tables[largest].variables, (stride // large.itemsize for stride in large.strides), strict=True))
     _eliminate(
         scratch.filled(parts), starts, by_last[order], int((by_last[:, -1] == 0).sum()),
+        large.ravel(), np.array([wide.get(other, 0) for other in rest] or [0], np.int64), wide[variable],
         np.array(shape, np.int64), choices[variable], least, best,
     )  # fmt: skip
     rest_shape = shape[: len(rest)]
@@ -216,41 +226,54 @@ def _least(
 
 @kernel
 def _eliminate(
-    table: Costs, starts: Ints, strides: Ints, still: int, shape: Ints, count: int, least: Costs,
-    best: NDArray[np.int16],
+    table: Costs, starts: Ints, strides: Ints, still: int, large: Costs, large_strides: Ints, large_step: int,
+    shape: Ints, count: int, least: Costs, best: NDArray[np.int16],
 ) -> None:  # fmt: skip
-    """Sum tables and take the least over the last index; the first `still` tables do not depend on the one before."""
+    """Sum tables and take the least over a variable; the first `still` tables do not depend on the one before.
+
+    The variable is the last of all tables but the large one, which has it at steps of its own.
+    """
     tables, dimensions = strides.shape
-    last = shape[dimensions - 1]
+    last, large_last = shape[dimensions - 1], large_strides[dimensions - 1]
     at = starts.copy()
+    large_at = 0
     index = np.zeros(dimensions, np.int64)
-    base, total = np.empty(count), np.empty(count)
+    base, total = np.empty(count), np.empty(last)
     for row in range(least.shape[0] // last):
         base[:] = 0.0
         for number in range(still):
             for value in range(count):
                 base[value] += table[at[number] + value]
-        for entry in range(last):
-            for value in range(count):
-                total[value] = base[value]
+        first = row * last
+        for value in range(count):
+            own = large_at + value * large_step
+            low = base[value]
+            if value == 0:
+                for entry in range(last):
+                    least[first + entry] = low + large[own + entry * large_last]
+                    best[first + entry] = 0
+                for number in range(still, tables):
+                    for entry in range(last):
+                        least[first + entry] += table[at[number] + entry * strides[number, dimensions - 1]]
+                continue
+            for entry in range(last):
+                total[entry] = low + large[own + entry * large_last]
             for number in range(still, tables):
-                start = at[number] + entry * strides[number, dimensions - 1]
-                for value in range(count):
-                    total[value] += table[start + value]
-            low = total[0]
-            for value in range(1, count):
-                low = min(low, total[value])
-            place = 0
-            while total[place] != low:
-                place += 1
-            least[row * last + entry] = low
-            best[row * last + entry] = place
+                start, step = at[number] + value, strides[number, dimensions - 1]
+                for entry in range(last):
+                    total[entry] += table[start + entry * step]
+            for entry in range(last):
+                if total[entry] < least[first + entry]:
+                    least[first + entry] = total[entry]
+                    best[first + entry] = value
         for dimension in range(dimensions - 2, -1, -1):
             index[dimension] += 1
             for number in range(tables):
                 at[number] += strides[number, dimension]
+            large_at += large_strides[dimension]
             if index[dimension] < shape[dimension]:
                 break
             for number in range(tables):
                 at[number] -= strides[number, dimension] * shape[dimension]
+            large_at -= large_strides[dimension] * shape[dimension]
             index[dimension] = 0

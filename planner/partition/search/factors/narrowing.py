@@ -40,15 +40,16 @@ class Narrowed:
     cost: float
 
 
-def narrow_down(stars: StarSum, known: float = inf) -> Narrowed:
+def narrow_down(stars: StarSum, known: float = inf, *, once: bool = False) -> Narrowed:
     """Find the least of a sum, as far as that is quick.
 
     Args:
         stars: the sum.
         known: a cost that can be reached; what costs more is of no interest.
+        once: give up if what is left cannot be searched at once when values have been ruled out the first time.
     """
     search = _Narrowing(known)
-    search.run(stars)
+    search.run(stars, once)
     return Narrowed(min(search.bound, search.cost), search.values, search.cost)
 
 
@@ -60,7 +61,7 @@ class _Narrowing:
         self.values: list[int] | None = None
         self._steps: list[Callable[[Sequence[int]], list[int]]] = []
 
-    def run(self, stars: StarSum) -> None:
+    def run(self, stars: StarSum, once: bool) -> None:
         """Rule out values and eliminate variables by turns."""
         work = stars.work()
         for _ in range(_ROUNDS):
@@ -71,6 +72,10 @@ class _Narrowing:
             if left is None:
                 return
             stars = self._next(left)
+            if once:
+                if stars.work().entries <= MOST_ENTRIES:
+                    self._finish(stars)
+                return
             stars = self._next(stars.eliminated(MOST_OF_ONE))
             before, work = work, stars.work()
             if work.entries > before.entries / 2:
@@ -98,7 +103,7 @@ class _Narrowing:
     def _narrow(self, stars: StarSum) -> Reduced | None:
         """Raise the bound, try the likeliest values, and rule out those that cannot be best; None if that is all."""
         dual = stars.bound()
-        halfway, bound = dual.raised(_SWEEPS)
+        halfway, bound = dual.raised(_SWEEPS, self.cost)
         self.bound = max(self.bound, bound)
         above = [dual.above(variable) for variable in range(len(stars.choices))]
         likely = dual.likely()
