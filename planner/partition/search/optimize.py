@@ -168,14 +168,14 @@ class _Search:
         """Look for a better choice in neighbourhoods of a likely one."""
         stars, _ = problem.stars()
         dual = stars.bound()
-        dual.raised(_SWEEPS, self.best.cost)
+        dual.raised(_SWEEPS)
         self._better(problem.choice(0.0, NeighborhoodSearch(stars).improve(dual.likely())))
 
     def _narrow(self, problem: LevelsProblem, left: _StillPossible) -> _StillPossible:
         """Raise the bound, look for a better choice among the likeliest, and leave out what cannot be better."""
         stars, ops = problem.stars()
         dual = stars.bound()
-        halfway, bound = dual.raised(_SWEEPS, self.best.cost)
+        halfway, bound = dual.raised(_SWEEPS)
         self.bound = max(self.bound, min(bound, self.best.cost))
         above = [dual.above(problem.stands_for_group(group)) for group in range(len(left.stored))]
         if stars.cost(likely := dual.likely()) < self.best.cost:

@@ -21,8 +21,6 @@ from planner.partition.search.factors.min_sum import Costs
 Ints = NDArray[np.int64]
 #: A bound that rises by a smaller share in a sweep is not raised further.
 _RISE = 1e-5
-#: The same for one that rises by a smaller share of what it is below a known cost.
-_NEARER = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +93,17 @@ class DualBound:
         self._floor = np.zeros(int(arrays.unary[-1]))
         start_least(arrays.table, arrays.start, arrays.ways, arrays.values, arrays.least, self._least)
 
-    def raised(self, sweeps: int, known: float = inf) -> tuple[float, float]:
+    def raised(self, sweeps: int) -> tuple[float, float]:
         """Move costs forward and backward until the bound hardly rises; returns the bounds before and after the last.
 
         Args:
             sweeps: at most as often.
-            known: a cost that can be reached: a bound that comes hardly nearer to it is not raised further.
         """
         bound = -inf
         for _ in range(sweeps):
             before, halfway = bound, self._pass(backward=False)
             bound = self._pass(backward=True)
-            if bound - before < max(_RISE * abs(bound), _NEARER * (known - bound) if known < inf else 0.0):
+            if bound - before < _RISE * abs(bound):
                 break
         return halfway, bound
 

@@ -197,8 +197,8 @@ def _least(
 ) -> tuple[Costs, NDArray[np.int16]]:
     """The least sum of tables over a variable, by the values of the rest, and the value it is reached for."""
     shape = [choices[other] for other in rest] or [1]
-    largest = max(range(len(tables)), key=lambda place: tables[place].costs.size)
-    others = [table for place, table in enumerate(tables) if place != largest]
+    around = max(tables, key=lambda table: table.costs.size).variables
+    others = [table for table in tables if table.variables != around]
     strides = []
     for table in others:
         step, wide = dict[int, int](), choices[variable]
@@ -212,16 +212,23 @@ def _least(
     parts = [np.moveaxis(others[place].costs, others[place].variables.index(variable), -1) for place in order]
     starts = np.cumsum([0, *(part.size for part in parts)])[:-1]
     least, best = np.empty(prod(shape)), np.empty(prod(shape), np.int16)
-    # the largest table is read where it is
-    large = np.ascontiguousarray(tables[largest].costs)
-    wide = dict(zip(tables[largest].variables, (stride // large.itemsize for stride in large.strides), strict=True))
+    # the largest tables are read where they are
+    large = _sum([np.ascontiguousarray(table.costs) for table in tables if table.variables == around])
+    steps = dict(zip(around, (stride // large.itemsize for stride in large.strides), strict=True))
     _eliminate(
         scratch.filled(parts), starts, by_last[order], int((by_last[:, -1] == 0).sum()),
-        large.ravel(), np.array([wide.get(other, 0) for other in rest] or [0], np.int64), wide[variable],
+        large.ravel(), np.array([steps.get(other, 0) for other in rest] or [0], np.int64), steps[variable],
         np.array(shape, np.int64), choices[variable], least, best,
     )  # fmt: skip
     rest_shape = shape[: len(rest)]
     return least.reshape(rest_shape), best.reshape(rest_shape)
+
+
+def _sum(costs: Sequence[Costs]) -> Costs:
+    total = costs[0] if len(costs) == 1 else costs[0] + costs[1]
+    for more in costs[2:]:
+        total += more
+    return total
 
 
 @kernel

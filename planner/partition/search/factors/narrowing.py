@@ -103,7 +103,7 @@ class _Narrowing:
     def _narrow(self, stars: StarSum) -> Reduced | None:
         """Raise the bound, try the likeliest values, and rule out those that cannot be best; None if that is all."""
         dual = stars.bound()
-        halfway, bound = dual.raised(_SWEEPS, self.cost)
+        halfway, bound = dual.raised(_SWEEPS)
         self.bound = max(self.bound, bound)
         above = [dual.above(variable) for variable in range(len(stars.choices))]
         likely = dual.likely()
