@@ -7,6 +7,7 @@ same at both. It shares nothing with the validator; both know only the words of 
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 
 from planner.graph import Graph, Kind
 from planner.plan import SwapPlan
@@ -16,6 +17,12 @@ COMPUTE, OUT, IN = 0, 1, 2
 
 class FaultError(Exception):
     """The plan computed a wrong value, or could not be run."""
+
+
+@lru_cache(maxsize=4096)
+def content(token, size):
+    """Every byte of a storage that holds a token; the same objects each time, which are compared at once."""
+    return [(token, byte) for byte in range(size)]
 
 
 class Machine:
@@ -45,8 +52,7 @@ class Machine:
     def put(self, memory, offset, storage, token):
         if offset < 0 or offset + self.size(storage) > len(memory):
             raise FaultError(f"storage {storage} lies outside of memory")
-        for byte in range(self.size(storage)):
-            memory[offset + byte] = (token, byte)
+        memory[offset : offset + self.size(storage)] = content(token, self.size(storage))
 
     def get(self, memory, offset, storage):
         if offset < 0 or offset + self.size(storage) > len(memory):
@@ -55,7 +61,7 @@ class Machine:
 
     def expect(self, memory, offset, storage, token, when):
         found = self.get(memory, offset, storage)
-        if found != [(token, byte) for byte in range(self.size(storage))]:
+        if found != content(token, self.size(storage)):
             raise FaultError(f"{when}: storage {storage} should hold {token} and holds {found}")
 
     def first_stay(self, storage):
