@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.cancel import Cancelled
@@ -12,7 +11,7 @@ from planner.graph import Graph, Kind, fingerprint
 from planner.machine import Machine
 from planner.plan import SwapPlan
 from planner.progress import Progress
-from widgets.messages import Message, MessageKind, kind_of_worker, of_worker, worker_at_rest, worker_message
+from widgets.messages import Message, MessageKind, changed, kind_of_worker, of_worker, worker_at_rest, worker_message
 from widgets.session.partition import partitioning
 from widgets.session.partition.worker_state import TOLD, WorkerView, WorkerViews, leave, rest
 from widgets.session.state.feature import Feature, carry_out, close_features
@@ -111,7 +110,6 @@ def _made(session_state: SessionState, job: Job, partition: PartitionPlan, worke
         _tell_making(session_state, job, partition, worker, _PLANNING * share, doing)
 
     graph = worker_graph(partition, feasibility.graph, worker, progress=Progress(told))
-    graph = replace(graph, name=f"{graph.name}, worker {worker}")
     machine, budget = feasibility.machine, session_state.budget_bytes
     phrase = f"worker {worker} of {partition.workers}"
     source = Source(None, graph, _known_plan(session_state, graph, machine, budget), (phrase,))
@@ -184,7 +182,9 @@ def _show(session_state: SessionState, view: WorkerView) -> None:
     bus = session_state.message_bus
 
     def pass_on(message: Message) -> None:
-        if message.kind in TOLD:
+        if message.kind == "graph":  # a worker has a part of the samples, or all, and does not work on them alone
+            bus.publish(of_worker(changed(message, samples=0)))
+        elif message.kind in TOLD:
             bus.publish(of_worker(message))
         elif message.kind in _PASSED_ON:
             bus.publish(message)

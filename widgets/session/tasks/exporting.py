@@ -65,7 +65,8 @@ def _export(session_state: SessionState, job: Job, wanted: Format, view: Any) ->
     except Exception as error:
         session_state.report(job, notice_message(sentence_of(error)))
         return
-    filename = re.sub(r"[^A-Za-z0-9_-]+", "-", graph.name).strip("-")[:60] or "step"
+    which = () if session_state.source.step is not None else session_state.source.phrases  # such as a worker's number
+    filename = re.sub(r"[^A-Za-z0-9_-]+", "-", " ".join([graph.name[:60], *which])).strip("-") or "step"
     session_state.report(
         job, export_message(filename + wanted.ending, wanted.mime, data, view),
         notice_message(f"Saved {filename}{wanted.ending}."),

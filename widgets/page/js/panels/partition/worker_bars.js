@@ -30,7 +30,7 @@ export function workerBars(store, { element, note }) {
     const { partition, budget_bytes: budget } = store;
     const shown = partition?.shown;
     const worker = store.drawn === WORKER ? store.shownWorker?.worker : null;
-    const key = JSON.stringify([shown, partition?.found, budget, noKernel(store), worker]);
+    const key = JSON.stringify([shown, partition?.found, budget, noKernel(store), worker, store.machine?.step_peak_bytes]);
     if (key === drawn) return; // a button that is replaced while it is pressed hears of no click
     drawn = key;
     const place = keptFocus(box);
@@ -41,7 +41,9 @@ export function workerBars(store, { element, note }) {
     levels.replaceChildren(
       ...shown.bytes_per_level.map((bytes, level) => bar(`level ${level + 1}`, bytes / most, bytesText(bytes))),
     );
-    say(memory, `${bytesText(shown.single_bytes)} on one device`);
+    // as the header says it of the whole step
+    const { machine } = store.drawn === WORKER ? store.aside : store;
+    say(memory, `${bytesText(machine?.step_peak_bytes ?? shown.single_bytes)} on one device`);
     const top = Math.max(budget ?? 0, ...shown.peaks.map(([, bytes]) => bytes)) * 1.02;
     workers.replaceChildren(
       ...shown.peaks.map(([label, bytes, which]) => {
@@ -62,7 +64,7 @@ export function workerBars(store, { element, note }) {
     found.replaceChildren(...partition.found.map(each => foundRow(store, each, shown)));
     place();
   };
-  const close = store.on(['partition', 'budget_bytes', 'offline', 'drawn', 'shownWorker'], show);
+  const close = store.on(['partition', 'machine', 'budget_bytes', 'offline', 'drawn', 'shownWorker'], show);
   show();
   return { close };
 }
