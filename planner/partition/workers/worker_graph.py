@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -15,7 +14,7 @@ from planner.partition.plan import PartitionPlan
 from planner.partition.workers.events.worker_events import WorkerEvents, dense
 from planner.partition.workers.op_calls.divisions import divided
 from planner.partition.workers.op_calls.op_calls import OpCalls
-from planner.partition.workers.part_boxes import part_places
+from planner.partition.workers.part_values import local_value
 from planner.partition.workers.tensors.worker_tensors import WorkerTensors
 from planner.program import Program, backend_of
 from planner.progress import Progress, ShowProgress, reporting
@@ -51,50 +50,6 @@ def worker_graph(plan: PartitionPlan, graph: Graph, worker: int, *, progress: Sh
     with reporting(progress) as report:
         report(0.0, f"making the graph of worker {worker}")
         return _put_together(plan, graph, graph.program, worker, report)
-
-
-def local_value(value: torch.Tensor, plan: PartitionPlan, tensor: int, worker: int) -> torch.Tensor:
-    """A worker's part of a value, as a copy; all of it if it is not split.
-
-    Args:
-        value: a parameter, an optimizer state or a tensor of the batch, whole.
-        plan: how the step is split.
-        tensor: the tensor of the step that has the value.
-        worker: which worker.
-    """
-    return value[_places(value.shape, plan, tensor, worker)].clone()
-
-
-def whole_value(parts: Sequence[torch.Tensor], plan: PartitionPlan, tensor: int, shape: Sequence[int]) -> torch.Tensor:
-    """All of a value, from the workers' parts of it.
-
-    Args:
-        parts: per worker, as `local_value` cuts it.
-        plan: how the step is split.
-        tensor: the tensor of the step that has the value.
-        shape: of all of it.
-
-    Raises:
-        StowageError: workers that should have the same have not.
-    """
-    whole = parts[0].new_empty(tuple(shape))
-    everywhere = [_places(shape, plan, tensor, worker) for worker in range(len(parts))]
-    for places, part in zip(everywhere, parts, strict=True):
-        whole[places] = part
-    for worker, (places, part) in enumerate(zip(everywhere, parts, strict=True)):
-        there = whole[places]
-        if not torch.equal(*(each.reshape(-1).view(torch.uint8) for each in (there, part))):
-            raise StowageError(f"worker {worker} has another copy of a tensor of shape {list(shape)} than the others")
-    return whole
-
-
-def _places(shape: Sequence[int], plan: PartitionPlan, tensor: int, worker: int) -> tuple[torch.Tensor, ...]:
-    """Per dimension, the places of a worker's part in the whole, to index it with."""
-    everywhere = part_places(shape, plan, tensor, worker)
-    return tuple(
-        places.reshape([-1 if place == dimension else 1 for place in range(len(shape))])
-        for dimension, places in enumerate(everywhere)
-    )
 
 
 def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: int, report: Progress) -> Graph:

@@ -97,7 +97,7 @@ class CheckpointFolder:
         for owned, dtype in written:
             empty = TensorStorageMetadata(TensorProperties(dtype), torch.Size(owned.shape), [])
             chunk = ChunkStorageMetadata(torch.Size(owned.box.offsets), torch.Size(owned.box.sizes))
-            tensors.setdefault(owned.name, empty).chunks.append(chunk)
+            tensors.setdefault(names.name_of(places[owned.key]), empty).chunks.append(chunk)
         storage = {}
         for result in results:
             info = result.storage_data
@@ -130,18 +130,13 @@ class CheckpointFolder:
                 shutil.rmtree(each, ignore_errors=True)
 
 
-def whole_boxes(tensors: Mapping[str, Tensor], places: Mapping[str, names.Place]) -> list[OwnedBox]:
-    """Tensors that one process has and writes whole.
-
-    Args:
-        tensors: by key.
-        places: by key, where they are in nested dictionaries.
-    """
-    return [
-        OwnedBox(key, names.name_of(places[key]), tuple(value.shape),
-                 PartBox((0,) * value.dim(), (0,) * value.dim(), tuple(value.shape)))
-        for key, value in tensors.items()
-    ]  # fmt: skip
+def whole_boxes(tensors: Mapping[str, Tensor]) -> list[OwnedBox]:
+    """Tensors, by key, that one process has and writes whole."""
+    found = []
+    for key, value in tensors.items():
+        shape, begin = tuple(value.shape), (0,) * value.dim()
+        found.append(OwnedBox(key, shape, PartBox(begin, begin, shape)))
+    return found
 
 
 def _ours(name: str) -> bool:

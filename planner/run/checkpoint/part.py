@@ -23,13 +23,11 @@ class OwnedBox:
 
     Args:
         key: of the tensor, in `Step.state()`.
-        name: of the tensor in the checkpoint.
         shape: of all of it.
         box: which part of it.
     """
 
     key: str
-    name: str
     shape: tuple[int, ...]
     box: PartBox
 
@@ -40,10 +38,11 @@ class PartPlanner(SavePlanner):
     Args:
         owned: what to write.
         parts: by key, the tensors that the boxes are parts of.
+        names: by key, what tensors are called in the checkpoint.
     """
 
-    def __init__(self, owned: Sequence[OwnedBox], parts: Mapping[str, Tensor]) -> None:
-        self._owned = {_index(each): each for each in owned}
+    def __init__(self, owned: Sequence[OwnedBox], parts: Mapping[str, Tensor], names: Mapping[str, str]) -> None:
+        self._owned = {MetadataIndex(names[each.key], each.box.offsets): each for each in owned}
         self._parts = parts
 
     def set_up_planner(self, *_args: Any, **_kwargs: Any) -> None:
@@ -63,9 +62,7 @@ class PartPlanner(SavePlanner):
 
     def resolve_data(self, write_item: WriteItem) -> Tensor:
         """A box, as a view."""
-        owned = self._owned[write_item.index]
-        places = zip(owned.box.local_offsets, owned.box.sizes, strict=True)
-        return self._parts[owned.key].detach()[tuple(slice(first, first + size) for first, size in places)]
+        return box_of(self._owned[write_item.index], self._parts)
 
     def _item(self, index: MetadataIndex, owned: OwnedBox) -> WriteItem:
         chunk = ChunkStorageMetadata(torch.Size(owned.box.offsets), torch.Size(owned.box.sizes))
@@ -74,7 +71,15 @@ class PartPlanner(SavePlanner):
         return WriteItem(index, WriteItemType.SHARD, tensor_data=data)
 
 
-def write_part(folder: Path, writer: int, owned: Sequence[OwnedBox], parts: Mapping[str, Tensor]) -> list[WriteResult]:
+def box_of(owned: OwnedBox, parts: Mapping[str, Tensor]) -> Tensor:
+    """A box, as a view of the part that has it."""
+    places = zip(owned.box.local_offsets, owned.box.sizes, strict=True)
+    return parts[owned.key].detach()[tuple(slice(first, first + size) for first, size in places)]
+
+
+def write_part(
+    folder: Path, writer: int, owned: Sequence[OwnedBox], parts: Mapping[str, Tensor], names: Mapping[str, str]
+) -> list[WriteResult]:
     """Write what a worker owns to a file of its own, and wait until it is on the disk.
 
     Args:
@@ -82,6 +87,7 @@ def write_part(folder: Path, writer: int, owned: Sequence[OwnedBox], parts: Mapp
         writer: the number of the worker; files are called by it.
         owned: what to write.
         parts: by key, the tensors that these are boxes of.
+        names: by key, what tensors are called in the checkpoint.
 
     Returns:
         What a checkpoint's metadata need to say where each box is.
@@ -89,11 +95,7 @@ def write_part(folder: Path, writer: int, owned: Sequence[OwnedBox], parts: Mapp
     Raises:
         OSError, RuntimeError: the files cannot be written.
     """
-    planner, storage = PartPlanner(owned, parts), FileSystemWriter(folder)
+    planner, storage = PartPlanner(owned, parts, names), FileSystemWriter(folder)
     plans = [SavePlan([]) for _ in range(writer)]
     plan = storage.prepare_global_plan([*plans, planner.create_local_plan()])[writer]
     return list(storage.write_data(plan, planner).wait())
-
-
-def _index(owned: OwnedBox) -> MetadataIndex:
-    return MetadataIndex(owned.name, owned.box.offsets)

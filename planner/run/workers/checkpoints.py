@@ -14,7 +14,6 @@ from planner.run.checkpoint import names
 from planner.run.checkpoint.folder import CheckpointFolder, whole_boxes
 from planner.run.checkpoint.load import GENERATOR
 from planner.run.checkpoint.part import write_part
-from planner.run.workers.plans.state_owners import state_owners
 from planner.run.workers.team import WorkerTeam
 from planner.step import Step, training_progress
 
@@ -98,13 +97,13 @@ class Checkpoints:
         model = self._step.materialize().model
         places = names.places(live, model)
         own = {f"{names.TRAINING}/{name}": value for name, value in training.items()}
-        owned = state_owners(team.planned_now, live, team.held, places)
-        written = [each for per_worker in owned for each in per_worker]
+        written = [each for per_worker in team.owned for each in per_worker]
         own |= {key: live[key] for key in live.keys() - {each.key for each in written}}
         places |= {f"{names.TRAINING}/{name}": (names.TRAINING, name) for name in training}
-        boxes = whole_boxes(own, places)
-        results = [each for found in team.save(parts, owned) for each in found]
-        results += write_part(parts, len(owned), boxes, own)
+        called = {key: names.name_of(place) for key, place in places.items()}
+        boxes = whole_boxes(own)
+        results = [each for found in team.save(parts, called) for each in found]
+        results += write_part(parts, len(team.owned), boxes, own, called)
         dtypes: dict[str, torch.dtype] = {key: value.dtype for key, value in {**live, **own}.items()}
         self._folder.commit(
             parts, [(each, dtypes[each.key]) for each in [*written, *boxes]], results, places,

@@ -74,12 +74,10 @@ class FollowedState:
         assert self._writeback is not None
         effects = self.planned.graph.program.effects
         made = self._team.step(self._generator.get_state(), leaves)
-        state = self._team.state(self._state)
+        brought = self._team.bring(self._state)
         with uninterrupted():
             self._generator.set_state(made.drawn)
-            for key, value in state.items():
-                self._state[key].copy_(value)
-            self._writeback.keep(state)
+            self._writeback.keep({key: self._state[key] for key in brought})
             if effects is None:
                 self._guard.noted()
             else:

@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.distributed.checkpoint.storage import WriteResult
 
 from planner.run.checkpoint.part import OwnedBox
+from planner.run.workers.plans.box_bytes import scattered
+from planner.run.workers.plans.state_owners import state_owners
 from planner.run.workers.plans.worker_plans import WorkerPlans
 from planner.run.workers.processes.messages import WorkerJob, packed
 from planner.run.workers.processes.pool import WorkerPool
@@ -43,7 +45,7 @@ class WorkerTeam:
 
     Attributes:
         planned: what they compute; None before `prepare`.
-        held: per worker, the keys of the state of which it has a part.
+        owned: per worker, the boxes of the state that are brought back and written from it.
         number: of the next step, since the state was last loaded.
 
     Raises:
@@ -54,7 +56,7 @@ class WorkerTeam:
         self._pool = WorkerPool(workers, transport, check_cancelled)
         self._nothing: list[tuple[()]] = [()] * workers
         self.planned: WorkerPlans | None = None
-        self.held: list[set[str]] = []
+        self.owned: list[list[OwnedBox]] = []
         self.number = 0
 
     @property
@@ -80,7 +82,9 @@ class WorkerTeam:
             planned: for as many workers.
             live: the state by key, whole.
         """
-        self.held = self._pool.ask("prepare", ((packed(job),) for job in _jobs(planned, live)))
+        held = self._pool.ask("prepare", ((packed(job),) for job in _jobs(planned, live)))
+        self.owned = state_owners(planned, live, held)
+        self._pool.ask("own", ((owned,) for owned in self.owned))
         self.planned, self.number = planned, 0
 
     def load(self, live: Mapping[str, Tensor]) -> None:
@@ -113,24 +117,34 @@ class WorkerTeam:
         return TeamStep(record, replies[0]["outputs"], replies[0]["drawn"])
 
     def state(self, live: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Bring the state together; a copy, by key, of what any worker has.
+        """Bring the state together, and refuse copies that differ; a copy, by key, of what any worker has.
 
         Args:
             live: the state that was loaded last, by key.
         """
         return self.planned_now.whole_state(live, self._pool.ask("state", self._nothing))
 
-    def save(self, folder: Path, owned: Sequence[Sequence[OwnedBox]]) -> list[list[WriteResult]]:
+    def bring(self, into: Mapping[str, Tensor]) -> set[str]:
+        """Bring the state together, each element from one worker; returns the keys of what any worker has.
+
+        Args:
+            into: whole tensors by key, which are written.
+        """
+        for found, owned in zip(self._pool.ask("boxes", self._nothing), self.owned, strict=True):
+            scattered(found, owned, into)
+        return {each.key for owned in self.owned for each in owned}
+
+    def save(self, folder: Path, names: Mapping[str, str]) -> list[list[WriteResult]]:
         """Let each worker write its part of a checkpoint; returns what each has written.
 
         Args:
             folder: for all parts.
-            owned: per worker, what it writes.
+            names: by key, what tensors are called in the checkpoint.
 
         Raises:
             OSError: a part cannot be written.
         """
-        replies = self._pool.ask("save", ((folder, each) for each in owned))
+        replies = self._pool.ask("save", [(folder, names)] * len(self.owned))
         for worker, (_, error) in enumerate(replies):
             if error:
                 raise OSError(f"worker {worker} cannot write its part: {error}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Lock, Thread
@@ -22,6 +22,7 @@ from planner.run.executor.executor import Executor
 from planner.run.workers.communication.peers import Peers
 from planner.run.workers.communication.transport import PeerLostError, Transport
 from planner.run.workers.communication.transports import TRANSPORTS
+from planner.run.workers.plans.box_bytes import gathered
 from planner.run.workers.processes.messages import StepNumbers, receive, send, unpacked
 
 #: Between two signs of life.
@@ -82,6 +83,7 @@ class _Worker:
         self._peers: Peers
         self._generator: torch.Generator
         self._executor: Executor
+        self._owned: Sequence[OwnedBox]
 
     def obey(self, replies: _Replies) -> None:
         """Do what is asked, one thing after another."""
@@ -123,9 +125,15 @@ class _Worker:
             "peak_bytes": self._executor.peak_bytes,
         }
 
-    def _save(self, folder: Path, owned: Sequence[OwnedBox]) -> tuple[list[WriteResult], str]:
+    def _own(self, owned: Sequence[OwnedBox]) -> None:
+        self._owned = owned
+
+    def _boxes(self) -> torch.Tensor:
+        return gathered(self._owned, self._executor.state())
+
+    def _save(self, folder: Path, names: Mapping[str, str]) -> tuple[list[WriteResult], str]:
         try:
-            return write_part(folder, self._worker, owned, self._executor.state()), ""
+            return write_part(folder, self._worker, self._owned, self._executor.state(), names), ""
         except (OSError, RuntimeError) as error:
             return [], getattr(error, "strerror", None) or first_line(error)
 
