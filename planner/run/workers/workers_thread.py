@@ -24,7 +24,7 @@ from planner.run.checks.eager_difference import EagerSteps
 from planner.run.checks.retrace import Recheck
 from planner.run.checks.state_writeback import StateWriteback
 from planner.run.loop.background_run import BackgroundRun
-from planner.run.loop.batch_count import batch_count
+from planner.run.loop.batch_count import batch_count, refuse_smaller_last
 from planner.run.loop.batch_matcher import Matcher
 from planner.run.prepare.footprint import Footprint, footprint, refuse_footprint
 from planner.run.workers.batch_feed import BatchFeed
@@ -91,6 +91,7 @@ class WorkersThread(BackgroundRun):
     def loop(self, batches: Iterable[Any]) -> Iterator[float]:
         """Make a step with each batch, in the calling thread; yields the losses."""
         step = self._step
+        refuse_smaller_last(batches)
         with self._looping(), self._naming_checkpoint():
             self._resume(batch_count(batches))
             with self._following() as followed:

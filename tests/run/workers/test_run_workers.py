@@ -10,6 +10,7 @@ import types
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader
 from worker_processes import worker_processes
 
 import planner
@@ -141,8 +142,11 @@ def test_no_more_steps_are_made_than_asked_for_and_none_without_batches():
     parts = partition(step, 2)
     ragged = DataLoader(loader().dataset[:30], batch_size=12)
     assert len(run_workers(step, parts, batches=ragged, steps=2, progress=False).wait().losses) == 2
-    with pytest.raises(StowageError, match=r"last batch of this loader has 6 of 12 samples.*drop_last=True"):
-        run_workers(step, parts, batches=ragged, progress=False).wait()
+    run = run_workers(step, parts, steps=0, progress=False)
+    run.wait()
+    for refused in (run_workers(step, parts, batches=ragged, progress=False).wait, lambda: next(run.steps(ragged))):
+        with pytest.raises(StowageError, match=r"last batch of this loader has 6 of 12 samples.*drop_last=True"):
+            refused()
     with pytest.raises(StowageError, match="there are no batches: give at least one"):
         run_workers(step, parts, batches=[], progress=False).wait()
     with pytest.raises(StowageError, match="batches must be an iterable of batches, such as a DataLoader, got 5"):
