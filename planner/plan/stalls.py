@@ -6,6 +6,7 @@ waited for in the first slot whose op needs its memory. So only copies that end 
 that ends last is blamed for the wait from its own start on. The copy that it waited for in turn, the one before it in
 its queue or a swap-out that frees its memory, is blamed for the time before, and so on back to where the wait began. So
 every moment of a wait is attributed to one copy, and the shares of a wait add up to it.
+An op may also wait for collectives that run beside ops; what it waits once the copies are there is no wait for these.
 """
 
 from __future__ import annotations
@@ -108,6 +109,8 @@ class _Queues:
         stops = [0.0, *timeline.compute[:, 1].tolist()]
         for slot, (begin, end) in enumerate(zip(stops, starts, strict=True)):
             copy = _later(_last(self.outs, outs_due[slot], end), _last(self.ins, ins_due[slot], end))
+            if copy is not None and self.index.plan.communications:
+                end = min(end, copy.stop)
             if copy is not None and begin < end and copy.stop > begin:
                 yield ComputeWait(slot, begin, end, tuple(self._shares(copy, slot, begin, end)))
 
