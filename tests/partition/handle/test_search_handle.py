@@ -177,6 +177,18 @@ def test_a_limit_that_no_partition_meets_names_what_does_not_fit_and_the_least_t
         search_partition(graph, 8, memory=least - 1).wait(progress=False)
 
 
+def test_the_limit_can_be_changed_without_looking_at_the_graph_again() -> None:
+    graph = graph_of(MLP)
+    search = search_partition(graph, 4, memory=1, time_limit=None)
+    with pytest.raises(StowageError, match="too little"):
+        search.wait(progress=False)
+    least = search.least_memory
+    assert least is not None
+    within = search.with_memory(least, time_limit=None)
+    assert within.problem.coarse is search.problem.coarse
+    assert worker_memory(graph, within.wait(progress=False)).most <= least
+
+
 def test_a_plan_that_another_trial_has_proven_says_so() -> None:
     search = search_partition(graph_of("mlp"), 4, time_limit=None)
     plan = search.wait(progress=False)

@@ -215,11 +215,15 @@ def test_a_worker_is_drawn_in_all_panels_and_the_whole_step_again(page: Shown) -
     assert len(worker().columns("worker_plan")["collective_op"]) > 0
     pressed = page.find(".sw-worker[aria-pressed=true]")
     assert pressed.inner_text() == "worker 2"
+    pressed.focus()
+    page.press("ArrowDown", "ArrowUp", "ArrowUp", "Enter")  # one tab stop, arrows inside
+    assert page.wait_for_request("show_worker", 2)["worker"] == 1
+    assert page.find(".sw-worker[tabindex='0']").count() == 1
     assert "One worker cannot be run alone" in (page.find(".sw-do-run").get_attribute("aria-description") or "")
     page.plot("memory").evaluate("host => host.plot.store.ask({ do: 'budget', bytes: 5000 })")
     assert page.wait_for_request("in_worker")["request"] == {"do": "budget", "bytes": 5000}
     page.find(".sw-header button:text-is('Whole step')").click()
-    assert page.wait_for_request("show_worker", 2)["worker"] is None
+    assert page.wait_for_request("show_worker", 3)["worker"] is None
     page.leave()
     assert [
         page.pixels("memory"),

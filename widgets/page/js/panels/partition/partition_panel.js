@@ -81,19 +81,21 @@ function memoryChoice(store) {
   let listed = '';
   const show = () => {
     const limit = store.partition?.limit_bytes ?? null;
+    const device = store.machine?.device_bytes || null;
     const choices = [
       ['none', 'least memory'],
       ['budget', 'within budget'],
     ];
-    if (limit !== null) choices.push([String(limit), `in ${bytesText(limit)}`]);
-    if (listed !== String(limit)) {
-      listed = String(limit);
+    if (device) choices.push([String(device), 'within device']);
+    if (limit !== null && limit !== device) choices.push([String(limit), `in ${bytesText(limit)}`]);
+    if (listed !== choices.join()) {
+      listed = choices.join();
       select.replaceChildren(...choices.map(([value, text]) => make('option', { value, text })));
     }
     select.value = limit === null ? 'none' : String(limit);
     select.disabled = store.offline === 'static' || !store.graph;
   };
-  const close = store.on(['partition', 'graph', 'offline'], show);
+  const close = store.on(['partition', 'machine', 'graph', 'offline'], show);
   show();
   return { element: select, close };
 }

@@ -25,6 +25,7 @@ export function workerBars(store, { element, note }) {
     found,
   );
   element.append(box);
+  workers.addEventListener('keydown', event => moveFocus(event, workers));
   let drawn = '';
   const show = () => {
     const { partition, budget_bytes: budget } = store;
@@ -58,6 +59,8 @@ export function workerBars(store, { element, note }) {
         return row;
       }),
     );
+    const stop = workers.querySelector('[aria-pressed=true]') ?? workers.querySelector('.sw-worker');
+    for (const each of workers.querySelectorAll('.sw-worker')) each.tabIndex = each === stop ? 0 : -1;
     release.hidden = !shown.rows.some(row => row.pins.some(pin => pin !== null));
     release.disabled = !!noKernel(store);
     say(count, partition.found.length > 1 ? plural(partition.found.length, 'partition') : '');
@@ -67,6 +70,16 @@ export function workerBars(store, { element, note }) {
   const close = store.on(['partition', 'machine', 'budget_bytes', 'offline', 'drawn', 'shownWorker'], show);
   show();
   return { close };
+}
+
+// Arrows go from worker to worker: together they are one tab stop.
+function moveFocus(event, workers) {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!by) return;
+  const all = [...workers.querySelectorAll('.sw-worker')];
+  event.preventDefault();
+  event.stopPropagation();
+  all[all.indexOf(event.target) + by]?.focus();
 }
 
 // Shows what a worker does in all panels, or the whole step again.
