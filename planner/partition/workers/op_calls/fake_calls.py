@@ -13,6 +13,10 @@ from planner.program import Backend, Layout, ScalarRef
 #: Shape and type of what a call returns; None for what is no tensor.
 Returned = tuple[tuple[tuple[int, ...], torch.dtype] | None, ...]
 
+#: What calls returned, for all graphs of all workers, which make the same calls over and over.
+_known: dict[object, Returned] = {}
+_MOST_KNOWN = 10_000
+
 
 class FakeCalls:
     """Calls on tensors without memory; calls that look alike are made once.
@@ -22,10 +26,9 @@ class FakeCalls:
     """
 
     def __init__(self, backend: Backend) -> None:
-        """Begin with nothing known."""
+        """Begin without calls."""
         self._backend = backend
         self._mode = private.FakeTensorMode(allow_non_fake_inputs=True)
-        self._known: dict[object, Returned] = {}
 
     def returned(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Returned:
         """What a call returns.
@@ -37,8 +40,9 @@ class FakeCalls:
         Raises:
             StowageError: the kernel refuses such arguments.
         """
-        key = target, repr(_plain((args, kwargs)))
-        if key not in self._known:
+        key = self._backend.device, torch.get_default_dtype(), target, repr(_plain((args, kwargs)))
+        known = _known.get(key)
+        if known is None:
             with self._mode, torch.no_grad():
                 made: dict[Layout, torch.Tensor] = {}
                 try:
@@ -46,10 +50,13 @@ class FakeCalls:
                 except (RuntimeError, ValueError, TypeError, IndexError) as error:
                     raise refuse(op, f"{target} does not run on chunks: {error}") from error
             values = found if isinstance(found, list | tuple) else [found]
-            self._known[key] = tuple(
+            known = tuple(
                 (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else None for value in values
             )
-        return self._known[key]
+            if len(_known) >= _MOST_KNOWN:
+                _known.clear()
+            _known[key] = known
+        return known
 
     def check(
         self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], results: tuple[Layout | None, ...]
