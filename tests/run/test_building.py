@@ -35,7 +35,7 @@ class Gate:
         until(lambda: os.path.exists(self._path))  # noqa: PTH110
 
 
-def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 240.0) -> None:
     over = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < over, "it takes too long"
@@ -94,7 +94,7 @@ def test_random_numbers_drawn_meanwhile_are_those_of_eager_pytorch(tmp_path: Pat
     after = torch.get_rng_state()
     torch.manual_seed(3)
     running = run(step, steps=1, check=False)
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(240)
     drawn = torch.rand(5)
     gate.open()
     running.wait()
@@ -110,7 +110,7 @@ def stopped(running: Run) -> None:
     running.cancel()
     assert running.progress.doing == "stopping"
     with pytest.raises(StowageError, match="cancelled before it had made a step"):
-        running.wait(30)
+        running.wait(240)
     assert running.progress.state == "cancelled"
 
 
@@ -133,7 +133,7 @@ def test_it_is_stopped_while_a_function_is_at_work(tmp_path: Path, part: str) ->
     step = step_of(model, batch)
     drawn = torch.get_rng_state()
     running = run(step, steps=2)
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(240)
     assert running.progress.doing.startswith("building the model")
     stopped(running)
     assert step.live is None
@@ -173,7 +173,7 @@ def test_an_eager_step_beside_it_is_left_in_its_middle_and_the_run_keeps_its_own
     running = run(step, steps=3, check=True, progress=shut)
     until(lambda: os.environ.get("STOWAGE_TEST_REACHED"))
     running.cancel()
-    assert len(running.wait(30).step_seconds) == begun + 1
+    assert len(running.wait(240).step_seconds) == begun + 1
     monkeypatch.delenv("STOWAGE_TEST_SHUT")
     for _ in range(begun + 1):
         reference.eager()
@@ -205,7 +205,7 @@ def test_the_default_dtype_stays_until_the_model_is_made(tmp_path: Path) -> None
             free.wait()
 
     running = run(step, progress=hold)
-    assert holding.wait(30)
+    assert holding.wait(240)
     torch.set_default_dtype(torch.float64)
     try:
         free.set()

@@ -58,7 +58,7 @@ class Lab:
         """What the server's API answers."""
         header = {"Authorization": f"token {self._token}"}
         asked = urllib.request.Request(f"{self.address}/api/{path}", method=method, headers=header)
-        with urllib.request.urlopen(asked, timeout=30) as answer:
+        with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
             return json.loads(answer.read() or b"null")
 
     def open(self, browser: Browser, name: str, cells: Sequence[str], page: str = "lab/tree") -> Opened:

@@ -18,6 +18,9 @@ from widgets.page.bundle import script, style
 
 Modifier = Literal["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]
 
+#: Seconds to wait for what comes sooner or later, on a busy machine.
+PATIENCE = 240
+
 #: Pixels between a plot's edges and its time axis.
 GUTTER, RIGHT = 58, 12
 
@@ -125,6 +128,7 @@ class Shown:
         self.at = at
         self.errors: list[str] = []
         self.page: Page = screen.new_page()
+        self.page.set_default_timeout(PATIENCE * 1000)
         self.page.set_viewport_size({"width": width, "height": height})
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)

@@ -115,7 +115,7 @@ def test_a_saved_notebook_that_is_not_trusted_shows_light_figures(server: lab.La
 def every_plot() -> dict[str, Figure]:
     graph, plan = real(SPEC)[1], real_plan(SPEC, "60%")
     search = search_swaps(graph, machine("laptop"), "60%", time_limit=0.2)
-    search.wait(60)
+    search.wait(240)
     return {
         "memory": figures.memory_by_kind(graph, plan),
         "address": figures.address_map(graph, plan),

@@ -17,7 +17,7 @@ bench
 CLOSED = """
 import threading, time
 bench.close()
-until = time.monotonic() + 30
+until = time.monotonic() + 240
 left = None
 while (left is None or left) and time.monotonic() < until:
     left = [thread.name for thread in threading.enumerate() if thread.name.startswith("stowage")]

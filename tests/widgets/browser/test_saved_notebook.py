@@ -21,7 +21,7 @@ def test_the_picture_of_the_first_plan_stands_where_the_widget_was(
     server: lab.Lab, browser: Browser, tmp_path: Path
 ) -> None:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    NotebookClient(notebook, timeout=120, kernel_name="python3", store_widget_state=True).execute()
+    NotebookClient(notebook, timeout=240, kernel_name="python3", store_widget_state=True).execute()
     nbformat.write(notebook, server.at / "saved.ipynb")
     server.trust("saved.ipynb")
     opened = server.look_at(browser, "saved.ipynb")

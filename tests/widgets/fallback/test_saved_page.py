@@ -35,6 +35,7 @@ def opened(browser: Browser, path: Path, scheme: str = "light", **options: bool)
     """A page in a browser; nothing but the file itself may be asked for, and nothing may go wrong."""
     context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 1000}, **options)
     page = context.new_page()
+    page.set_default_timeout(240_000)  # on a busy machine
     wrong: list[str] = []
     asked: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
@@ -150,7 +151,7 @@ def test_where_no_script_runs_there_is_a_still_picture(planned: Planned, browser
     save_html(planned(SMALL), tmp_path / "small.html")
     with opened(browser, tmp_path / "small.html", java_script_enabled=False) as page:
         assert "Does it fit?" in page.inner_text("main")
-        assert page.locator("main img").evaluate("image => image.naturalWidth", timeout=1000) > 0
+        assert page.locator("main img").evaluate("image => image.naturalWidth") > 0
 
 
 NASTY = "</script><!--<script>window.hurt = 1</script><img src=x onerror=hurt=1>{brace} ☃"

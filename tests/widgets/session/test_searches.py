@@ -115,7 +115,7 @@ def test_another_budget_cancels_it_and_nothing_of_it_is_told_later(session: Sess
     mark = ear.mark()
     session.budget = "60%"
     ear.planned(mark)
-    search.wait(20)
+    search.wait(240)
     assert search.progress.state != "running"
     assert session.search is None
     assert "running" not in [message.content["state"] for message in ear.heard[mark:] if message.kind == "search"]
