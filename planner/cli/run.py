@@ -41,6 +41,12 @@ _MAX_NAMED = 20
     default=None,
     help="Split it as this file says (see `planner partition --out`).",
 )
+@click.option(
+    "--checkpoint",
+    type=click.Path(),
+    default=None,
+    help="With workers: write the state to this folder, and go on from what is in it.",
+)
 @click.option("--steps", type=int, default=3, show_default=True, help="How many steps to make.")
 @click.option("--device", default="cpu", show_default=True, help="What to run on.")
 @click.option("--check", is_flag=True, help="Run eager PyTorch beside it and compare every bit.")
@@ -54,6 +60,7 @@ def command(
     plan_file: str | None,
     workers: int | None,
     partition_file: str | None,
+    checkpoint: str | None,
     steps: int,
     device: str,
     check: bool,
@@ -87,8 +94,10 @@ def command(
                 raise StowageError(f"{option} is for a step on one device; leave it out or run without --workers")
         if device != "cpu":
             raise StowageError(f"workers run on the CPU, not on {device}")
-        run_on_workers(model, workers, partition_file, budget, steps, check, as_json)
+        run_on_workers(model, workers, partition_file, budget, steps, check, checkpoint, as_json)
         return
+    if checkpoint is not None:
+        raise StowageError("--checkpoint is for a step on workers; leave it out or run with --workers")
     if (budget is None) == (plan_file is None):
         raise StowageError("say how much memory the steps may take: give either --budget or --plan")
     from planner import zoo

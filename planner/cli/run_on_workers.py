@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -22,7 +23,7 @@ _SEARCH_SECONDS = 10.0
 
 def run_on_workers(
     model: str, workers: int | None, partition_file: str | None, budget: str | None, steps: int, check: bool,
-    as_json: bool,
+    checkpoint: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a step of a model on several workers and print what was measured.
 
@@ -33,19 +34,22 @@ def run_on_workers(
         budget: what each worker may take; None for no swaps.
         steps: how many.
         check: whether to compare with eager PyTorch.
+        checkpoint: the folder that the state is written to, and loaded from if it is there; None for none.
         as_json: print JSON.
     """
     from planner import zoo
     from planner.capture import capture
-    from planner.run import Stopped, run_workers
+    from planner.run import Stopped, load_checkpoint, run_workers
 
     step = zoo.load(model)
+    if checkpoint is not None and (Path(checkpoint) / ".metadata").exists():
+        click.echo(f"going on after step {load_checkpoint(step, checkpoint)}, from {checkpoint}", err=True)
     stopped = None
     with reporting(True) as report:
         partition = _partition(capture(step), workers, partition_file)
         try:
             result = run_workers(
-                step, partition, budget=budget, steps=steps, check=check, progress=report
+                step, partition, budget=budget, steps=steps, check=check, checkpoint=checkpoint, progress=report
             ).wait()  # fmt: skip
         except Stopped as stop:
             result, stopped = stop.result, stop

@@ -28,9 +28,24 @@ def test_a_partition_from_a_file_is_run_within_a_budget(planner, tmp_path) -> No
     assert (refused.status, refused.err) == (2, f"error: {file} is for 3 workers, not 2; leave out --workers\n")
 
 
+def test_steps_go_on_from_a_checkpoint(planner, tmp_path) -> None:
+    file, folder = tmp_path / "parts.json", tmp_path / "checkpoint"
+    assert planner("partition", MODEL, "--workers", 2, "--out", file).status == 0
+    whole = planner("run", MODEL, "--partition", file, "--steps", 3, "--json").json
+    args = "run", MODEL, "--partition", file, "--checkpoint", folder, "--json"
+    first = planner(*args, "--steps", 1)
+    rest = planner(*args, "--steps", 2)
+    assert f"going on after step 1, from {folder}\n" in rest.err
+    assert first.json["losses"] + rest.json["losses"] == whole["losses"]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (
+            ("--budget", "80%", "--checkpoint", "folder"),
+            "--checkpoint is for a step on workers; leave it out or run wi",
+        ),
         (("--workers", 0), "workers must be a whole number, at least 1, got 0"),
         (("--workers", 2, "--plan", "p.json"), "--plan is for a step on one device; leave it out or run without --w"),
         (("--workers", 2, "--stress"), "--stress is for a step on one device"),
