@@ -46,6 +46,7 @@ from planner.torch_private.operators import (
     quantises,
     schema,
 )
+from planner.torch_private.process_groups import Store, default_store, prefix_store, tcp_store
 from planner.torch_private.result_strides import BATCH_NORMALISATIONS, plainly_laid
 from planner.torch_private.tensors import (
     allocations,
@@ -70,6 +71,7 @@ __all__ = [
     "FakeTensor",
     "FakeTensorMode",
     "OpOverload",
+    "Store",
     "TorchDispatchMode",
     "addresses_refused",
     "allocations",
@@ -79,6 +81,7 @@ __all__ = [
     "backward_node",
     "backward_sequence",
     "default_device",
+    "default_store",
     "device_of",
     "fake_call",
     "forward_sequence",
@@ -99,6 +102,7 @@ __all__ = [
     "overriding",
     "plainly",
     "plainly_laid",
+    "prefix_store",
     "pytree",
     "quantises",
     "quiet",
@@ -107,6 +111,7 @@ __all__ = [
     "source_line",
     "storage_identity",
     "tables",
+    "tcp_store",
     "tensors",
     "tracing_hidden",
     "user_modes",

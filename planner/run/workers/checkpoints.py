@@ -14,7 +14,7 @@ from planner.run.checkpoint import names
 from planner.run.checkpoint.folder import CheckpointFolder, whole_boxes
 from planner.run.checkpoint.load import GENERATOR
 from planner.run.checkpoint.part import write_part
-from planner.run.workers.team import WorkerTeam
+from planner.run.workers.team import Team
 from planner.step import Step, training_progress
 
 #: Share of the time that writing takes at most, if it is not said how often to write.
@@ -50,7 +50,7 @@ class Checkpoints:
             f"{str(path)!r}), and run again"
         )
 
-    def after_step(self, team: WorkerTeam, live: Mapping[str, Tensor], ahead: int, drawn: Tensor) -> None:
+    def after_step(self, team: Team, live: Mapping[str, Tensor], ahead: int, drawn: Tensor) -> None:
         """Write a checkpoint if it is time to.
 
         Args:
@@ -70,7 +70,7 @@ class Checkpoints:
         if due:
             self.write(team, live, ahead, drawn)
 
-    def write(self, team: WorkerTeam, live: Mapping[str, Tensor], ahead: int, drawn: Tensor) -> None:
+    def write(self, team: Team, live: Mapping[str, Tensor], ahead: int, drawn: Tensor) -> None:
         """Write a checkpoint if the last one is older than the last step; as `after_step`."""
         if not self._unwritten:
             return
@@ -93,7 +93,7 @@ class Checkpoints:
         self._since = perf_counter()
         self._took = self._since - begun
 
-    def _write(self, parts: Path, team: WorkerTeam, live: Mapping[str, Tensor], training: dict[str, Tensor]) -> None:
+    def _write(self, parts: Path, team: Team, live: Mapping[str, Tensor], training: dict[str, Tensor]) -> None:
         model = self._step.materialize().model
         places = names.places(live, model)
         own = {f"{names.TRAINING}/{name}": value for name, value in training.items()}

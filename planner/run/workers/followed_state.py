@@ -15,12 +15,12 @@ from planner.run.checks.state_writeback import StateWriteback
 from planner.run.devices.cpu import CpuDevice
 from planner.run.workers.checkpoints import Checkpoints
 from planner.run.workers.plans.worker_plans import WorkerPlans
-from planner.run.workers.team import WorkerTeam
+from planner.run.workers.team import Team
 from planner.run.workers.workers_log import WorkersLog
 from planner.step import Step
 
 #: Makes workers ready for their plans, with a state.
-GetReady = Callable[[WorkerPlans, dict[str, Tensor]], WorkerTeam]
+GetReady = Callable[[WorkerPlans, dict[str, Tensor]], Team]
 
 
 class FollowedState:
@@ -35,7 +35,7 @@ class FollowedState:
         self._step, self._generator = step, generator
         self._writeback: StateWriteback | None = None
         self.planned: WorkerPlans
-        self._team: WorkerTeam
+        self._team: Team
         self._state: dict[str, Tensor] = {}
         self._guard: MutationGuard
         self._restless = False

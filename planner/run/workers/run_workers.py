@@ -11,9 +11,11 @@ from planner.errors import StowageError
 from planner.progress import ShowProgress, check_progress
 from planner.run.checkpoint.folder import CheckpointFolder
 from planner.run.checkpoint.load import saved_steps
+from planner.run.workers.launch.environment import is_launched
 from planner.run.workers.processes.pool import MOST_WORKERS
+from planner.run.workers.rank_thread import RankThread, refuse_of_one_host
 from planner.run.workers.workers_run import WorkersRun
-from planner.run.workers.workers_thread import WorkersRequest
+from planner.run.workers.workers_thread import WorkersRequest, WorkersThread
 from planner.step import Step
 
 if TYPE_CHECKING:
@@ -83,14 +85,21 @@ def run_workers(
         raise StowageError(f"steps must be a whole number, at least 1, or 0 to get ready, got {steps!r}")
     if steps is None and batches is None:
         steps = _STEPS
-    if partition.workers > MOST_WORKERS:
+    launched = is_launched()
+    if launched:
+        refuse_of_one_host(transport=transport, checkpoint=checkpoint)
+    elif partition.workers > MOST_WORKERS:
         raise StowageError(f"{partition.workers} workers cannot be run on one machine; take at most {MOST_WORKERS}")
     check_progress(progress)
     folder = _checkpoint_folder(step, checkpoint, checkpoint_every)
     request = WorkersRequest(
         step, partition, budget, batches, steps, check, transport, folder, checkpoint_every
     )  # fmt: skip
-    return WorkersRun(request, progress)
+    listener = progress if callable(progress) else None
+    if not launched:
+        return WorkersRun(WorkersThread(request, listener), progress)
+    rank = RankThread(request, listener)
+    return WorkersRun(rank, progress and (callable(progress) or rank.is_first) and progress)
 
 
 def _checkpoint_folder(

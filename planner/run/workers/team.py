@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from torch import Tensor
 from torch.distributed.checkpoint.storage import WriteResult
@@ -33,6 +34,44 @@ class TeamStep:
     record: WorkersStep
     outputs: tuple[Tensor, ...]
     drawn: Tensor
+
+
+class Team(Protocol):
+    """Workers that make steps together, seen from one process; as `WorkerTeam`."""
+
+    planned: WorkerPlans | None
+    held: list[set[str]]
+    number: int
+
+    @property
+    def transport(self) -> str:
+        """The name of theirs."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether no more steps can be made with them."""
+
+    @property
+    def planned_now(self) -> WorkerPlans:
+        """What they compute, after `prepare`."""
+
+    def prepare(self, planned: WorkerPlans, live: Mapping[str, Tensor]) -> None:
+        """Get ready to compute that, with this state."""
+
+    def load(self, live: Mapping[str, Tensor]) -> None:
+        """Go on with another state."""
+
+    def step(self, drawn: Tensor, leaves: Sequence[Tensor]) -> TeamStep:
+        """Make a step."""
+
+    def state(self, live: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Bring the state together."""
+
+    def save(self, folder: Path, owned: Sequence[Sequence[OwnedBox]]) -> list[list[WriteResult]]:
+        """Write each worker's part of a checkpoint."""
+
+    def close(self) -> None:
+        """Leave them."""
 
 
 class WorkerTeam:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Event, Lock
 
 from torch import Tensor
@@ -9,7 +10,19 @@ from torch import Tensor
 from planner.cancel import CancelToken
 from planner.run.loop.background_run import PATIENCE
 from planner.run.workers.plans.worker_plans import WorkerPlans
-from planner.run.workers.team import WorkerTeam
+from planner.run.workers.team import Team, WorkerTeam
+
+#: Starts so many workers, which call a function periodically that ends them if it raises.
+NewTeam = Callable[[int, Callable[[], object]], Team]
+
+
+def forked_team(transport: str | None) -> NewTeam:
+    """What starts a process for each worker.
+
+    Args:
+        transport: between workers, as for `run_workers`.
+    """
+    return lambda workers, check: WorkerTeam(workers, transport, check)
 
 
 class TeamKeeper:
@@ -18,17 +31,17 @@ class TeamKeeper:
     Args:
         stop: of the run.
         ended: set when the run's thread has ended.
-        transport: between workers, as for `run_workers`.
+        new_team: starts workers.
 
     Attributes:
         unsaved: how many steps the workers have made that the live model does not include.
         used: the name of the transport of the last workers; empty before there are some.
     """
 
-    def __init__(self, stop: CancelToken, ended: Event, transport: str | None) -> None:
-        self._stop, self._ended, self._transport = stop, ended, transport
+    def __init__(self, stop: CancelToken, ended: Event, new_team: NewTeam) -> None:
+        self._stop, self._ended, self._new_team = stop, ended, new_team
         self._patience = stop.within_step()
-        self._team: WorkerTeam | None = None
+        self._team: Team | None = None
         self._lock = Lock()
         self.unsaved = 0
         self.used = ""
@@ -38,7 +51,7 @@ class TeamKeeper:
         """Whether there are workers."""
         return self._team is not None and not self._team.closed
 
-    def ready(self, planned: WorkerPlans, live: dict[str, Tensor]) -> WorkerTeam:
+    def ready(self, planned: WorkerPlans, live: dict[str, Tensor]) -> Team:
         """Workers with that to compute and with this state, which are started if there are none.
 
         Args:
@@ -48,7 +61,7 @@ class TeamKeeper:
         with self._lock:
             team = self._team
             if team is None or team.closed:
-                team = self._team = WorkerTeam(len(planned.workers), self._transport, self._check)
+                team = self._team = self._new_team(len(planned.workers), self._check)
         self.used = team.transport
         if team.planned is planned:
             team.load(live)

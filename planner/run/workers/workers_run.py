@@ -8,7 +8,7 @@ from planner.progress import ShowProgress
 from planner.run.loop.run_handle import RunHandle
 from planner.run.workers.workers_log import WorkersStep
 from planner.run.workers.workers_result import WorkersResult
-from planner.run.workers.workers_thread import WorkersRequest, WorkersThread
+from planner.run.workers.workers_thread import WorkersThread
 from planner.shutdown import on_shutdown
 
 
@@ -21,11 +21,11 @@ class WorkersRun(RunHandle[WorkersResult]):
 
     _BEGINS = "planner.run_workers"
 
-    def __init__(self, request: WorkersRequest, progress: ShowProgress) -> None:
-        self.partition: PartitionPlan = request.partition
-        self._runner = WorkersThread(request, progress if callable(progress) else None)
-        super().__init__(self._runner, progress, request.steps, self._runner.keeper.release)
-        on_shutdown(self._runner.keeper.release)
+    def __init__(self, runner: WorkersThread, progress: ShowProgress) -> None:
+        self.partition: PartitionPlan = runner.asked.partition
+        self._runner = runner
+        super().__init__(runner, progress, runner.asked.steps, runner.keeper.release)
+        on_shutdown(runner.keeper.release)
 
     @property
     def plans(self) -> tuple[SwapPlan, ...] | None:

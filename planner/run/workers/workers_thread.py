@@ -14,13 +14,13 @@ from planner.cancel import Cancelled, uninterrupted
 from planner.capture import capture, refuse_meta_default, unused_leaves
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
-from planner.graph import fingerprint
+from planner.graph import Graph, fingerprint
 from planner.memory import step_peak
 from planner.partition import PartitionPlan
 from planner.program import reading_changed
 from planner.progress import Listener, Progress
 from planner.run.checkpoint.folder import CheckpointFolder
-from planner.run.checks.eager_difference import EagerSteps
+from planner.run.checks.eager_difference import Difference, EagerSteps
 from planner.run.checks.retrace import Recheck
 from planner.run.checks.state_writeback import StateWriteback
 from planner.run.loop.background_run import BackgroundRun
@@ -33,8 +33,8 @@ from planner.run.workers.communication.transports import exchange_link
 from planner.run.workers.followed_state import FollowedState
 from planner.run.workers.plans.worker_plans import WorkerPlans, plan_workers
 from planner.run.workers.processes.pool import ForkServer, WorkerFailedError
-from planner.run.workers.team import WorkerTeam
-from planner.run.workers.team_keeper import TeamKeeper
+from planner.run.workers.team import Team
+from planner.run.workers.team_keeper import NewTeam, TeamKeeper, forked_team
 from planner.run.workers.workers_log import WorkersLog
 from planner.run.workers.workers_result import WorkersResult
 from planner.step import Step
@@ -63,6 +63,7 @@ class WorkersThread(BackgroundRun):
     Args:
         request: the request.
         listener: called with the share done and a status text; None for nothing.
+        new_team: starts the workers; None to start a process for each.
 
     Attributes:
         done: the steps made.
@@ -70,7 +71,7 @@ class WorkersThread(BackgroundRun):
         keeper: of the workers.
     """
 
-    def __init__(self, request: WorkersRequest, listener: Listener | None) -> None:
+    def __init__(self, request: WorkersRequest, listener: Listener | None, new_team: NewTeam | None = None) -> None:
         self.done = WorkersLog()
         known = None if request.batches is None else batch_count(request.batches)
         steps = min((count for count in (request.steps, known) if count is not None), default=None)
@@ -79,7 +80,7 @@ class WorkersThread(BackgroundRun):
         self.planned: WorkerPlans | None = None
         folder = request.checkpoint
         self._checkpoints = None if folder is None else Checkpoints(folder, request.checkpoint_every, request.step)
-        self.keeper = TeamKeeper(self.stop, self._ended, request.transport)
+        self.keeper = TeamKeeper(self.stop, self._ended, new_team or forked_team(request.transport))
         self._recheck = Recheck(request.step, None, self.stop)
 
     @property
@@ -131,8 +132,8 @@ class WorkersThread(BackgroundRun):
             self.keeper.close()
 
     def _work(self) -> None:
-        ForkServer.shared()  # gets ready while the plans are made
         try:
+            self._begin()
             progress = Progress(self._report_progress, self.stop)
             self._prepare(progress.part(0.0, 1.0 if self.asked.steps == 0 else _PLANNED))
             self._build(self._footprint(self._planned()).model)
@@ -142,19 +143,33 @@ class WorkersThread(BackgroundRun):
             progress(_PLANNED, "starting the workers")
             with self._naming_checkpoint():
                 self._make_steps(progress.part(_READY, 1.0))
+        except BaseException as error:
+            self._give_up(error)
+            raise
         finally:
             if self.asked.steps != 0:
                 self.keeper.close()
 
+    def _begin(self) -> None:
+        """Get what will make the workers ready, while they are planned."""
+        ForkServer.shared()
+
+    def _give_up(self, error: BaseException) -> None:
+        """Note what has ended the run's own work."""
+
+    def _plans(self, graph: Graph, progress: Progress) -> WorkerPlans:
+        link = exchange_link(self.asked.transport)
+        return plan_workers(graph, self.asked.partition, self.asked.budget, link, progress, self.stop)
+
+    def _known_to_all(self, difference: Difference | None) -> Difference | None:
+        return difference
+
     def _prepare(self, progress: Progress) -> None:
         """Capture the step as it is now, and plan it if that gives another graph."""
-        asked = self.asked
         with global_state_lock(self.stop.check):
             graph = capture(self._step, progress=progress.part(0.0, _CAPTURED, "capturing the step"))
         if self.planned is None or self.planned.graph is not graph:
-            link = exchange_link(asked.transport)
-            work = progress.part(_CAPTURED, 1.0)
-            self.planned = plan_workers(graph, asked.partition, asked.budget, link, work, self.stop)
+            self.planned = self._plans(graph, progress.part(_CAPTURED, 1.0))
         refuse_footprint(self._footprint(self.planned), graph.name, "the workers' device memory")
 
     def _footprint(self, planned: WorkerPlans) -> Footprint:
@@ -212,12 +227,12 @@ class WorkersThread(BackgroundRun):
             writeback.settle()
         if failure is not None:
             raise failure
-        if eager is not None:
-            with global_state_lock(self.stop.check):
-                self.done.difference = eager.difference(feed.given, outputs, state)
+        with nullcontext() if eager is None else global_state_lock(self.stop.check):
+            found = None if eager is None else eager.difference(feed.given, outputs, state)
+        self.done.difference = self._known_to_all(found)
 
     def _made(
-        self, team: WorkerTeam, live: dict[str, Tensor], feed: BatchFeed, outputs: list[Tensor], progress: Progress
+        self, team: Team, live: dict[str, Tensor], feed: BatchFeed, outputs: list[Tensor], progress: Progress
     ) -> BaseException | None:
         """Make steps as long as there are batches; returns what has ended them early, if it leaves finished ones."""
         of, drawn = "" if feed.count is None else f" of {feed.count}", self._generator.get_state()

@@ -114,7 +114,7 @@ def plan_workers(
         StowageError: the partition is not for this graph or cannot be computed in parts, or a worker's plan does not
             fit its budget.
     """
-    graphs = _graphs(graph, partition, progress.part(0.0, _GRAPHS))
+    graphs = worker_graphs(graph, partition, progress.part(0.0, _GRAPHS))
     known: dict[str, SwapPlan] = {}
     plans = []
     progress = progress.part(_GRAPHS, 1.0)
@@ -122,13 +122,23 @@ def plan_workers(
         name = fingerprint(each)
         if name not in known:
             here = progress.part(worker / len(graphs), (worker + 1) / len(graphs), f"planning worker {worker}")
-            known[name] = _plan(each, budget, link, here, stop)
+            known[name] = plan_worker(each, budget, link, here, stop)
         plans.append(known[name])
     here_graphs = [each.with_workspaces(dict(plan.workspaces)) for each, plan in zip(graphs, plans, strict=True)]
     return WorkerPlans(partition, graph, tuple(here_graphs), tuple(plans))
 
 
-def _graphs(graph: Graph, partition: PartitionPlan, progress: Progress) -> list[Graph]:
+def worker_graphs(graph: Graph, partition: PartitionPlan, progress: Progress) -> list[Graph]:
+    """Make the graphs of all workers.
+
+    Args:
+        graph: of the step.
+        partition: how it is split.
+        progress: of this.
+
+    Raises:
+        StowageError: the partition is not for this graph or cannot be computed in parts.
+    """
     graphs = []
     for worker in range(partition.workers):
         progress(worker / partition.workers, f"making the graph of worker {worker}")
@@ -139,7 +149,19 @@ def _graphs(graph: Graph, partition: PartitionPlan, progress: Progress) -> list[
     return graphs
 
 
-def _plan(graph: Graph, budget: str | int | None, link: Link, progress: Progress, stop: CancelToken) -> SwapPlan:
+def plan_worker(graph: Graph, budget: str | int | None, link: Link, progress: Progress, stop: CancelToken) -> SwapPlan:
+    """Plan one worker's graph, with op times and scratch memory as measured here.
+
+    Args:
+        graph: of the worker.
+        budget: of the worker; None for no swaps.
+        link: what exchanges between the workers are expected to take.
+        progress: of this.
+        stop: checked periodically.
+
+    Raises:
+        StowageError: there is no plan within the budget.
+    """
     with global_state_lock(stop.check):  # who communicates is set for the whole process
         before = communicate_by(Alone())
         try:

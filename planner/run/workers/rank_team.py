@@ -1,0 +1,264 @@
+"""This rank's worker, which makes steps together with those of the other ranks, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.distributed.checkpoint.storage import WriteResult
+
+from planner.errors import StowageError
+from planner.program import Readings, communicate_by
+from planner.run.checkpoint.part import OwnedBox
+from planner.run.devices.cpu import CpuDevice
+from planner.run.executor.executor import Executor
+from planner.run.workers.communication.peers import Peers
+from planner.run.workers.communication.tcp import Tcp
+from planner.run.workers.communication.transport import PeerLostError
+from planner.run.workers.launch.agreement import Fact, digest_of, refuse_differences
+from planner.run.workers.launch.ranks import RankFailedError, Ranks
+from planner.run.workers.plans.worker_plans import WorkerPlans
+from planner.run.workers.processes.messages import StepNumbers
+from planner.run.workers.team import TeamStep
+from planner.run.workers.workers_log import WorkersStep
+
+_SEED = "seed the ranks alike (torch.manual_seed) or load the same checkpoint on all of them"
+_SAME_BATCHES = (
+    "each rank takes the whole batch and cuts out its own part, so give all the same batches: a loader that is seeded "
+    "alike, without a DistributedSampler"
+)
+_SAME_SCHEDULE = "give all ranks the same optimizer and schedule"
+_SAME_SEED = "seed the ranks alike (torch.manual_seed), and let all of them draw the same numbers"
+_SAME_CALLS = "all ranks must make the same steps, so give them as many batches"
+
+
+class RankTeam:
+    """The worker of this rank, as one of a team; as `WorkerTeam`.
+
+    Args:
+        ranks: all of them, this one included.
+        tcp: to the others.
+
+    Attributes:
+        planned: what the workers compute; None before `prepare`.
+        held: per worker, the keys of the state of which it has a part.
+        number: of the next step, since the state was last loaded.
+        ended_by: why this rank makes no more steps, if it is not that all are made.
+    """
+
+    def __init__(self, ranks: Ranks, tcp: Tcp) -> None:
+        self._ranks, self._tcp = ranks, tcp
+        self.planned: WorkerPlans | None = None
+        self.held: list[set[str]] = []
+        self.number = 0
+        self.ended_by: BaseException | None = None
+        self._broken = False
+        self._device: CpuDevice | None = None
+        self._numbers: StepNumbers
+        self._peers: Peers
+        self._generator: torch.Generator
+        self._executor: Executor
+
+    @property
+    def transport(self) -> str:
+        """The name of theirs."""
+        return "TCP"
+
+    @property
+    def closed(self) -> bool:
+        """Whether no more steps can be made: after a failed one, the ranks are not at the same step."""
+        return self._broken or self._ranks.left
+
+    @property
+    def planned_now(self) -> WorkerPlans:
+        """What they compute, after `prepare`."""
+        assert self.planned is not None
+        return self.planned
+
+    def prepare(self, planned: WorkerPlans, live: Mapping[str, Tensor]) -> None:
+        """Take over what the workers compute, and the state.
+
+        Args:
+            planned: of all ranks.
+            live: the state by key, whole.
+
+        Raises:
+            StowageError: a rank has other values than this one.
+        """
+        self._close_device()
+        graph, plan = planned.graphs[self._ranks.rank], planned.plans[self._ranks.rank]
+        self._numbers = StepNumbers(graph.program.scalars(0))
+        graph = replace(
+            graph,
+            program=replace(graph.program, scalars=self._numbers, effects=None, readings=Readings(), unused={}),
+        )
+        self._peers = Peers(planned.partition.mesh, self._ranks.rank, self._tcp)
+        self._device = CpuDevice(plan.peak_bytes, plan.host_bytes, check_cancelled=self._ranks.check)
+        self._generator = self._device.generator()
+        self._executor = Executor(graph, plan, self._device, generator=self._generator)
+        self.planned = planned
+        constants = {planned.graph.tensors[tensor].name: value for tensor, value in planned.graph.program.constants}
+        self._agree("load the state", [Fact(name, digest_of([value]), _SEED) for name, value in constants.items()])
+        self.load(live)
+        self.held = [set(keys) for keys in self._ranks.share(sorted(self._executor.state()))]
+
+    def load(self, live: Mapping[str, Tensor]) -> None:
+        """Take over the state.
+
+        Args:
+            live: by key, whole.
+
+        Raises:
+            StowageError: a rank has other values than this one.
+        """
+        planned = self.planned_now
+        keys = [key for _, key in planned.graph.program.state]
+        self._agree("load the state", [Fact(key, digest_of([live[key]]), _SEED) for key in keys])
+        self._executor.load(planned.state_parts(live, self._ranks.rank))
+        self.number = 0
+
+    def step(self, drawn: Tensor, leaves: Sequence[Tensor]) -> TeamStep:
+        """Make a step.
+
+        Args:
+            drawn: the state of the generator before it.
+            leaves: the tensors of the batch, whole.
+
+        Raises:
+            StowageError: a rank has another batch, learning rate or generator than this one.
+        """
+        self._broken = True
+        made = self._step(drawn, leaves)
+        self._broken = False
+        return made
+
+    def _step(self, drawn: Tensor, leaves: Sequence[Tensor]) -> TeamStep:
+        planned, step = self.planned_now, f"step {self.number + 1}"
+        numbers = dict(planned.graph.program.scalars(self.number))
+        facts = [
+            Fact(f"batch of {step}", digest_of(leaves), _SAME_BATCHES),
+            Fact(f"learning rate or another number of {step}", _text_of(numbers), _SAME_SCHEDULE),
+        ]
+        if any(op.random for op in planned.graph.ops):
+            facts.append(Fact(f"random generator before {step}", digest_of([drawn]), _SAME_SEED))
+        self._agree(f"make {step}", facts)
+        self._numbers.values = numbers
+        self._generator.set_state(drawn)
+        part = planned.batch_parts(leaves, self._ranks.rank)
+        before, start = self._peers.received_bytes, time.perf_counter()
+        with self._communicating():
+            record = self._executor.step(part)
+        seconds = time.perf_counter() - start
+        measured = self._ranks.share([seconds, self._peers.received_bytes - before, self._executor.peak_bytes])
+        self.number += 1
+        columns: list[tuple[float, ...]] = list(zip(*measured, strict=True))
+        log = WorkersStep(columns[0], tuple(map(int, columns[1])), tuple(map(int, columns[2])))
+        return TeamStep(log, record.outputs, self._generator.get_state())
+
+    def state(self, live: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Bring the state together at every rank; a copy, by key, of what any worker has.
+
+        Args:
+            live: the state that was loaded last, by key.
+        """
+        planned, error = self.planned_now, self.ended_by
+        try:
+            self._agree(
+                "bring the state back" + ("" if error is None else f" after {type(error).__name__}: {error}"), []
+            )
+        except StowageError as disagreement:
+            raise error or disagreement from disagreement
+        own = {key: value.clone() for key, value in self._executor.state().items()}
+        keys = [key for _, key in planned.graph.program.state]
+        placed = [[digest_of([own[key]]), list(own[key].shape)] if key in own else None for key in keys]
+        parts: list[dict[str, Tensor]] = [{} for _ in planned.workers]
+        for key, *have in zip(keys, *self._ranks.share(placed), strict=True):
+            for rank, part in self._parts(own.get(key), have, live[key].dtype).items():
+                parts[rank][key] = part
+        return planned.whole_state(live, parts)
+
+    def save(self, folder: Path, owned: Sequence[Sequence[OwnedBox]]) -> list[list[WriteResult]]:
+        """Ranks are refused checkpoints: their hosts need not see the same folder.
+
+        Raises:
+            StowageError: always.
+        """
+        raise StowageError(f"ranks of a launcher write no checkpoint to {folder}; save step.state() at rank 0")
+
+    def close(self) -> None:
+        """Leave the other ranks."""
+        self._ranks.leave()
+        self._tcp.close()
+        self._close_device()
+
+    def _parts(
+        self, own: Tensor | None, have: Sequence[tuple[str, list[int]] | None], dtype: torch.dtype
+    ) -> dict[int, Tensor]:
+        """By rank, its part of one tensor; of ranks that have the same bits, the first sends them to all without."""
+        first: dict[str, int] = {}
+        for rank, each in enumerate(have):
+            if each is not None:
+                first.setdefault(each[0], rank)
+        here = have[self._ranks.rank]
+        found = {} if own is None or here is None else {here[0]: own}
+        sends, receives = {}, {}
+        for rank, each in enumerate(have):
+            if (
+                found
+                and here is not None
+                and first[here[0]] == self._ranks.rank
+                and (each is None or each[0] != here[0])
+            ):
+                sends[rank] = _bytes(found[here[0]])
+        for digest, rank in first.items():
+            if digest not in found:
+                shape = next(each[1] for each in have if each is not None and each[0] == digest)
+                found[digest] = torch.empty(shape, dtype=dtype)
+                receives[rank] = _bytes(found[digest])
+        with self._patiently():
+            self._tcp.exchange(sends, receives)
+        return {rank: found[each[0]] for rank, each in enumerate(have) if each is not None}
+
+    def _agree(self, doing: str, facts: Sequence[Fact]) -> None:
+        refuse_differences(self._ranks, [Fact("next task", f"to {doing}", _SAME_CALLS, is_shown=True), *facts])
+
+    @contextmanager
+    def _communicating(self) -> Iterator[None]:
+        before = communicate_by(self._peers)
+        try:
+            with self._patiently():
+                yield
+        finally:
+            communicate_by(before)
+
+    @contextmanager
+    def _patiently(self) -> Iterator[None]:
+        """Say what has happened to a rank that is gone, in place of what the op that has met it did."""
+        try:
+            yield
+        except Exception as error:
+            cause = error.__cause__ if isinstance(error.__cause__, PeerLostError | RankFailedError) else error
+            if isinstance(cause, PeerLostError):
+                raise self._ranks.cause(cause) from error
+            if isinstance(cause, RankFailedError):
+                raise cause from None
+            raise
+
+    def _close_device(self) -> None:
+        if self._device is not None:
+            self._device.close()
+            self._device = None
+
+
+def _text_of(numbers: Mapping[str, float]) -> str:
+    return json.dumps([[name, float(value).hex()] for name, value in sorted(numbers.items())])
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    return tensor.detach().reshape(-1).view(torch.uint8)

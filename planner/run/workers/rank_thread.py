@@ -1,0 +1,152 @@
+"""The thread behind a run on the ranks of a launch, of which this process is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple, replace
+from importlib.metadata import version
+
+import torch
+from torch import Tensor
+
+from planner.cancel import Cancelled
+from planner.errors import StowageError, first_line
+from planner.graph import Graph
+from planner.partition import partition_to_json
+from planner.progress import Listener, Progress
+from planner.run.checks.eager_difference import Difference
+from planner.run.workers.batch_feed import BatchFeed
+from planner.run.workers.launch.agreement import Fact, digest_of_text, refuse_differences
+from planner.run.workers.launch.membership import Membership
+from planner.run.workers.launch.rank_plans import plan_ranks
+from planner.run.workers.plans.worker_plans import WorkerPlans
+from planner.run.workers.processes.process_settings import ProcessSettings
+from planner.run.workers.rank_team import RankTeam
+from planner.run.workers.team import Team
+from planner.run.workers.workers_thread import WorkersRequest, WorkersThread
+
+_SAME_ARGUMENTS = "call planner.run_workers with the same on all ranks"
+_SAME_PACKAGES = "install the same on every host"
+
+
+class RankThread(WorkersThread):
+    """Serves a request as one rank of those that a launcher started, all of which ask for the same.
+
+    Args:
+        request: the request.
+        listener: called with the share done and a status text; None for nothing.
+
+    Raises:
+        StowageError: the launcher's environment is incomplete.
+    """
+
+    def __init__(self, request: WorkersRequest, listener: Listener | None) -> None:
+        self._membership = membership = Membership()
+        self._everywhere = request
+
+        def new_team(_workers: int, check: Callable[[], object]) -> Team:
+            membership.join(check)
+            return RankTeam(membership.ranks, membership.tcp)
+
+        super().__init__(replace(request, check=request.check and self.is_first), listener, new_team)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is rank 0, which speaks for all."""
+        return self._membership.launch.rank == 0
+
+    def loop(self, batches: Iterable[object]) -> Iterator[float]:
+        """Make a step with each batch, in the calling thread; yields the losses."""
+        try:
+            yield from super().loop(batches)
+        except Exception as error:
+            self._give_up(error)
+            raise
+
+    def _begin(self) -> None:
+        self._report_progress(0.0, "waiting for the other ranks")
+        self._membership.join(self.stop.check)
+        self._compare_requests()
+
+    def _give_up(self, error: BaseException) -> None:
+        """Tell the other ranks that this one fails, so that they do not wait for it."""
+        self._membership.fail(_why(error))
+
+    def _plans(self, graph: Graph, progress: Progress) -> WorkerPlans:
+        self._membership.join(self.stop.check)
+        return plan_ranks(self._membership.ranks, graph, self.asked.partition, self.asked.budget, progress, self.stop)
+
+    def _made(
+        self, team: Team, live: dict[str, Tensor], feed: BatchFeed, outputs: list[Tensor], progress: Progress
+    ) -> BaseException | None:
+        assert isinstance(team, RankTeam)
+        team.ended_by = super()._made(team, live, feed, outputs, progress)
+        return team.ended_by
+
+    def _known_to_all(self, difference: Difference | None) -> Difference | None:
+        first = self._membership.ranks.share(None if difference is None else astuple(difference))[0]
+        return None if first is None else Difference(*first)
+
+    def _compare_requests(self) -> None:
+        asked, ranks = self._everywhere, self._membership.ranks
+        refuse_differences(ranks, [*_surroundings(), *_arguments(asked)])
+        workers = asked.partition.workers
+        if workers != ranks.ranks:
+            raise StowageError(
+                f"{ranks.ranks} ranks were started, and the partition is for {workers} workers: start {workers} ranks, "
+                f"or search for a partition for {ranks.ranks} workers"
+            )
+
+
+def refuse_of_one_host(*, transport: str | None, checkpoint: object) -> None:
+    """Refuse what is for workers that one process starts.
+
+    Args:
+        transport, checkpoint: as for `run_workers`.
+
+    Raises:
+        StowageError: one is given.
+    """
+    if transport is not None:
+        raise StowageError(
+            "transport is for workers that one process starts, and ranks of a launcher exchange over TCP: leave it out"
+        )
+    if checkpoint is not None:
+        raise StowageError(
+            "checkpoint is for workers that one process starts: leave it out, and save step.state() at rank 0 after "
+            "wait() or between the losses of steps()"
+        )
+
+
+def _surroundings() -> list[Fact]:
+    """What kernels compute with, beside their arguments."""
+    return [
+        Fact("version of Stowage", version("stowage"), _SAME_PACKAGES, is_shown=True),
+        Fact("version of PyTorch", torch.__version__, _SAME_PACKAGES, is_shown=True),
+        Fact(
+            "settings of PyTorch", str(ProcessSettings.current()), "make the same settings on all ranks", is_shown=True
+        ),
+        Fact(
+            "number of threads", str(torch.get_num_threads()), "set OMP_NUM_THREADS alike on all ranks", is_shown=True
+        ),
+        Fact(
+            "CPU capability", torch.backends.cpu.get_cpu_capability(),
+            "set ATEN_CPU_CAPABILITY on all ranks to what every host has", is_shown=True,
+        ),
+    ]  # fmt: skip
+
+
+def _arguments(asked: WorkersRequest) -> list[Fact]:
+    text = partition_to_json(asked.partition)
+    return [
+        Fact("partition", digest_of_text(text), "save it to a file, copy that to every host and load it there"),
+        Fact("number of steps", str(asked.steps), _SAME_ARGUMENTS, is_shown=True),
+        Fact("check", str(asked.check), _SAME_ARGUMENTS, is_shown=True),
+        Fact("batches", "None" if asked.batches is None else "given", _SAME_ARGUMENTS, is_shown=True),
+    ]
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, Cancelled | KeyboardInterrupt):
+        return "was stopped"
+    return f"failed: {type(error).__name__}: {first_line(error)}" if isinstance(error, Exception) else "was ended"

@@ -1,0 +1,127 @@
+"""What the ranks of a launch do in these tests, each in its own process, as a user's script would."""
+
+import hashlib
+
+import torch
+from torch import nn
+
+import planner
+from planner.errors import StowageError
+from planner.partition import partition_from_json
+from planner.step import TrainStep
+
+
+def network(seed=0, width=24, lr=1e-2, dropout=0.0):
+    """A step that is the same in every process that makes it with the same arguments."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(12, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, 6)).double()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
+    torch.manual_seed(7)
+    batch = torch.randn(12, 12, dtype=torch.float64), torch.randint(6, (12,))
+    return TrainStep(
+        model, batch, loss=lambda model, batch: nn.functional.cross_entropy(model(batch[0]), batch[1]),
+        optimizer=optimizer,
+    )  # fmt: skip
+
+
+def batches(count, seed=3):
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(count):
+        yield (
+            torch.randn(12, 12, dtype=torch.float64, generator=generator),
+            torch.randint(6, (12,), generator=generator),
+        )
+
+
+def bits(step):
+    digest = hashlib.sha256()
+    for key, value in sorted(step.state().items()):
+        digest.update(key.encode() + value.detach().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def outcome(step, result):
+    difference = result.difference
+    return {
+        "losses": [loss.hex() for loss in result.losses],
+        "bits": bits(step),
+        "bytes": [result.bytes_counted, result.bytes_predicted],
+        "peaks": [result.peak_bytes, result.planned_peak_bytes],
+        "difference": None if difference is None else [difference.relative, difference.noise],
+        "transport": result.transport,
+    }
+
+
+def agreeing(rank, parts, budget):
+    step = network(dropout=0.3)
+    torch.manual_seed(11)
+    result = planner.run_workers(
+        step, partition_from_json(parts), budget=budget, batches=batches(3), check=True, progress=False
+    ).wait()
+    return outcome(step, result)
+
+
+def going_on(rank, parts):
+    """A run for one loop after another, between which the model is used."""
+    step = network()
+    run = planner.run_workers(step, partition_from_json(parts), steps=0, progress=False)
+    losses = list(run.steps(batches(2)))
+    middle = bits(step)
+    losses += list(run.steps(batches(1, seed=4)))
+    run.close()
+    return {"losses": [loss.hex() for loss in losses], "bits": [middle, bits(step)]}
+
+
+def disagreeing(rank, parts, others, foreign):
+    """One misunderstanding after another; what each says here, and a run that is right after all of them."""
+    said = {}
+
+    def attempt(name, step, partition=parts, **settings):
+        before = bits(step)
+        try:
+            planner.run_workers(step, partition_from_json(partition), progress=False, **settings).wait()
+            said[name] = "nothing"
+        except (StowageError, OSError) as error:
+            said[name] = str(error) if bits(step) == before else f"changes the model, and says {error}"
+
+    other = rank == 1
+    attempt("partitions", network(), others[rank])
+    attempt("workers", network(), foreign["workers"])
+    attempt("graph", network(), foreign["graph"])
+    attempt("steps", network(), steps=2 + rank)
+    attempt("structure", network(width=24 + other))
+    attempt("values", network(seed=rank))
+    attempt("batches", network(), batches=batches(2, seed=rank))
+    attempt("fewer", network(), batches=batches(2 - rank))
+    attempt("rates", network(lr=0.01 * (1 + rank)))
+    attempt("broken", network(), batches=broken() if other else batches(2))
+    step = network(dropout=0.3)
+    torch.manual_seed(rank)
+    attempt("draws", step, foreign["dropout"])
+    torch.set_default_dtype(torch.float64 if other else torch.float32)
+    attempt("settings", network())
+    torch.set_default_dtype(torch.float32)
+    true, torch.__version__ = torch.__version__, "2.11.0" if other else "2.13.0"
+    attempt("version", network())
+    torch.__version__ = true
+    attempt("nothing", network())
+    return said
+
+
+def broken():
+    yield next(batches(1))
+    raise OSError("the disk is gone")
+
+
+def endless(rank, parts):
+    """Steps until another rank is lost; returns what is said, and how long after the last finished step."""
+    step = network()
+    before = bits(step)
+    try:
+        planner.run_workers(step, partition_from_json(parts), steps=1_000_000, progress=False).wait()
+    except StowageError as error:
+        return [str(error), bits(step) == before]
+    return None
+
+
+SCENARIOS = {each.__name__: each for each in (agreeing, going_on, disagreeing, endless)}

@@ -1,0 +1,199 @@
+"""Ranks of PyTorch's launcher run a partition as one process with its workers would, or say why they cannot."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import planner
+from planner.capture import capture
+from planner.errors import StowageError
+from planner.partition import PartitionPlan, coarsen, optimize, partition_to_json
+from tests.run.workers.launch.scenarios import batches, bits, network, outcome
+
+ROOT = Path(__file__).parents[4]
+
+
+def partition(step, workers):
+    return PartitionPlan.of(optimize(coarsen(capture(step, progress=False)), workers))
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+class Launcher:
+    """Starts ranks in processes that know of each other what a launcher's environment says."""
+
+    def __init__(self):
+        threads = max(1, (os.cpu_count() or 1) // 2)  # as two workers of one process have
+        self._server = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("rank_server.py"))], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True, cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(threads)},
+        )  # fmt: skip
+
+    def start(self, scenario, ranks, *arguments):
+        """Start ranks; returns the numbers of their processes."""
+        address = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+        environments = [{"RANK": str(rank), **address} for rank in range(ranks)]
+        asked = {"scenario": scenario, "arguments": arguments, "environments": environments}
+        self._server.stdin.write(json.dumps(asked) + "\n")
+        self._server.stdin.flush()
+        return json.loads(self._server.stdout.readline())
+
+    def results(self):
+        """What each rank returns."""
+        return json.loads(self._server.stdout.readline())
+
+    def launch(self, scenario, ranks, *arguments):
+        self.start(scenario, ranks, *arguments)
+        return self.results()
+
+    def close(self):
+        self._server.stdin.close()
+        self._server.wait()
+
+
+@pytest.fixture(scope="module")
+def launcher():
+    made = Launcher()
+    yield made
+    made.close()
+
+
+def test_ranks_leave_the_bits_that_workers_of_one_process_leave(launcher):
+    parts = partition(network(dropout=0.3), 2)
+    ranks = launcher.launch("agreeing", 2, partition_to_json(parts), "80%")
+    step = network(dropout=0.3)
+    torch.manual_seed(11)
+    forked = outcome(step, planner.run_workers(step, parts, batches=batches(3), progress=False).wait())
+    assert ranks[0] == ranks[1]
+    assert ranks[0]["transport"] == "TCP"
+    assert all(ranks[0][name] == forked[name] for name in ("losses", "bits", "bytes"))
+    assert ranks[0]["bytes"][0] == ranks[0]["bytes"][1] > 0
+    assert ranks[0]["peaks"][0] == ranks[0]["peaks"][1]
+    relative, noise = ranks[0]["difference"]
+    assert relative < 1e-11
+    assert relative <= 30 * noise
+
+
+SAID = {
+    "partitions": "rank 1's partition is not the same as rank 0's: save it to a file, copy that to every host and load",
+    "workers": "2 ranks were started, and the partition is for 3 workers: start 3 ranks, or search for a partition for",
+    "graph": "the partition plan is for another graph",
+    "steps": "rank 1's number of steps is 3, and rank 0's is 2: call planner.run_workers with the same on all ranks",
+    "structure": "rank 1's step is not the same as rank 0's: build the same model, loss, batch shapes and optimizer",
+    "values": "rank 1's model/0.weight is not the same as rank 0's: seed the ranks alike (torch.manual_seed) or load",
+    "batches": "rank 1's batch of step 1 is not the same as rank 0's: each rank takes the whole batch and cuts out its",
+    "fewer": "rank 1's next task is to bring the state back, and rank 0's is to make step 2: all ranks must",
+    "rates": "rank 1's learning rate or another number of step 1 is not the same as rank 0's",
+    "draws": "rank 1's random generator before step 1 is not the same as rank 0's: seed the ranks alike",
+    "settings": "rank 1's settings of PyTorch",
+    "version": "rank 1's version of PyTorch is 2.11.0, and rank 0's is 2.13.0: install the same on every host",
+    "nothing": "nothing",
+}
+
+
+def test_whatever_ranks_disagree_about_is_said_at_all_of_them_and_changes_no_model(launcher):
+    parts, wider = partition(network(), 2), network(width=31)
+    foreign = {
+        "workers": partition_to_json(partition(network(), 3)),
+        "graph": partition_to_json(partition(wider, 2)),
+        "dropout": partition_to_json(partition(network(dropout=0.3), 2)),
+    }
+    here = partition_to_json(parts)
+    others = [
+        here,
+        partition_to_json(PartitionPlan.of(optimize(coarsen(capture(network(), progress=False)), 2), seed=1)),
+    ]
+    first, second = launcher.launch("disagreeing", 2, here, others, foreign)
+    assert first.pop("broken").startswith(
+        "rank 1's next task is to bring the state back after OSError: the disk is gone, and rank 0's is to make step 2"
+    )
+    assert second.pop("broken") == "the disk is gone"
+    assert first == second
+    for name, sentence in SAID.items():
+        assert first[name].startswith(sentence)
+
+
+def test_a_run_goes_on_for_one_loop_after_another_and_the_model_has_each_step(launcher):
+    parts = partition(network(), 2)
+    first, second = launcher.launch("going_on", 2, partition_to_json(parts))
+    step = network()
+    run = planner.run_workers(step, parts, steps=0, progress=False)
+    losses = [*run.steps(batches(2)), *run.steps(batches(1, seed=4))]
+    run.close()
+    assert first == second
+    assert first["losses"] == [loss.hex() for loss in losses]
+    assert first["bits"][1] == bits(step) != first["bits"][0]
+
+
+@pytest.mark.parametrize(
+    ("sent", "lost", "said"),
+    [
+        (signal.SIGKILL, 1, "rank 1 has ended unexpectedly; the run is over on all ranks"),
+        (signal.SIGKILL, 0, "rank 0 has ended unexpectedly; the run is over on all ranks"),
+        (signal.SIGSTOP, 2, "rank 2 has not answered for 6 seconds; the run is over on all ranks"),
+    ],
+)
+def test_ranks_end_within_ten_seconds_of_the_loss_of_one_and_keep_their_models(launcher, sent, lost, said):
+    processes = launcher.start("endless", 3, partition_to_json(partition(network(), 3)))
+    time.sleep(10)
+    os.kill(processes[lost], sent)
+    begun = time.monotonic()
+    for rank, process in enumerate(processes):
+        while rank != lost and Path(f"/proc/{process}").exists() and time.monotonic() < begun + 20:
+            time.sleep(0.05)
+    assert time.monotonic() < begun + 10
+    if sent == signal.SIGSTOP:
+        os.kill(processes[lost], signal.SIGKILL)
+    found = launcher.results()
+    assert found.pop(lost) is None
+    assert found == [[said, True], [said, True]]
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        (
+            {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "29500"},
+            "MASTER_ADDR is not set, which each rank of a launch",
+        ),
+        ({"RANK": "0"}, "WORLD_SIZE is not set, which each rank of a launch has"),
+        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK must be a whole number from 0 to 1, got '2'"),
+        ({"RANK": "0", "WORLD_SIZE": "two"}, "WORLD_SIZE must be a whole number from 1 to 4,096, got 'two'"),
+        (
+            {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "99999"},
+            "MASTER_PORT must be a whole number from 1 to 65,535",
+        ),
+    ],
+)
+def test_an_environment_that_is_no_launchers_is_refused(monkeypatch, environment, said):
+    step = network()
+    parts = partition(step, 2)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(StowageError, match=said):
+        planner.run_workers(step, parts, progress=False)
+
+
+def test_a_port_in_use_and_a_transport_of_one_host_are_refused(monkeypatch):
+    step = network()
+    parts = partition(step, 2)
+    with socket.create_server(("", 0)) as server:
+        port = server.getsockname()[1]
+        for name, value in {"RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
+            monkeypatch.setenv(name, str(value))
+        with pytest.raises(StowageError, match=f"port {port} is in use on this host, where rank 0 serves the others"):
+            planner.run_workers(step, parts, progress=False).wait()
+        with pytest.raises(StowageError, match="ranks of a launcher exchange over TCP: leave it out"):
+            planner.run_workers(step, parts, transport="gloo", progress=False)
