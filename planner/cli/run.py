@@ -22,7 +22,8 @@ Examples:
   python -m planner run wresnet:depth=50,batch=16 --plan plan.json --steps 5 --json
   python -m planner run mlp --budget 60% --steps 5 --trace steps.json
   python -m planner run gpt --workers 4 --check
-  python -m planner run gpt --partition parts.json --budget 60% --json"""
+  python -m planner run gpt --partition parts.json --budget 60% --json
+  torchrun --nproc-per-node 4 -m planner run gpt --partition parts.json --check"""
 
 #: Ratio of measured and predicted step times from which a remark is printed.
 _REMARK_RATIO = 1.5
@@ -79,7 +80,8 @@ def command(
     With --workers or --partition the step is split over processes on this machine, and --budget is what each of them
     may take. Sums over workers are rounded in another order than eager PyTorch's, so --check then says how far the
     results are from eager's, beside how far eager's own move when its state is moved by one unit in the last place; the
-    exit status is 1 beyond 30 times that.
+    exit status is 1 beyond 30 times that. Under torchrun, each rank runs one worker of a --partition, on one or several
+    hosts, and rank 0 prints.
     """
     if steps < 1:
         raise StowageError(f"{steps} steps cannot be run; ask for at least 1")

@@ -15,6 +15,7 @@ from planner.progress import reporting
 if TYPE_CHECKING:
     from planner.graph import Graph
     from planner.partition import PartitionPlan
+    from planner.run import WorkersResult
 
 _CHECK_FACTS = "max_abs_error", "max_rel_error", "rounding_rel_error"
 #: How long a partition is searched for.
@@ -41,11 +42,17 @@ def run_on_workers(
     from planner.capture import capture
     from planner.run import Stopped, load_checkpoint, run_workers
 
+    launched, is_first = "RANK" in os.environ, os.environ.get("RANK", "0") == "0"
+    if launched and partition_file is None:
+        raise StowageError(
+            "ranks of a launcher need one partition: write it by `python -m planner partition` with --out, and give "
+            "its file as --partition"
+        )
     step = zoo.load(model)
     if checkpoint is not None and (Path(checkpoint) / ".metadata").exists():
         click.echo(f"going on after step {load_checkpoint(step, checkpoint)}, from {checkpoint}", err=True)
     stopped = None
-    with reporting(True) as report:
+    with reporting(is_first) as report:
         partition = _partition(capture(step), workers, partition_file)
         try:
             result = run_workers(
@@ -54,12 +61,28 @@ def run_on_workers(
         except Stopped as stop:
             result, stopped = stop.result, stop
     difference, cores = result.difference, os.cpu_count() or 1
-    if result.workers > cores:
+    if result.workers > cores and not launched:
         click.echo(
             f"{result.workers} workers share {cores} core{'s' if cores > 1 else ''} here, so their steps take longer "
             "than on a device each",
             err=True,
         )
+    if is_first:
+        _show(result, as_json)
+    if stopped is not None:
+        click.echo(str(stopped), err=True)
+        raise click.exceptions.Exit(130)
+    if difference is not None and not difference.is_rounding:
+        click.echo(
+            f"differs from eager PyTorch by more than rounding: {difference.tensor} by {difference.relative:.2g}, "
+            f"where rounding alone moves results by {difference.noise:.2g}",
+            err=True,
+        )
+        raise click.exceptions.Exit(1)
+
+
+def _show(result: WorkersResult, as_json: bool) -> None:
+    difference = result.difference
     show(
         {
             "workers": result.workers,
@@ -74,20 +97,8 @@ def run_on_workers(
             "losses": result.losses,
         },
         as_json,
-        replacements={}
-        if difference is not None
-        else dict.fromkeys(("max_abs_error", "max_rel_error", "rounding_rel_error"), ...),
+        replacements={} if difference is not None else dict.fromkeys(_CHECK_FACTS, ...),
     )
-    if stopped is not None:
-        click.echo(str(stopped), err=True)
-        raise click.exceptions.Exit(130)
-    if difference is not None and not difference.is_rounding:
-        click.echo(
-            f"differs from eager PyTorch by more than rounding: {difference.tensor} by {difference.relative:.2g}, "
-            f"where rounding alone moves results by {difference.noise:.2g}",
-            err=True,
-        )
-        raise click.exceptions.Exit(1)
 
 
 def _partition(graph: Graph, workers: int | None, partition_file: str | None) -> PartitionPlan:

@@ -22,6 +22,7 @@ from planner.run.workers.communication.peers import Peers
 from planner.run.workers.communication.tcp import Tcp
 from planner.run.workers.communication.transport import PeerLostError
 from planner.run.workers.launch.agreement import Fact, digest_of, refuse_differences
+from planner.run.workers.launch.gather import gather_parts
 from planner.run.workers.launch.ranks import RankFailedError, Ranks
 from planner.run.workers.plans.worker_plans import WorkerPlans
 from planner.run.workers.processes.messages import StepNumbers
@@ -101,10 +102,12 @@ class RankTeam:
         self._peers = Peers(planned.partition.mesh, self._ranks.rank, self._tcp)
         self._device = CpuDevice(plan.peak_bytes, plan.host_bytes, check_cancelled=self._ranks.check)
         self._generator = self._device.generator()
-        self._executor = Executor(graph, plan, self._device, generator=self._generator)
+        self._executor = Executor(
+            graph, plan, self._device, generator=self._generator, check_cancelled=self._ranks.check
+        )  # fmt: skip
         self.planned = planned
-        constants = {planned.graph.tensors[tensor].name: value for tensor, value in planned.graph.program.constants}
-        self._agree("load the state", [Fact(name, digest_of([value]), _SEED) for name, value in constants.items()])
+        constants = [(planned.graph.tensors[tensor].name, value) for tensor, value in planned.graph.program.constants]
+        self._agree("take over the graph", [Fact(name, digest_of([value]), _SEED) for name, value in constants])
         self.load(live)
         self.held = [set(keys) for keys in self._ranks.share(sorted(self._executor.state()))]
 
@@ -175,12 +178,9 @@ class RankTeam:
         except StowageError as disagreement:
             raise error or disagreement from disagreement
         own = {key: value.clone() for key, value in self._executor.state().items()}
-        keys = [key for _, key in planned.graph.program.state]
-        placed = [[digest_of([own[key]]), list(own[key].shape)] if key in own else None for key in keys]
-        parts: list[dict[str, Tensor]] = [{} for _ in planned.workers]
-        for key, *have in zip(keys, *self._ranks.share(placed), strict=True):
-            for rank, part in self._parts(own.get(key), have, live[key].dtype).items():
-                parts[rank][key] = part
+        dtypes = {key: live[key].dtype for _, key in planned.graph.program.state}
+        with self._patiently():
+            parts = gather_parts(self._ranks, self._tcp, own, dtypes)
         return planned.whole_state(live, parts)
 
     def save(self, folder: Path, owned: Sequence[Sequence[OwnedBox]]) -> list[list[WriteResult]]:
@@ -196,34 +196,6 @@ class RankTeam:
         self._ranks.leave()
         self._tcp.close()
         self._close_device()
-
-    def _parts(
-        self, own: Tensor | None, have: Sequence[tuple[str, list[int]] | None], dtype: torch.dtype
-    ) -> dict[int, Tensor]:
-        """By rank, its part of one tensor; of ranks that have the same bits, the first sends them to all without."""
-        first: dict[str, int] = {}
-        for rank, each in enumerate(have):
-            if each is not None:
-                first.setdefault(each[0], rank)
-        here = have[self._ranks.rank]
-        found = {} if own is None or here is None else {here[0]: own}
-        sends, receives = {}, {}
-        for rank, each in enumerate(have):
-            if (
-                found
-                and here is not None
-                and first[here[0]] == self._ranks.rank
-                and (each is None or each[0] != here[0])
-            ):
-                sends[rank] = _bytes(found[here[0]])
-        for digest, rank in first.items():
-            if digest not in found:
-                shape = next(each[1] for each in have if each is not None and each[0] == digest)
-                found[digest] = torch.empty(shape, dtype=dtype)
-                receives[rank] = _bytes(found[digest])
-        with self._patiently():
-            self._tcp.exchange(sends, receives)
-        return {rank: found[each[0]] for rank, each in enumerate(have) if each is not None}
 
     def _agree(self, doing: str, facts: Sequence[Fact]) -> None:
         refuse_differences(self._ranks, [Fact("next task", f"to {doing}", _SAME_CALLS, is_shown=True), *facts])
@@ -243,12 +215,14 @@ class RankTeam:
         try:
             yield
         except Exception as error:
-            cause = error.__cause__ if isinstance(error.__cause__, PeerLostError | RankFailedError) else error
+            cause: BaseException | None = error
+            while not isinstance(cause, PeerLostError | RankFailedError):
+                if cause is None:
+                    raise
+                cause = cause.__cause__
             if isinstance(cause, PeerLostError):
                 raise self._ranks.cause(cause) from error
-            if isinstance(cause, RankFailedError):
-                raise cause from None
-            raise
+            raise cause from None
 
     def _close_device(self) -> None:
         if self._device is not None:
@@ -258,7 +232,3 @@ class RankTeam:
 
 def _text_of(numbers: Mapping[str, float]) -> str:
     return json.dumps([[name, float(value).hex()] for name, value in sorted(numbers.items())])
-
-
-def _bytes(tensor: Tensor) -> Tensor:
-    return tensor.detach().reshape(-1).view(torch.uint8)

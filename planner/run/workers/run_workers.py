@@ -46,6 +46,11 @@ def run_workers(
     workers are made in another order than on one device, so numbers differ from eager PyTorch's by rounding; the
     same partition gives the same bits each time, whatever is swapped. Do not change the model until the run has ended.
 
+    In a process that `torchrun` has started, or that is a rank of a process group, no processes are made: this one is
+    the worker of its rank, and every rank calls this function with the same arguments, a model with the same values and
+    the same batches, whole. What ranks disagree about is refused at all of them before it is computed with. Every rank
+    gets the whole state and the result.
+
     Args:
         step: the step to run.
         partition: how it is split, for the step's graph.
@@ -99,7 +104,7 @@ def run_workers(
     if not launched:
         return WorkersRun(WorkersThread(request, listener), progress)
     rank = RankThread(request, listener)
-    return WorkersRun(rank, progress and (callable(progress) or rank.is_first) and progress)
+    return WorkersRun(rank, progress if callable(progress) or rank.is_first else False)
 
 
 def _checkpoint_folder(

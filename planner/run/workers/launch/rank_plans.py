@@ -10,9 +10,9 @@ from planner.graph import Graph, fingerprint
 from planner.partition import PartitionPlan, validate_workers
 from planner.plan import plan_from_json, plan_to_json
 from planner.progress import Progress
+from planner.run.workers.communication.transports import GLOO, exchange_link
 from planner.run.workers.launch.agreement import Fact, digest_of_text, refuse_differences
 from planner.run.workers.launch.ranks import Ranks
-from planner.run.workers.communication.transports import GLOO, exchange_link
 from planner.run.workers.plans.worker_plans import WorkerPlans, plan_worker, worker_graphs
 
 _GRAPHS = 0.25  # share of the work

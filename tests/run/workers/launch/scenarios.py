@@ -1,6 +1,8 @@
 """What the ranks of a launch do in these tests, each in its own process, as a user's script would."""
 
 import hashlib
+import time
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -113,12 +115,16 @@ def broken():
     raise OSError("the disk is gone")
 
 
-def endless(rank, parts):
-    """Steps until another rank is lost; returns what is said, and how long after the last finished step."""
+def endless(rank, parts, folder):
+    """Steps until another rank is lost; leaves a file once some are made, and returns what is said in the end."""
     step = network()
     before = bits(step)
+    run = planner.run_workers(step, partition_from_json(parts), steps=1_000_000, progress=False)
+    while len(run.worker_steps) < 3 and run.progress.state == "running":
+        time.sleep(0.02)
+    Path(folder, str(rank)).touch()
     try:
-        planner.run_workers(step, partition_from_json(parts), steps=1_000_000, progress=False).wait()
+        run.wait()
     except StowageError as error:
         return [str(error), bits(step) == before]
     return None
