@@ -57,3 +57,10 @@ def test_what_cannot_be_run_is_refused_in_a_sentence(planner, words, sentence) -
     answer = planner("run", MODEL, *words)
     assert answer.status == 2
     assert sentence in answer.err
+
+
+def test_ranks_of_a_launcher_need_a_file(planner, monkeypatch) -> None:
+    monkeypatch.setenv("RANK", "0")
+    answer = planner("run", MODEL, "--workers", 2)
+    assert answer.status == 2
+    assert "ranks of a launcher need one partition: write it by `python -m planner partition` with --out" in answer.err

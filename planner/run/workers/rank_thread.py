@@ -93,8 +93,9 @@ class RankThread(WorkersThread):
         workers = asked.partition.workers
         if workers != ranks.ranks:
             raise StowageError(
-                f"{ranks.ranks} ranks were started, and the partition is for {workers} workers: start {workers} ranks, "
-                f"or search for a partition for {ranks.ranks} workers"
+                f"the launcher's world size is {ranks.ranks}, and the partition is for {workers} workers: start "
+                f"{workers} ranks, take a partition for as many workers as there are ranks, or unset RANK and "
+                "WORLD_SIZE to run all workers from one process"
             )
 
 

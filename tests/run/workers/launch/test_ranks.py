@@ -98,7 +98,7 @@ def test_ranks_leave_the_bits_that_workers_of_one_process_leave(launcher):
 
 SAID = {
     "partitions": "rank 1's partition is not the same as rank 0's: save it to a file, copy that to every host and load",
-    "workers": "2 ranks were started, and the partition is for 3 workers: start 3 ranks, or search for a partition for",
+    "workers": "the launcher's world size is 2, and the partition is for 3 workers: start 3 ranks, take a partition",
     "graph": "the partition plan is for another graph",
     "steps": "rank 1's number of steps is 3, and rank 0's is 2: call planner.run_workers with the same on all ranks",
     "structure": "rank 1's step is not the same as rank 0's: build the same model, loss, batch shapes and optimizer",
@@ -207,5 +207,7 @@ def test_a_port_in_use_and_a_transport_of_one_host_are_refused(monkeypatch):
             monkeypatch.setenv(name, str(value))
         with pytest.raises(StowageError, match=f"port {port} is in use on this host, where rank 0 serves the others"):
             planner.run_workers(step, parts, progress=False).wait()
-        with pytest.raises(StowageError, match="ranks of a launcher exchange over TCP: leave it out"):
-            planner.run_workers(step, parts, transport="gloo", progress=False)
+    with pytest.raises(StowageError, match="ranks of a launcher exchange over TCP: leave it out"):
+        planner.run_workers(step, parts, transport="gloo", progress=False)
+    with pytest.raises(StowageError, match="checkpoint is for workers that one process starts: leave it out"):
+        planner.run_workers(step, parts, checkpoint="saved", progress=False)
