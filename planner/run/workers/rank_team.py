@@ -24,6 +24,7 @@ from planner.run.workers.communication.transport import PeerLostError
 from planner.run.workers.launch.agreement import Fact, digest_of, refuse_differences
 from planner.run.workers.launch.gather import gather_parts
 from planner.run.workers.launch.ranks import RankFailedError, Ranks
+from planner.run.workers.plans.state_owners import state_owners
 from planner.run.workers.plans.worker_plans import WorkerPlans
 from planner.run.workers.processes.messages import StepNumbers
 from planner.run.workers.team import TeamStep
@@ -48,7 +49,7 @@ class RankTeam:
 
     Attributes:
         planned: what the workers compute; None before `prepare`.
-        held: per worker, the keys of the state of which it has a part.
+        owned: per worker, the boxes of the state that it alone answers for.
         number: of the next step, since the state was last loaded.
         ended_by: why this rank makes no more steps, if it is not that all are made.
     """
@@ -56,7 +57,7 @@ class RankTeam:
     def __init__(self, ranks: Ranks, tcp: Tcp) -> None:
         self._ranks, self._tcp = ranks, tcp
         self.planned: WorkerPlans | None = None
-        self.held: list[set[str]] = []
+        self.owned: list[list[OwnedBox]] = []
         self.number = 0
         self.ended_by: BaseException | None = None
         self._broken = False
@@ -109,7 +110,8 @@ class RankTeam:
         constants = [(planned.graph.tensors[tensor].name, value) for tensor, value in planned.graph.program.constants]
         self._agree("take over the graph", [Fact(name, digest_of([value]), _SEED) for name, value in constants])
         self.load(live)
-        self.held = [set(keys) for keys in self._ranks.share(sorted(self._executor.state()))]
+        held = self._ranks.share(sorted(self._executor.state()))
+        self.owned = state_owners(planned, live, held)
 
     def load(self, live: Mapping[str, Tensor]) -> None:
         """Take over the state.
@@ -183,7 +185,18 @@ class RankTeam:
             parts = gather_parts(self._ranks, self._tcp, own, dtypes)
         return planned.whole_state(live, parts)
 
-    def save(self, folder: Path, owned: Sequence[Sequence[OwnedBox]]) -> list[list[WriteResult]]:
+    def bring(self, into: Mapping[str, Tensor]) -> set[str]:
+        """Bring the state together at every rank; returns the keys of what any worker has.
+
+        Args:
+            into: whole tensors by key, which are written.
+        """
+        found = self.state(into)
+        for key, value in found.items():
+            into[key].copy_(value)
+        return set(found)
+
+    def save(self, folder: Path, names: Mapping[str, str]) -> list[list[WriteResult]]:
         """Ranks are refused checkpoints: their hosts need not see the same folder.
 
         Raises:

@@ -40,7 +40,7 @@ class Team(Protocol):
     """Workers that make steps together, seen from one process; as `WorkerTeam`."""
 
     planned: WorkerPlans | None
-    held: list[set[str]]
+    owned: list[list[OwnedBox]]
     number: int
 
     @property
@@ -67,7 +67,10 @@ class Team(Protocol):
     def state(self, live: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Bring the state together."""
 
-    def save(self, folder: Path, owned: Sequence[Sequence[OwnedBox]]) -> list[list[WriteResult]]:
+    def bring(self, into: Mapping[str, Tensor]) -> set[str]:
+        """Bring the state together in tensors that are there."""
+
+    def save(self, folder: Path, names: Mapping[str, str]) -> list[list[WriteResult]]:
         """Write each worker's part of a checkpoint."""
 
     def close(self) -> None:
