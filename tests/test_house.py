@@ -53,6 +53,7 @@ MOST_FILES = 12
 VIEWS = {"widgets", "plotly", "ipywidgets", "anywidget", "IPython", "graphviz"}
 
 
+@cache
 def sources() -> dict[str, Path]:
     """By name, every module."""
     found = {}
@@ -62,8 +63,13 @@ def sources() -> dict[str, Path]:
     return found
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imported(path: Path) -> set[str]:
-    return imports_of(ast.parse(path.read_text()))
+    return imports_of(parsed(path))
 
 
 def imports_of(tree: ast.AST) -> set[str]:
@@ -76,10 +82,11 @@ def imports_of(tree: ast.AST) -> set[str]:
     return names
 
 
-def modules_imported(path: Path, modules: Collection[str]) -> set[str]:
+@cache
+def modules_imported(path: Path) -> set[str]:
     """The modules of ours that a file imports, wherever in it; a name that a room offers is the room's."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    modules, names = sources(), set[str]()
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -117,7 +124,7 @@ def test_a_room_imports_only_rooms_below_it_and_these_by_their_doors(package: st
     for name, path in modules.items():
         if not f"{name}.".startswith(f"{package}.{room}."):
             continue
-        for other in modules_imported(path, modules):
+        for other in modules_imported(path):
             there, *inner = other.split(".")[:1] + other.split(".")[1:]
             if inner and (there, inner[0]) in ROOMS and (there, inner[0]) != (package, room):
                 assert len(inner) == 1, f"{name} imports {other} past its door"
@@ -126,7 +133,7 @@ def test_a_room_imports_only_rooms_below_it_and_these_by_their_doors(package: st
 
 def test_no_files_import_each_other_in_a_circle() -> None:
     modules = sources()
-    assert not in_a_circle({name: modules_imported(path, modules) - {name} for name, path in modules.items()})
+    assert not in_a_circle({name: modules_imported(path) - {name} for name, path in modules.items()})
 
 
 def test_no_folders_import_each_other_in_a_circle() -> None:
@@ -138,7 +145,7 @@ def test_no_folders_import_each_other_in_a_circle() -> None:
 
     below: dict[str, set[str]] = {}
     for path in modules.values():
-        others = {folder(modules[other]) for other in modules_imported(path, modules)}
+        others = {folder(modules[other]) for other in modules_imported(path)}
         below.setdefault(folder(path), set()).update(others - {folder(path)})
     assert not in_a_circle(below)
 
@@ -146,7 +153,7 @@ def test_no_folders_import_each_other_in_a_circle() -> None:
 def test_a_class_name_means_one_thing() -> None:
     where: dict[str, list[str]] = {}
     for name, path in sources().items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 where.setdefault(node.name.lstrip("_"), []).append(name)
     assert not {name: places for name, places in where.items() if len(places) > 1}
@@ -186,7 +193,7 @@ def documented(docstring: str) -> Iterator[str]:
 
 def test_a_docstring_lists_only_arguments_and_attributes_that_exist() -> None:
     """So a name that is changed is changed where it is explained, too."""
-    trees = {name: ast.parse(path.read_text()) for name, path in sources().items()}
+    trees = {name: parsed(path) for name, path in sources().items()}
     nodes = [(name, node) for name, tree in trees.items() for node in ast.walk(tree)]
     classes = {node.name: node for _, node in nodes if isinstance(node, ast.ClassDef)}
     wrong = []
@@ -211,7 +218,7 @@ def test_the_planner_never_imports_a_view() -> None:
 
 def test_one_room_alone_touches_what_pytorch_keeps_private() -> None:
     paths = set((ROOT / "planner").rglob("*.py"))
-    trees = {path: ast.parse(path.read_text()) for path in paths}
+    trees = {path: parsed(path) for path in paths}
     ours = {name for tree in trees.values() for name in defined(tree)}
     foreign = {path for path, tree in trees.items() if private_imports(tree) | (private_uses(tree) - ours)}
     assert {path.parent for path in foreign} == {ROOT / "planner/torch_private"}
