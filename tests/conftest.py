@@ -7,7 +7,7 @@ import signal
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The modules of PyTorch are a third of a million objects, which every search for cycles among old objects visits: at
-# Python's own thresholds, a fifth of a test's time. What tests leave in cycles meanwhile is about 100 MB.
+# Python's own thresholds a tenth of all time, and a quarter with transformers. What is collected later takes 100 MB.
 gc.set_threshold(10_000, 10, 10)
 
 # a shell lets what it begins in the background ignore Ctrl-C, for which some tests would wait without end
