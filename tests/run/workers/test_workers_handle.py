@@ -11,7 +11,7 @@ from torch import nn
 from worker_processes import worker_processes
 
 from planner.errors import StowageError
-from planner.run import WorkerFailedError, run_workers
+from planner.run import Stopped, WorkerFailedError, run_workers
 from planner.step import AdamW, InferenceStep
 from tests.run.workers.steps import assert_close, classifier, loader, partition, same, state_of, until
 
@@ -82,6 +82,25 @@ def test_cancelling_lets_the_step_end_and_keeps_what_was_made():
     assert no_processes()
     with pytest.raises(StowageError, match=r"was cancelled; begin another one with planner\.run_workers"):
         next(run.steps(loader()))
+
+
+def test_control_c_while_waiting_keeps_what_was_made():
+    step, eager = classifier(), classifier()
+    acted = threading.Event()
+
+    def press(_share, doing):
+        if doing.startswith("step 3 of") and not acted.is_set():
+            acted.set()
+            os.kill(os.getpid(), signal.SIGINT)
+            assert until(lambda: run.progress.doing == "stopping")
+
+    parts = partition(step, 2)
+    run = run_workers(step, parts, steps=5, progress=press)
+    with pytest.raises(Stopped, match="stopped after 2 of 5 steps") as stopped:
+        run.wait()
+    for _ in stopped.value.result.losses:
+        eager.eager()
+    assert_close(step, eager)
 
 
 @pytest.mark.parametrize("moment", ["capturing", "planning", "starting", "step 1 of"])
