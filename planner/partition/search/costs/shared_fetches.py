@@ -252,4 +252,5 @@ class _CopyFinder:
             gains, most = saved, (parts[name] + np.sum(rest, axis=0)[:, None] if rest else parts[name]).min(0)
         # no copy saves more than it costs to fetch it, or than everything that the op moves
         bounds = np.minimum(np.minimum(gains, saved), most)
-        return {want: bound for want, bound in zip(rows, bounds, strict=True) if bound.max() > 0}
+        able = bounds.max(1) > 0
+        return {want: bound for want, bound, gaining in zip(rows, bounds, able, strict=True) if gaining}
