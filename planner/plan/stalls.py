@@ -107,11 +107,11 @@ class _Queues:
         outs_due, ins_due = self.index.outs_due, self.index.ins_due
         starts = [*timeline.compute[:, 0].tolist(), timeline.seconds]
         stops = [0.0, *timeline.compute[:, 1].tolist()]
-        for slot, (begin, start) in enumerate(zip(stops, starts, strict=True)):
-            copy = _later(_last(self.outs, outs_due[slot], start), _last(self.ins, ins_due[slot], start))
-            end = start if copy is None or not self.index.plan.communications else min(start, copy.stop)
+        for slot, (begin, end) in enumerate(zip(stops, starts, strict=True)):
+            copy = _later(_last(self.outs, outs_due[slot], end), _last(self.ins, ins_due[slot], end))
             if copy is not None and begin < end and copy.stop > begin:
-                yield ComputeWait(slot, begin, end, tuple(self._shares(copy, slot, begin, end)))
+                over = min(end, copy.stop) if self.index.plan.communications else end
+                yield ComputeWait(slot, begin, over, tuple(self._shares(copy, slot, begin, over)))
 
     def _shares(self, copy: _QueueEntry, slot: int, begin: float, end: float) -> Iterator[WaitShare]:
         """The copies to blame for a wait, back from the one that ends last."""
