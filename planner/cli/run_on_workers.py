@@ -49,7 +49,7 @@ def run_on_workers(
             "its file as --partition"
         )
     step = zoo.load(model)
-    if checkpoint is not None and (Path(checkpoint) / ".metadata").exists():
+    if checkpoint is not None and not launched and (Path(checkpoint) / ".metadata").exists():
         click.echo(f"going on after step {load_checkpoint(step, checkpoint)}, from {checkpoint}", err=True)
     stopped = None
     with reporting(is_first) as report:

@@ -24,7 +24,6 @@ from planner.run.workers.communication.transport import PeerLostError
 from planner.run.workers.launch.agreement import Fact, digest_of, refuse_differences
 from planner.run.workers.launch.gather import gather_parts
 from planner.run.workers.launch.ranks import RankFailedError, Ranks
-from planner.run.workers.plans.state_owners import state_owners
 from planner.run.workers.plans.worker_plans import WorkerPlans
 from planner.run.workers.processes.messages import StepNumbers
 from planner.run.workers.team import TeamStep
@@ -49,7 +48,7 @@ class RankTeam:
 
     Attributes:
         planned: what the workers compute; None before `prepare`.
-        owned: per worker, the boxes of the state that it alone answers for.
+        owned: nothing, as ranks write no checkpoints.
         number: of the next step, since the state was last loaded.
         ended_by: why this rank makes no more steps, if it is not that all are made.
     """
@@ -110,8 +109,6 @@ class RankTeam:
         constants = [(planned.graph.tensors[tensor].name, value) for tensor, value in planned.graph.program.constants]
         self._agree("take over the graph", [Fact(name, digest_of([value]), _SEED) for name, value in constants])
         self.load(live)
-        held = self._ranks.share(sorted(self._executor.state()))
-        self.owned = state_owners(planned, live, held)
 
     def load(self, live: Mapping[str, Tensor]) -> None:
         """Take over the state.
@@ -191,10 +188,10 @@ class RankTeam:
         Args:
             into: whole tensors by key, which are written.
         """
-        found = self.state(into)
-        for key, value in found.items():
+        state = self.state(into)
+        for key, value in state.items():
             into[key].copy_(value)
-        return set(found)
+        return set(state)
 
     def save(self, folder: Path, names: Mapping[str, str]) -> list[list[WriteResult]]:
         """Ranks are refused checkpoints: their hosts need not see the same folder.

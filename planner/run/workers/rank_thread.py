@@ -12,9 +12,11 @@ from torch import Tensor
 from planner.cancel import Cancelled
 from planner.errors import StowageError, first_line
 from planner.graph import Graph
+from planner.memory import step_peak
 from planner.partition import partition_to_json
 from planner.progress import Listener, Progress
 from planner.run.checks.eager_difference import Difference
+from planner.run.prepare.footprint import Footprint, footprint
 from planner.run.workers.batch_feed import BatchFeed
 from planner.run.workers.launch.agreement import Fact, digest_of_text, refuse_differences
 from planner.run.workers.launch.membership import Membership
@@ -75,6 +77,19 @@ class RankThread(WorkersThread):
     def _plans(self, graph: Graph, progress: Progress) -> WorkerPlans:
         self._membership.join(self.stop.check)
         return plan_ranks(self._membership.ranks, graph, self.asked.partition, self.asked.budget, progress, self.stop)
+
+    def _footprint(self, planned: WorkerPlans) -> Footprint:
+        """What the ranks of this host take: each has its worker, and all parts while it brings the state back."""
+        graph, asked, launch = planned.graph, self.asked, self._membership.launch
+        own, plan = planned.graphs[launch.rank], planned.plans[launch.rank]
+        state, sent = (sum(storage.bytes for storage in each.storages if storage.persistent) for each in (graph, own))
+        device = (0 if self.keeper.has_team else plan.peak_bytes) + 2 * sent + 2 * state
+        return Footprint(
+            launch.local_ranks * footprint(graph, None, self._step, checked=False).model,
+            launch.local_ranks * device,
+            launch.local_ranks * plan.host_bytes,
+            2 * step_peak(graph) if asked.check else 0,
+        )
 
     def _made(
         self, team: Team, live: dict[str, Tensor], feed: BatchFeed, outputs: list[Tensor], progress: Progress

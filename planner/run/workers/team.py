@@ -68,7 +68,7 @@ class Team(Protocol):
         """Bring the state together."""
 
     def bring(self, into: Mapping[str, Tensor]) -> set[str]:
-        """Bring the state together in tensors that are there."""
+        """Bring the state together into tensors that are there."""
 
     def save(self, folder: Path, names: Mapping[str, str]) -> list[list[WriteResult]]:
         """Write each worker's part of a checkpoint."""

@@ -24,8 +24,8 @@ def serve() -> None:
             pairs = zip(files, asked["environments"], strict=True)
             processes = [fork(asked["scenario"], asked["arguments"], each, file) for file, each in pairs]
             print(json.dumps(processes), flush=True)
-            for process in processes:
-                os.waitpid(process, 0)
+            for _ in processes:
+                os.wait()  # whichever ends next, or it would seem to be there still
             print(json.dumps([json.loads(file.read_text()) if file.exists() else None for file in files]), flush=True)
 
 
