@@ -51,7 +51,7 @@ def whole_value(parts: Sequence[torch.Tensor], plan: PartitionPlan, tensor: int,
             whole[here] = part[there]
     for worker, (indices, part) in enumerate(zip(everywhere, parts, strict=True)):
         for here, there in indices:
-            if not torch.equal(*(each.reshape(-1).view(torch.uint8) for each in (whole[here], part[there]))):
+            if not torch.equal(_bytes(whole[here]), _bytes(part[there])):
                 raise StowageError(
                     f"worker {worker} has another copy of a tensor of shape {list(shape)} than the others"
                 )
@@ -64,6 +64,11 @@ def _indices(shape: Sequence[int], plan: PartitionPlan, tensor: int, worker: int
     if len(boxes) > _MOST_BOXES:
         return [(_places(shape, plan, tensor, worker), (slice(None),) * len(shape))]
     return [_pieces(box) for box in boxes]
+
+
+def _bytes(value: torch.Tensor) -> torch.Tensor:
+    """A copy, because a view may have any strides."""
+    return value.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
 
 
 def _pieces(box: PartBox) -> tuple[Index, Index]:

@@ -24,7 +24,9 @@ def gathered(owned: Sequence[OwnedBox], parts: Mapping[str, Tensor]) -> Tensor:
     size = max((end for _, end in _places(owned, parts)), default=0)
     found = torch.empty(size, dtype=torch.uint8)
     for each, (begin, end) in zip(owned, _places(owned, parts), strict=True):
-        found[begin:end].copy_(box_of(each, parts).reshape(-1).view(torch.uint8))
+        found[begin:end].copy_(
+            box_of(each, parts).clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
+        )
     return found
 
 
