@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -37,7 +38,7 @@ class StepLog(Protocol):
     seconds: list[float]
 
 
-class BackgroundRun:
+class BackgroundRun(ABC):
     """Serves a run request in a background thread; holds no reference to the handle, whose end can end the thread.
 
     Args:
@@ -89,9 +90,9 @@ class BackgroundRun:
         return self._log
 
     @property
+    @abstractmethod
     def result(self) -> Any:
         """The result of the steps so far; None before there is a plan."""
-        raise NotImplementedError
 
     def start(self) -> None:
         """Start the thread."""
@@ -115,13 +116,13 @@ class BackgroundRun:
         if self.state == "running":
             self.progress.doing = "stopping"
 
+    @abstractmethod
     def loop(self, batches: Any) -> Iterator[float]:
         """Make a step with each batch, in the calling thread; yields the losses."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _work(self) -> None:
         """Prepare, and make the run's own steps."""
-        raise NotImplementedError
 
     @contextmanager
     def _looping(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""GroupsAndOps of a sum that are alike, such as the layers of a model: one of them stands for all.
+"""Parts of a sum that are alike, such as the layers of a model: one of them stands for all.
 
 Variables that no other variable looks like separate the rest into parts. Given their values, every part can be chosen
 by itself, so parts that are the same function of them may all be chosen alike: one of them counts as often as there are
