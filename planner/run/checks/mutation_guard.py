@@ -41,7 +41,8 @@ class MutationGuard:
         live = step.materialize()
         self._live, self._optimizer, self._state = live, live.optimizer, state
         reach = self._reach = reach or step.reach(live.model)
-        self._reached = [one for one in reach.tensors.values() if unplannable(one) is None and not one.is_meta]
+        reached = {id(one): one for one in reach.tensors.values()}  # a tied one has several names
+        self._reached = [one for one in reached.values() if unplannable(one) is None and not one.is_meta]
         self._step = step
         self.note()
 

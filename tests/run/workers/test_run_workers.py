@@ -19,7 +19,7 @@ from planner.errors import StowageError
 from planner.partition import PartitionPlan, search_partition
 from planner.run import WorkerFailedError, run_workers
 from planner.step import SGD, AdamW, InferenceStep, TrainStep
-from tests.run.workers.steps import classifier, loader, partition, same, state_of
+from tests.run.workers.steps import assert_close, classifier, loader, partition, same, scaled_cross_entropy, state_of
 
 
 def convolutions(optimizer=None):
@@ -135,6 +135,22 @@ def test_a_data_loader_is_trained_on_as_eager_pytorch_would():
     assert torch.equal(torch.get_rng_state(), after)
     for key, value in step.state().items():
         torch.testing.assert_close(value, eager.state()[key], rtol=1e-9, atol=1e-11)
+
+
+def test_a_model_with_tied_weights_is_trained_on_batches():
+    def tied():
+        torch.manual_seed(0)
+        first, second, last = nn.Linear(12, 12), nn.Linear(12, 12), nn.Linear(12, 6)
+        second.weight = first.weight
+        return TrainStep(
+            nn.Sequential(first, nn.Tanh(), second, nn.Tanh(), last).double(), next(iter(loader())),
+            loss=scaled_cross_entropy, optimizer=SGD(lr=0.1, momentum=0.9),
+        )  # fmt: skip
+
+    step, eager = tied(), tied()
+    result = run_workers(step, partition(step, 2), batches=loader(), progress=False).wait()
+    assert result.losses == pytest.approx([float(eager.eager(batch)) for batch in loader()], rel=1e-12)
+    assert_close(step, eager)
 
 
 def test_no_more_steps_are_made_than_asked_for_and_none_without_batches():
