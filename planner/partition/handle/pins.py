@@ -180,6 +180,10 @@ def _why(coarse: CoarseGraph, pins: Sequence[Pinned]) -> str:
 def _pin_tensor(
     coarse: CoarseGraph, mesh: Sequence[int], name: str, tensor: int, value: PinValue | Sequence[PinValue | None]
 ) -> TensorPin:
+    if not isinstance(value, int | str | Sequence):
+        raise StowageError(
+            f'{name} is pinned to {value!r}; give one of its dimensions, "{REPLICATED}", or a list of these, one a level'
+        )
     given: Sequence[PinValue | None] = [value] * len(mesh) if isinstance(value, int | str) else list(value)
     if len(given) != len(mesh):
         raise StowageError(f"{name} is pinned at {len(given)} levels, but the mesh {list(mesh)} has {len(mesh)}")
@@ -195,7 +199,7 @@ def _labels(coarse: CoarseGraph, name: str, tensor: int, value: PinValue | None)
         raise StowageError(f'{name} is pinned to {value!r}; give one of its dimensions, or "{REPLICATED}"')
     if isinstance(value, str):
         return frozenset({None})
-    if isinstance(value, bool) or not -len(shape) <= value < len(shape):
+    if isinstance(value, bool) or not isinstance(value, int) or not -len(shape) <= value < len(shape):
         has = f"dimensions 0 to {len(shape) - 1}" if len(shape) > 1 else "only dimension 0" if shape else "none"
         raise StowageError(f"{name} has no dimension {value}: its shape is {list(shape)}, so it has {has}")
     dimension = value % len(shape)

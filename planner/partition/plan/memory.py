@@ -40,7 +40,10 @@ def stored_bytes(plan: PartitionPlan, graph: Graph, worker: int, kinds: Iterable
         StowageError: the plan is for another graph, or there is no such worker.
     """
     if plan.fingerprint != graph_fingerprint(graph):
-        raise StowageError(f"the partition plan is for another graph than {graph.name}")
+        raise StowageError(
+            f"the partition plan is for another graph than {graph.name}: search for one with this model, batch and "
+            "optimizer"
+        )
     wanted = None if kinds is None else frozenset(kinds)
     place = plan.place(worker)
     shares: dict[int, int] = {}

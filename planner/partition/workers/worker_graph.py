@@ -40,7 +40,10 @@ def worker_graph(plan: PartitionPlan, graph: Graph, worker: int, *, progress: Sh
     if not isinstance(graph.program, Program):
         raise StowageError(f"the graph {graph.name} has no program: capture the step again")
     if plan.fingerprint != fingerprint(graph):
-        raise StowageError(f"the partition plan is for another graph than {graph.name}")
+        raise StowageError(
+            f"the partition plan is for another graph than {graph.name}: search for one with this model, batch and "
+            "optimizer"
+        )
     effects = graph.program.effects
     if graph.program.readings.calls or (effects is not None and not effects.constant):
         raise StowageError(

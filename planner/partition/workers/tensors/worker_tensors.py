@@ -81,7 +81,7 @@ class WorkerTensors:
         layout = self.layout(tensor)
         name = self.graph.tensors[tensor].name
         if not self._covers(layout) and spread != self.whole:
-            raise refuse(name, "it does not fill its memory")
+            raise refuse(name, "it does not fill its memory, as a slice does; give a copy of it (.clone())")
         size = local_elements(self.graph.storages[layout.storage].bytes, chunks(spread, self.mesh, self.place))
         local = self._local(layout, self.calls.storage(size), spread)
         if local is None:
