@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
-from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
+from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata, TensorStorageMetadata
 from torch.distributed.checkpoint.state_dict_loader import load
 
 from planner.cancel import CancelToken, uninterrupted
@@ -96,6 +98,10 @@ def saved_steps(folder: Path) -> int:
 
 def _read(folder: Path, reader: SafeReader, into: dict[str, Tensor]) -> None:
     """Read tensors into memory that is there."""
+    there = reader.read_metadata().state_dict_metadata
+    for name, value in into.items():
+        if not _is_whole(there[name].chunks, value):  # DCP would leave memory as it is where no part is
+            raise StowageError(f"a part of {name} is missing from the checkpoint {folder}; take another copy")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # says that one process loads
@@ -106,6 +112,21 @@ def _read(folder: Path, reader: SafeReader, into: dict[str, Tensor]) -> None:
         raise StowageError(
             f"a part of the checkpoint {folder} is missing or damaged ({_cause(error)}); take another copy"
         ) from error
+
+
+def _is_whole(chunks: Sequence[ChunkStorageMetadata], value: Tensor) -> bool:
+    """Whether parts, each of which is inside a tensor, make up all of it."""
+    spans = [[*zip(chunk.offsets, chunk.sizes, strict=True)] for chunk in chunks]
+    inside = all(
+        len(each) == value.dim()
+        and all(min(at, size) >= 0 and at + size <= n for (at, size), n in zip(each, value.shape, strict=True))
+        for each in spans
+    )
+    apart = all(
+        any(a + n <= b or b + m <= a for (a, n), (b, m) in zip(one, other, strict=True))
+        for one, other in combinations(spans, 2)
+    )
+    return inside and apart and sum(math.prod(size for _, size in each) for each in spans) == value.numel()
 
 
 def _training(folder: Path, metadata: Metadata) -> dict[str, Tensor]:

@@ -263,3 +263,15 @@ def test_folders_that_cannot_be_written_to_are_refused_before_a_worker_is_starte
     with pytest.raises(StowageError, match="give checkpoint too"):
         run_workers(step, parts, checkpoint_every=3)
     assert worker_processes() == []
+
+
+def test_a_tensor_of_which_a_part_is_not_listed_is_refused(trained, tmp_path):
+    folder = shutil.copytree(trained[0], tmp_path / "copy")
+    metadata = dcp.FileSystemReader(folder).read_metadata()
+    metadata.state_dict_metadata["model.qkv.weight"].chunks.pop()
+    (folder / ".metadata").write_bytes(pickle.dumps(metadata))
+    step = attention()
+    before = state_of(step)
+    with pytest.raises(StowageError, match=r"a part of model\.qkv\.weight is missing from the checkpoint"):
+        load_checkpoint(step, folder)
+    assert same(state_of(step), before)
