@@ -182,7 +182,7 @@ def _pin_tensor(
 ) -> TensorPin:
     if not isinstance(value, int | str | Sequence):
         raise StowageError(
-            f'{name} is pinned to {value!r}; give one of its dimensions, "{REPLICATED}", or a list of these, one a level'
+            f'{name} is pinned to {value!r}; give one of its dimensions, "{REPLICATED}", or one of these per level'
         )
     given: Sequence[PinValue | None] = [value] * len(mesh) if isinstance(value, int | str) else list(value)
     if len(given) != len(mesh):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pickle
 import re
 import shutil
 import tempfile
@@ -26,7 +29,15 @@ from torch.distributed.checkpoint.storage import WriteResult
 from planner.errors import StowageError
 from planner.partition import PartBox
 from planner.run.checkpoint import names
-from planner.run.checkpoint.metadata import METADATA, read_metadata, sync_folder, write_metadata
+from planner.run.checkpoint.checksums import checksum_of, write_checksums
+from planner.run.checkpoint.metadata import (
+    METADATA,
+    metadata_bytes,
+    metadata_of,
+    parts_of,
+    sync_folder,
+    write_metadata,
+)
 from planner.run.checkpoint.part import OwnedBox
 
 _PARTS = re.compile(r"step-\d+(\.\d+)?")
@@ -58,17 +69,21 @@ class CheckpointFolder:
             raise StowageError(f"no checkpoint can be written to {path}: {why}; choose another folder") from error
         if others:
             raise StowageError(f"{path} has other files in it, such as {min(others)}; choose another folder")
+        self._lock: int | None = None
+        self._known = self._checksum()
 
     def has_checkpoint(self) -> bool:
         """Whether there is one."""
         return (self.path / METADATA).exists()
 
     def begin(self, steps: int) -> Path:
-        """A new folder for the parts of the checkpoint after so many steps.
+        """A new folder for the parts of the checkpoint after so many steps; no other run writes here until `end`.
 
         Raises:
             OSError: it cannot be made.
+            StowageError: another run writes to the folder.
         """
+        self._own()
         self._remove_all_but(self._present())
         for number in range(len(list(self.path.iterdir())) + 1):
             parts = self.path / (f"step-{steps}.{number}" if number else f"step-{steps}")
@@ -76,6 +91,12 @@ class CheckpointFolder:
                 parts.mkdir()
                 return parts
         raise FileExistsError(f"{self.path} cannot be cleared")
+
+    def end(self) -> None:
+        """Let others write to the folder again."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def commit(
         self, parts: Path, written: Sequence[tuple[OwnedBox, torch.dtype]], results: Iterable[WriteResult],
@@ -108,21 +129,42 @@ class CheckpointFolder:
             tensors[name], paths[name] = tensors[known], path
             for chunk in tensors[known].chunks:
                 storage[MetadataIndex(name, chunk.offsets)] = storage[MetadataIndex(known, chunk.offsets)]
+        data = pickle.dumps(Metadata(tensors, paths, storage, StorageMeta(str(self.path.name)), _VERSION))
+        write_checksums(parts, data)
         sync_folder(parts)
         sync_folder(self.path)
-        write_metadata(self.path, Metadata(tensors, paths, storage, StorageMeta(str(self.path.name)), _VERSION))
+        write_metadata(self.path, data)
+        self._known = checksum_of(data)
         self._remove_all_but({parts.name})
 
     def discard(self, parts: Path) -> None:
         """Remove parts that were not all written."""
         shutil.rmtree(parts, ignore_errors=True)
 
+    def _own(self) -> None:
+        lock = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise self._shared() from None
+        self._lock = lock
+        if self._checksum() != self._known:
+            self.end()
+            raise self._shared()
+
+    def _shared(self) -> StowageError:
+        return StowageError(f"another run writes checkpoints to {self.path}; give each run a folder of its own")
+
+    def _checksum(self) -> str:
+        """Of the metadata that are there; empty if there are none."""
+        return checksum_of(metadata_bytes(self.path)) if self.has_checkpoint() else ""
+
     def _present(self) -> set[str]:
         """The folders of parts that the metadata name."""
         if not self.has_checkpoint():
             return set()
-        storage = read_metadata(self.path).storage_data
-        return {Path(info.relative_path).parts[0] for info in storage.values()}
+        return parts_of(metadata_of(self.path, metadata_bytes(self.path)))
 
     def _remove_all_but(self, kept: Iterable[str]) -> None:
         for each in self.path.iterdir():

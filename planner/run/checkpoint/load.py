@@ -72,6 +72,7 @@ def _load(step: Step, folder: Path) -> int:
     wanted = {names.name_of(places[key]): value for key, value in found.items()}
     keys = dict(zip(wanted, live, strict=True))
     _refuse_other(folder, reader.read_metadata(), live, keys, set(map(names.name_of, names.aliases(live, model))))
+    reader.refuse_damaged()
     known = {names.name_of((names.TRAINING, name)): value for name, value in training.items()}
     _read(folder, reader, {**wanted, **known})
     with uninterrupted(), torch.no_grad():
@@ -100,7 +101,9 @@ def _read(folder: Path, reader: SafeReader, into: dict[str, Tensor]) -> None:
     """Read tensors into memory that is there."""
     there = reader.read_metadata().state_dict_metadata
     for name, value in into.items():
-        if not _is_whole(there[name].chunks, value):  # DCP would leave memory as it is where no part is
+        kept = there[name]
+        # DCP would leave memory as it is where no part is
+        if not isinstance(kept, TensorStorageMetadata) or not _is_whole(kept.chunks, value):
             raise StowageError(f"a part of {name} is missing from the checkpoint {folder}; take another copy")
     try:
         with warnings.catch_warnings():

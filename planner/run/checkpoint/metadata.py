@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import Metadata
 
 from planner.errors import StowageError
+from planner.run.checkpoint.checksums import refuse_damaged
 
 METADATA = ".metadata"
 _DCP = "torch.distributed.checkpoint"
@@ -45,26 +47,49 @@ class SafeReader(FileSystemReader):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._metadata = read_metadata(folder)
+        self._folder, self._data = folder, metadata_bytes(folder)
+        self._metadata = metadata_of(folder, self._data)
+
+    def refuse_damaged(self) -> None:
+        """Read all files, and refuse the checkpoint if one is not as it was written.
+
+        Raises:
+            StowageError: a file is damaged or missing.
+        """
+        for parts in parts_of(self._metadata):
+            refuse_damaged(self._folder, self._folder / parts, self._data)
 
     def read_metadata(self, *_args: Any, **_kwargs: Any) -> Metadata:
         """The metadata, read once."""
         return self._metadata
 
 
-def read_metadata(folder: Path) -> Metadata:
-    """Read the metadata of a checkpoint.
+def metadata_bytes(folder: Path) -> bytes:
+    """The metadata of a checkpoint, as they are on the disk.
 
     Raises:
-        StowageError: there is no checkpoint, or it is not what DCP writes.
+        StowageError: there is no checkpoint.
     """
     try:
-        with (folder / METADATA).open("rb") as file:
-            found = _MetadataUnpickler(file).load()
+        return (folder / METADATA).read_bytes()
     except OSError as error:
         raise StowageError(
             f"{folder} is no checkpoint: its file {METADATA} cannot be read ({error.strerror or error}); check the path"
         ) from error
+
+
+def metadata_of(folder: Path, data: bytes) -> Metadata:
+    """The metadata of a checkpoint.
+
+    Args:
+        folder: of the checkpoint.
+        data: as `metadata_bytes` reads them.
+
+    Raises:
+        StowageError: they are not what DCP writes.
+    """
+    try:
+        found = _MetadataUnpickler(BytesIO(data)).load()
     except Exception as error:
         raise _broken(folder, str(error) or type(error).__name__) from error
     if not isinstance(found, Metadata) or not isinstance(found.storage_data, dict):
@@ -76,15 +101,24 @@ def read_metadata(folder: Path) -> Metadata:
     return found
 
 
-def write_metadata(folder: Path, metadata: Metadata) -> None:
+def parts_of(metadata: Metadata) -> set[str]:
+    """The folders with the parts that metadata name."""
+    return {Path(info.relative_path).parts[0] for info in metadata.storage_data.values()}
+
+
+def write_metadata(folder: Path, data: bytes) -> None:
     """Put metadata in the place of those before, at once and on the disk.
+
+    Args:
+        folder: of the checkpoint.
+        data: the metadata, pickled as DCP does.
 
     Raises:
         OSError: they cannot be written; those before are still there.
     """
     temporary = folder / f"{METADATA}.tmp"
     with temporary.open("wb") as file:
-        pickle.dump(metadata, file)
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(folder / METADATA)

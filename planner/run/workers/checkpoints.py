@@ -7,7 +7,7 @@ from pathlib import Path
 from time import perf_counter
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from planner.errors import StowageError, first_line
 from planner.run.checkpoint import names
@@ -50,6 +50,19 @@ class Checkpoints:
             f"{str(path)!r}), and run again"
         )
 
+    def refuse_extra_state(self) -> None:
+        """Refuse a model that has more state than tensors, which would be lost.
+
+        Raises:
+            StowageError: one of its modules has.
+        """
+        for name, module in self._step.materialize().model.named_modules():
+            if type(module).get_extra_state is not nn.Module.get_extra_state:
+                raise StowageError(
+                    f"{type(module).__name__} {name} has extra state (get_extra_state), which checkpoints of workers "
+                    "do not have: keep it in buffers, or save step.materialize().model.state_dict() yourself"
+                )
+
     def after_step(self, team: Team, live: Mapping[str, Tensor], ahead: int, drawn: Tensor) -> None:
         """Write a checkpoint if it is time to.
 
@@ -89,6 +102,8 @@ class Checkpoints:
                 f"the checkpoint after step {steps} cannot be written to {self._folder.path}: {why}; free some space, "
                 f"or choose another folder; {self.sentence}"
             ) from error
+        finally:
+            self._folder.end()
         self.steps, self._unwritten = steps, 0
         self._since = perf_counter()
         self._took = self._since - begun

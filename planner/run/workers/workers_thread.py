@@ -137,6 +137,8 @@ class WorkersThread(BackgroundRun):
             progress = Progress(self._report_progress, self.stop)
             self._prepare(progress.part(0.0, 1.0 if self.asked.steps == 0 else _PLANNED))
             self._build(self._footprint(self._planned()).model)
+            if self._checkpoints is not None:
+                self._checkpoints.refuse_extra_state()
             if self.asked.steps == 0:
                 with self._following():
                     return

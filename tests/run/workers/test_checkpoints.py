@@ -1,5 +1,7 @@
 """Checkpoints of workers: always of a finished step, for any number of workers, for PyTorch alone, and safe to load."""
 
+import hashlib
+import json
 import os
 import pickle
 import resource
@@ -269,9 +271,60 @@ def test_a_tensor_of_which_a_part_is_not_listed_is_refused(trained, tmp_path):
     folder = shutil.copytree(trained[0], tmp_path / "copy")
     metadata = dcp.FileSystemReader(folder).read_metadata()
     metadata.state_dict_metadata["model.qkv.weight"].chunks.pop()
-    (folder / ".metadata").write_bytes(pickle.dumps(metadata))
+    changed = pickle.dumps(metadata)
+    (folder / ".metadata").write_bytes(changed)
     step = attention()
     before = state_of(step)
+    with pytest.raises(StowageError, match=r"damaged \(the metadata are not those that were written\)"):
+        load_checkpoint(step, folder)
+    (checksums,) = folder.glob("step-*/checksums.json")
+    noted = json.loads(checksums.read_text()) | {"metadata": hashlib.blake2b(changed).hexdigest()}
+    checksums.write_text(json.dumps(noted))
     with pytest.raises(StowageError, match=r"a part of model\.qkv\.weight is missing from the checkpoint"):
         load_checkpoint(step, folder)
     assert same(state_of(step), before)
+
+
+def test_one_bit_that_has_changed_on_the_disk_is_noticed(trained, tmp_path):
+    folder = shutil.copytree(trained[0], tmp_path / "copy")
+    part = next(folder.glob("step-*/__1_0.distcp"))
+    data = bytearray(part.read_bytes())
+    data[len(data) // 2] ^= 1
+    part.write_bytes(data)
+    step = attention()
+    before = state_of(step)
+    with pytest.raises(StowageError, match=r"missing or damaged \(__1_0\.distcp is not as it was written\)"):
+        load_checkpoint(step, folder)
+    assert same(state_of(step), before)
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path):
+    first, second = attention(), attention()
+    parts = partition(first, 2)
+    one, other = (
+        run_workers(step, parts, steps=0, checkpoint=tmp_path, checkpoint_every=1) for step in (first, second)
+    )
+    batch = first.batch
+    next(iter(one.steps([batch])))
+    kept = state_of(first)
+    with pytest.raises(StowageError, match=r"another run writes checkpoints to .*; give each run a folder of its own"):
+        list(other.steps([batch]))
+    loaded = attention()
+    assert load_checkpoint(loaded, tmp_path) == 1
+    assert same(state_of(loaded), kept)
+    one.close()
+    other.close()
+
+
+class Scaled(nn.Linear):
+    """Has a number in its state that is no tensor."""
+
+    def get_extra_state(self):
+        return {"scale": 2.0}
+
+
+def test_state_that_is_no_tensor_is_not_lost_without_a_word(tmp_path):
+    step = classifier()
+    step.materialize().model[0].__class__ = Scaled
+    with pytest.raises(StowageError, match=r"Scaled 0 has extra state \(get_extra_state\), which checkpoints"):
+        run_workers(step, partition(step, 2), steps=1, checkpoint=tmp_path, progress=False).wait()
