@@ -31,7 +31,8 @@ export function workerBars(store, { element, note }) {
     const { partition, budget_bytes: budget } = store;
     const shown = partition?.shown;
     const worker = store.drawn === WORKER ? store.shownWorker?.worker : null;
-    const key = JSON.stringify([shown, partition?.found, budget, noKernel(store), worker, store.machine?.step_peak_bytes]);
+    const peak = store.machine?.step_peak_bytes;
+    const key = JSON.stringify([shown, partition?.found, budget, noKernel(store), worker, peak]);
     if (key === drawn) return; // a button that is replaced while it is pressed hears of no click
     drawn = key;
     const place = keptFocus(box);
