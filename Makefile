@@ -24,7 +24,7 @@ lab: env
 
 test:
 	@$(MAKE) --no-print-directory --jobs=2 env lint # the compiler has one core, mypy the other
-	$(BIN)/pytest -n 3 --dist worksteal --nbmake --nbmake-timeout=300 notebooks tests # pages wait: three keep two cores busy
+	$(BIN)/pytest -n 4 --dist worksteal --nbmake --nbmake-timeout=300 notebooks tests # pages and peers wait: four keep two cores busy
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
