@@ -18,7 +18,6 @@ from planner.capture import capture
 from planner.errors import StowageError
 from planner.partition import PartitionPlan, search_partition
 from planner.run import WorkerFailedError, run_workers
-from planner.run.workers.plans import worker_plans
 from planner.step import SGD, AdamW, InferenceStep, TrainStep
 from tests.run.workers.steps import assert_close, classifier, loader, partition, same, scaled_cross_entropy, state_of
 
@@ -136,20 +135,6 @@ def test_a_data_loader_is_trained_on_as_eager_pytorch_would():
     assert torch.equal(torch.get_rng_state(), after)
     for key, value in step.state().items():
         torch.testing.assert_close(value, eager.state()[key], rtol=1e-9, atol=1e-11)
-
-
-def test_collectives_beside_ops_leave_the_same_bits(monkeypatch):
-    steps, plans = [], []
-    for cores in (2, 4):  # two workers have none to spare, and two
-        monkeypatch.setattr(worker_plans, "os", types.SimpleNamespace(cpu_count=lambda cores=cores: cores))
-        step = planner.zoo.load("gpt:layers=1,hidden=32,heads=2,sequence=16,batch=4")
-        run = run_workers(step, partition(step, 2), steps=3, progress=False)
-        run.wait()
-        steps.append(state_of(step))
-        plans.append(run.plans)
-    assert not any(plan.communications for plan in plans[0])
-    assert any(plan.communications for plan in plans[1])
-    assert same(*steps)
 
 
 def test_a_model_with_tied_weights_is_trained_on_batches():

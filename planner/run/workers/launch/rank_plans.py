@@ -49,7 +49,7 @@ def plan_ranks(
     names = [Fact(f"graph of worker {worker}", fingerprint(each), _SAME_STEP) for worker, each in enumerate(graphs)]
     refuse_differences(ranks, names)
     work = progress.part(_GRAPHS, 1.0, f"planning worker {ranks.rank}")
-    own = plan_worker(graphs[ranks.rank], budget, exchange_link(GLOO), len(graphs), work, stop)
+    own = plan_worker(graphs[ranks.rank], budget, exchange_link(GLOO), work, stop)
     plans = [plan_from_json(text) for text in ranks.share(plan_to_json(own))]
     problems = validate_workers(partition, graph, graphs, [plan.order for plan in plans])
     if problems:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,13 +14,13 @@ from planner.global_state_lock import global_state_lock
 from planner.graph import Graph, fingerprint
 from planner.machine import Link, is_collective, op_seconds
 from planner.partition import PartitionPlan, counted_bytes, local_value, validate_workers, whole_value, worker_graph
-from planner.plan import SwapPlan, device_queues, validate
+from planner.plan import SwapPlan, validate
 from planner.profile import prepare
 from planner.program import COLLECTIVES, communicate_by
 from planner.progress import Progress
 from planner.run.prepare.plan_run import found_plan
 from planner.run.workers.plans.alone import Alone
-from planner.swap import search_swaps, simulate
+from planner.swap import search_swaps
 
 #: How long a plan is searched for, for each different worker.
 _PLANNING_SECONDS = 3.0
@@ -123,7 +122,7 @@ def plan_workers(
         name = fingerprint(each)
         if name not in known:
             here = progress.part(worker / len(graphs), (worker + 1) / len(graphs), f"planning worker {worker}")
-            known[name] = plan_worker(each, budget, link, partition.workers, here, stop)
+            known[name] = plan_worker(each, budget, link, here, stop)
         plans.append(known[name])
     here_graphs = [each.with_workspaces(dict(plan.workspaces)) for each, plan in zip(graphs, plans, strict=True)]
     return WorkerPlans(partition, graph, tuple(here_graphs), tuple(plans))
@@ -150,16 +149,13 @@ def worker_graphs(graph: Graph, partition: PartitionPlan, progress: Progress) ->
     return graphs
 
 
-def plan_worker(
-    graph: Graph, budget: str | int | None, link: Link, workers: int, progress: Progress, stop: CancelToken
-) -> SwapPlan:
+def plan_worker(graph: Graph, budget: str | int | None, link: Link, progress: Progress, stop: CancelToken) -> SwapPlan:
     """Plan one worker's graph, with op times and scratch memory as measured here.
 
     Args:
         graph: of the worker.
         budget: of the worker; None for no swaps.
         link: what exchanges between the workers are expected to take.
-        workers: how many share this computer's cores.
         progress: of this.
         stop: checked periodically.
 
@@ -179,14 +175,11 @@ def plan_worker(
     known = graph.with_workspaces({op: size for op, size in needed.items() if size})
     machine = replace(ready.machine, peer_link=link)
     communicates = [is_collective(op) for op in graph.ops]
-    seconds = np.where(communicates, op_seconds(graph, machine), ready.seconds)
     search = search_swaps(
-        known, machine, "100%" if budget is None else budget, time_limit=_PLANNING_SECONDS, seconds=seconds
-    )
+        known, machine, "100%" if budget is None else budget, time_limit=_PLANNING_SECONDS,
+        seconds=np.where(communicates, op_seconds(graph, machine), ready.seconds),
+    )  # fmt: skip
     plan = found_plan(search, progress)
-    if (os.cpu_count() or 1) < 2 * workers:  # without a core for the exchanges, the ops only wait for their thread
-        plan = replace(plan, queues=device_queues(plan.order, plan.swap_outs, plan.swap_ins))
-        plan = replace(plan, predicted=simulate(plan, known, machine, seconds))
     problems = validate(plan, known)
     if problems:
         raise StowageError(f"the plan of a worker is not valid: {problems[0]}")
