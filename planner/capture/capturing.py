@@ -93,7 +93,7 @@ def _known(step: Step, device: str) -> Capture | None:
     if not isinstance(model, nn.Module):
         return captures[0]
     reach = step.reach(model)
-    found = step.held(model, reach)
+    found = step.persistent_tensors(model, reach)
     refuse_hooks(model, step.loss, found, step.torch_optimizer)
     if step.torch_optimizer is not None:
         check_optimizer(step.torch_optimizer)

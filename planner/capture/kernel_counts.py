@@ -39,14 +39,14 @@ def compare_with_eager(step: Step, graph: Graph) -> list[str]:
     eager = _Counter()
     with torch.random.fork_rng(), eager:
         copy.eager()
-    held = Counter(graph.program.unused)
+    in_graph = Counter(graph.program.unused)
     for op, call in zip(graph.ops, graph.program.calls, strict=True):
         ours = op.name.rpartition("/")[2].startswith(_OURS)
-        held[private.kernel_name(call.target)] += not ours
+        in_graph[private.kernel_name(call.target)] += not ours
     return [
-        f"eager makes {eager.seen[name]} calls of {name} in a step and the graph {held[name]}"
-        for name in sorted({*eager.seen, *held})
-        if eager.seen[name] != held[name]
+        f"eager makes {eager.seen[name]} calls of {name} in a step and the graph {in_graph[name]}"
+        for name in sorted({*eager.seen, *in_graph})
+        if eager.seen[name] != in_graph[name]
     ]
 
 

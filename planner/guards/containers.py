@@ -25,7 +25,7 @@ class Container(Protocol):
     path: str
 
     @property
-    def held(self) -> object:
+    def target(self) -> object:
         """The underlying Python object."""
 
     def contents(self) -> tuple[object, ...]:
@@ -44,7 +44,7 @@ class DictItems:
         self._kind: Any = OrderedDict if issubclass(type(thing), OrderedDict) else dict
 
     @property
-    def held(self) -> object:
+    def target(self) -> object:
         """The underlying Python object."""
         return self.thing
 
@@ -81,7 +81,7 @@ class Items:
         self.kind: Any = list if issubclass(type(thing), list) else deque
 
     @property
-    def held(self) -> object:
+    def target(self) -> object:
         """The underlying Python object."""
         return self.thing
 
@@ -102,7 +102,7 @@ class SetItems:
         self.path, self.thing = path, thing
 
     @property
-    def held(self) -> object:
+    def target(self) -> object:
         """The underlying Python object."""
         return self.thing
 
@@ -123,7 +123,7 @@ class ClosureCell:
         self.path, self.thing = path, thing
 
     @property
-    def held(self) -> object:
+    def target(self) -> object:
         """The underlying Python object."""
         return self.thing
 
@@ -149,7 +149,7 @@ class ContextVariable:
         self.path, self.thing = path, thing
 
     @property
-    def held(self) -> object:
+    def target(self) -> object:
         """The underlying Python object."""
         return self.thing
 
@@ -170,7 +170,7 @@ class Names:
         self.path, self.namespace, self.names, self.owner = path, namespace, tuple(names), owner
 
     @property
-    def held(self) -> object:
+    def target(self) -> object:
         """The underlying Python object."""
         return self.namespace if self.owner is None else self.owner
 
@@ -201,7 +201,7 @@ class Slots:
         self.path, self.thing, self.names = path, thing, tuple(names)
 
     @property
-    def held(self) -> object:
+    def target(self) -> object:
         """The underlying Python object."""
         return self.thing
 
@@ -227,7 +227,7 @@ class Function:
         self.path, self.thing = path, thing
 
     @property
-    def held(self) -> object:
+    def target(self) -> object:
         """The underlying Python object."""
         return self.thing
 
@@ -249,7 +249,7 @@ class State:
         self._last: tuple[object, ...] = ()
 
     @property
-    def held(self) -> object:
+    def target(self) -> object:
         """This object itself, since the state is no Python object of its own."""
         return self
 

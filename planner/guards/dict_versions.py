@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.guards.process_memory import WORD, words
+from planner.guards.process_memory import WORD, memory_words
 
 _CLASS_FIELD = 8  # after the reference count
 _VERSION_FIELD = 24  # after the class and the number of entries, too
@@ -42,7 +42,7 @@ class Fields:
         return self._recorded is None or self._read() != self._recorded
 
     def _read(self) -> bytes:
-        values: bytes = words[self._word_indices].tobytes()  # NumPy's own comparison is slow to start
+        values: bytes = memory_words[self._word_indices].tobytes()  # NumPy's own comparison is slow to start
         return values
 
 

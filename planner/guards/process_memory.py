@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-#: Bytes per word. The contents of an address are `words[address // WORD - 1]` and `octets[address - WORD]`.
+#: Bytes per word. At an address are `memory_words[address // WORD - 1]` and `memory_bytes[address - WORD]`.
 WORD = 8
 _ADDRESSES = 1 << 47
 
@@ -15,5 +15,5 @@ class _RawBytes:
     __array_interface__ = {"shape": (_ADDRESSES // WORD - 1,), "typestr": "<u8", "data": (WORD, True), "version": 3}  # noqa: RUF012
 
 
-words: Any = np.asarray(_RawBytes())
-octets: Any = words.view(np.uint8)
+memory_words: Any = np.asarray(_RawBytes())
+memory_bytes: Any = memory_words.view(np.uint8)

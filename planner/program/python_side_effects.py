@@ -89,8 +89,8 @@ class Effects:
         Args:
             reach: the current reach of the step.
         """
-        there = {id(container.held) for container in reach.containers}
-        return not self.shuffles and all(id(one.container.held) in there for one in self.written)
+        there = {id(container.target) for container in reach.containers}
+        return not self.shuffles and all(id(one.container.target) in there for one in self.written)
 
     def replaced(self) -> set[str]:
         """The keys of `Step.state()` whose tensor is replaced by each step."""
@@ -155,26 +155,26 @@ def find_effects(
     Raises:
         StowageError: the step left a fake tensor where it cannot be replaced by a real one.
     """
-    own = {id(container.held) for container in reach.containers}
+    own = {id(container.target) for container in reach.containers}
     shuffled: list[object] = []
     written: list[Written] = []
-    for container, held in zip(reach.containers, before, strict=True):
+    for container, earlier in zip(reach.containers, before, strict=True):
         now = container.contents()
-        if len(now) == len(held) and all(a is b for a, b in zip(now, held, strict=True)):
+        if len(now) == len(earlier) and all(a is b for a, b in zip(now, earlier, strict=True)):
             continue
         path = container.path
         if isinstance(container, DictItems):
-            old = dict(zip(held[: len(held) // 2], held[len(held) // 2 :], strict=True))
+            old = dict(zip(earlier[: len(earlier) // 2], earlier[len(earlier) // 2 :], strict=True))
             changed = {key: item for key, item in dict.items(container.thing) if old.get(key, MISSING) is not item}
             gone = tuple(key for key in old if not dict.__contains__(container.thing, key))
             recipes = tuple(_recipe(item, reference, own, {}, path, shuffled) for item in changed.values())
             written.append(Written(container, recipes, tuple(changed), gone))
         elif isinstance(container, Names | Slots):
-            pairs = zip(now, held, strict=True)
+            pairs = zip(now, earlier, strict=True)
             recipes = tuple(KEEP if a is b else _recipe(a, reference, own, {}, path, shuffled) for a, b in pairs)
             written.append(Written(container, recipes))
         else:
-            known = {id(item) for item in held}
+            known = {id(item) for item in earlier}
             recipes = tuple(
                 item if id(item) in known and not isinstance(item, Tensor | tuple)
                 else _recipe(item, reference, own, {}, path, shuffled) for item in now

@@ -154,7 +154,9 @@ class Step:
             reach: of the live model as it is now, if known.
         """
         model = self.materialize().model
-        return {entry.key: entry.tensor.detach() for entry in self.held(model, reach or self.reach(model))}
+        return {
+            entry.key: entry.tensor.detach() for entry in self.persistent_tensors(model, reach or self.reach(model))
+        }
 
     def reach(self, model: nn.Module) -> Reach:
         """Everything that the step's code can reach.
@@ -164,7 +166,7 @@ class Step:
         """
         return Reach(model, getattr(self, "loss", None))
 
-    def held(self, model: nn.Module, reach: Reach) -> list[ModuleTensor]:
+    def persistent_tensors(self, model: nn.Module, reach: Reach) -> list[ModuleTensor]:
         """The tensors that the step's code holds, those of the model's modules first.
 
         Args:
@@ -234,15 +236,15 @@ class Step:
         """
         self.materialize().steps += count
 
-    def setup(self, model: nn.Module, held: Iterable[ModuleTensor], reach: Reach) -> CaptureGuards:
+    def setup(self, model: nn.Module, persistent: Iterable[ModuleTensor], reach: Reach) -> CaptureGuards:
         """The capture guards of the step.
 
         Args:
             model: real or fake.
-            held, reach: of the model.
+            persistent, reach: of the model.
         """
         del model
-        return capture_guards(held, reach, modes=self.follows_modes)
+        return capture_guards(persistent, reach, modes=self.follows_modes)
 
     def settle(self) -> None:
         """Remove the optimizer state of parameters that get no gradient, for which PyTorch keeps none."""

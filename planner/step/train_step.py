@@ -167,14 +167,14 @@ class TrainStep(Step):
             other.optimizer, other.scheduler = other.live.optimizer, other.live.scheduler
         return other
 
-    def setup(self, model: nn.Module, held: Iterable[ModuleTensor], reach: Reach) -> CaptureGuards:
+    def setup(self, model: nn.Module, persistent: Iterable[ModuleTensor], reach: Reach) -> CaptureGuards:
         """The capture guards of the model, a live optimizer and this step's own settings.
 
         Args:
             model: real or fake.
-            held, reach: of the model.
+            persistent, reach: of the model.
         """
-        found = dict(super().setup(model, held, reach))
+        found = dict(super().setup(model, persistent, reach))
         own_settings = ("loss", "clip_norm", "micro_batches", "autocast")
         found.update({f"step.{name}": getattr(self, name) for name in own_settings})
         if isinstance(self.optimizer, torch.optim.Optimizer):
@@ -217,7 +217,7 @@ class TrainStep(Step):
         if updated is not None and any(
             id(one) not in names for group in updated.param_groups for one in group["params"]
         ):
-            found = self.held(model, self.reach(model))
+            found = self.persistent_tensors(model, self.reach(model))
             names = {id(entry.tensor): entry.name for entry in found if entry.kind is Kind.PARAMETER}
         if self.live is not None and self.live.optimizer is not None:
             self._add_unfrozen_parameters(self.live)

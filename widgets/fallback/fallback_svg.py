@@ -100,9 +100,9 @@ def _axes(canvas: _Canvas, top: float, seconds: float) -> None:
 
 
 def _addresses(canvas: _Canvas, plan: Mapping[str, Any], scene: Mapping[str, Any], names: list[str]) -> None:
-    storage = plan["stay_storage"]
-    low, size = plan["stay_offset"], scene["storage_bytes"][storage]
-    spans = [canvas.x(plan[name].astype(np.float64)) for name in ("stay_start", "stay_stop")]
+    storage = plan["residency_storage"]
+    low, size = plan["residency_offset"], scene["storage_bytes"][storage]
+    spans = [canvas.x(plan[name].astype(np.float64)) for name in ("residency_start", "residency_stop")]
     boxes = np.stack([*spans, canvas.y(low + size), canvas.y(low)], axis=1)
     kind = np.where(size > 0, scene["storage_kind"][storage], -1)
     _image(canvas, boxes, kind)

@@ -73,10 +73,10 @@ class _Lowering:
 
     def graph(self, scalars: Callable[[int], Mapping[str, float]]) -> Graph:
         trace, tensors = self.trace, self.tensors
-        state = [(tensors.hold(held.layout, held.name, held.kind), held.key) for held in trace.held]
-        batch = [tensors.hold(layout, name, Kind.INPUT) for name, layout in trace.batch]
+        state = [(tensors.add_live_in(one.layout, one.name, one.kind), one.key) for one in trace.persistent]
+        batch = [tensors.add_live_in(layout, name, Kind.INPUT) for name, layout in trace.batch]
         constants = [
-            (tensors.hold(layout, f"constant/{place}", Kind.BUFFER), value)
+            (tensors.add_live_in(layout, f"constant/{place}", Kind.BUFFER), value)
             for place, (layout, value) in enumerate(trace.constants)
         ]
         for event, matters in zip(trace.events, find_live(trace.events, trace.kept), strict=True):
@@ -87,12 +87,12 @@ class _Lowering:
                 self.unused[private.kernel_name(event.target)] += 1
         if not self.calls:
             raise StowageError("the step runs no kernel, so there is nothing to plan: let the model compute something")
-        for held in trace.held:
-            if held.replaced is not None:
-                self._read(held.replaced)  # before any copy overwrites the source of another
-        for held in trace.held:
-            if held.replaced is not None:
-                self._copy(held.replaced, held.layout, held.module)
+        for one in trace.persistent:
+            if one.replaced is not None:
+                self._read(one.replaced)  # before any copy overwrites the source of another
+        for one in trace.persistent:
+            if one.replaced is not None:
+                self._copy(one.replaced, one.layout, one.module)
         outputs = [self._read(layout) for layout in trace.outputs]
         for layout in trace.outputs:
             tensors.mark_output(layout)
@@ -143,7 +143,7 @@ class _Lowering:
             self._add(event, updated=mutated)  # running statistics in addition to the results
             return
         whole = all(self.tensors.whole(layout) for layout in mutated)
-        free = not any(self.tensors.held(layout) and not self.tensors.literal(layout) for layout in mutated)
+        free = not any(self.tensors.is_live_in(layout) and not self.tensors.literal(layout) for layout in mutated)
         changed = [layout.storage for layout in event.arguments if layout.storage in {m.storage for m in mutated}]
         write_only = (event.kernel in _WRITE_ONLY or "out" in event.kwargs) and len(changed) == len(mutated)
         if write_only and whole:

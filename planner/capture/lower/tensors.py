@@ -24,24 +24,24 @@ class Tensors:
         self._known: dict[tuple[int, int, Layout], int] = {}
         self._views: dict[Layout, tuple[Layout, Event]] = {}
 
-    def hold(self, layout: Layout, name: str, kind: Kind) -> int:
+    def add_live_in(self, layout: Layout, name: str, kind: Kind) -> int:
         """Add a live-in tensor; tensors that share memory share a storage."""
         if layout.storage not in self._now:
             self._now[layout.storage] = self._add_storage(layout, name, kind)
             self._held.add(layout.storage)
         return self.get(layout, name)
 
-    def held(self, layout: Layout) -> bool:
+    def is_live_in(self, layout: Layout) -> bool:
         """Whether a layout is in a live-in storage."""
         return layout.storage in self._held
 
     def literal(self, layout: Layout) -> bool:
         """Whether a layout is in a constant that must be the same before every step."""
-        return self.held(layout) and layout.storage in self._literals
+        return self.is_live_in(layout) and layout.storage in self._literals
 
     def of_batch(self, layout: Layout) -> bool:
         """Whether a layout is in a tensor of the batch."""
-        return self.held(layout) and self.builder.storages[self._now[layout.storage]].kind is Kind.INPUT
+        return self.is_live_in(layout) and self.builder.storages[self._now[layout.storage]].kind is Kind.INPUT
 
     def exists(self, layout: Layout) -> bool:
         """Whether the storage of a layout is live-in or has been written."""

@@ -54,7 +54,7 @@ class Steering:
             self._hold(Leaf(layout, member.tensor, f"{member.kind} {member.name}"))
 
     def hold_constant(self, layout: Layout, value: torch.Tensor, *, literal: bool) -> None:
-        """Add a tensor that is neither held nor computed; a literal is created anew by the next step."""
+        """Add a tensor that is neither persistent nor computed; a literal is created anew by the next step."""
         self._hold(Leaf(layout, value, "", literal))
 
     def note(self, event: Event) -> None:

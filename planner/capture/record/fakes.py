@@ -145,7 +145,7 @@ def fake_leaves(batch: Any, found: list[ModuleTensor], fake: private.FakeTensorM
     Raises:
         StowageError: a tensor is not the block of memory that its layout describes, or shares memory with the model.
     """
-    held = {
+    persistent = {
         private.storage_identity(one.tensor.untyped_storage()): one
         for one in found
         if unplannable(one.tensor) is None and not is_lazy(one.tensor)
@@ -161,20 +161,20 @@ def fake_leaves(batch: Any, found: list[ModuleTensor], fake: private.FakeTensorM
             continue
         if leaf.is_conj() or leaf.is_neg():
             raise StowageError(f"{name} is lazily conjugated: give it with .resolve_conj().resolve_neg()")
-        member = held.get(private.storage_identity(leaf.untyped_storage()))
+        member = persistent.get(private.storage_identity(leaf.untyped_storage()))
         if member is not None and not member.reached:
             raise StowageError(
                 f"{name} shares memory with {member.kind} {member.name}, which steps change: let the loss read it from "
                 "the model instead of the batch"
             )
-    return rebuilt(batch, {name: _fake_leaf(leaf, fake, name, held, device) for name, leaf in leaves.items()})
+    return rebuilt(batch, {name: _fake_leaf(leaf, fake, name, persistent, device) for name, leaf in leaves.items()})
 
 
 def _fake_leaf(
-    leaf: torch.Tensor, fake: private.FakeTensorMode, name: str, held: Mapping[int, ModuleTensor], device: str
+    leaf: torch.Tensor, fake: private.FakeTensorMode, name: str, persistent: Mapping[int, ModuleTensor], device: str
 ) -> torch.Tensor:
     """Return a fake leaf; one that the code also reaches elsewhere gets its own memory, as the next batch differs."""
-    known = unplannable(leaf) is None and private.storage_identity(leaf.untyped_storage()) in held
+    known = unplannable(leaf) is None and private.storage_identity(leaf.untyped_storage()) in persistent
     if not known or isinstance(leaf, private.FakeTensor):
         return fake_tensor(leaf, fake, name, device)
     with fake:

@@ -56,18 +56,18 @@ class Updates:
     def emit(
         self,
         groups: Sequence[tuple[Mapping[str, Any], Sequence[str]]],
-        held: Sequence[PersistentTensor],
+        persistent: Sequence[PersistentTensor],
         gradients: Mapping[str, Layout],
     ) -> None:
         """Add the update of every parameter that has a gradient.
 
         Args:
             groups: hyperparameters and parameter names.
-            held: persistent tensors, including the parameters.
+            persistent: persistent tensors, including the parameters.
             gradients: layouts by parameter name.
         """
         self._recorder.enter(Phase.OPTIMIZER)
-        parameters = {one.name: one for one in held}
+        parameters = {one.name: one for one in persistent}
         for place, (group, names) in enumerate(groups):
             for name in names:
                 if name in gradients:
@@ -108,19 +108,19 @@ class Updates:
 def _emit(
     recorder: Recorder,
     group: Mapping[str, Any],
-    held: PersistentTensor,
+    updated: PersistentTensor,
     gradient: Layout,
     state: Mapping[str, Layout],
     scalar: Callable[[str], ScalarRef],
 ) -> None:
     def new(target: Any, *args: Any, **kwargs: Any) -> Layout:
         """Add a call whose result is a new tensor with the layout of its first argument."""
-        return recorder.emit(target, args, kwargs, module=held.module, like=args[0])
+        return recorder.emit(target, args, kwargs, module=updated.module, like=args[0])
 
     def update(target: Any, *args: Any, **kwargs: Any) -> None:
-        recorder.emit(target, args, kwargs, module=held.module)
+        recorder.emit(target, args, kwargs, module=updated.module)
 
-    parameter = held.layout
+    parameter = updated.layout
     adam = "betas" in group
     if group.get("maximize", False):
         gradient = new(_ATEN.neg.default, gradient)

@@ -58,11 +58,11 @@ class Trace:
         name: name of the step.
         events: kernel calls in order.
         storage_bytes: sizes in bytes by storage number.
-        held: parameters, buffers and optimizer states.
+        persistent: parameters, buffers and optimizer states.
         batch: (name, layout) per tensor leaf of the batch.
         outputs: layouts of the outputs.
         gradients: layouts by parameter name.
-        constants: layouts and values of tensors that are neither held nor computed.
+        constants: layouts and values of tensors that are neither persistent nor computed.
         literals: storages of those constants that the step creates anew each time (`torch.tensor(0.5)`).
         modules: class name by module path.
         guards: the capture guards of the step.
@@ -79,7 +79,7 @@ class Trace:
     name: str
     events: list[Event]
     storage_bytes: list[int]
-    held: list[PersistentTensor]
+    persistent: list[PersistentTensor]
     batch: list[tuple[str, Layout]]
     outputs: list[Layout]
     gradients: dict[str, Layout]
@@ -100,10 +100,10 @@ class Trace:
     def kept(self) -> Iterator[Layout]:
         """Layouts of the tensors that outlive the step."""
         yield from self.outputs
-        for held in self.held:
-            yield held.layout
-            if held.replaced is not None:
-                yield held.replaced
+        for one in self.persistent:
+            yield one.layout
+            if one.replaced is not None:
+                yield one.replaced
 
 
 def trace(step: Step, backend: Backend, progress: Progress) -> Trace:
@@ -146,7 +146,7 @@ def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftover
     refuse_observers()
     reach = step.reach(model)
     with restored(reach), unchanged_generators():
-        found = step.held(model, reach)
+        found = step.persistent_tensors(model, reach)
         refuse_hooks(model, step.loss, found, step.torch_optimizer)
         own = [member for member in found if not member.reached]
         fakes = fake_members(own, fake, backend.device)
@@ -170,7 +170,7 @@ def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftover
             leftovers,
             report_calls,
         )
-        held = [_held(member, recorder.layout(fakes[id(member.tensor)])) for member in own]
+        persistent = [_persistent(member, recorder.layout(fakes[id(member.tensor)])) for member in own]
         inputs = [(name, recorder.layout(leaf)) for name, leaf in tensors_of(batch).items()]
         steering.hold_batch([layout for _, layout in inputs])
         for member in found:
@@ -198,7 +198,7 @@ def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftover
             if member.reached:
                 layout = _reached(member, fakes, recorder)
                 if layout is not None and (layout.storage in used or changes.replaces(fakes.get(id(member.tensor)))):
-                    held.append(_held(member, layout))
+                    persistent.append(_persistent(member, layout))
         gradients = _gradients(found, fakes, recorder)
         graded = _with_gradients(found, fakes)
         refuse_other_optimizers(step.torch_optimizer, graded)
@@ -211,7 +211,7 @@ def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftover
                 "optimizer, or detach it in the loss"
             )
         returned = [recorder.layout(recorder.resolved(output)) for output in outputs]
-        held, effects, left = changes.found(held, found, recorder)
+        persistent, effects, left = changes.found(persistent, found, recorder)
         if changes.advances and not step.recapture:
             steering = Steering(list(real.values()), list(real))
             once_more = Recorder(backend, fake, {}, RngTracker(), steering, leftovers, report_calls)
@@ -219,13 +219,13 @@ def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftover
             changes.refuse_advancing(lambda: _again(step, model, batch, fakes.values(), once_more))
         progress(0.7, "adding the optimizer")
         updates = Updates(step, recorder, found)
-        updates.emit(groups, held, gradients)
-        known = {one.layout for one in held}
+        updates.emit(groups, persistent, gradients)
+        known = {one.layout for one in persistent}
         return Trace(
             step.given_name or (step.name if given else type(model).__name__),
             recorder.events,
             recorder.storage_bytes,
-            held + updates.states,
+            persistent + updates.states,
             inputs,
             [*returned, *left],
             gradients,
@@ -239,7 +239,7 @@ def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftover
             len(outputs),
             form,
             as_given,
-            readings.finish([one.layout.storage for one in held if one.replaced is not None]),
+            readings.finish([one.layout.storage for one in persistent if one.replaced is not None]),
             question.asked and not readings.active,
         )
 
@@ -289,7 +289,7 @@ def _refuse_other_memory(
             )
 
 
-def _held(member: ModuleTensor, layout: Layout) -> PersistentTensor:
+def _persistent(member: ModuleTensor, layout: Layout) -> PersistentTensor:
     return PersistentTensor(member.name, member.key, member.kind, member.path, layout)
 
 

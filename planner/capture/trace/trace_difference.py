@@ -47,11 +47,11 @@ def trace_difference(known: Trace, now: Trace) -> str:
 def _facts(traced: Trace) -> tuple[Any, ...]:
     """Everything that a trace records apart from its calls."""
     batch = tuple(layout for _, layout in sorted(traced.batch))
-    held = tuple((one.key, one.layout, one.replaced) for one in traced.held)
+    persistent = tuple((one.key, one.layout, one.replaced) for one in traced.persistent)
     scalars = tuple(sorted((one.name, *rest) for one, rest in traced.scalars.items()))
     constants = tuple(item for pair in traced.constants for item in pair)
     rest = tuple(sorted(traced.literals)), scalars, tuple(sorted(traced.representatives.items()))
-    return batch, tuple(traced.outputs), tuple(traced.gradients.items()), held, constants, rest
+    return batch, tuple(traced.outputs), tuple(traced.gradients.items()), persistent, constants, rest
 
 
 def _parts(event: Event) -> tuple[Any, ...]:

@@ -43,30 +43,30 @@ class Changes:
         )
 
     def found(
-        self, held: Sequence[PersistentTensor], members: Sequence[ModuleTensor], recorder: Recorder
+        self, persistent: Sequence[PersistentTensor], members: Sequence[ModuleTensor], recorder: Recorder
     ) -> tuple[list[PersistentTensor], Effects | None, list[Layout]]:
         """Find what the step leaves behind.
 
         Args:
-            held: the tensors that outlive the step.
+            persistent: the tensors that outlive the step.
             members: all module tensors that its code reaches.
             recorder: the recorder of its calls.
 
         Returns:
-            The tensors held, with their replacements; the effects on variables, None if there are none; and the
+            The persistent tensors, with their replacements; the effects on variables, None if there are none; and the
             layouts of the additional tensors that the effects need.
         """
         after = self._look()
         if after is None:
-            return list(held), None, []
+            return list(persistent), None, []
         changed = _difference(_without_tensors(self._reach.values), _without_tensors(after.values))
         self.advances = changed
-        keys = {one.key for one in held}
+        keys = {one.key for one in persistent}
         of_fake = {
             id(self._fakes.get(id(member.tensor), member.tensor)): member.key
             for member in members if member.key in keys
         }  # fmt: skip
-        heirs = self._replacements(held, of_fake, recorder)
+        heirs = self._replacements(persistent, of_fake, recorder)
         moved = [before for path, before in self._tensors.items() if after.tensors.get(path) is not before]
         lost = frozenset(of_fake.get(id(tensor), "") for tensor in moved) - heirs.keys()
         settles = not changed and not lost and self._tensors.keys() == after.tensors.keys()
@@ -88,10 +88,12 @@ class Changes:
 
         written, shuffles = find_effects(self._reach, self._before, reference)
         if not written:
-            return list(held), None, []
+            return list(persistent), None, []
         effects = Effects(written, settles and not outputs, lost, shuffles)
-        self._refuse_shared([*heirs.values(), *outputs], held, heirs.keys(), recorder)
-        kept = [replace(one, replaced=recorder.layout(heirs[one.key])) if one.key in heirs else one for one in held]
+        self._refuse_shared([*heirs.values(), *outputs], persistent, heirs.keys(), recorder)
+        kept = [
+            replace(one, replaced=recorder.layout(heirs[one.key])) if one.key in heirs else one for one in persistent
+        ]
         return kept, effects, [recorder.layout(tensor) for tensor in outputs]
 
     def refuse_advancing(self, again: Callable[[], None]) -> None:
@@ -128,15 +130,15 @@ class Changes:
         return self._after
 
     def _replacements(
-        self, held: Sequence[PersistentTensor], of_fake: Mapping[int, str], recorder: Recorder
+        self, persistent: Sequence[PersistentTensor], of_fake: Mapping[int, str], recorder: Recorder
     ) -> dict[str, Tensor]:
-        """Return, by key, the tensor with a matching layout that replaces a held tensor at every path of that tensor.
+        """Return, by key, the tensor with a matching layout that replaces a persistent one at every path of it.
 
-        Its value is copied to the memory of the held tensor within the step, so no other tensor may share that memory.
+        Its value is copied to the memory of that one within the step, so no other tensor may share that memory.
         """
         assert self._after is not None
-        layouts = {one.key: one.layout for one in held}
-        crowded = Counter(one.layout.storage for one in held)
+        layouts = {one.key: one.layout for one in persistent}
+        crowded = Counter(one.layout.storage for one in persistent)
         now: dict[str, set[int]] = {}
         kept: dict[str, Tensor] = {}
         for path, before in self._tensors.items():
@@ -163,18 +165,22 @@ class Changes:
         return found
 
     def _refuse_shared(
-        self, tensors: Sequence[Tensor], held: Sequence[PersistentTensor], replaced: Collection[str], recorder: Recorder
+        self,
+        tensors: Sequence[Tensor],
+        persistent: Sequence[PersistentTensor],
+        replaced: Collection[str],
+        recorder: Recorder,
     ) -> None:
         """Refuse writes to memory that variables share in eager PyTorch: a plan gives each variable its own memory."""
         storages = [recorder.layout(tensor).storage for tensor in tensors]
-        names = {one.layout.storage: one.name for one in held if one.key not in replaced}
+        names = {one.layout.storage: one.name for one in persistent if one.key not in replaced}
         name = next((names[storage] for storage in storages if storage in names), None)
         if name is not None:
             raise StowageError(
                 f"the step keeps a view of {name} in a variable, which would change with it: keep a copy, by clone()"
             )
         shared = len(set(storages)) < len(storages)
-        variables = {one.layout.storage: one.name for one in held if one.key in replaced}
+        variables = {one.layout.storage: one.name for one in persistent if one.key in replaced}
         for event in recorder.events if shared else ():
             for layout in event.mutated:
                 if layout.storage in variables:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from planner.guards import WORD, octets, words
+from planner.guards import WORD, memory_bytes, memory_words
 from planner.jit import kernel
 
 
@@ -24,13 +24,13 @@ def areas_differ(these: Sequence[Tensor], those: Sequence[Tensor]) -> Callable[[
 
     def differ() -> bool:
         assert kept  # alive as long as this check is
-        return bool(_differ(words, octets, one, other, sizes))
+        return bool(_differ(memory_words, memory_bytes, one, other, sizes))
 
     return differ
 
 
 @kernel
-def _differ(words: Any, octets: Any, these: Any, those: Any, sizes: Any) -> bool:
+def _differ(words: Any, single_bytes: Any, these: Any, those: Any, sizes: Any) -> bool:
     for pair in range(len(sizes)):
         this, that, size = these[pair], those[pair], sizes[pair]
         whole = size // WORD if this % WORD == 0 and that % WORD == 0 else 0
@@ -38,8 +38,8 @@ def _differ(words: Any, octets: Any, these: Any, those: Any, sizes: Any) -> bool
         different = np.uint64(0)
         for word in range(len(one)):  # no early exit, so that the loop is vectorised
             different |= one[word] ^ other[word]
-        for octet in range(whole * WORD, size):
-            different |= octets[this + octet] ^ octets[that + octet]
+        for byte in range(whole * WORD, size):
+            different |= single_bytes[this + byte] ^ single_bytes[that + byte]
         if different:
             return True
     return False

@@ -196,10 +196,10 @@ class Shown:
         y = self.plot("memory").evaluate(
             """({ plot: { plan, area, addresses } }, share) => {
               const [from, to] = [share - 0.01, share + 0.01].map(share => share * plan.step_seconds);
-              const stays = Array.from(plan.stay_storage, (storage, stay) => [plan.graphData.bytesOf(storage), stay])
-                .filter(([, stay]) => plan.stay_start[stay] < from && plan.stay_stop[stay] > to);
-              const [bytes, stay] = stays.reduce((most, one) => (one[0] > most[0] ? one : most));
-              const middle = (plan.stay_offset[stay] + bytes / 2 - addresses.low) / addresses.span;
+              const there = Array.from(plan.residency_storage, (storage, k) => [plan.graphData.bytesOf(storage), k])
+                .filter(([, k]) => plan.residency_start[k] < from && plan.residency_stop[k] > to);
+              const [bytes, k] = there.reduce((most, one) => (one[0] > most[0] ? one : most));
+              const middle = (plan.residency_offset[k] + bytes / 2 - addresses.low) / addresses.span;
               return area.bottom - middle * (area.bottom - area.top); }""",
             share,
         )

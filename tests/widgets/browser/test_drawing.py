@@ -103,18 +103,18 @@ def test_under_the_pointer_the_map_has_what_the_plan_has_there(show: Show) -> No
             page.move("memory", page.x_of("memory", share),
                       area["bottom"] - address * (area["bottom"] - area["top"]))  # fmt: skip
             there = [
-                stay for stay, storage in enumerate(plan["stay_storage"])
-                if plan["stay_start"][stay] < share * step < plan["stay_stop"][stay]
-                and plan["stay_offset"][stay] < address * full < plan["stay_offset"][stay] + size[storage]
+                stay for stay, storage in enumerate(plan["residency_storage"])
+                if plan["residency_start"][stay] < share * step < plan["residency_stop"][stay]
+                and plan["residency_offset"][stay] < address * full < plan["residency_offset"][stay] + size[storage]
             ]  # fmt: skip
             tip = page.tip()
             if not there:
                 continue  # a gap: what lies within a few pixels may be named
-            storage = plan["stay_storage"][there[0]]
+            storage = plan["residency_storage"][there[0]]
             assert tip[""] == name[storage]
             assert says(tip["size"], size[storage])
-            assert says(tip["here"], plan["stay_start"][there[0]])
-            assert says(tip["ops"], plan["stay_slot"][there[0]] + 1)
+            assert says(tip["here"], plan["residency_start"][there[0]])
+            assert says(tip["ops"], plan["residency_slot"][there[0]] + 1)
             hits += 1
     assert hits > 8
 

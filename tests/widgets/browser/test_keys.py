@@ -62,10 +62,10 @@ def test_p_goes_to_the_peak_and_f_shows_all_of_what_is_selected(page: Shown) -> 
     low, high = view(page)
     chosen = (selection(page) or {})["id"]
     plan = told.columns("plan")
-    stays = plan["stay_storage"] == chosen
+    stays = plan["residency_storage"] == chosen
     step = told["plan"]["step_seconds"]
-    assert low <= plan["stay_start"][stays].min() / step + 1e-6
-    assert high >= plan["stay_stop"][stays].max() / step - 1e-6
+    assert low <= plan["residency_start"][stays].min() / step + 1e-6
+    assert high >= plan["residency_stop"][stays].max() / step - 1e-6
 
 
 def test_arrows_go_from_op_to_op_in_the_order_of_the_plan_and_through_its_tensors_by_size(page: Shown) -> None:

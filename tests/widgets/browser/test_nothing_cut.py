@@ -225,7 +225,7 @@ def test_every_fact_of_what_is_selected_can_be_read(show: Show, width: int) -> N
     told = trained()
     page = open_at(show, told, width=width + 24)
     graph, plan = told.columns("graph"), told.columns("plan")
-    once = [storage for storage in set(plan["stay_storage"]) if (plan["stay_storage"] == storage).sum() == 1]
+    once = [storage for storage in set(plan["residency_storage"]) if (plan["residency_storage"] == storage).sum() == 1]
     height = page.find(".sw-selection").evaluate("bar => bar.offsetHeight")
     whys = set()
     for storage in sorted(once, key=lambda one: -graph["storage_bytes"][one])[:12]:

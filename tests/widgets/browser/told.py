@@ -48,9 +48,9 @@ class Told:
     def curve(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """When the bytes on the device change, `[times]`, and how many of each kind there are then, `[times, 6]`."""
         graph, plan = self.columns("graph"), self.columns("plan")
-        kind, size = graph["storage_kind"][plan["stay_storage"]], graph["storage_bytes"][plan["stay_storage"]]
-        times = np.unique(np.concatenate([plan["stay_start"], plan["stay_stop"]]))
-        there = (plan["stay_start"] <= times[:, None]) & (plan["stay_stop"] > times[:, None])
+        kind, size = graph["storage_kind"][plan["residency_storage"]], graph["storage_bytes"][plan["residency_storage"]]
+        times = np.unique(np.concatenate([plan["residency_start"], plan["residency_stop"]]))
+        there = (plan["residency_start"] <= times[:, None]) & (plan["residency_stop"] > times[:, None])
         return times, np.stack([(there & (kind == one)) @ size for one in range(6)], axis=1)
 
 

@@ -92,14 +92,14 @@ def test_a_plan_by_hand() -> None:
     said, columns = sent.content, unpack(sent)
     assert (said["plan"], said["moved"], said["bytes_in"], said["bytes_out"]) == (4, 1, 8 * MIB, 8 * MIB)
     assert (said["step_seconds"], said["stall_seconds"], said["bound_seconds"]) == (7.0, 2.0, 4.5)
-    away = np.flatnonzero(columns["stay_storage"] == 3)
-    assert columns["stay_start"][away].tolist() == [0, 3.5]
-    assert columns["stay_stop"][away].tolist() == [2.5, 6]
-    assert columns["stay_slot"][away].tolist() == [0, 3]
-    assert columns["stay_slot_stop"][away].tolist() == [2, 4]
-    assert columns["stay_offset"][away].tolist() == [7 * MIB, 7 * MIB]
-    assert np.array_equal(columns["stay_leave"][away], [1, np.nan], equal_nan=True)
-    assert np.array_equal(columns["stay_arrive"][away], [np.nan, 5], equal_nan=True)
+    away = np.flatnonzero(columns["residency_storage"] == 3)
+    assert columns["residency_start"][away].tolist() == [0, 3.5]
+    assert columns["residency_stop"][away].tolist() == [2.5, 6]
+    assert columns["residency_slot"][away].tolist() == [0, 3]
+    assert columns["residency_slot_stop"][away].tolist() == [2, 4]
+    assert columns["residency_offset"][away].tolist() == [7 * MIB, 7 * MIB]
+    assert np.array_equal(columns["residency_leave"][away], [1, np.nan], equal_nan=True)
+    assert np.array_equal(columns["residency_arrive"][away], [np.nan, 5], equal_nan=True)
     assert (columns["stall_start"].tolist(), columns["stall_stop"].tolist()) == ([2, 3.5], [2.5, 5])
     assert (columns["stall_op"].tolist(), columns["stall_storage"].tolist()) == ([2, 3], [3, 3])
     assert (columns["out_start"].tolist(), columns["in_stop"].tolist()) == ([1], [5])
@@ -110,10 +110,10 @@ def test_bytes_over_slots_are_those_of_the_plan(budget: str) -> None:
     graph, plan = real(MODEL)[1], real_plan(MODEL, budget)
     columns = unpack(plan_message(graph, plan, PlanStatus(1, PlanSummary(graph, plan, 1.0))))
     sizes = np.array([storage.bytes for storage in graph.storages])
-    ends = columns["stay_offset"] + sizes[columns["stay_storage"]]
+    ends = columns["residency_offset"] + sizes[columns["residency_storage"]]
     assert ends.max() == plan.peak_bytes
     assert columns["unswapped"].tolist() == lifetimes(graph, plan.order).live_bytes.tolist()
     assert columns["order"].tolist() == list(plan.order)
-    assert len(columns["stay_storage"]) == sum(bool(sizes[stay.storage]) for stay in plan.residencies)
-    assert (columns["stay_stop"] > columns["stay_start"]).all()
+    assert len(columns["residency_storage"]) == sum(bool(sizes[stay.storage]) for stay in plan.residencies)
+    assert (columns["residency_stop"] > columns["residency_start"]).all()
     assert len(columns["in_storage"]) == len(plan.swap_ins)

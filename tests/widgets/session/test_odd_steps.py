@@ -48,7 +48,7 @@ def test_tensors_without_bytes() -> None:
     ear = drawn(Session(step, budget="80%"))
     sizes = ear.columns("graph")["storage_bytes"]
     assert (sizes == 0).any()
-    assert (sizes[ear.columns("plan")["stay_storage"]] > 0).all()
+    assert (sizes[ear.columns("plan")["residency_storage"]] > 0).all()
 
 
 def test_names_in_other_scripts_and_with_markup_arrive_as_they_are() -> None:

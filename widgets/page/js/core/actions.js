@@ -35,7 +35,7 @@ export function goToSelection({ store, axis }) {
   };
   if (focus.type !== 'op') {
     for (const storage of focus.storages) {
-      for (const stay of plan.stays(storage)) cover(plan.stay_start[stay], plan.stay_stop[stay]);
+      for (const row of plan.residencies(storage)) cover(plan.residency_start[row], plan.residency_stop[row]);
     }
   }
   if (from >= to) for (const op of focus.ops) cover(plan.startOf(op), plan.stopOf(op));

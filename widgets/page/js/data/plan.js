@@ -13,7 +13,7 @@ export class Plan {
     this.order.forEach((op, slot) => {
       this.slot_[op] = slot;
     });
-    this.stays_ = grouped(graphData.storages, this.stay_storage.length, stay => [this.stay_storage[stay]]);
+    this.residencies_ = grouped(graphData.storages, this.residency_storage.length, k => [this.residency_storage[k]]);
     this.curve = byteCurve(this, graphData);
     this.peak = this.findPeak();
   }
@@ -32,8 +32,8 @@ export class Plan {
     return this.op_stop[slot] - this.op_start[slot];
   }
   // Positions in the residency columns, ascending in time.
-  stays(storage) {
-    return this.stays_.of(storage);
+  residencies(storage) {
+    return this.residencies_.of(storage);
   }
 
   // The slot that runs at a time, or ran last before it.
@@ -46,10 +46,10 @@ export class Plan {
 
   // Time that a storage spends off the device between its residencies.
   awaySeconds(storage) {
-    const stays = this.stays(storage);
+    const residencies = this.residencies(storage);
     let away = 0;
-    for (let k = 1; k < stays.length; k++) {
-      away += Math.max(0, this.stay_start[stays[k]] - this.stay_stop[stays[k - 1]]);
+    for (let k = 1; k < residencies.length; k++) {
+      away += Math.max(0, this.residency_start[residencies[k]] - this.residency_stop[residencies[k - 1]]);
     }
     return away;
   }
@@ -65,8 +65,8 @@ export class Plan {
   // Residencies at a time, as positions in the residency columns.
   present(seconds) {
     const found = [];
-    for (let k = 0; k < this.stay_start.length; k++) {
-      if (this.stay_start[k] <= seconds && this.stay_stop[k] > seconds) found.push(k);
+    for (let k = 0; k < this.residency_start.length; k++) {
+      if (this.residency_start[k] <= seconds && this.residency_stop[k] > seconds) found.push(k);
     }
     return found;
   }
@@ -81,11 +81,11 @@ export class Plan {
 
 // Bytes on the device over time: `times` ascending, `byKind[k]` the sum of kinds 0 to k from then on, `total` of all.
 function byteCurve(plan, graphData) {
-  const count = plan.stay_start.length;
+  const count = plan.residency_start.length;
   const marks = new Float32Array(2 * count);
   for (let k = 0; k < count; k++) {
-    marks[2 * k] = plan.stay_start[k];
-    marks[2 * k + 1] = plan.stay_stop[k];
+    marks[2 * k] = plan.residency_start[k];
+    marks[2 * k + 1] = plan.residency_stop[k];
   }
   const order = ascending(marks);
   const times = new Float64Array(2 * count);
@@ -95,7 +95,7 @@ function byteCurve(plan, graphData) {
   for (let i = 0; i < order.length; at++) {
     const time = marks[order[i]];
     for (; i < order.length && marks[order[i]] === time; i++) {
-      const storage = plan.stay_storage[order[i] >> 1];
+      const storage = plan.residency_storage[order[i] >> 1];
       held[graphData.storage_kind[storage]] += (order[i] & 1 ? -1 : 1) * graphData.storage_bytes[storage];
     }
     times[at] = time;

@@ -67,8 +67,8 @@ const measured = (kinds, seconds, ops) => ({ kinds, seconds, ops, bytes: kinds.r
 function presentBytes(graphData, plan) {
   if (!plan) return unswappedPeak(graphData);
   const present = new Float64Array(graphData.storages);
-  for (const stay of plan.present(plan.peak.seconds)) {
-    const storage = plan.stay_storage[stay];
+  for (const residency of plan.present(plan.peak.seconds)) {
+    const storage = plan.residency_storage[residency];
     present[storage] = graphData.bytesOf(storage);
   }
   return present;

@@ -46,7 +46,7 @@ function keptForBackward(graphData, plan, { rowOf }) {
     const uses = graphData.uses(storage);
     const reader = uses.find(op => graphData.op_phase[op] === BACKWARD);
     if (reader === undefined || graphData.op_phase[uses[0]] !== FORWARD) continue;
-    const away = plan ? plan.stays(storage).length > 1 : false;
+    const away = plan ? plan.residencies(storage).length > 1 : false;
     kept.push({ storage, from: rowOf[uses[0]], to: rowOf[reader], bytes: graphData.bytesOf(storage), away });
   }
   return kept;

@@ -5,7 +5,7 @@ import { paintBoxLabels } from '../../plots/box_labels.js';
 import { Coverage } from '../../plots/coverage.js';
 import { KINDS } from '../../core/kinds.js';
 import { bytesMarks } from '../../plots/axis_labels.js';
-import { stayTip } from './memory_tips.js';
+import { residencyTip } from './memory_tips.js';
 import { StayBoxes } from './residency_boxes.js';
 import { surfaceOn, within } from '../../plots/box_surface.js';
 
@@ -190,7 +190,7 @@ export class AddressView {
     const { store, host, plan } = this.map;
     const i = this.boxAt(x, y);
     store.point(i < 0 ? null : 'storage', i < 0 ? 0 : this.boxes.storage[i]);
-    stayTip(event, host, plan, i < 0 ? -1 : this.boxes.stay[i]);
+    residencyTip(event, host, plan, i < 0 ? -1 : this.boxes.residency[i]);
   }
 
   click(x, y) {

@@ -5,15 +5,16 @@ const LABELLED = 90; // least width in pixels of a bridge with its duration as l
 
 export function paintBridges(g, c, view, storages) {
   const { plan, axis } = view.map;
-  const middle = stay => view.y(plan.stay_offset[stay] + plan.graphData.bytesOf(plan.stay_storage[stay]) / 2);
+  const bytes = row => plan.graphData.bytesOf(plan.residency_storage[row]);
+  const middle = row => view.y(plan.residency_offset[row] + bytes(row) / 2);
   g.lineWidth = 1.2;
   g.strokeStyle = c.ink;
   for (const storage of storages) {
-    const stays = plan.stays(storage);
-    for (let k = 1; k < stays.length; k++) {
-      const [seconds, again] = [plan.stay_stop[stays[k - 1]], plan.stay_start[stays[k]]];
-      const from = [axis.x(seconds), middle(stays[k - 1])];
-      const to = [axis.x(again), middle(stays[k])];
+    const residencies = plan.residencies(storage);
+    for (let k = 1; k < residencies.length; k++) {
+      const [seconds, again] = [plan.residency_stop[residencies[k - 1]], plan.residency_start[residencies[k]]];
+      const from = [axis.x(seconds), middle(residencies[k - 1])];
+      const to = [axis.x(again), middle(residencies[k])];
       bridge(g, from, to);
       if (storages.size === 1) label(g, c, view.map.area, from, to, 'away ' + secondsText(again - seconds));
     }

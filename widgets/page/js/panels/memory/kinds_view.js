@@ -77,8 +77,9 @@ export class KindsView {
     const column = seconds => Math.max(0, Math.min(count, (axis.place(seconds) - axis.from) * perPlace));
     for (const storage of focus.storages) {
       const bytes = plan.graphData.bytesOf(storage);
-      for (const stay of plan.stays(storage)) {
-        const [from, to] = [Math.floor(column(plan.stay_start[stay])), Math.ceil(column(plan.stay_stop[stay]))];
+      for (const row of plan.residencies(storage)) {
+        const from = Math.floor(column(plan.residency_start[row]));
+        const to = Math.ceil(column(plan.residency_stop[row]));
         if (to > from) {
           change[from] += bytes;
           change[to] -= bytes;

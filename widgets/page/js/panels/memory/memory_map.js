@@ -89,9 +89,9 @@ export class MemoryMap extends Plot {
   reveal() {
     const { plan, focus, addresses } = this;
     if (!plan || focus?.type !== 'storage' || addresses.whole) return;
-    const stays = plan.stays(focus.id);
+    const residencies = plan.residencies(focus.id);
     const bytes = plan.graphData.bytesOf(focus.id);
-    const lows = [...stays].map(stay => plan.stay_offset[stay]);
+    const lows = [...residencies].map(residency => plan.residency_offset[residency]);
     if (!lows.length || lows.some(low => low < addresses.high && low + bytes > addresses.low)) return;
     addresses.show(lows[0] + (bytes - addresses.span) / 2, lows[0] + (bytes + addresses.span) / 2);
   }
@@ -109,7 +109,8 @@ export class MemoryMap extends Plot {
     g.textAlign = 'right';
     g.fillText(unit, area.left - 6, 9);
     g.textAlign = 'left';
-    if (!this.plan.stay_storage.length) this.write(g, c, 'this step holds no memory', (area.top + area.bottom) / 2);
+    const middle = (area.top + area.bottom) / 2;
+    if (!this.plan.residency_storage.length) this.write(g, c, 'this step holds no memory', middle);
     paintMarks(g, c, this, view.peakY);
     this.minimap.paint(g, c);
     this.say(this.spoken());

@@ -14,16 +14,16 @@ export function layoutRows(graphData, storage) {
 }
 
 // A residency, by its position in the plan's columns; -1 for none.
-export function stayTip(event, host, plan, stay) {
-  if (stay < 0) {
+export function residencyTip(event, host, plan, residency) {
+  if (residency < 0) {
     hideTip(host);
     return;
   }
   const { graphData } = plan;
-  const storage = plan.stay_storage[stay];
+  const storage = plan.residency_storage[residency];
   const kind = graphData.kindOf(storage);
-  const stays = [...plan.stays(storage)];
-  const low = plan.stay_offset[stay];
+  const residencies = [...plan.residencies(storage)];
+  const low = plan.residency_offset[residency];
   const high = low + graphData.bytesOf(storage);
   const unit = bytesUnit(high);
   const address = bytes => Number((bytes / unit.size).toFixed(unit.name === 'GiB' ? 4 : 2));
@@ -32,13 +32,14 @@ export function stayTip(event, host, plan, stay) {
     ...layoutRows(graphData, storage),
     ['size', exactBytes(graphData.bytesOf(storage))],
     ['address', `${address(low)} to ${address(high)} ${unit.name}`],
-    ['here', `${secondsText(plan.stay_start[stay], 3)} to ${secondsText(plan.stay_stop[stay], 3)}`],
-    ['ops', `${countText(plan.stay_slot[stay] + 1)} to ${countText(plan.stay_slot_stop[stay])}`],
+    ['here', `${secondsText(plan.residency_start[residency], 3)} to ${secondsText(plan.residency_stop[residency], 3)}`],
+    ['ops', `${countText(plan.residency_slot[residency] + 1)} to ${countText(plan.residency_slot_stop[residency])}`],
   ];
-  if (plan.stay_arrive[stay] >= 0) rows.push(['copy in ends', secondsText(plan.stay_arrive[stay], 3)]);
-  if (plan.stay_leave[stay] >= 0) rows.push(['copy out begins', secondsText(plan.stay_leave[stay], 3)]);
-  if (stays.length > 1) {
-    rows.push(['stay', `${stays.indexOf(stay) + 1} of ${stays.length}`]);
+  const [arrive, leave] = [plan.residency_arrive[residency], plan.residency_leave[residency]];
+  if (arrive >= 0) rows.push(['copy in ends', secondsText(arrive, 3)]);
+  if (leave >= 0) rows.push(['copy out begins', secondsText(leave, 3)]);
+  if (residencies.length > 1) {
+    rows.push(['residency', `${residencies.indexOf(residency) + 1} of ${residencies.length}`]);
     rows.push(awayFact(graphData, plan, storage));
   }
   showTip(event, host, graphData.storageName(storage), rows);

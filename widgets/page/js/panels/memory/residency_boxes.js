@@ -7,18 +7,18 @@ const BLOCK = 64;
 export class StayBoxes {
   constructor(plan, axis) {
     const { graphData } = plan;
-    this.stay = ascending(plan.stay_start);
-    this.count = this.stay.length;
-    const column = of => Float64Array.from(this.stay, of);
-    this.from = column(stay => axis.place(plan.stay_start[stay]));
-    this.to = column(stay => axis.place(plan.stay_stop[stay]));
-    this.low = column(stay => plan.stay_offset[stay]);
-    this.high = column(stay => plan.stay_offset[stay] + graphData.storage_bytes[plan.stay_storage[stay]]);
+    this.residency = ascending(plan.residency_start);
+    this.count = this.residency.length;
+    const column = of => Float64Array.from(this.residency, of);
+    this.from = column(residency => axis.place(plan.residency_start[residency]));
+    this.to = column(residency => axis.place(plan.residency_stop[residency]));
+    this.low = column(residency => plan.residency_offset[residency]);
+    this.high = column(row => plan.residency_offset[row] + graphData.storage_bytes[plan.residency_storage[row]]);
     // ends of a copy in and starts of a copy out, NaN if there is none
-    this.arrive = column(stay => axis.place(plan.stay_arrive[stay]));
-    this.leave = column(stay => axis.place(plan.stay_leave[stay]));
-    this.copied = Uint8Array.from(this.stay, (_, i) => Number(this.arrive[i] >= 0 || this.leave[i] >= 0));
-    this.storage = Uint32Array.from(this.stay, stay => plan.stay_storage[stay]);
+    this.arrive = column(residency => axis.place(plan.residency_arrive[residency]));
+    this.leave = column(residency => axis.place(plan.residency_leave[residency]));
+    this.copied = Uint8Array.from(this.residency, (_, i) => Number(this.arrive[i] >= 0 || this.leave[i] >= 0));
+    this.storage = Uint32Array.from(this.residency, residency => plan.residency_storage[residency]);
     this.kind = Uint8Array.from(this.storage, storage => graphData.storage_kind[storage]);
     this.latest = new Float64Array(Math.ceil(this.count / BLOCK)).fill(-Infinity);
     for (let i = 0; i < this.count; i++) {

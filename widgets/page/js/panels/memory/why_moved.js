@@ -23,39 +23,40 @@ const known = new WeakMap();
 // How long it is off the device: between its residencies and, if it outlives the step, also before and after them.
 // Returns a name and a text; if there are several absences, the name says so.
 export function awayFact(graph, plan, storage) {
-  const stays = plan.stays(storage);
+  const residencies = plan.residencies(storage);
   const between = plan.awaySeconds(storage);
-  const held = stays.reduce((sum, k) => sum + plan.stay_stop[k] - plan.stay_start[k], 0);
+  const held = residencies.reduce((sum, k) => sum + plan.residency_stop[k] - plan.residency_start[k], 0);
   const away = graph.kindOf(storage) > HELD ? between : plan.step_seconds - held;
-  const once = stays.length < 2 || (stays.length === 2 && away <= between * 1.001);
+  const once = residencies.length < 2 || (residencies.length === 2 && away <= between * 1.001);
   return [once ? 'away' : 'away in all', secondsText(away)];
 }
 
 export function whyMoved(graph, plan, storage) {
-  const stays = plan.stays(storage);
-  if (!stays.length) return graph.bytesOf(storage) ? 'never on the device' : 'takes no memory';
-  if (stays.length > 1) return whyAway(graph, plan, storage, stays);
-  if (graph.kindOf(storage) <= HELD && plan.stay_start[stays[0]] > 0) return 'waits on the host until its first use';
+  const residencies = plan.residencies(storage);
+  if (!residencies.length) return graph.bytesOf(storage) ? 'never on the device' : 'takes no memory';
+  if (residencies.length > 1) return whyAway(graph, plan, storage, residencies);
+  const waits = graph.kindOf(storage) <= HELD && plan.residency_start[residencies[0]] > 0;
+  if (waits) return 'waits on the host until its first use';
   if (swapsOf(plan)[storage]) return 'on the host from its last use on';
-  return plan.out_storage.length + plan.in_storage.length ? whyKept(graph, plan, storage, stays[0]) : '';
+  return plan.out_storage.length + plan.in_storage.length ? whyKept(graph, plan, storage, residencies[0]) : '';
 }
 
 // The two uses around its longest absence.
-function whyAway(graph, plan, storage, stays) {
+function whyAway(graph, plan, storage, residencies) {
   let longest = 1;
-  const away = k => plan.stay_start[stays[k]] - plan.stay_stop[stays[k - 1]];
-  for (let k = 2; k < stays.length; k++) if (away(k) > away(longest)) longest = k;
+  const away = k => plan.residency_start[residencies[k]] - plan.residency_stop[residencies[k - 1]];
+  for (let k = 2; k < residencies.length; k++) if (away(k) > away(longest)) longest = k;
   const slots = slotsOf(graph, plan, storage);
-  const next = slots.findIndex(slot => plan.op_start[slot] >= plan.stay_start[stays[longest]] - 1e-9);
+  const next = slots.findIndex(slot => plan.op_start[slot] >= plan.residency_start[residencies[longest]] - 1e-9);
   if (next < 1) return '';
   const [before, after] = [plan.order[slots[next - 1]], plan.order[slots[next]]];
   const [from, to] = [plan.stopOf(before), plan.startOf(after)].map(seconds => secondsText(seconds));
   return `idle from ${from} to ${to}, until ${graph.shortTarget(after)}`;
 }
 
-function whyKept(graph, plan, storage, stay) {
+function whyKept(graph, plan, storage, residency) {
   const { seconds, op } = plan.peak;
-  const there = plan.stay_start[stay] <= seconds && plan.stay_stop[stay] > seconds;
+  const there = plan.residency_start[residency] <= seconds && plan.residency_stop[residency] > seconds;
   if (!there) return 'kept because it is not there at the peak';
   if (graph.touches(op).includes(storage)) return 'kept because the op at the peak uses it';
   const idle = longestIdle(graph, plan, storage);

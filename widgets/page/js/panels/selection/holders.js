@@ -3,11 +3,11 @@
 // The parts are those that best explain the plan's peak, at every moment.
 
 // Groups `{id, name, kind, bytes, storages}` of the residencies at some time, the largest first.
-export function holdersOf(graphData, plan, stays) {
+export function holdersOf(graphData, plan, residencies) {
   const groups = new Map();
   const seen = new Set();
-  for (const stay of stays) {
-    const storage = plan.stay_storage[stay];
+  for (const residency of residencies) {
+    const storage = plan.residency_storage[residency];
     if (seen.has(storage) || !graphData.bytesOf(storage)) continue;
     seen.add(storage);
     const part = plan.storage_part[storage];

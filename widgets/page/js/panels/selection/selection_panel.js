@@ -79,11 +79,14 @@ const SPOKEN = {
     const [layout, source] = [graph.storageLayout(id), graph.sourceMaking(id)];
     const facts = [size, ...plain(layout), ...(source ? [['made at', source]] : [])];
     facts.push(['uses', countText(graph.uses(id).length)]);
-    const stays = plan ? plan.stays(id) : [];
+    const residencies = plan ? plan.residencies(id) : [];
     const swaps = plan ? swapsOf(plan)[id] : 0;
     if (swaps) facts.push(awayFact(graph, plan, id), ['swaps', countText(swaps)]);
-    else if (stays.length) facts.push(['stays', secondsText(plan.stay_stop[stays[0]] - plan.stay_start[stays[0]])]);
-    if (stays.length) facts.push(['address', exactBytes(plan.stay_offset[stays[0]])]);
+    else if (residencies.length) {
+      const [row] = residencies;
+      facts.push(['stays', secondsText(plan.residency_stop[row] - plan.residency_start[row])]);
+    }
+    if (residencies.length) facts.push(['address', exactBytes(plan.residency_offset[residencies[0]])]);
     return { kind, name: graph.storageName(id), facts, why: plan ? whyMoved(graph, plan, id) : '' };
   },
   op({ id }, graph, plan) {
@@ -122,8 +125,8 @@ function several({ type, id, label, storages, ops }, graph, plan) {
 
 function bytesAtPeak(graph, plan, storages) {
   let bytes = 0;
-  for (const stay of plan.present(plan.peak.seconds)) {
-    const storage = plan.stay_storage[stay];
+  for (const residency of plan.present(plan.peak.seconds)) {
+    const storage = plan.residency_storage[residency];
     if (storages.has(storage)) bytes += graph.bytesOf(storage);
   }
   return bytes;
