@@ -15,6 +15,7 @@ from planner.partition.search.choices.domains import Domains, Sequences
 from planner.partition.search.choices.partitioning import Partitioning, mesh_of
 from planner.partition.search.choices.rules import Pin, SearchRules
 from planner.partition.search.costs.slot_costs import SlotCosts
+from planner.partition.search.factors.dual_bound import DualBound
 from planner.partition.search.factors.min_sum import Costs
 from planner.partition.search.factors.narrowing import EXACT, MOST_ENTRIES, MOST_OF_ONE, narrow_down
 from planner.partition.search.factors.neighborhoods import NeighborhoodSearch
@@ -22,8 +23,10 @@ from planner.partition.search.folding import fold
 from planner.partition.search.problem import Choice, LevelsProblem, costing, partitioning
 from planner.partition.search.recursion import by_recursion
 
-#: As often the bound is raised before what cannot be best is left out.
-_SWEEPS = 10
+#: As often the bound is raised before what cannot be best is left out, and as many entries are gone through for it:
+#: large tables are narrowed down early, since what is left of them is quick to go through again.
+_FEWEST_SWEEPS, _SWEEPS = 5, 20
+_SWEPT_ENTRIES = 20_000_000
 _ROUNDS = 12
 #: Before anything is ruled out, variables are eliminated if no more entries are gone through for all of them.
 _MOST_AT_FIRST = 200_000_000
@@ -168,14 +171,14 @@ class _Search:
         """Look for a better choice in neighbourhoods of a likely one."""
         stars, _ = problem.stars()
         dual = stars.bound()
-        dual.raised(_SWEEPS)
+        dual.raised(_sweeps(dual))
         self._better(problem.choice(0.0, NeighborhoodSearch(stars).improve(dual.likely())))
 
     def _narrow(self, problem: LevelsProblem, left: _StillPossible) -> _StillPossible:
         """Raise the bound, look for a better choice among the likeliest, and leave out what cannot be better."""
         stars, ops = problem.stars()
         dual = stars.bound()
-        halfway, bound = dual.raised(_SWEEPS)
+        halfway, bound = dual.raised(_sweeps(dual))
         self.bound = max(self.bound, min(bound, self.best.cost))
         above = [dual.above(problem.stands_for_group(group)) for group in range(len(left.stored))]
         if stars.cost(likely := dual.likely()) < self.best.cost:
@@ -229,3 +232,8 @@ class _Search:
         """Equal sequences as one array, so that what they cost is worked out once."""
         rows = np.ascontiguousarray(rows)
         return self._rows.setdefault((rows.shape, rows.tobytes()), rows)
+
+
+def _sweeps(dual: DualBound) -> int:
+    """As often as a bound is raised, forward and backward."""
+    return min(max(_SWEPT_ENTRIES // (2 * dual.entries), _FEWEST_SWEEPS), _SWEEPS)

@@ -93,6 +93,11 @@ class DualBound:
         self._floor = np.zeros(int(arrays.unary[-1]))
         start_least(arrays.table, arrays.start, arrays.ways, arrays.values, arrays.least, self._least)
 
+    @property
+    def entries(self) -> int:
+        """How many entries of tables each pass goes through."""
+        return max(1, self._arrays.table.size)
+
     def raised(self, sweeps: int) -> tuple[float, float]:
         """Move costs forward and backward until the bound hardly rises; returns the bounds before and after the last.
 
