@@ -1,6 +1,7 @@
 # make lab   makes .venv, installs everything into it, and opens JupyterLab on notebooks/
 # make test  the same environment, then every check
 # make env   only the environment
+# make test-all   the tests without the notebooks, with four times as many random cases
 
 PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' >/dev/null 2>&1 \
@@ -17,7 +18,7 @@ COMPILE := import planner; graph = planner.capture(planner.zoo.load("mlp:layers=
 # where this is set, every process would translate the sources of PyTorch anew, which takes longer than most tests
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lab test env lint
+.PHONY: lab test test-all env lint
 
 lab: env
 	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) # in a container one often is root
@@ -25,6 +26,9 @@ lab: env
 test:
 	@$(MAKE) --no-print-directory --jobs=2 env lint # the compiler has one core, mypy the other
 	$(BIN)/pytest -n 4 --dist worksteal --nbmake --nbmake-timeout=300 notebooks tests # pages and peers wait: four keep two cores busy
+
+test-all: env
+	STOWAGE_EFFORT=4 $(BIN)/pytest -n 4 --dist worksteal tests
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from planner.graph import GraphBuilder, Kind
 from planner.memory import step_peak
 from planner.plan import validate
 from planner.swap import METHODS, lower_bound, plan_swaps
-from tests.swap.effort import EFFORT
+from tests.effort import EFFORT
 from tests.swap.exhaustive import UNIT, optimum, orders
 from tests.swap.random_graphs import least_budget, machine
 from tests.swap.tiny_steps import tiny

@@ -10,10 +10,10 @@ from planner.swap import compare_plans
 from planner.swap.baselines.registry import BASELINES
 from planner.swap.bounds.fixed_order import order_bound
 from planner.swap.problem.problem import build_problem
-from tests.swap.effort import EFFORT
+from tests.effort import EFFORT
 from tests.swap.random_graphs import ALIGNMENT, build, least_budget, machine
 
-_CHUNKS, _EACH = 6 * EFFORT, 12
+_CHUNKS, _EACH = 3 * EFFORT, 12
 
 
 @pytest.mark.parametrize("chunk", range(_CHUNKS))

@@ -14,13 +14,13 @@ from planner.memory import step_peak
 from planner.plan import validate
 from planner.swap import compare_plans, lower_bound
 from planner.swap.bounds.fixed_order import order_bound
-from tests.swap.effort import EFFORT
+from tests.effort import EFFORT
 from tests.swap.event_simulator import step_seconds
 from tests.swap.exhaustive import UNIT, optimum, orders, plan_of
 from tests.swap.random_graphs import least_budget, machine
 from tests.swap.tiny_steps import tiny
 
-_CHUNKS, _EACH = 5 * EFFORT, 20
+_CHUNKS, _EACH = 2 * EFFORT, 20
 _MOST_ORDERS = 24
 _CLOSE = 1 + 1e-9
 #: A storage of `UNIT` bytes takes a microsecond; both directions at full speed, as `exhaustive` asks for.

@@ -13,7 +13,7 @@ from planner.graph import GraphBuilder, Kind, Phase
 from planner.memory import step_peak
 from planner.plan import plan_to_json, validate
 from planner.swap import compare_plans, plan_swaps
-from tests.swap.effort import EFFORT
+from tests.effort import EFFORT
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps
 
 KB = 1024

@@ -17,7 +17,7 @@ from planner.graph import GraphBuilder, Kind
 from planner.memory import lifetimes
 from planner.plan import plan_to_json, validate
 from planner.swap import METHODS, compare_plans, load_search, search_swaps
-from tests.swap.effort import EFFORT
+from tests.effort import EFFORT
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
 

@@ -9,9 +9,9 @@ from planner.graph import GraphBuilder, Kind
 from planner.memory import step_peak
 from planner.plan import Residency, SwapIn, SwapOut
 from planner.swap import plan_swaps, simulate
+from tests.effort import EFFORT
 from tests.plan import again_by_hand
 from tests.plan.changing import replace
-from tests.swap.effort import EFFORT
 from tests.swap.event_simulator import step_seconds
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps
 
