@@ -58,6 +58,7 @@ class Machine:
         host_memory_bytes: memory that a host can pin.
         hosts: how many there are.
         network_link: between a host and all others, shared by the host's devices; None if it is not known.
+        communicates_beside: whether devices communicate while they compute, without taking time from it.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Machine:
     peer_link: Link | None = None
     hosts: int = 1
     network_link: Link | None = None
+    communicates_beside: bool = True
 
     def __repr__(self) -> str:
         """One line."""

@@ -66,6 +66,21 @@ def plan(graph: Graph, request: pytest.FixtureRequest) -> SwapPlan:
     return made
 
 
+def test_a_machine_that_cannot_communicate_beside_its_ops_keeps_nothing_for_it(graph: Graph, plan: SwapPlan) -> None:
+    one_by_one = replace(here(), communicates_beside=False)
+    made = plan_swaps(graph, one_by_one, plan.budget_bytes, time_limit=0, progress=False)
+    seconds = op_seconds(graph, one_by_one)
+    assert validate(made, graph) == []
+    assert not made.communications
+    assert sum(_residency_slots(made)) < sum(_residency_slots(plan))
+    assert made.predicted.seconds >= seconds.sum() * (1 - 1e-9)
+    assert build_problem(graph, one_by_one, made.budget_bytes, seconds).ideal_seconds == pytest.approx(seconds.sum())
+
+
+def _residency_slots(plan: SwapPlan) -> list[int]:
+    return [residency.stop - residency.start for residency in plan.residencies]
+
+
 def with_entries(plan: SwapPlan, entries: list[Communication]) -> SwapPlan:
     queues = device_queues(plan.order, plan.swap_outs, plan.swap_ins, entries)
     spans = np.tile([0.0, plan.predicted.seconds], (len(entries), 1))

@@ -76,7 +76,8 @@ class RankThread(WorkersThread):
 
     def _plans(self, graph: Graph, progress: Progress) -> WorkerPlans:
         self._membership.join(self.stop.check)
-        return plan_ranks(self._membership.ranks, graph, self.asked.partition, self.asked.budget, progress, self.stop)
+        ranks, local_ranks = self._membership.ranks, self._membership.launch.local_ranks
+        return plan_ranks(ranks, local_ranks, graph, self.asked.partition, self.asked.budget, progress, self.stop)
 
     def _footprint(self, planned: WorkerPlans) -> Footprint:
         """What the ranks of this host take: each has its worker, and all parts while it brings the state back."""

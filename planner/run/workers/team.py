@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch.distributed.checkpoint.storage import WriteResult
 
 from planner.run.checkpoint.part import OwnedBox
 from planner.run.workers.plans.box_bytes import scattered
+from planner.run.workers.plans.cores import cores
 from planner.run.workers.plans.state_owners import state_owners
 from planner.run.workers.plans.worker_plans import WorkerPlans
 from planner.run.workers.processes.messages import WorkerJob, packed
@@ -198,7 +198,7 @@ class WorkerTeam:
 
 
 def _jobs(planned: WorkerPlans, live: Mapping[str, Tensor]) -> Iterator[WorkerJob]:
-    threads, settings = max(1, (os.cpu_count() or 1) // len(planned.workers)), ProcessSettings.current()
+    threads, settings = max(1, cores() // len(planned.workers)), ProcessSettings.current()
     for worker in planned.workers:
         yield WorkerJob(
             planned.graphs[worker], planned.plans[worker], planned.partition.mesh, worker,

@@ -2,7 +2,8 @@
 
 A collective may go on until an op needs its result, as long as the plan has room for its input and its scratch memory
 until then. They stay at their offsets as long as nothing else is put there; if that is too short, they are put where
-nothing else is for longer, within the budget. Nothing else moves, so a plan is never worse for it.
+nothing else is for longer, within the budget. Nothing else moves, so a plan is never worse for it. On a machine that
+does not communicate beside its ops, nothing is kept and all collectives are ops of the compute lane.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def run_beside(
         order: the op in each slot.
         residencies, outs, ins: where everything is, and the copies.
     """
-    slots = [slot for slot, op in enumerate(order) if problem.communicates[op]]
+    slots = [slot for slot, op in enumerate(order) if problem.may_run_beside[op]]
     if not slots:
         return list(residencies), []
     room = _Room(problem, order, residencies, outs, ins)

@@ -95,21 +95,20 @@ class Problem:
 
     @cached_property
     def compute_seconds(self) -> Seconds:
-        """`[ops]`, how long each op must run on the compute lane: a collective may run beside it."""
-        if not self.communicates.any():
+        """`[ops]`, how long each op must run on the compute lane."""
+        if not self.may_run_beside.any():
             return self.seconds
-        return np.where(self.communicates, 0.0, self.seconds)
+        return np.where(self.may_run_beside, 0.0, self.seconds)
 
     @cached_property
-    def communicates(self) -> Flags:
-        """`[ops]`, whether each op is a collective."""
-        return np.array([is_collective(op) for op in self.graph.ops], np.bool_)
+    def may_run_beside(self) -> Flags:
+        """`[ops]`, whether each op may run beside those of the compute lane: collectives, where the machine can."""
+        return np.array([self.machine.communicates_beside and is_collective(op) for op in self.graph.ops], np.bool_)
 
     @property
     def ideal_seconds(self) -> float:
         """The step's time with infinite memory; a worker's, where the busier of compute and collectives never waits."""
-        computing = float(self.compute_seconds.sum())
-        return max(computing, float(self.seconds[self.communicates].sum())) if self.communicates.any() else computing
+        return max(float(self.compute_seconds.sum()), float(self.seconds[self.may_run_beside].sum()))
 
 
 def link_model(machine: Machine) -> LinkModel:

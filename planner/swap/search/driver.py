@@ -132,7 +132,7 @@ class SearchState:
             return False
         best = self.best
         met = best is not None and best.predicted.seconds <= self.bound * CLOSE
-        if best is not None and self.problem.communicates.any():  # what they wait for, the bound does not know
+        if best is not None and self.problem.may_run_beside.any():  # what they wait for, the bound does not know
             met = met or not (best.swap_outs or best.swap_ins)
         return met or self.stage >= len(self.methods)
 

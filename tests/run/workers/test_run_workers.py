@@ -18,6 +18,7 @@ from planner.capture import capture
 from planner.errors import StowageError
 from planner.partition import PartitionPlan, search_partition
 from planner.run import WorkerFailedError, run_workers
+from planner.run.workers.plans import cores
 from planner.step import SGD, AdamW, InferenceStep, TrainStep
 from tests.run.workers.steps import assert_close, classifier, loader, partition, same, scaled_cross_entropy, state_of
 
@@ -135,6 +136,17 @@ def test_a_data_loader_is_trained_on_as_eager_pytorch_would():
     assert torch.equal(torch.get_rng_state(), after)
     for key, value in step.state().items():
         torch.testing.assert_close(value, eager.state()[key], rtol=1e-9, atol=1e-11)
+
+
+def test_collectives_run_beside_ops_where_workers_have_cores_to_spare_and_leave_the_same_bits(monkeypatch):
+    states, plans = [], []
+    for here in (2, 4):
+        monkeypatch.setattr(cores, "cores", lambda here=here: here)
+        step = planner.zoo.load("gpt:layers=1,hidden=32,heads=2,sequence=16,batch=4")
+        plans.append(run_workers(step, partition(step, 2), steps=3, progress=False).wait().plans)
+        states.append(state_of(step))
+    assert [any(plan.communications for plan in each) for each in plans] == [False, True]
+    assert same(*states)
 
 
 def test_a_model_with_tied_weights_is_trained_on_batches():

@@ -20,8 +20,8 @@ _SAME_STEP = "build the same model, loss, batch shapes and optimizer on all rank
 
 
 def plan_ranks(
-    ranks: Ranks, graph: Graph, partition: PartitionPlan, budget: str | int | None, progress: Progress,
-    stop: CancelToken,
+    ranks: Ranks, local_ranks: int, graph: Graph, partition: PartitionPlan, budget: str | int | None,
+    progress: Progress, stop: CancelToken,
 ) -> WorkerPlans:  # fmt: skip
     """Make the graphs of all workers and the plan of this rank's, and learn those of the others.
 
@@ -30,6 +30,7 @@ def plan_ranks(
 
     Args:
         ranks: all of them.
+        local_ranks: how many of them are on this host.
         graph: of the whole step, captured here.
         partition: how it is split, for as many workers as there are ranks.
         budget: of this rank's worker; None for no swaps.
@@ -49,7 +50,7 @@ def plan_ranks(
     names = [Fact(f"graph of worker {worker}", fingerprint(each), _SAME_STEP) for worker, each in enumerate(graphs)]
     refuse_differences(ranks, names)
     work = progress.part(_GRAPHS, 1.0, f"planning worker {ranks.rank}")
-    own = plan_worker(graphs[ranks.rank], budget, exchange_link(GLOO), work, stop)
+    own = plan_worker(graphs[ranks.rank], budget, exchange_link(GLOO), local_ranks, work, stop)
     plans = [plan_from_json(text) for text in ranks.share(plan_to_json(own))]
     problems = validate_workers(partition, graph, graphs, [plan.order for plan in plans])
     if problems:

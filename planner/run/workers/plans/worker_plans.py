@@ -20,6 +20,7 @@ from planner.program import COLLECTIVES, communicate_by
 from planner.progress import Progress
 from planner.run.prepare.plan_run import found_plan
 from planner.run.workers.plans.alone import Alone
+from planner.run.workers.plans.cores import has_cores_to_spare
 from planner.swap import search_swaps
 
 #: How long a plan is searched for, for each different worker.
@@ -122,7 +123,7 @@ def plan_workers(
         name = fingerprint(each)
         if name not in known:
             here = progress.part(worker / len(graphs), (worker + 1) / len(graphs), f"planning worker {worker}")
-            known[name] = plan_worker(each, budget, link, here, stop)
+            known[name] = plan_worker(each, budget, link, len(graphs), here, stop)
         plans.append(known[name])
     here_graphs = [each.with_workspaces(dict(plan.workspaces)) for each, plan in zip(graphs, plans, strict=True)]
     return WorkerPlans(partition, graph, tuple(here_graphs), tuple(plans))
@@ -149,13 +150,16 @@ def worker_graphs(graph: Graph, partition: PartitionPlan, progress: Progress) ->
     return graphs
 
 
-def plan_worker(graph: Graph, budget: str | int | None, link: Link, progress: Progress, stop: CancelToken) -> SwapPlan:
+def plan_worker(
+    graph: Graph, budget: str | int | None, link: Link, workers_here: int, progress: Progress, stop: CancelToken
+) -> SwapPlan:
     """Plan one worker's graph, with op times and scratch memory as measured here.
 
     Args:
         graph: of the worker.
         budget: of the worker; None for no swaps.
         link: what exchanges between the workers are expected to take.
+        workers_here: how many workers share the cores of this host.
         progress: of this.
         stop: checked periodically.
 
@@ -173,7 +177,7 @@ def plan_worker(graph: Graph, budget: str | int | None, link: Link, progress: Pr
         for op, call in zip(graph.ops, graph.program.calls, strict=True)
     }
     known = graph.with_workspaces({op: size for op, size in needed.items() if size})
-    machine = replace(ready.machine, peer_link=link)
+    machine = replace(ready.machine, peer_link=link, communicates_beside=has_cores_to_spare(workers_here))
     communicates = [is_collective(op) for op in graph.ops]
     search = search_swaps(
         known, machine, "100%" if budget is None else budget, time_limit=_PLANNING_SECONDS,
