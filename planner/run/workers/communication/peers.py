@@ -16,12 +16,9 @@ from torch import Tensor
 from planner.program import all_reduce_scratch, members, places
 from planner.run.workers.communication.transport import Transport
 
-_REDUCE: dict[str, Callable[[Tensor, Tensor], object]] = {
-    "sum": Tensor.add_,
-    "prod": Tensor.mul_,
-    "max": lambda total, part: torch.maximum(total, part, out=total),
-    "min": lambda total, part: torch.minimum(total, part, out=total),
-}
+_REDUCE: dict[str, Callable[..., Tensor]] = {
+    "sum": torch.add, "prod": torch.mul, "max": torch.maximum, "min": torch.minimum,
+}  # fmt: skip
 
 
 class Peers:
@@ -76,11 +73,9 @@ class Peers:
         come = list(scratch[: len(result) * others].view(others, len(result)))
         parts = [*come[:own], given[own], *come[own:]]
         self._exchange(given, parts, group)
-        total = parts[0] if own else result.copy_(given[own])
-        for part in parts[1:]:
-            _REDUCE[reduction](total, part)
-        if own:
-            result.copy_(total)
+        total = parts[0]
+        for place, part in enumerate(parts[1:], 1):  # where what comes from the first is, until the own part is read
+            total = _REDUCE[reduction](total, part, out=result if place >= own else parts[0])
 
     def _exchange(self, sends: Sequence[Tensor], receives: Sequence[Tensor], group: str) -> None:
         """Send each other member of a group its part, and receive one from each."""
