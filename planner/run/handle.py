@@ -29,7 +29,7 @@ class Run(RunHandle[RunResult]):
     @property
     def timelines(self) -> tuple[Timeline, ...]:
         """The measured timelines of the last steps, at most 64."""
-        return self._runner.done.last_timelines()
+        return self._runner.done.last_records()
 
     @property
     def timeline(self) -> Timeline | None:

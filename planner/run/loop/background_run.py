@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from threading import Event, Thread
 from time import perf_counter
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 
 from planner.cancel import Cancelled, CancelToken, interruptibly
-from planner.capture import refuse_meta_default, refuse_observers
+from planner.capture import refuse_meta_default, refuse_observers, unused_leaves
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
+from planner.program import reading_changed
 from planner.progress import Listener, Progress
 from planner.run.checks.ownership_lock import OwnershipLock
+from planner.run.checks.retrace import Recheck
 from planner.run.checks.thread_settings import TorchContext
+from planner.run.loop.batch_count import batch_count, refuse_smaller_last
+from planner.run.loop.batch_matcher import Matcher
+from planner.run.loop.followed_steps import FollowedSteps
+from planner.run.loop.step_log import StepLog
 from planner.step import Step, TrainStep
 from planner.units import format_bytes
 
@@ -31,13 +37,6 @@ _LOOK_SECONDS = 0.05
 State = Literal["running", "cancelled", "done", "failed"]
 
 
-class StepLog(Protocol):
-    """What is known of the steps made so far; one thread adds, any thread may read."""
-
-    losses: list[float]
-    seconds: list[float]
-
-
 class BackgroundRun(ABC):
     """Serves a run request in a background thread; holds no reference to the handle, whose end can end the thread.
 
@@ -45,6 +44,7 @@ class BackgroundRun(ABC):
         step: the step to run.
         steps: how many it makes; None if unknown.
         done: records the steps made.
+        recheck: how often the step is captured again, as for `Recheck`.
         generator: that the steps draw from; begins with the state of PyTorch's.
         listener: called with the share done and a status text; None for nothing.
 
@@ -59,11 +59,13 @@ class BackgroundRun(ABC):
     """
 
     def __init__(
-        self, step: Step, steps: int | None, done: StepLog, generator: torch.Generator, listener: Listener | None
-    ) -> None:
+        self, step: Step, steps: int | None, done: StepLog[Any], recheck: int | None, generator: torch.Generator,
+        listener: Listener | None,
+    ) -> None:  # fmt: skip
         self._step, self._log, self._listener = step, done, listener
         self.name, self.steps = step.name, steps
         self.stop, self._ended = CancelToken(), Event()
+        self._recheck = Recheck(step, recheck, self.stop)
         self.state: State = "running"
         self.error: BaseException | None = None
         self.failure: BaseException | None = None
@@ -85,7 +87,7 @@ class BackgroundRun(ABC):
         return (perf_counter() if over is None else over) - self._began
 
     @property
-    def log(self) -> StepLog:
+    def log(self) -> StepLog[Any]:
         """The steps made so far."""
         return self._log
 
@@ -116,9 +118,44 @@ class BackgroundRun(ABC):
         if self.state == "running":
             self.progress.doing = "stopping"
 
-    @abstractmethod
-    def loop(self, batches: Any) -> Iterator[float]:
+    def loop(self, batches: Iterable[Any]) -> Iterator[float]:
         """Make a step with each batch, in the calling thread; yields the losses."""
+        step, log = self._step, self._log
+        refuse_smaller_last(batches)
+        with self._looping():
+            self._resume(batch_count(batches))
+            with self._following() as followed:
+                matcher, begun = Matcher(step), len(log.seconds)
+                for batch in batches:
+                    refuse_meta_default()
+                    if self.stop.requested:
+                        break
+                    leaves = matcher.leaves(batch)
+                    difference = matcher.difference(batch)
+                    names = matcher.plain_differences(batch) if difference else []
+                    if names and unused_leaves(step, names, batch):
+                        matcher.pass_by(names)
+                        difference = ""
+                    if difference or followed.changed or reading_changed(followed.graph.program, leaves):
+                        with step.given_batch(batch):
+                            followed.prepare()
+                            matcher = Matcher(step)  # another graph may use values that the last one did not
+                        leaves = matcher.leaves(batch)
+                    with step.given_batch(batch):
+                        self._recheck.before(len(log.seconds) + 1)
+                    with global_state_lock(self.stop.check):
+                        self._generator.set_state(torch.get_rng_state())
+                    followed.step(leaves, batch)
+                    self._report_steps()
+                    yield log.losses[-1]
+                followed.finish()
+                if not self.stop.requested and len(log.seconds) > begun and not followed.changed:
+                    with step.given_batch(batch):
+                        self._recheck.after(len(log.seconds), len(log.seconds) - begun)
+
+    @abstractmethod
+    def _following(self) -> AbstractContextManager[FollowedSteps]:
+        """Get ready for steps in between which the caller may change the model, which includes each of them."""
 
     @abstractmethod
     def _work(self) -> None:

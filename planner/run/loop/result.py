@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +9,9 @@ from torch import Tensor
 
 from planner.plan import SwapPlan, Timeline
 from planner.run.checks.eager_reference import Check
+from planner.run.checks.retrace import Recheck
 from planner.run.executor.executor import StepRecord
-
-#: Number of timelines kept, of the last steps; each has an entry per op.
-_TIMELINES = 64
+from planner.run.loop.step_log import StepLog
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,31 +76,21 @@ class Stopped(KeyboardInterrupt):
 
 
 @dataclass(eq=False)
-class RunLog:
-    """Records of the steps made so far, with the outputs of the last one; one thread adds, any thread may read."""
+class RunLog(StepLog[Timeline]):
+    """The steps made so far, with the timelines of the last of them; one thread adds, any thread may read."""
 
-    losses: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    timelines: deque[Timeline] = field(default_factory=lambda: deque(maxlen=_TIMELINES))
-    outputs: tuple[Tensor, ...] = ()
     peak_bytes: int = 0
     eager_seconds: list[float] = field(default_factory=list)
     mismatches: list[str] = field(default_factory=list)
     compared: int = 0
     captures: int = 0
     checked: str = "no step"
-    rechecks: int = 0
-    recheck_seconds: float = 0.0
     measured_busy: bool = False
 
     def add(self, record: StepRecord, peak_bytes: int) -> None:
         """Record a step."""
-        self.timelines.append(record.timeline)
-        self.outputs = record.outputs
         self.peak_bytes = max(self.peak_bytes, peak_bytes)
-        if self.outputs[0].numel() == 1 and not self.outputs[0].is_complex():
-            self.losses.append(float(self.outputs[0]))
-        self.seconds.append(record.timeline.seconds)  # last, since readers count these and then read the rest
+        self.add_step(record.timeline, record.outputs, record.timeline.seconds)
 
     def add_check(self, check: Check) -> None:
         """Record the comparison of a step with eager PyTorch."""
@@ -110,19 +98,11 @@ class RunLog:
         self.compared += check.compared
         self.eager_seconds.append(check.seconds)
 
-    def last_timelines(self) -> tuple[Timeline, ...]:
-        """The timelines kept; retries, since a deque cannot be read while it changes."""
-        while True:
-            try:
-                return tuple(self.timelines)
-            except RuntimeError:
-                continue
-
-    def result(self, name: str, device: str, plan: SwapPlan) -> RunResult:
+    def result(self, name: str, device: str, plan: SwapPlan, recheck: Recheck) -> RunResult:
         """The result of the steps so far.
 
         Args:
-            name, device, plan: of the run.
+            name, device, plan, recheck: of the run.
         """
         return RunResult(
             name=name,
@@ -139,10 +119,10 @@ class RunLog:
             compared=self.compared,
             captures=self.captures,
             checked=self.checked,
-            rechecks=self.rechecks,
-            recheck_seconds=self.recheck_seconds,
+            rechecks=recheck.looks,
+            recheck_seconds=recheck.seconds,
             measured_busy=self.measured_busy,
-            timelines=self.last_timelines(),
+            timelines=self.last_records(),
             outputs=self.outputs,
             plan=plan,
         )

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from statistics import median
 from typing import Any
 
-import torch
+from torch import Tensor
 
-from planner.capture import capture, refuse_meta_default, unused_leaves
+from planner.capture import capture
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.plan import SwapPlan
 from planner.profile import forget_ops
-from planner.program import reading_changed
 from planner.progress import Listener
-from planner.run.checks.retrace import Recheck
 from planner.run.devices.registry import DEVICES
 from planner.run.loop.background_run import BackgroundRun, State
-from planner.run.loop.batch_count import batch_count, refuse_smaller_last
-from planner.run.loop.batch_matcher import Matcher
+from planner.run.loop.followed_steps import FollowedSteps
 from planner.run.loop.monitor import Monitor
 from planner.run.loop.result import RunLog, RunResult
 from planner.run.loop.step_loop import FIRST_STEPS, StepLoop, step_loop
@@ -52,7 +49,8 @@ class RunThread(BackgroundRun):
 
     def __init__(self, request: RunRequest, listener: Listener | None) -> None:
         self.done = RunLog()
-        super().__init__(request.step, request.steps, self.done, DEVICES[request.device].generator(), listener)
+        generator = DEVICES[request.device].generator()
+        super().__init__(request.step, request.steps, self.done, request.recheck, generator, listener)
         self.asked = request
         self._plans: list[tuple[Graph, SwapPlan]] = []
         self._recaptures_itself = False  # whether the step itself requires the new capture
@@ -60,61 +58,34 @@ class RunThread(BackgroundRun):
         self.plan: SwapPlan | None = None
         self._ready = (_READY if request.plan is None else _READY_WITH_PLAN) if request.steps else 1.0
         self.monitor = Monitor(self._began)
-        self._recheck = Recheck(request.step, request.recheck, self.stop)
 
     @property
     def result(self) -> RunResult | None:
         """The result of the steps so far; None before there is a plan."""
         plan, graph = self.plan, self.graph
-        return None if plan is None or graph is None else self.done.result(graph.name, self.asked.device, plan)
+        if plan is None or graph is None:
+            return None
+        return self.done.result(graph.name, self.asked.device, plan, self._recheck)
 
-    def loop(self, batches: Iterable[Any]) -> Iterator[float]:
-        """Make a step with each batch, in the calling thread; yields the losses."""
-        step = self.asked.step
-        refuse_smaller_last(batches)
-        with self._looping():
-            self._resume(batch_count(batches))
-            with ExitStack() as stack:
-                running = self._begin(stack, followed=True)
-                matcher, begun = Matcher(step), len(self.done.seconds)
-                for batch in batches:
-                    refuse_meta_default()
-                    if self.stop.requested:
-                        break
-                    leaves = matcher.leaves(batch)
-                    difference = matcher.difference(batch)
-                    names = matcher.plain_differences(batch) if difference else []
-                    if names and unused_leaves(step, names, batch):
-                        matcher.pass_by(names)
-                        difference = ""
-                    if difference or running.changed or reading_changed(self._graph().program, leaves):
-                        with step.given_batch(batch):
-                            running = self._reprepared(stack, running, followed=True)
-                            matcher = Matcher(step)  # another graph may use values that the last one did not
-                        leaves = matcher.leaves(batch)
-                    self._retrace(batch)
-                    with global_state_lock(self.stop.check):
-                        self._generator.set_state(torch.get_rng_state())
-                    running.step(leaves, batch)
-                    self._report_steps()
-                    yield self.done.losses[-1]
-                if not self.stop.requested and len(self.done.seconds) > begun and not running.changed:
-                    self._retrace_after(begun, batch)
+    @contextmanager
+    def _following(self) -> Iterator[FollowedSteps]:
+        with ExitStack() as stack:
+            yield _PlannedSteps(self, stack)
 
     def _work(self) -> None:
         self._prepare(self._report_preparing)
         if self.asked.step.live is None:
             self._refuse_too_large()
-        self._build(footprint(self._graph(), self.plan, self.asked.step, checked=False).model)
+        self._build(footprint(self.prepared_graph(), self.plan, self.asked.step, checked=False).model)
         if self.asked.steps:
             self._make_steps()
 
-    def _begin(self, stack: ExitStack, *, followed: bool) -> StepLoop:
+    def begin(self, stack: ExitStack, *, followed: bool) -> StepLoop:
         """Prepare for steps of the model as it is configured now."""
         if self._was_recaptured():
             self._prepare(self._report_compiling)
             self._report_steps()
-        graph, plan = self._graph(), self.plan
+        graph, plan = self.prepared_graph(), self.plan
         assert plan is not None
         self._refuse_too_large()
         request = self._with_check(graph, plan, followed=followed)
@@ -132,16 +103,16 @@ class RunThread(BackgroundRun):
         )
 
     def _refuse_too_large(self) -> None:
-        refuse_too_large(self._graph(), self.plan, self.asked.step, checked=self.asked.check is True)
+        refuse_too_large(self.prepared_graph(), self.plan, self.asked.step, checked=self.asked.check is True)
 
-    def _reprepared(self, stack: ExitStack, running: StepLoop, *, followed: bool) -> StepLoop:
+    def begin_again(self, stack: ExitStack, running: StepLoop, *, followed: bool) -> StepLoop:
         """Prepare for the next step after a change."""
         if not self._was_recaptured():
             running.load()
             return running
         self._recaptures_itself = running.may_recapture
         stack.close()
-        return self._begin(stack, followed=followed)
+        return self.begin(stack, followed=followed)
 
     def _prepare(self, listener: Listener) -> None:
         """Capture and plan."""
@@ -163,7 +134,8 @@ class RunThread(BackgroundRun):
                 stacklevel=2,
             )
 
-    def _graph(self) -> Graph:
+    def prepared_graph(self) -> Graph:
+        """The graph that steps are made by, once there is one."""
         assert self.graph is not None
         return self.graph
 
@@ -171,26 +143,6 @@ class RunThread(BackgroundRun):
         """Capture the step; returns whether its graph is not the one that the plan is for."""
         with global_state_lock(self.stop.check):
             return capture(self.asked.step, device=self.asked.device, progress=False) is not self.graph
-
-    def _retrace(self, batch: Any = None) -> None:
-        """Recheck the next step against the capture, if due."""
-        with nullcontext() if batch is None else self.asked.step.given_batch(batch):
-            self._recheck.before(len(self.done.seconds) + 1)
-        self._record_retraces()
-
-    def _retrace_after(self, begun: int, batch: Any) -> None:
-        """Recheck a hypothetical further step against the capture at the end of a loop, if due.
-
-        Args:
-            begun: number of steps before the loop.
-            batch: the last one.
-        """
-        with self.asked.step.given_batch(batch):
-            self._recheck.after(len(self.done.seconds), len(self.done.seconds) - begun)
-        self._record_retraces()
-
-    def _record_retraces(self) -> None:
-        self.done.rechecks, self.done.recheck_seconds = self._recheck.looks, self._recheck.seconds
 
     def _with_check(self, graph: Graph, plan: SwapPlan, *, followed: bool) -> RunRequest:
         """The request, with `check` off if its first steps cannot be compared with eager PyTorch."""
@@ -212,7 +164,7 @@ class RunThread(BackgroundRun):
         if median(made) * _BUSY < plan.predicted.seconds:
             # what cannot be written cannot be dropped either
             with suppress(StowageError), self._torch_context.entered():
-                forget_ops(self._graph())
+                forget_ops(self.prepared_graph())
                 self.done.measured_busy = True
 
     def _end(self, state: State) -> None:
@@ -228,12 +180,37 @@ class RunThread(BackgroundRun):
 
     def _make_steps(self) -> None:
         with self._drawing_for_all(), ExitStack() as stack:
-            running = self._begin(stack, followed=False)
+            running = self.begin(stack, followed=False)
             leaves, steps = self.asked.step.batch_leaves(), self.asked.steps
             for number in range(steps):
                 self._report_progress(self._ready + (1 - self._ready) * number / steps, f"step {number + 1} of {steps}")
                 self.stop.check()
                 if running.changed:
-                    running = self._reprepared(stack, running, followed=False)
-                self._retrace()
+                    running = self.begin_again(stack, running, followed=False)
+                self._recheck.before(len(self.done.seconds) + 1)
                 running.step(leaves)
+
+
+class _PlannedSteps:
+    """Steps by the run's plan, or by another one once the step has changed; as `FollowedSteps`."""
+
+    def __init__(self, thread: RunThread, stack: ExitStack) -> None:
+        self._thread, self._stack = thread, stack
+        self._running = thread.begin(stack, followed=True)
+
+    @property
+    def graph(self) -> Graph:
+        return self._thread.prepared_graph()
+
+    @property
+    def changed(self) -> bool:
+        return self._running.changed
+
+    def prepare(self) -> None:
+        self._running = self._thread.begin_again(self._stack, self._running, followed=True)
+
+    def step(self, leaves: Sequence[Tensor], batch: Any) -> None:
+        self._running.step(leaves, batch)
+
+    def finish(self) -> None:
+        """Nothing is left to do."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -77,7 +77,7 @@ class StepLoop:
         return self.may_recapture or (self._mutation_guard is not None and self._mutation_guard.changed())
 
     @undisturbed()
-    def step(self, leaves: list[torch.Tensor], batch: Any = None) -> None:
+    def step(self, leaves: Sequence[torch.Tensor], batch: Any = None) -> None:
         """Make a step.
 
         Args:

@@ -15,7 +15,6 @@ from torch.distributed.checkpoint.storage import WriteResult
 
 from planner.errors import StowageError
 from planner.program import Readings, communicate_by
-from planner.run.checkpoint.part import OwnedBox
 from planner.run.devices.cpu import CpuDevice
 from planner.run.executor.executor import Executor
 from planner.run.workers.communication.peers import Peers
@@ -26,7 +25,7 @@ from planner.run.workers.launch.gather import gather_parts
 from planner.run.workers.launch.ranks import RankFailedError, Ranks
 from planner.run.workers.plans.worker_plans import WorkerPlans
 from planner.run.workers.processes.messages import StepNumbers
-from planner.run.workers.team import TeamStep
+from planner.run.workers.team import Team, TeamStep
 from planner.run.workers.workers_log import WorkersStep
 
 _SEED = "seed the ranks alike (torch.manual_seed) or load the same checkpoint on all of them"
@@ -39,25 +38,20 @@ _SAME_SEED = "seed the ranks alike (torch.manual_seed), and let all of them draw
 _SAME_CALLS = "all ranks must make the same steps, so give them as many batches"
 
 
-class RankTeam:
-    """The worker of this rank, as one of a team; as `WorkerTeam`.
+class RankTeam(Team):
+    """The worker of this rank, as one of a team; nothing is owned by one, as ranks write no checkpoints.
 
     Args:
         ranks: all of them, this one included.
         tcp: to the others.
 
     Attributes:
-        planned: what the workers compute; None before `prepare`.
-        owned: nothing, as ranks write no checkpoints.
-        number: of the next step, since the state was last loaded.
         ended_by: why this rank makes no more steps, if it is not that all are made.
     """
 
     def __init__(self, ranks: Ranks, tcp: Tcp) -> None:
+        super().__init__()
         self._ranks, self._tcp = ranks, tcp
-        self.planned: WorkerPlans | None = None
-        self.owned: list[list[OwnedBox]] = []
-        self.number = 0
         self.ended_by: BaseException | None = None
         self._broken = False
         self._device: CpuDevice | None = None
@@ -75,12 +69,6 @@ class RankTeam:
     def closed(self) -> bool:
         """Whether no more steps can be made: after a failed one, the ranks are not at the same step."""
         return self._broken or self._ranks.left
-
-    @property
-    def planned_now(self) -> WorkerPlans:
-        """What they compute, after `prepare`."""
-        assert self.planned is not None
-        return self.planned
 
     def prepare(self, planned: WorkerPlans, live: Mapping[str, Tensor]) -> None:
         """Take over what the workers compute, and the state.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from torch import Tensor
 from torch.distributed.checkpoint.storage import WriteResult
@@ -36,48 +36,87 @@ class TeamStep:
     drawn: Tensor
 
 
-class Team(Protocol):
-    """Workers that make steps together, seen from one process; as `WorkerTeam`."""
+class Team(ABC):
+    """Workers that make steps together, seen from one process.
 
-    planned: WorkerPlans | None
-    owned: list[list[OwnedBox]]
-    number: int
+    Attributes:
+        planned: what they compute; None before `prepare`.
+        owned: per worker, the boxes of the state that are brought back and written from it.
+        number: of the next step, since the state was last loaded.
+    """
 
-    @property
-    def transport(self) -> str:
-        """The name of theirs."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether no more steps can be made with them."""
+    def __init__(self) -> None:
+        self.planned: WorkerPlans | None = None
+        self.owned: list[list[OwnedBox]] = []
+        self.number = 0
 
     @property
     def planned_now(self) -> WorkerPlans:
         """What they compute, after `prepare`."""
+        assert self.planned is not None
+        return self.planned
 
+    @property
+    @abstractmethod
+    def transport(self) -> str:
+        """The name of theirs."""
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """Whether no more steps can be made with them."""
+
+    @abstractmethod
     def prepare(self, planned: WorkerPlans, live: Mapping[str, Tensor]) -> None:
-        """Get ready to compute that, with this state."""
+        """Get ready to compute that, with the state by key, whole."""
 
+    @abstractmethod
     def load(self, live: Mapping[str, Tensor]) -> None:
-        """Go on with another state."""
+        """Go on with another state, by key, whole."""
 
+    @abstractmethod
     def step(self, drawn: Tensor, leaves: Sequence[Tensor]) -> TeamStep:
-        """Make a step."""
+        """Make a step.
 
+        Args:
+            drawn: the state of the generator before it.
+            leaves: the tensors of the batch, whole.
+        """
+
+    @abstractmethod
     def state(self, live: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Bring the state together."""
+        """Bring the state together, and refuse copies that differ; a copy, by key, of what any worker has.
 
+        Args:
+            live: the state that was loaded last, by key.
+        """
+
+    @abstractmethod
     def bring(self, into: Mapping[str, Tensor]) -> set[str]:
-        """Bring the state together into tensors that are there."""
+        """Bring the state together, each element from one worker; returns the keys of what any worker has.
 
+        Args:
+            into: whole tensors by key, which are written.
+        """
+
+    @abstractmethod
     def save(self, folder: Path, names: Mapping[str, str]) -> list[list[WriteResult]]:
-        """Write each worker's part of a checkpoint."""
+        """Let each worker write its part of a checkpoint; returns what each has written.
 
+        Args:
+            folder: for all parts.
+            names: by key, what tensors are called in the checkpoint.
+
+        Raises:
+            OSError: a part cannot be written.
+        """
+
+    @abstractmethod
     def close(self) -> None:
         """Leave them."""
 
 
-class WorkerTeam:
+class WorkerTeam(Team):
     """A process for each worker, which goes on until it is closed, whatever is asked of it.
 
     Args:
@@ -85,21 +124,14 @@ class WorkerTeam:
         transport: between them, as for `run_workers`.
         check_cancelled: called periodically while something is asked of them; if it raises, they are ended.
 
-    Attributes:
-        planned: what they compute; None before `prepare`.
-        owned: per worker, the boxes of the state that are brought back and written from it.
-        number: of the next step, since the state was last loaded.
-
     Raises:
         StowageError: they cannot be started.
     """
 
     def __init__(self, workers: int, transport: str | None, check_cancelled: Callable[[], object]) -> None:
+        super().__init__()
         self._pool = WorkerPool(workers, transport, check_cancelled)
         self._nothing: list[tuple[()]] = [()] * workers
-        self.planned: WorkerPlans | None = None
-        self.owned: list[list[OwnedBox]] = []
-        self.number = 0
 
     @property
     def transport(self) -> str:
@@ -111,41 +143,21 @@ class WorkerTeam:
         """Whether they were ended."""
         return self._pool.closed
 
-    @property
-    def planned_now(self) -> WorkerPlans:
-        """What they compute, after `prepare`."""
-        assert self.planned is not None
-        return self.planned
-
     def prepare(self, planned: WorkerPlans, live: Mapping[str, Tensor]) -> None:
-        """Give the workers what they compute, and the state.
-
-        Args:
-            planned: for as many workers.
-            live: the state by key, whole.
-        """
+        """Give the workers what they compute, and the state; as `Team.prepare`."""
         held = self._pool.ask("prepare", ((packed(job),) for job in _jobs(planned, live)))
         self.owned = state_owners(planned, live, held)
         self._pool.ask("own", ((owned,) for owned in self.owned))
         self.planned, self.number = planned, 0
 
     def load(self, live: Mapping[str, Tensor]) -> None:
-        """Give the workers the state.
-
-        Args:
-            live: by key, whole.
-        """
+        """Give the workers the state; as `Team.load`."""
         planned = self.planned_now
         self._pool.ask("load", ((planned.state_parts(live, worker),) for worker in planned.workers))
         self.number = 0
 
     def step(self, drawn: Tensor, leaves: Sequence[Tensor]) -> TeamStep:
-        """Make a step.
-
-        Args:
-            drawn: the state of the generator before it.
-            leaves: the tensors of the batch, whole.
-        """
+        """Make a step; as `Team.step`."""
         planned = self.planned_now
         numbers = dict(planned.graph.program.scalars(self.number))
         parts = (planned.batch_parts(leaves, worker) for worker in planned.workers)
@@ -159,33 +171,17 @@ class WorkerTeam:
         return TeamStep(record, replies[0]["outputs"], replies[0]["drawn"])
 
     def state(self, live: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Bring the state together, and refuse copies that differ; a copy, by key, of what any worker has.
-
-        Args:
-            live: the state that was loaded last, by key.
-        """
+        """Bring the state together; as `Team.state`."""
         return self.planned_now.whole_state(live, self._pool.ask("state", self._nothing))
 
     def bring(self, into: Mapping[str, Tensor]) -> set[str]:
-        """Bring the state together, each element from one worker; returns the keys of what any worker has.
-
-        Args:
-            into: whole tensors by key, which are written.
-        """
+        """Bring the state together into tensors that are there; as `Team.bring`."""
         for found, owned in zip(self._pool.ask("boxes", self._nothing), self.owned, strict=True):
             scattered(found, owned, into)
         return {each.key for owned in self.owned for each in owned}
 
     def save(self, folder: Path, names: Mapping[str, str]) -> list[list[WriteResult]]:
-        """Let each worker write its part of a checkpoint; returns what each has written.
-
-        Args:
-            folder: for all parts.
-            names: by key, what tensors are called in the checkpoint.
-
-        Raises:
-            OSError: a part cannot be written.
-        """
+        """Let each worker write its part of a checkpoint; as `Team.save`."""
         replies = self._pool.ask("save", [(folder, names)] * len(self.owned))
         for worker, (_, error) in enumerate(replies):
             if error:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torch import Tensor
 
 from planner.run.checks.eager_difference import Difference
+from planner.run.loop.step_log import StepLog
 from planner.run.workers.plans.worker_plans import WorkerPlans
 from planner.run.workers.workers_result import WorkersResult
-
-#: Number of steps of which the records are kept.
-_RECORDS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +28,14 @@ class WorkersStep:
 
 
 @dataclass(eq=False)
-class WorkersLog:
-    """Records of the steps made so far, with the outputs of the last one; one thread adds, any thread may read."""
+class WorkersLog(StepLog[WorkersStep]):
+    """The steps made so far, with what was measured of the last of them; one thread adds, any thread may read."""
 
-    losses: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    records: deque[WorkersStep] = field(default_factory=lambda: deque(maxlen=_RECORDS))
-    outputs: tuple[Tensor, ...] = ()
     difference: Difference | None = None
 
     def add(self, record: WorkersStep, outputs: tuple[Tensor, ...]) -> None:
         """Record a step."""
-        self.records.append(record)
-        self.outputs = outputs
-        if outputs[0].numel() == 1 and not outputs[0].is_complex():
-            self.losses.append(float(outputs[0]))
-        self.seconds.append(max(record.seconds))  # last, since readers count these and then read the rest
-
-    def last_records(self) -> tuple[WorkersStep, ...]:
-        """The records kept; retries, since a deque cannot be read while it changes."""
-        while True:
-            try:
-                return tuple(self.records)
-            except RuntimeError:
-                continue
+        self.add_step(record, outputs, max(record.seconds))
 
     def result(self, planned: WorkerPlans, budget: str | int | None, transport: str) -> WorkersResult:
         """The result of the steps so far.

@@ -11,21 +11,18 @@ import torch
 from torch import Tensor
 
 from planner.cancel import Cancelled, uninterrupted
-from planner.capture import capture, refuse_meta_default, unused_leaves
+from planner.capture import capture
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph, fingerprint
 from planner.memory import step_peak
 from planner.partition import PartitionPlan
-from planner.program import reading_changed
 from planner.progress import Listener, Progress
 from planner.run.checkpoint.folder import CheckpointFolder
 from planner.run.checks.eager_difference import Difference, EagerSteps
-from planner.run.checks.retrace import Recheck
 from planner.run.checks.state_writeback import StateWriteback
 from planner.run.loop.background_run import BackgroundRun
-from planner.run.loop.batch_count import batch_count, refuse_smaller_last
-from planner.run.loop.batch_matcher import Matcher
+from planner.run.loop.batch_count import batch_count
 from planner.run.prepare.footprint import Footprint, footprint, refuse_footprint
 from planner.run.workers.batch_feed import BatchFeed
 from planner.run.workers.checkpoints import Checkpoints
@@ -75,56 +72,18 @@ class WorkersThread(BackgroundRun):
         self.done = WorkersLog()
         known = None if request.batches is None else batch_count(request.batches)
         steps = min((count for count in (request.steps, known) if count is not None), default=None)
-        super().__init__(request.step, steps, self.done, torch.Generator(), listener)
+        super().__init__(request.step, steps, self.done, None, torch.Generator(), listener)
         self.asked = request
         self.planned: WorkerPlans | None = None
         folder = request.checkpoint
         self._checkpoints = None if folder is None else Checkpoints(folder, request.checkpoint_every, request.step)
         self.keeper = TeamKeeper(self.stop, self._ended, new_team or forked_team(request.transport))
-        self._recheck = Recheck(request.step, None, self.stop)
 
     @property
     def result(self) -> WorkersResult | None:
         """The result of the steps so far; None before there are plans."""
         planned = self.planned
         return None if planned is None else self.done.result(planned, self.asked.budget, self.keeper.used)
-
-    def loop(self, batches: Iterable[Any]) -> Iterator[float]:
-        """Make a step with each batch, in the calling thread; yields the losses."""
-        step = self._step
-        refuse_smaller_last(batches)
-        with self._looping(), self._naming_checkpoint():
-            self._resume(batch_count(batches))
-            with self._following() as followed:
-                matcher, begun = Matcher(step), len(self.done.seconds)
-                for batch in batches:
-                    refuse_meta_default()
-                    if self.stop.requested:
-                        break
-                    leaves = matcher.leaves(batch)
-                    difference = matcher.difference(batch)
-                    names = matcher.plain_differences(batch) if difference else []
-                    if names and unused_leaves(step, names, batch):
-                        matcher.pass_by(names)
-                        difference = ""
-                    if difference or followed.changed or reading_changed(followed.planned.graph.program, leaves):
-                        with step.given_batch(batch):
-                            self._prepare(Progress(stop=self.stop))
-                            followed.load(self.keeper.ready, self._planned())
-                            matcher = Matcher(step)  # another graph may use values that the last one did not
-                        leaves = matcher.leaves(batch)
-                    with step.given_batch(batch):
-                        self._recheck.before(len(self.done.seconds) + 1)
-                    with global_state_lock(self.stop.check):
-                        self._generator.set_state(torch.get_rng_state())
-                    followed.step(leaves, self.done, self._checkpoints)
-                    self._report_steps()
-                    yield self.done.losses[-1]
-                if self._checkpoints is not None:
-                    followed.checkpoint(self._checkpoints)
-                if not self.stop.requested and len(self.done.seconds) > begun and not followed.changed:
-                    with step.given_batch(batch):
-                        self._recheck.after(len(self.done.seconds), len(self.done.seconds) - begun)
 
     def _run(self) -> None:
         super()._run()
@@ -174,6 +133,10 @@ class WorkersThread(BackgroundRun):
             self.planned = self._plans(graph, progress.part(_CAPTURED, 1.0))
         refuse_footprint(self._footprint(self.planned), graph.name, "the workers' device memory")
 
+    def _planned_again(self) -> WorkerPlans:
+        self._prepare(Progress(stop=self.stop))
+        return self._planned()
+
     def _footprint(self, planned: WorkerPlans) -> Footprint:
         """What the run takes here: each worker's parts of the state are sent to it, and copied into its arena."""
         graph, asked = planned.graph, self.asked
@@ -190,12 +153,13 @@ class WorkersThread(BackgroundRun):
 
     @contextmanager
     def _following(self) -> Iterator[FollowedState]:
-        """Get ready for steps in between which the caller may change the model, which includes each of them."""
-        self._prepare(Progress(stop=self.stop))
-        followed = FollowedState(self._step, self._generator)
+        followed = FollowedState(
+            self._step, self._generator, self._planned_again, self.keeper.ready, self.done, self._checkpoints
+        )
         try:
-            followed.load(self.keeper.ready, self._planned())
-            yield followed
+            with self._naming_checkpoint():
+                followed.prepare()
+                yield followed
         finally:
             followed.end()
 
