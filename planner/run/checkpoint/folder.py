@@ -24,7 +24,6 @@ from torch.distributed.checkpoint.metadata import (
     TensorProperties,
     TensorStorageMetadata,
 )
-from torch.distributed.checkpoint.storage import WriteResult
 
 from planner.errors import StowageError
 from planner.partition import PartBox
@@ -38,7 +37,7 @@ from planner.run.checkpoint.metadata import (
     sync_folder,
     write_metadata,
 )
-from planner.run.checkpoint.part import OwnedBox
+from planner.run.checkpoint.part import OwnedBox, WrittenPart
 
 _PARTS = re.compile(r"step-\d+(\.\d+)?")
 _VERSION = "1.0.0"
@@ -99,7 +98,7 @@ class CheckpointFolder:
             self._lock = None
 
     def commit(
-        self, parts: Path, written: Sequence[tuple[OwnedBox, torch.dtype]], results: Iterable[WriteResult],
+        self, parts: Path, written: Sequence[tuple[OwnedBox, torch.dtype]], found: WrittenPart,
         places: Mapping[str, names.Place], aliases: Mapping[names.Place, str],
     ) -> None:  # fmt: skip
         """Let a checkpoint take the place of the one before.
@@ -107,7 +106,7 @@ class CheckpointFolder:
         Args:
             parts: as `begin` gave it; all of its files are on the disk.
             written: the boxes that it has, and their dtypes.
-            results: where they are.
+            found: what all workers have written.
             places: by key, where tensors are in nested dictionaries.
             aliases: further places, and the keys of what is there.
 
@@ -120,7 +119,7 @@ class CheckpointFolder:
             chunk = ChunkStorageMetadata(torch.Size(owned.box.offsets), torch.Size(owned.box.sizes))
             tensors.setdefault(names.name_of(places[owned.key]), empty).chunks.append(chunk)
         storage = {}
-        for result in results:
+        for result in found.results:
             info = result.storage_data
             storage[result.index] = replace(info, relative_path=f"{parts.name}/{info.relative_path}")
         paths = {names.name_of(path): path for path in places.values()}
@@ -130,7 +129,7 @@ class CheckpointFolder:
             for chunk in tensors[known].chunks:
                 storage[MetadataIndex(name, chunk.offsets)] = storage[MetadataIndex(known, chunk.offsets)]
         data = pickle.dumps(Metadata(tensors, paths, storage, StorageMeta(str(self.path.name)), _VERSION))
-        write_checksums(parts, data)
+        write_checksums(parts, data, found.checksums)
         sync_folder(parts)
         sync_folder(self.path)
         write_metadata(self.path, data)

@@ -20,7 +20,7 @@ from planner.errors import StowageError, first_line
 from planner.global_state_lock import global_state_lock
 from planner.guards import undisturbed
 from planner.run.checkpoint import names
-from planner.run.checkpoint.metadata import SafeReader
+from planner.run.checkpoint.reader import SafeReader
 from planner.run.checks.eager_reference import same_bits
 from planner.run.checks.ownership_lock import OwnershipLock
 from planner.step import Step, restore_training_progress
@@ -72,7 +72,7 @@ def _load(step: Step, folder: Path) -> int:
     wanted = {names.name_of(places[key]): value for key, value in found.items()}
     keys = dict(zip(wanted, live, strict=True))
     _refuse_other(folder, reader.read_metadata(), live, keys, set(map(names.name_of, names.aliases(live, model))))
-    reader.refuse_damaged()
+    reader.verify()
     known = {names.name_of((names.TRAINING, name)): value for name, value in training.items()}
     _read(folder, reader, {**wanted, **known})
     with uninterrupted(), torch.no_grad():
@@ -185,6 +185,8 @@ def _cause(error: BaseException) -> str:
     failures = getattr(error, "failures", None)
     if failures:
         error = next(iter(failures.values()))[0]
+    if isinstance(error, StowageError):
+        return first_line(error)
     strerror = getattr(error, "strerror", None)
     if strerror:
         return f"{Path(str(getattr(error, 'filename', ''))).name}: {strerror}"

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import Metadata
 
 from planner.errors import StowageError
-from planner.run.checkpoint.checksums import refuse_damaged
 
 METADATA = ".metadata"
 _DCP = "torch.distributed.checkpoint"
@@ -36,32 +34,6 @@ class _MetadataUnpickler(pickle.Unpickler):
         if name in _ALLOWED.get(module, ()) or (module == "torch" and isinstance(getattr(torch, name), torch.dtype)):
             return super().find_class(module, name)
         raise pickle.UnpicklingError(f"it names {module}.{name}")
-
-
-class SafeReader(FileSystemReader):
-    """Reads a checkpoint of which nothing is executed: DCP itself unpickles the metadata, whatever is in them.
-
-    Args:
-        folder: of the checkpoint.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._folder, self._data = folder, metadata_bytes(folder)
-        self._metadata = metadata_of(folder, self._data)
-
-    def refuse_damaged(self) -> None:
-        """Read all files, and refuse the checkpoint if one is not as it was written.
-
-        Raises:
-            StowageError: a file is damaged or missing.
-        """
-        for parts in parts_of(self._metadata):
-            refuse_damaged(self._folder, self._folder / parts, self._data)
-
-    def read_metadata(self, *_args: Any, **_kwargs: Any) -> Metadata:
-        """The metadata, read once."""
-        return self._metadata
 
 
 def metadata_bytes(folder: Path) -> bytes:

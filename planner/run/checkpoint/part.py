@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch.distributed.checkpoint.planner import SavePlan, SavePlanner, TensorWr
 from torch.distributed.checkpoint.storage import WriteResult
 
 from planner.partition import PartBox
+from planner.run.checkpoint.checksums import ChecksummedFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,23 @@ class OwnedBox:
     key: str
     shape: tuple[int, ...]
     box: PartBox
+
+
+@dataclass(frozen=True)
+class WrittenPart:
+    """What was written by one worker, or by all of them together.
+
+    Args:
+        results: what a checkpoint's metadata need to say where each box is.
+        checksums: of the files, by name.
+    """
+
+    results: list[WriteResult] = field(default_factory=list)
+    checksums: dict[str, str] = field(default_factory=dict)
+
+    def __add__(self, other: WrittenPart) -> WrittenPart:
+        """Both."""
+        return WrittenPart(self.results + other.results, self.checksums | other.checksums)
 
 
 class PartPlanner(SavePlanner):
@@ -79,7 +97,7 @@ def box_of(owned: OwnedBox, parts: Mapping[str, Tensor]) -> Tensor:
 
 def write_part(
     folder: Path, writer: int, owned: Sequence[OwnedBox], parts: Mapping[str, Tensor], names: Mapping[str, str]
-) -> list[WriteResult]:
+) -> WrittenPart:
     """Write what a worker owns to a file of its own, and wait until it is on the disk.
 
     Args:
@@ -89,13 +107,12 @@ def write_part(
         parts: by key, the tensors that these are boxes of.
         names: by key, what tensors are called in the checkpoint.
 
-    Returns:
-        What a checkpoint's metadata need to say where each box is.
-
     Raises:
         OSError, RuntimeError: the files cannot be written.
     """
     planner, storage = PartPlanner(owned, parts, names), FileSystemWriter(folder)
+    storage.fs = files = ChecksummedFiles()
     plans = [SavePlan([]) for _ in range(writer)]
     plan = storage.prepare_global_plan([*plans, planner.create_local_plan()])[writer]
-    return list(storage.write_data(plan, planner).wait())
+    results = list(storage.write_data(plan, planner).wait())
+    return WrittenPart(results, files.checksums)

@@ -117,10 +117,9 @@ class Checkpoints:
         places |= {f"{names.TRAINING}/{name}": (names.TRAINING, name) for name in training}
         called = {key: names.name_of(place) for key, place in places.items()}
         boxes = whole_boxes(own)
-        results = [each for found in team.save(parts, called) for each in found]
-        results += write_part(parts, len(team.owned), boxes, own, called)
+        found = team.save(parts, called) + write_part(parts, len(team.owned), boxes, own, called)
         dtypes: dict[str, torch.dtype] = {key: value.dtype for key, value in {**live, **own}.items()}
         self._folder.commit(
-            parts, [(each, dtypes[each.key]) for each in [*written, *boxes]], results, places,
+            parts, [(each, dtypes[each.key]) for each in [*written, *boxes]], found, places,
             names.aliases(live, model),
         )  # fmt: skip

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.distributed.checkpoint.storage import WriteResult
 
 from planner.errors import StowageError
 from planner.program import Readings, communicate_by
+from planner.run.checkpoint.part import WrittenPart
 from planner.run.devices.cpu import CpuDevice
 from planner.run.executor.executor import Executor
 from planner.run.workers.communication.peers import Peers
@@ -181,7 +181,7 @@ class RankTeam(Team):
             into[key].copy_(value)
         return set(state)
 
-    def save(self, folder: Path, names: Mapping[str, str]) -> list[list[WriteResult]]:
+    def save(self, folder: Path, names: Mapping[str, str]) -> WrittenPart:
         """Ranks are refused checkpoints: their hosts need not see the same folder.
 
         Raises:

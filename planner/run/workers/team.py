@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torch import Tensor
-from torch.distributed.checkpoint.storage import WriteResult
 
-from planner.run.checkpoint.part import OwnedBox
+from planner.run.checkpoint.part import OwnedBox, WrittenPart
 from planner.run.workers.plans.box_bytes import scattered
 from planner.run.workers.plans.cores import cores
 from planner.run.workers.plans.state_owners import state_owners
@@ -100,8 +99,8 @@ class Team(ABC):
         """
 
     @abstractmethod
-    def save(self, folder: Path, names: Mapping[str, str]) -> list[list[WriteResult]]:
-        """Let each worker write its part of a checkpoint; returns what each has written.
+    def save(self, folder: Path, names: Mapping[str, str]) -> WrittenPart:
+        """Let each worker write its part of a checkpoint; returns what all have written.
 
         Args:
             folder: for all parts.
@@ -180,13 +179,13 @@ class WorkerTeam(Team):
             scattered(found, owned, into)
         return {each.key for owned in self.owned for each in owned}
 
-    def save(self, folder: Path, names: Mapping[str, str]) -> list[list[WriteResult]]:
+    def save(self, folder: Path, names: Mapping[str, str]) -> WrittenPart:
         """Let each worker write its part of a checkpoint; as `Team.save`."""
         replies = self._pool.ask("save", [(folder, names)] * len(self.owned))
         for worker, (_, error) in enumerate(replies):
             if error:
                 raise OSError(f"worker {worker} cannot write its part: {error}")
-        return [results for results, _ in replies]
+        return sum((part for part, _ in replies), WrittenPart())
 
     def close(self) -> None:
         """End all workers."""

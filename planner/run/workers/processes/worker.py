@@ -12,11 +12,10 @@ from threading import Lock, Thread
 from typing import Any
 
 import torch
-from torch.distributed.checkpoint.storage import WriteResult
 
 from planner.errors import first_line
 from planner.program import communicate_by
-from planner.run.checkpoint.part import OwnedBox, write_part
+from planner.run.checkpoint.part import OwnedBox, WrittenPart, write_part
 from planner.run.devices.cpu import CpuDevice
 from planner.run.executor.executor import Executor
 from planner.run.workers.communication.peers import Peers
@@ -131,11 +130,11 @@ class _Worker:
     def _boxes(self) -> torch.Tensor:
         return gathered(self._owned, self._executor.state())
 
-    def _save(self, folder: Path, names: Mapping[str, str]) -> tuple[list[WriteResult], str]:
+    def _save(self, folder: Path, names: Mapping[str, str]) -> tuple[WrittenPart, str]:
         try:
             return write_part(folder, self._worker, self._owned, self._executor.state(), names), ""
         except (OSError, RuntimeError) as error:
-            return [], getattr(error, "strerror", None) or first_line(error)
+            return WrittenPart(), getattr(error, "strerror", None) or first_line(error)
 
     def _state(self) -> dict[str, torch.Tensor]:
         return {key: value.clone() for key, value in self._executor.state().items()}
