@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
+from planner import torch_private as private
 from planner.errors import StowageError
 from planner.graph import Kind, Phase
 from planner.guards import Reach, undisturbed
@@ -140,6 +141,8 @@ class TrainStep(Step):
         """Account for steps that were made elsewhere; the learning-rate schedule continues from there."""
         super().advance(count)
         live = self.materialize()
+        if count and live.optimizer is not None:
+            private.note_step(live.optimizer)
         if live.scheduler is not None:
             advance(live.scheduler, count)
 

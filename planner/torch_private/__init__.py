@@ -46,6 +46,7 @@ from planner.torch_private.operators import (
     quantises,
     schema,
 )
+from planner.torch_private.optimizers import note_step
 from planner.torch_private.process_groups import Store, default_store, prefix_store, tcp_store
 from planner.torch_private.result_strides import BATCH_NORMALISATIONS, plainly_laid
 from planner.torch_private.tensors import (
@@ -98,6 +99,7 @@ __all__ = [
     "lazy",
     "mutated_arguments",
     "no_modes",
+    "note_step",
     "operator_name",
     "overriding",
     "plainly",

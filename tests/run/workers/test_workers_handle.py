@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import threading
+import warnings
 
 import pytest
 import torch
@@ -11,8 +12,8 @@ from torch import nn
 from worker_processes import worker_processes
 
 from planner.errors import StowageError
-from planner.run import Stopped, WorkerFailedError, run_workers
-from planner.step import AdamW, InferenceStep
+from planner.run import Stopped, WorkerFailedError, run, run_workers
+from planner.step import AdamW, InferenceStep, TrainStep
 from tests.run.workers.steps import assert_close, classifier, loader, partition, same, state_of, until
 
 MANY = 100_000
@@ -216,3 +217,39 @@ def test_what_has_no_loss_has_no_steps():
     run = run_workers(step, partition(step, 2), steps=0, progress=False)
     with pytest.raises(StowageError, match="make a TrainStep of the model"):
         next(run.steps([torch.randn(6, 8)]))
+
+
+def stepped_by(scheduler, losses):
+    """The losses of a loop that steps a scheduler after each, as PyTorch's users do."""
+    found = []
+    for loss in losses:
+        found.append(float(loss))
+        scheduler.step()
+    return found
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        lambda step: run(step, steps=0, check=False, progress=False),
+        lambda step: run_workers(step, partition(step, 2), steps=0, progress=False),
+    ],
+    ids=["one device", "workers"],
+)
+def test_a_scheduler_that_is_stepped_in_a_loop_finds_an_optimizer_that_has_made_steps(begin):
+    step, eager = scheduled(), scheduled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scheduler = torch.optim.lr_scheduler.StepLR(step.torch_optimizer, 1, 0.5)
+        going = begin(step)
+        losses = stepped_by(scheduler, going.steps([step.batch] * 3))
+    scheduler = torch.optim.lr_scheduler.StepLR(eager.torch_optimizer, 1, 0.5)
+    assert losses == pytest.approx(stepped_by(scheduler, (eager.eager() for _ in range(3))), rel=1e-12)
+    assert_close(step, eager)
+
+
+def scheduled():
+    torch.manual_seed(0)
+    step = classifier()
+    model = step.materialize().model
+    return TrainStep(model, step.batch, loss=step.loss, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
