@@ -65,13 +65,14 @@ class Stopped(KeyboardInterrupt):
     """Ctrl-C ended a run that had made steps; the live model, its buffers and its optimizer include these steps.
 
     Args:
-        result: of the steps that were made.
+        made: how many steps were made.
         request: number of steps requested; None if unknown.
+        result: of the steps that were made.
     """
 
-    def __init__(self, result: Any, request: int | None) -> None:
+    def __init__(self, made: int, request: int | None, result: Any) -> None:
         of = "" if request is None else f" of {request}"
-        super().__init__(f"stopped after {len(result.step_seconds)}{of} steps")
+        super().__init__(f"stopped after {made}{of} steps")
         self.result = result
 
 

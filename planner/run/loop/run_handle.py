@@ -121,7 +121,7 @@ class RunHandle(Generic[Result]):
             runner.await_end(None)
             if not runner.log.seconds or runner.result is None:
                 raise
-            raise Stopped(runner.result, self._asked) from stop
+            raise Stopped(len(runner.log.seconds), self._asked, runner.result) from stop
         if runner.failure is not None:
             raise runner.failure
         result = self.result

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.program import Readings, communicate_by
 from planner.run.checkpoint.part import WrittenPart
@@ -44,14 +45,17 @@ class RankTeam(Team):
     Args:
         ranks: all of them, this one included.
         tcp: to the others.
+        stop: whether this rank's run was asked to stop.
 
     Attributes:
+        is_stopping: whether a rank was asked to stop before the last step had ended; all know it then.
         ended_by: why this rank makes no more steps, if it is not that all are made.
     """
 
-    def __init__(self, ranks: Ranks, tcp: Tcp) -> None:
+    def __init__(self, ranks: Ranks, tcp: Tcp, stop: CancelToken) -> None:
         super().__init__()
-        self._ranks, self._tcp = ranks, tcp
+        self._ranks, self._tcp, self._stop = ranks, tcp, stop
+        self.is_stopping = False
         self.ended_by: BaseException | None = None
         self._broken = False
         self._device: CpuDevice | None = None
@@ -145,9 +149,11 @@ class RankTeam(Team):
         with self._communicating():
             record = self._executor.step(part)
         seconds = time.perf_counter() - start
-        measured = self._ranks.share([seconds, self._peers.received_bytes - before, self._executor.peak_bytes])
+        received = self._peers.received_bytes - before
+        measured = self._ranks.share([seconds, received, self._executor.peak_bytes, self._stop.requested])
         self.number += 1
         columns: list[tuple[float, ...]] = list(zip(*measured, strict=True))
+        self.is_stopping = any(columns[3])
         log = WorkersStep(columns[0], tuple(map(int, columns[1])), tuple(map(int, columns[2])))
         return TeamStep(log, record.outputs, self._generator.get_state())
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 import torch
 from torch import Tensor
 
-from planner.cancel import Cancelled
+from planner.cancel import Cancelled, CancelToken
 from planner.errors import StowageError, first_line
 from planner.graph import Graph
 from planner.memory import step_peak
@@ -46,9 +46,9 @@ class RankThread(WorkersThread):
         self._membership = membership = Membership()
         self._everywhere = request
 
-        def new_team(_workers: int, check: Callable[[], object]) -> Team:
+        def new_team(_workers: int, stop: CancelToken, check: Callable[[], object]) -> Team:
             membership.join(check)
-            return RankTeam(membership.ranks, membership.tcp)
+            return RankTeam(membership.ranks, membership.tcp, stop)
 
         super().__init__(replace(request, check=request.check and self.is_first), listener, new_team)
 
@@ -61,7 +61,7 @@ class RankThread(WorkersThread):
         """Make a step with each batch, in the calling thread; yields the losses."""
         try:
             yield from super().loop(batches)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             self._give_up(error)
             raise
 
@@ -93,11 +93,19 @@ class RankThread(WorkersThread):
         )
 
     def _made(
-        self, team: Team, live: dict[str, Tensor], feed: BatchFeed, outputs: list[Tensor], progress: Progress
+        self, team: Team, live: dict[str, Tensor], feed: BatchFeed, outputs: list[Tensor]
     ) -> BaseException | None:
         assert isinstance(team, RankTeam)
-        team.ended_by = super()._made(team, live, feed, outputs, progress)
+        team.ended_by = super()._made(team, live, feed, outputs)
         return team.ended_by
+
+    def _check_between_steps(self, team: Team) -> None:
+        """Stop where all ranks do: this one alone may while no step would be lost."""
+        assert isinstance(team, RankTeam)
+        if team.is_stopping:
+            raise Cancelled
+        if not self.keeper.unsaved:
+            self.stop.check()
 
     def _known_to_all(self, difference: Difference | None) -> Difference | None:
         first = self._membership.ranks.share(None if difference is None else astuple(difference))[0]

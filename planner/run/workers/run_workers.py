@@ -14,7 +14,7 @@ from planner.run.checkpoint.load import saved_steps
 from planner.run.workers.launch.environment import is_launched
 from planner.run.workers.processes.pool import MOST_WORKERS
 from planner.run.workers.rank_thread import RankThread, refuse_of_one_host
-from planner.run.workers.workers_run import WorkersRun
+from planner.run.workers.workers_run import RankRun, WorkersRun
 from planner.run.workers.workers_thread import WorkersRequest, WorkersThread
 from planner.step import Step
 
@@ -104,7 +104,7 @@ def run_workers(
     if not launched:
         return WorkersRun(WorkersThread(request, listener), progress)
     rank = RankThread(request, listener)
-    return WorkersRun(rank, progress if callable(progress) or rank.is_first else False)
+    return RankRun(rank, progress if callable(progress) or rank.is_first else False)
 
 
 def _checkpoint_folder(

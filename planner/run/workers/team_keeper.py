@@ -12,8 +12,8 @@ from planner.run.loop.background_run import PATIENCE
 from planner.run.workers.plans.worker_plans import WorkerPlans
 from planner.run.workers.team import Team, WorkerTeam
 
-#: Starts so many workers, which call a function periodically that ends them if it raises.
-NewTeam = Callable[[int, Callable[[], object]], Team]
+#: Starts so many workers for a run with a token, which call a function periodically that ends them if it raises.
+NewTeam = Callable[[int, CancelToken, Callable[[], object]], Team]
 
 
 def forked_team(transport: str | None) -> NewTeam:
@@ -22,7 +22,7 @@ def forked_team(transport: str | None) -> NewTeam:
     Args:
         transport: between workers, as for `run_workers`.
     """
-    return lambda workers, check: WorkerTeam(workers, transport, check)
+    return lambda workers, _stop, check: WorkerTeam(workers, transport, check)
 
 
 class TeamKeeper:
@@ -61,7 +61,7 @@ class TeamKeeper:
         with self._lock:
             team = self._team
             if team is None or team.closed:
-                team = self._team = self._new_team(len(planned.workers), self._check)
+                team = self._team = self._new_team(len(planned.workers), self._stop, self._check)
         self.used = team.transport
         if team.planned is planned:
             team.load(live)

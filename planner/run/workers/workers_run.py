@@ -1,10 +1,14 @@
-"""The handle of a run on several workers, which goes on in a background thread."""
+"""The handles of a run on several workers, which goes on in a background thread, here and as one rank of a launch."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from planner.partition import PartitionPlan
 from planner.plan import SwapPlan
 from planner.progress import ShowProgress
+from planner.run.loop.result import Stopped
 from planner.run.loop.run_handle import RunHandle
 from planner.run.workers.workers_log import WorkersStep
 from planner.run.workers.workers_result import WorkersResult
@@ -58,3 +62,41 @@ class WorkersRun(RunHandle[WorkersResult]):
     def _of(self) -> str:
         workers = self.partition.workers
         return f"{self.name} on {workers} worker{'' if workers == 1 else 's'}"
+
+
+class StoppedRank(Stopped, SystemExit):
+    """Ctrl-C ended a run of several ranks; uncaught, it ends the process with one line and no traceback.
+
+    A launcher passes Ctrl-C on to all ranks, whose tracebacks would bury what it says itself.
+
+    Args:
+        made: how many steps were made.
+        request: number of steps requested; None if unknown.
+        result: of the steps that were made; None for none.
+    """
+
+    def __init__(self, made: int, request: int | None, result: WorkersResult | None) -> None:
+        super().__init__(made, request, result)
+        self.code = str(self)
+
+
+class RankRun(WorkersRun):
+    """This rank's part in a run, created by `planner.run_workers` in a process that a launcher has started."""
+
+    def wait(self, seconds: float | None = None) -> WorkersResult:
+        """Wait until the run ends; as `WorkersRun.wait`, but that Ctrl-C raises a `Stopped` also before a step."""
+        try:
+            return super().wait(seconds)
+        except KeyboardInterrupt:
+            raise self._stopped() from None
+
+    def steps(self, batches: Iterable[Any]) -> Iterator[float]:
+        """Train on many batches; as `WorkersRun.steps`, but that Ctrl-C during a step raises a `Stopped`."""
+        try:
+            yield from super().steps(batches)
+        except KeyboardInterrupt:
+            raise self._stopped() from None
+
+    def _stopped(self) -> StoppedRank:
+        progress = self.progress
+        return StoppedRank(progress.step, progress.steps, self.result if progress.step else None)

@@ -103,7 +103,7 @@ class WorkersThread(BackgroundRun):
                     return
             progress(_PLANNED, "starting the workers")
             with self._naming_checkpoint():
-                self._make_steps(progress.part(_READY, 1.0))
+                self._make_steps()
         except BaseException as error:
             self._give_up(error)
             raise
@@ -163,7 +163,7 @@ class WorkersThread(BackgroundRun):
         finally:
             followed.end()
 
-    def _make_steps(self, progress: Progress) -> None:
+    def _make_steps(self) -> None:
         """Make the run's own steps, and bring their state back at the end."""
         asked, planned = self.asked, self._planned()
         feed = BatchFeed(self._step, planned.graph, asked.batches, asked.steps, self.stop, keeps=asked.check)
@@ -177,7 +177,7 @@ class WorkersThread(BackgroundRun):
             eager = EagerSteps(self._step, planned.graph) if asked.check else None
             team = self.keeper.ready(planned, live)
             outputs: list[Tensor] = []
-            failure = self._made(team, live, feed, outputs, progress)
+            failure = self._made(team, live, feed, outputs)
             if not self.keeper.unsaved:
                 raise failure or StowageError("there are no batches: give at least one")
             self.progress.doing = "bringing the state back"
@@ -198,14 +198,15 @@ class WorkersThread(BackgroundRun):
         self.done.difference = self._known_to_all(found)
 
     def _made(
-        self, team: Team, live: dict[str, Tensor], feed: BatchFeed, outputs: list[Tensor], progress: Progress
+        self, team: Team, live: dict[str, Tensor], feed: BatchFeed, outputs: list[Tensor]
     ) -> BaseException | None:
         """Make steps as long as there are batches; returns what has ended them early, if it leaves finished ones."""
         of, drawn = "" if feed.count is None else f" of {feed.count}", self._generator.get_state()
         try:
             for number, leaves in enumerate(feed):
-                progress(number / feed.count if feed.count else 0.0, f"step {number + 1}{of}")
-                self.stop.check()
+                share = number / feed.count if feed.count else 0.0
+                self._report_progress(_READY + (1 - _READY) * share, f"step {number + 1}{of}")
+                self._check_between_steps(team)
                 if feed.draws:
                     drawn = torch.get_rng_state()
                 made = team.step(drawn, leaves)
@@ -226,6 +227,10 @@ class WorkersThread(BackgroundRun):
         if feed.draws:
             self._generator.set_state(torch.get_rng_state())
         return feed.error
+
+    def _check_between_steps(self, _team: Team) -> None:
+        """Stop if that was asked for."""
+        self.stop.check()
 
     def _refuse_other_steps(self, planned: WorkerPlans, writeback: StateWriteback, live: dict[str, Tensor]) -> None:
         """Refuse steps that are not all like the first, which writes to Python variables."""

@@ -253,3 +253,23 @@ def scheduled():
     step = classifier()
     model = step.materialize().model
     return TrainStep(model, step.batch, loss=step.loss, optimizer=torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+def test_a_run_is_cancelled_in_the_middle_of_making_a_workers_graph():
+    step, shares = classifier(), []
+    reached, cancelled = threading.Event(), threading.Event()
+
+    def progress(share, doing):
+        if doing == "making the graph of worker 0":
+            shares.append(share)
+            if len(shares) == 3:
+                reached.set()
+                cancelled.wait()
+
+    run = run_workers(step, partition(step, 2), progress=progress)
+    assert reached.wait(60)
+    run.cancel()
+    cancelled.set()
+    with pytest.raises(StowageError, match="the run was cancelled before it had made a step"):
+        run.wait()
+    assert len(shares) == 3

@@ -142,8 +142,8 @@ def worker_graphs(graph: Graph, partition: PartitionPlan, progress: Progress) ->
     """
     graphs = []
     for worker in range(partition.workers):
-        progress(worker / partition.workers, f"making the graph of worker {worker}")
-        graphs.append(worker_graph(partition, graph, worker, progress=False))
+        here = progress.part(worker / partition.workers, (worker + 1) / partition.workers)
+        graphs.append(worker_graph(partition, graph, worker, progress=here))  # reports, and so may be ended, op by op
     problems = validate_workers(partition, graph, graphs)
     if problems:
         raise StowageError(f"the workers of this partition do not fit together: {problems[0]}")

@@ -1,6 +1,7 @@
 """What the ranks of a launch do in these tests, each in its own process, as a user's script would."""
 
 import hashlib
+import signal
 import time
 from pathlib import Path
 
@@ -130,4 +131,35 @@ def endless(rank, parts, folder):
     return None
 
 
-SCENARIOS = {each.__name__: each for each in (agreeing, going_on, disagreeing, endless)}
+def interrupted(rank, parts, folder):
+    """Waits for steps, or makes them in a loop, until Ctrl-C; what that would end a script with, and the model."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    step, found = network(), []
+
+    def reached():
+        Path(folder, f"{rank} {len(found)}").touch()
+
+    def waits():
+        run = planner.run_workers(
+            step, partition_from_json(parts), steps=1_000_000,
+            progress=lambda _, doing: reached() if doing.startswith("step 3 of") else None,
+        )  # fmt: skip
+        run.wait()
+
+    def loops():
+        run = planner.run_workers(step, partition_from_json(parts), steps=0, progress=False)
+        for number, _ in enumerate(run.steps(batches(1_000_000)), 1):
+            if number == 3:
+                reached()
+
+    for makes_steps in (waits, loops):
+        before = bits(step)
+        try:
+            makes_steps()
+        except KeyboardInterrupt as error:
+            assert isinstance(error, SystemExit)  # noqa: PT017 this is no test
+            found.append([error.code, bits(step) != before])
+    return found
+
+
+SCENARIOS = {each.__name__: each for each in (agreeing, going_on, disagreeing, endless, interrupted)}

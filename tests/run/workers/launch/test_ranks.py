@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -173,6 +174,21 @@ def test_ranks_end_within_ten_seconds_of_the_loss_of_one_and_keep_their_models(
     found = launcher.results()
     assert found.pop(lost) is None
     assert found == [[said, True]] * (ranks - 1)
+
+
+def test_ctrl_c_ends_each_rank_with_one_line_and_keeps_its_steps(launcher, tmp_path):
+    processes = launcher.start("interrupted", 2, partition_to_json(partition(network(), 2)), str(tmp_path))
+    for time_of_it in range(2):
+        assert until(lambda time_of_it=time_of_it: len(list(tmp_path.glob(f"* {time_of_it}"))) == 2)
+        for process in processes:
+            os.kill(process, signal.SIGINT)
+    first, second = launcher.results()
+    assert first[0] == second[0]  # all stop after the same step
+    for waited, looped in (first, second):
+        assert re.fullmatch(r"stopped after \d+ of 1000000 steps", waited[0])
+        assert re.fullmatch(r"stopped after \d+ steps", looped[0])
+        assert waited[1]
+        assert looped[1]
 
 
 @pytest.mark.parametrize(
