@@ -16,6 +16,8 @@ from planner.shutdown import on_shutdown
 SearchStatus = Literal["running", "cancelled", "paused", "done", "failed"]
 #: Seconds to wait for a search step before it is interrupted.
 _PATIENCE = 0.5
+#: Seconds between two looks at the search state: a signal delivered to another thread does not end a wait.
+_LOOK_SECONDS = 0.02
 
 
 class StepwiseSearch(Protocol):
@@ -138,6 +140,19 @@ class SearchThread(Generic[S]):
         if self.search_state is None:
             self.search_state = self.make()
             self.spent = self.search_state.seconds
+
+    def laid_out(self) -> S | None:
+        """Wait until the search state is there, and return it; None if the search was cancelled before.
+
+        Raises:
+            StowageError: it cannot be created; or this process is a fork.
+        """
+        self.at_home()
+        while self.search_state is None and not self.ended.wait(_LOOK_SECONDS):
+            pass
+        if self.search_state is None and self.error is not None:
+            raise self.error
+        return self.search_state
 
     def at_work(self) -> AbstractContextManager[object]:
         """What is open while search steps run."""

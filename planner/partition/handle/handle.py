@@ -112,14 +112,12 @@ class PartitionSearch(SearchHandle[PartitionSearchState, PartitionPlan]):
 
     @property
     def problem(self) -> PartitionProblem:
-        """What is partitioned.
+        """What is partitioned; waits until the search has found out how ops can be split.
 
         Raises:
-            StowageError: the search has not found out yet how ops can be split.
+            StowageError: the search was stopped before that, or the graph cannot be split.
         """
-        if self._runner.search_state is None:
-            raise StowageError("the search is still finding how ops can be split; ask a moment later")
-        return self._runner.search_state.problem
+        return self._state().problem
 
     @property
     def least_memory(self) -> int | None:
@@ -139,7 +137,7 @@ class PartitionSearch(SearchHandle[PartitionSearchState, PartitionPlan]):
                 what is being done.
 
         Raises:
-            StowageError: the search has not found out yet how ops can be split.
+            StowageError: as `problem` does.
         """
         return sweep_memory(self.problem, progress)
 
@@ -153,7 +151,7 @@ class PartitionSearch(SearchHandle[PartitionSearchState, PartitionPlan]):
             time_limit, evaluations: as in `search_partition`.
 
         Raises:
-            StowageError: the pins cannot be met, or this search has not found out yet how ops can be split.
+            StowageError: the pins cannot be met, or as `problem` does.
         """
         return self._again(self.problem.with_pins(pins), time_limit, evaluations)
 
@@ -167,7 +165,7 @@ class PartitionSearch(SearchHandle[PartitionSearchState, PartitionPlan]):
             time_limit, evaluations: as in `search_partition`.
 
         Raises:
-            StowageError: the limit is not possible, or this search has not found out yet how ops can be split.
+            StowageError: the limit is not possible, or as `problem` does.
         """
         problem = self.problem
         return self._again(problem.with_memory(memory_limit(problem.graph, memory)), time_limit, evaluations)
@@ -193,9 +191,10 @@ class PartitionSearch(SearchHandle[PartitionSearchState, PartitionPlan]):
             save_partition_search(search_state, path)
 
     def _state(self) -> PartitionSearchState:
-        if self._runner.search_state is None:
+        search_state = self._runner.laid_out()
+        if search_state is None:
             raise StowageError(STOPPED)
-        return self._runner.search_state
+        return search_state
 
     def _plan(self, search_state: PartitionSearchState) -> PartitionPlan:
         return search_state.plan()

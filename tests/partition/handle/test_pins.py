@@ -1,5 +1,6 @@
 """Splits that are fixed by name: met in the plan, refused with close matches, and the smallest set that conflicts."""
 
+import contextlib
 from functools import cache
 
 import pytest
@@ -108,3 +109,24 @@ def test_of_pins_that_take_too_much_memory_the_smallest_set_is_named() -> None:
 def test_what_is_no_pin_is_refused_at_once(pins) -> None:
     with pytest.raises(StowageError, match='is not a name with a dimension, "replicated" or an axis'):
         search_partition(graph(), 4, pins=pins)
+
+
+def test_pins_and_limits_may_be_set_while_a_search_still_finds_how_ops_can_be_split() -> None:
+    fresh = planner.capture(planner.zoo.load("mlp:layers=2,hidden=24,batch=12"))
+    search = search_partition(fresh, 2)
+    name = next(tensor.name for tensor in fresh.tensors if tensor.name.endswith("0.weight"))
+    pinned = search.with_pins({name: 1}, evaluations=1)
+    number = next(tensor.id for tensor in fresh.tensors if tensor.name == name)
+    assert {state.dimension for state in pinned.wait(progress=False).tensors[number]} == {1}
+    assert search.with_memory("100%", evaluations=1).wait(progress=False).workers == 2
+    stopped = search_partition(fresh, 2)
+    stopped.cancel()
+    with contextlib.suppress(StowageError):  # or it has got there before
+        stopped.with_pins({name: 1}).cancel()
+    search.cancel()
+
+
+def test_what_keeps_a_search_from_starting_is_said_where_pins_are_set() -> None:
+    search = search_partition(graph(), 4, pins={"head.weigth": 1})
+    with pytest.raises(StowageError, match=r"head\.weigth"):
+        search.with_pins({"head.weight": 1})
