@@ -178,7 +178,19 @@ class _Scratch:
     """Memory for the tables of one elimination, which is used again for the next."""
 
     def __init__(self) -> None:
-        self._memory = np.empty(0)
+        self._memory, self._total = np.empty(0), np.empty(0)
+
+    def total(self, costs: Sequence[Costs]) -> Costs:
+        """The sum of tables of one shape; overwritten by the next call."""
+        first = np.ascontiguousarray(costs[0])
+        if len(costs) == 1:
+            return first
+        if len(self._total) < first.size:
+            self._total = np.empty(first.size)
+        total = np.add(first, costs[1], out=self._total[: first.size].reshape(first.shape))
+        for more in costs[2:]:
+            total += more
+        return total
 
     def filled(self, parts: Sequence[Costs]) -> Costs:
         """All numbers of some arrays in their order, one array after another; overwritten by the next call."""
@@ -213,7 +225,7 @@ def _least(
     starts = np.cumsum([0, *(part.size for part in parts)])[:-1]
     least, best = np.empty(prod(shape)), np.empty(prod(shape), np.int16)
     # the largest tables are read where they are
-    large = _sum([np.ascontiguousarray(table.costs) for table in tables if table.variables == around])
+    large = scratch.total([table.costs for table in tables if table.variables == around])
     steps = dict(zip(around, (stride // large.itemsize for stride in large.strides), strict=True))
     _eliminate(
         scratch.filled(parts), starts, by_last[order], int((by_last[:, -1] == 0).sum()),
@@ -222,13 +234,6 @@ def _least(
     )  # fmt: skip
     rest_shape = shape[: len(rest)]
     return least.reshape(rest_shape), best.reshape(rest_shape)
-
-
-def _sum(costs: Sequence[Costs]) -> Costs:
-    total = costs[0] if len(costs) == 1 else costs[0] + costs[1]
-    for more in costs[2:]:
-        total += more
-    return total
 
 
 @kernel
