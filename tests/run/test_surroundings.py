@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from planner.errors import StowageError
 from planner.run import run, same_bits
 from planner.step import InferenceStep, TrainStep
+from tests.effort import combinations
 from tests.run.steps import convolutions, gpt, mlp, normalisations
 from tests.run.test_handle import Gate
 
@@ -32,8 +33,12 @@ def autocast() -> AbstractContextManager[object]:
     return torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False)
 
 
-@pytest.mark.parametrize("surroundings", [nullcontext, autocast, lambda: threads(2), lambda: threads(3)])
-@pytest.mark.parametrize("make", [mlp, convolutions, gpt, normalisations])
+@pytest.mark.parametrize(
+    ("make", "surroundings"),
+    combinations(
+        [mlp, convolutions, gpt, normalisations], [nullcontext, lambda: threads(2), autocast, lambda: threads(3)]
+    ),
+)
 def test_a_run_has_the_bits_of_eager_on_the_main_thread(make: object, surroundings: object) -> None:
     assert callable(make)
     assert callable(surroundings)

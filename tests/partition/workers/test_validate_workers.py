@@ -10,6 +10,7 @@ from planner.partition import optimize, validate_workers, worker_graph
 from planner.partition.plan import PartitionPlan
 from planner.plan import validate
 from planner.profile import machine
+from tests.effort import combinations
 from tests.partition.workers.conftest import ADAM, CONV, GPT, RNN
 
 
@@ -18,8 +19,7 @@ def graphs_of(coarse, mesh):
     return plan, [worker_graph(plan, coarse.graph, worker) for worker in range(plan.workers)]
 
 
-@pytest.mark.parametrize("mesh", [(3,), (2, 2), (2, 3)])
-@pytest.mark.parametrize("step", [ADAM, GPT, RNN, CONV])
+@pytest.mark.parametrize(("step", "mesh"), combinations([ADAM, GPT, RNN, CONV], [(3,), (2, 2), (2, 3)]))
 def test_what_is_made_fits_together(coarse_graphs, step, mesh):
     coarse = coarse_graphs[step]
     plan, workers = graphs_of(coarse, mesh)

@@ -13,6 +13,7 @@ from planner.partition.plan import PartitionPlan
 from planner.partition.strategy import Split
 from planner.partition.workers import worker_graph
 from planner.step import TrainStep
+from tests.effort import combinations
 from tests.partition.workers.conftest import ADAM, CONV, GPT, MLP, POOL, RNN
 
 
@@ -25,9 +26,10 @@ def test_what_the_recursion_finds(coarse_graphs, step, workers):
     assert assert_computes_the_same(coarse.graph, plan) == plan.bytes_moved > 0
 
 
-@pytest.mark.parametrize("workers", [2, 3])
-@pytest.mark.parametrize("method", ["data-parallel", "all-row", "icml18"])
-@pytest.mark.parametrize("step", [MLP, ADAM, GPT, RNN, CONV])
+@pytest.mark.parametrize(
+    ("step", "method", "workers"),
+    combinations([MLP, ADAM, GPT, RNN, CONV], ["data-parallel", "all-row", "icml18"], [2, 3]),
+)
 def test_the_papers_baselines(coarse_graphs, step, method, workers):
     coarse = coarse_graphs[step]
     plan = PartitionPlan.of(BASELINES[method](coarse, workers))
@@ -38,8 +40,10 @@ def test_the_papers_baselines(coarse_graphs, step, method, workers):
 
 @pytest.mark.parametrize(
     ("step", "mesh"),
-    [(step, mesh) for step in (MLP, ADAM, GPT, RNN) for mesh in ((2, 2), (2, 3), (3, 2), (2, 2, 2))]
-    + [(CONV, (2, 2)), (CONV, (2, 3)), (CONV, (2, 2, 2))],
+    [
+        *combinations([MLP, ADAM, GPT, RNN], [(2, 2), (2, 3), (3, 2), (2, 2, 2)]),
+        *((CONV, mesh) for mesh in ((2, 2), (2, 3), (2, 2, 2))),
+    ],
 )
 def test_several_levels(coarse_graphs, step, mesh):
     coarse = coarse_graphs[step]

@@ -8,8 +8,10 @@ import pytest
 from beside_eager import outcome
 from random_program import features, program
 
+from tests.effort import EFFORT
 
-@pytest.mark.parametrize("seed", range(20))
+
+@pytest.mark.parametrize("seed", range(10 * EFFORT))
 def test_a_random_program_has_eagers_numbers_or_is_refused(seed: int) -> None:
     found = outcome(functools.partial(program, seed), seed)
     assert found.kind in ("equal", "refused"), f"{found.kind}: {found.detail} ({features(seed)})"

@@ -20,6 +20,7 @@ from planner.partition import PartitionPlan, search_partition
 from planner.run import WorkerFailedError, run_workers
 from planner.run.workers.plans import cores
 from planner.step import SGD, AdamW, InferenceStep, TrainStep
+from tests.effort import combinations
 from tests.run.workers.steps import assert_close, classifier, loader, partition, same, scaled_cross_entropy, state_of
 
 
@@ -36,8 +37,9 @@ def convolutions(optimizer=None):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("workers", [2, 3, 4])
-@pytest.mark.parametrize("make", [classifier, convolutions, lambda: classifier(AdamW(lr=1e-2))])
+@pytest.mark.parametrize(
+    ("make", "workers"), combinations([lambda: classifier(AdamW(lr=1e-2)), convolutions, classifier], [2, 3, 4])
+)
 def test_steps_are_those_of_eager_but_for_rounding(make, workers):
     step = make()
     result = run_workers(step, partition(step, workers), steps=2, check=True, progress=False).wait()
