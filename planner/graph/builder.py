@@ -63,11 +63,12 @@ class GraphBuilder:
         moved: int = 0,
         random: bool = False,
         overwrites: Iterable[int] = (),
+        first_run_only: Iterable[int] = (),
     ) -> int:
         """Add an op; `moved` is its memory traffic in bytes."""
         op = Op(
             len(self.ops), name, target, tuple(inputs), tuple(outputs), attributes, phase, module, source,
-            flops, moved, random, tuple(overwrites),
+            flops, moved, random, tuple(overwrites), first_run_only=tuple(first_run_only),
         )  # fmt: skip
         self.ops.append(op)
         return op.id

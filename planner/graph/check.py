@@ -36,6 +36,8 @@ def _references(graph: Graph) -> list[str]:
             problems.append(f"op {op.name} names a tensor that does not exist")
         if op.workspace != -1 and op.workspace not in storages:
             problems.append(f"op {op.name} names workspace {op.workspace}, which does not exist")
+        if any(storage not in storages for storage in op.first_run_only):
+            problems.append(f"op {op.name} names a storage for its first run that does not exist")
     if any(tensor not in tensors for tensor in graph.outputs):
         problems.append("the step returns a tensor that does not exist")
     return problems
@@ -68,6 +70,10 @@ def _liveness(graph: Graph) -> list[str]:
         for storage in graph.writes[op.id]:
             if graph.storages[storage].kind is Kind.WORKSPACE:
                 problems.append(f"op {op.name} writes a result into a workspace")
+        for storage in op.first_run_only:
+            if storage not in graph.writes[op.id]:
+                name = graph.storages[storage].name
+                problems.append(f"op {op.name} has {name} for its first run alone, and does not write it")
         if any(tensor not in op.inputs for tensor in op.overwrites):
             problems.append(f"op {op.name} overwrites a tensor that is not among its inputs")
         alive.update(graph.writes[op.id])

@@ -16,7 +16,7 @@ from planner.files import read_text, write_text
 from planner.graph.check import check
 from planner.graph.types import Graph, Kind, Op, Phase, Storage, Tensor
 
-VERSION = 2
+VERSION = 3
 _FORMAT = "stowage-graph"
 _NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 #: A search asks for its graph's at every plan that it makes.
@@ -112,7 +112,8 @@ def _digest(graph: Graph, normalized: Callable[[str], str]) -> str:
     for tensor in graph.tensors:
         digest.update(f"t{tensor.storage},{tensor.shape},{tensor.strides},{tensor.offset},{tensor.dtype};".encode())
     for op in graph.ops:
-        digest.update(f"o{op.target},{op.inputs},{op.outputs},{normalized(op.attributes)},{op.overwrites};".encode())
+        digest.update(f"o{op.target},{op.inputs},{op.outputs},{normalized(op.attributes)},{op.overwrites}".encode())
+        digest.update(f",{op.first_run_only};".encode())
     digest.update(f"r{graph.outputs}".encode())
     return digest.hexdigest()[:32]
 
@@ -144,13 +145,14 @@ def _tensor(row: list[Any]) -> Tensor:
 def _op(row: list[Any]) -> Op:
     (
         identity, name, target, inputs, outputs, attributes, phase, module, source, flops, moved, random,
-        overwrites, workspace,
+        overwrites, workspace, first_run_only,
     ) = row  # fmt: skip
     if not isinstance(random, bool):
         raise TypeError(f"{random!r} is neither true nor false")
     return Op(
         _int(identity), _text(name), _text(target), _ints(inputs), _ints(outputs), _text(attributes), Phase(phase),
         _text(module), _text(source), _int(flops), _int(moved), random, _ints(overwrites), _int(workspace),
+        _ints(first_run_only),
     )  # fmt: skip
 
 

@@ -91,6 +91,9 @@ class Op:
     and the tensors' layouts fully determine what is computed.
     `overwrites` lists the inputs whose buffer the first output may reuse, exactly and in full, with the same bits.
     `bytes` is memory traffic, `flops` arithmetic; `workspace` is the storage of its scratch memory, or -1.
+    A plan may run an op more than once in a step, to make values again. `first_run_only` lists storages that it updates
+    beside its results (the running statistics of a batch normalisation): its results do not depend on them, and only
+    its first run in a step reads and writes them.
     """
 
     id: int
@@ -107,6 +110,7 @@ class Op:
     random: bool = False
     overwrites: tuple[int, ...] = ()
     workspace: int = -1
+    first_run_only: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +154,16 @@ class Graph:
     def writes(self) -> tuple[tuple[int, ...], ...]:
         """Per op, the storages it creates or updates, each once; its workspace is not among them."""
         return tuple(self._storages_of(op.outputs) for op in self.ops)
+
+    @cached_property
+    def reads_again(self) -> tuple[tuple[int, ...], ...]:
+        """Per op, the storages that it reads when it runs again in a step: all of `reads` but `Op.first_run_only`."""
+        return self._without_first_run_only(self.reads)
+
+    @cached_property
+    def writes_again(self) -> tuple[tuple[int, ...], ...]:
+        """Per op, the storages that it writes when it runs again in a step: all of `writes` but `Op.first_run_only`."""
+        return self._without_first_run_only(self.writes)
 
     @cached_property
     def dependencies(self) -> tuple[tuple[int, ...], ...]:
@@ -199,6 +213,14 @@ class Graph:
                 storages.append(Storage(workspace, f"{op.name}/workspace", needed[op.id], Kind.WORKSPACE))
             ops.append(op if op.workspace == workspace else replace(op, workspace=workspace))
         return replace(self, ops=tuple(ops), storages=tuple(storages))
+
+    def _without_first_run_only(self, touched: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+        return tuple(
+            tuple(storage for storage in storages if storage not in op.first_run_only)
+            if op.first_run_only
+            else storages
+            for op, storages in zip(self.ops, touched, strict=True)
+        )
 
     def _storages_of(self, tensors: Iterable[int]) -> tuple[int, ...]:
         return tuple(dict.fromkeys(self.tensors[tensor].storage for tensor in tensors))

@@ -296,6 +296,28 @@ def test_running_statistics_are_updated_in_training_and_only_then(residual):
     assert updated(capture(InferenceStep(Residual, lambda: images()[0]))) == set()
 
 
+def first_run_only(graph):
+    return {op.name: [graph.storages[s].name for s in op.first_run_only] for op in graph.ops if op.first_run_only}
+
+
+def test_only_the_first_run_of_a_batch_norm_in_a_step_updates_its_running_statistics(residual):
+    assert first_run_only(residual) == {"norm/native_batch_norm": ["norm.running_mean", "norm.running_var"]}
+    (op,) = (op for op in residual.ops if op.first_run_only)
+    assert {*residual.writes[op.id]} - {*residual.writes_again[op.id]} == {*op.first_run_only}
+    assert first_run_only(capture(InferenceStep(Residual, lambda: images()[0]))) == {}
+
+
+@pytest.mark.parametrize(("affine", "left_alone"), [(True, 2), (False, 0)])
+def test_statistics_whose_precision_decides_that_of_the_results_are_not_left_alone(affine, left_alone):
+    def build():
+        return nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8, affine=affine))
+
+    step = TrainStep(build, lambda: torch.randn(4, 6), loss=lambda m, x: m(x).sum(), autocast=torch.bfloat16)
+    graph = capture(step)
+    assert sum("native_batch_norm.default" in op.target for op in graph.ops) == 1
+    assert sum(map(len, first_run_only(graph).values())) == left_alone
+
+
 def test_an_input_read_in_two_ways_is_not_overwritten():
     class Symmetric(nn.Module):
         def forward(self, x):

@@ -129,6 +129,14 @@ UNSOUND = {
     "read too early": (lambda g: with_op(g, inputs=(1,)), "op relu reads y before it is made"),
     "never made": (lambda g: with_op(g, outputs=(0,)), "the step returns y, which is never made"),
     "overwrites a stranger": (lambda g: with_op(g, overwrites=(1,)), "op relu overwrites a tensor that is not among"),
+    "for its first run a stranger": (
+        lambda g: with_op(g, first_run_only=(0,)),
+        "op relu has w for its first run alone, an",
+    ),
+    "for its first run nothing": (
+        lambda g: with_op(g, first_run_only=(7,)),
+        "op relu names a storage for its first run",
+    ),
     "workspace of no op": (lambda g: with_op(g, workspace=-1), "storage relu/workspace and the op whose workspace it"),
     "workspace of a kind": (lambda g: with_storage(g, 2, kind=Kind.ACTIVATION), "storage relu/workspace and the op"),
     "a result in a workspace": (lambda g: with_tensor(g, 1, storage=2), "op relu writes a result into a workspace"),
@@ -147,6 +155,19 @@ UNSOUND = {
 def test_a_contradiction_is_named(spoil, sentence):
     assert check(small()) == []
     assert any(problem.startswith(sentence) for problem in check(spoil(small())))
+
+
+def test_an_op_that_runs_again_leaves_alone_what_is_for_its_first_run():
+    build = GraphBuilder("again")
+    count = build.add_tensor("count", build.add_storage("count", 8, Kind.BUFFER), [2])
+    made = build.add_tensor("made", build.add_storage("made", 8, Kind.OUTPUT), [2])
+    more = build.add_tensor("count'", 0, [2])
+    build.add_op("norm", "native_batch_norm", [count], [made, more], first_run_only=[0])
+    build.add_op("sum", "add", [count, made], [made])
+    graph = build.build([made])
+    assert check(graph) == []
+    assert (graph.reads, graph.writes) == (((0,), (0, 1)), ((1, 0), (1,)))
+    assert (graph.reads_again, graph.writes_again) == (((), (0, 1)), ((1,), (1,)))
 
 
 def test_a_graph_shows_itself_in_one_line():

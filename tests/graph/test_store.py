@@ -58,7 +58,7 @@ DAMAGE = {
     "another format": (lambda d: d.update(format="onnx"), 'lacks "format"'),
     "another version": (
         lambda d: d.update(version=1),
-        "has version 1 and this program reads version 2; capture it again",
+        "has version 1 and this program reads version 3; capture it again",
     ),
     "no version": (lambda d: d.pop("version"), "has version None"),
     "no device": (lambda d: d.pop("device"), "is damaged"),
@@ -118,9 +118,10 @@ def test_a_fingerprint_tells_graphs_apart_by_what_is_planned():
     assert fingerprint(graph) == fingerprint(replace(graph, program=object()))
     changed = [
         replace(graph, ops=(replace(graph.ops[0], inputs=()),)),
+        replace(graph, ops=(replace(graph.ops[0], first_run_only=graph.writes[0]),)),
         replace(graph, storages=(replace(graph.storages[0], bytes=16), *graph.storages[1:])),
     ]
-    assert len({fingerprint(graph), *map(fingerprint, changed)}) == 3
+    assert len({fingerprint(graph), *map(fingerprint, changed)}) == 4
 
 
 def test_a_failed_write_leaves_the_earlier_file(tmp_path):

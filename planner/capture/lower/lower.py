@@ -224,6 +224,7 @@ class _Lowering:
             attributes=argument_text(event, words), phase=event.phase, module=event.module, source=event.source,
             flops=flops(event), moved=traffic([*inputs, *written, *updated]), random=event.random,
             overwrites=() if in_place else self._donors(event, inputs),
+            first_run_only=self._first_run_only(event, inputs),
         )  # fmt: skip
         self.calls.append(call)
         if not writes_directly(self.backend, call):
@@ -247,6 +248,14 @@ class _Lowering:
             alone = all(other == argument for other in inputs if other.storage == argument.storage)
             if alike and alone and self.backend.may_overwrite(event.target, place):
                 yield inputs[argument]
+
+    def _first_run_only(self, event: Event, inputs: Mapping[Layout, int]) -> Iterator[int]:
+        """Yield the storages that only the first run of the op in a step reads and writes."""
+        left_out = {event.args[place] for place in self.backend.first_run_only(event.target, event.args)}
+        storages = {self.builder.tensors[inputs[layout]].storage for layout in left_out}
+        given = [self.builder.tensors[tensor].storage for layout, tensor in inputs.items() if layout not in left_out]
+        if storages.isdisjoint(given):
+            yield from sorted(storages)
 
     def _clone(self, layout: Layout, event: Event) -> None:
         """Copy a constant that a call changes, so that the constant is unchanged for the next step."""

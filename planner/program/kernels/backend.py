@@ -28,6 +28,8 @@ class Backend:
         storage_aware: operators that mistake two results in one storage, as in an arena, for the same tensor.
         rounds_apart: whether an operator's `out=` variant rounds differently on these arguments.
         keeps_gradients: whether a call with these results must be made with gradients enabled, to round as in a step.
+        first_run_only: of an operator's arguments, the positions of those that a call updates beside its results, and
+            that a call made again in the same step leaves out (None) without any other difference, bit for bit.
         seconds: runs calls in order, and returns the duration of each.
         scratch_bytes: runs a call once, and returns the most bytes that it holds at once in memory it allocates itself.
         sources: the files that decide how calls are made: changing them changes what calls cost.
@@ -41,6 +43,7 @@ class Backend:
     storage_aware: frozenset[Target]
     rounds_apart: Callable[[Target, Sequence[Any]], bool]
     keeps_gradients: Callable[[Target, Sequence[Tensor | None]], bool]
+    first_run_only: Callable[[Target, Sequence[Any]], tuple[int, ...]]
     seconds: Callable[[Sequence[BoundCall]], list[float]]
     scratch_bytes: Callable[[Callable[[], object]], int]
     sources: tuple[Path, ...]

@@ -30,6 +30,18 @@ def _keeps_gradients(target: Target, results: Sequence[Tensor | None]) -> bool:
     return target is _ATEN.mkldnn_rnn_layer.default and results[3] is not None
 
 
+def _first_run_only(target: Target, args: Sequence[Any]) -> tuple[int, ...]:
+    """Batch normalisation in training only updates its running statistics.
+
+    Without weights they still decide, by their dtype, how precise the saved statistics are.
+    """
+    if target is not _ATEN.native_batch_norm.default:
+        return ()
+    source, weight, _, mean, variance, training, *_ = args
+    alike = weight is not None or mean is None or mean.dtype == source.dtype
+    return (3, 4) if training and mean is not None and variance is not None and alike else ()
+
+
 def _seconds(calls: Sequence[BoundCall]) -> list[float]:
     """Between two marks there are one call and the taking of one mark, as when a step runs."""
     marks: list[float] = []
@@ -76,6 +88,7 @@ CPU = Backend(
     storage_aware=frozenset({_ATEN.linalg_qr.default}),
     rounds_apart=_rounds_apart,
     keeps_gradients=_keeps_gradients,
+    first_run_only=_first_run_only,
     seconds=_seconds,
     scratch_bytes=_scratch_bytes,
     sources=tuple(_HERE / name for name in ("cpu.py", "../out_variants.py", "rewrites.py")),
