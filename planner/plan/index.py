@@ -51,8 +51,8 @@ class PlanIndex:
     def _communications(self) -> Ints:
         found = np.full(len(self.start), -1, np.int64)
         for entry, beside in enumerate(self.plan.communications):
-            op = self.graph.ops[self.plan.order[beside.start]]
-            touched = [*self.graph.reads[op.id], *self.graph.writes[op.id], op.workspace]
+            workspace = self.graph.ops[self.plan.order[beside.start]].workspace
+            touched = [*self.reads[beside.start], *self.writes[beside.start], workspace]
             there = (self.start <= beside.start) & (beside.start < self.stop)
             found[there & np.isin(self.storage, touched)] = entry
         return found
@@ -72,6 +72,20 @@ class PlanIndex:
     def repeats(self) -> tuple[int, ...]:
         """The slots whose op ran before in the same step, ascending."""
         return tuple(sorted(slot for slots in self._slots_of.values() for slot in slots[1:]))
+
+    @cached_property
+    def reads(self) -> list[tuple[int, ...]]:
+        """By slot, the storages that its op reads; one that ran before leaves `Op.first_run_only` alone."""
+        return self._by_slot(self.graph.reads, self.graph.reads_again)
+
+    @cached_property
+    def writes(self) -> list[tuple[int, ...]]:
+        """By slot, the storages that its op writes; one that ran before leaves `Op.first_run_only` alone."""
+        return self._by_slot(self.graph.writes, self.graph.writes_again)
+
+    def _by_slot(self, first: tuple[tuple[int, ...], ...], again: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:
+        repeats = set(self.repeats)
+        return [(again if slot in repeats else first)[op] for slot, op in enumerate(self.plan.order)]
 
     @cached_property
     def outs_due(self) -> list[int]:

@@ -87,7 +87,7 @@ def _compute(index: PlanIndex, timeline: Timeline, begin: int) -> Iterator[Event
     repeats = set(index.repeats)
     for slot, (start, stop) in enumerate(timeline.compute.tolist()):
         op = graph.ops[plan.order[slot]]
-        touched = {*graph.reads[op.id], *graph.writes[op.id], *([op.workspace] if op.workspace >= 0 else [])}
+        touched = {*index.reads[slot], *index.writes[slot], *([op.workspace] if op.workspace >= 0 else [])}
         said = {
             "op": op.id, "target": op.target, "module": op.module, "phase": op.phase.value,
             "bytes": sum(graph.storages[storage].bytes for storage in touched),

@@ -25,11 +25,13 @@ def computes_the_same(graph: Graph, order: list[int]) -> bool:
     now = {storage.id: ("at first", storage.id) for storage in graph.storages if storage.live_in}
     ran = set()
     for identity in order:
-        op, written = graph.ops[identity], graph.writes[identity]
-        impure = op.random or not written or any(graph.storages[s].live_in for s in written)
+        written = graph.writes[identity]
+        alone = graph.ops[identity].first_run_only if identity in ran else ()
+        written = [s for s in written if s not in alone]
+        impure = not written or any(graph.storages[s].live_in for s in written)
         if identity in ran and impure:
             return False
-        if any(now.get(s) != token for s, token in seen[identity].items()):
+        if any(now.get(s) != token for s, token in seen[identity].items() if s not in alone):
             return False
         now |= {s: (identity, s) for s in written}
         ran.add(identity)

@@ -184,8 +184,9 @@ class Machine:
 
     def begin_op(self, slot):
         op = self.graph.ops[self.plan.order[slot]]
-        written = self.graph.writes[op.id]
-        stays = {s: self.stay(s, slot) for s in (*self.graph.reads[op.id], *written)}
+        alone = op.first_run_only if op.id in self.plan.order[:slot] else ()
+        written = [s for s in self.graph.writes[op.id] if s not in alone]
+        stays = {s: self.stay(s, slot) for s in (*self.graph.reads[op.id], *written) if s not in alone}
         stays = {s: stay for s, stay in stays.items() if stay is not None}
         before = {s: token for s, token in self.reads[op.id].items() if s in stays}
         taken = {stays[s].offset for s in before if stays[s].stop == slot}
@@ -204,11 +205,9 @@ class Machine:
                 self.expect(self.device, stays[s].offset, s, token, f"end of slot {slot}")
             for s in fresh.keys() - held_back:
                 self.expect(self.device, stays[s].offset, s, fresh[s], f"end of slot {slot}")
-            others = op.random and op.id in self.plan.order[:slot]
             for s in written:
                 if s in stays:
-                    left = ("other draws", slot, s) if others else self.leaves[op.id][s]
-                    self.put(self.device, stays[s].offset, s, left)
+                    self.put(self.device, stays[s].offset, s, self.leaves[op.id][s])
 
         return end
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import closing
 
-import numpy as np
 import pytest
 import torch
 
 from planner.cancel import CancelToken
 from planner.capture import capture
 from planner.errors import StowageError
-from planner.plan import SwapPlan, validate
+from planner.plan import SwapPlan
 from planner.profile import machine
 from planner.run import CpuDevice, Executor, run, same_bits
 from planner.run.checks.eager_reference import EagerReference
 from planner.step import Step
 from planner.swap import plan_swaps
 from tests.plan.changing import replace
-from tests.run.plans import resident_plan
 from tests.run.steps import convolutions, gpt, mlp, planned
 
 
@@ -123,22 +120,3 @@ def test_temporary_memory_may_use_what_the_budget_leaves() -> None:
     plan = replace(plan, budget_bytes=2 * plan.peak_bytes)
     result = run(step, plan, steps=1).wait()
     assert plan.peak_bytes < result.peak_bytes <= plan.budget_bytes
-
-
-def test_a_plan_in_which_an_op_runs_again_is_refused() -> None:
-    """It would be right to run it, but nothing here knows yet what runs again beside an op."""
-    step = mlp()
-    graph = capture(step)
-    plan = resident_plan(graph)
-    stays = [replace(r, start=r.start + (r.start > 0), stop=r.stop + 1) for r in plan.residencies]
-    spans = np.zeros((len(plan.order) + 1, 2))
-    again = replace(
-        plan, order=(plan.order[0], *plan.order), residencies=tuple(stays),
-        predicted=replace(plan.predicted, compute=spans),
-    )  # fmt: skip
-    assert validate(again, graph) == []
-    says = f"runs op {graph.ops[plan.order[0]].name} again in slot 1, and the executor takes only plans in which each"
-    with pytest.raises(StowageError, match=re.escape(says)):
-        run(step, again).wait()
-    with pytest.raises(StowageError, match=re.escape(says)), closing(CpuDevice(again.peak_bytes, 0)) as device:
-        Executor(graph, again, device)

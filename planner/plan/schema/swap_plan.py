@@ -3,7 +3,8 @@
 Time in a plan is a *slot*, a position in the order, never seconds. Slot `i` is the moment at which the op
 `order[i]` runs; slot `n`, one past the last op, is the end of the step. Spans of slots are half-open.
 An entry of the order is an *instance* of an op: an op may run again, to make values that were dropped once more, in
-residencies of the same storages that begin at that slot.
+residencies of the same storages that begin at that slot. A random op then draws the numbers of its first run again, and
+what is in `Op.first_run_only` is neither read nor written. Where a result is still there, it is written once more.
 A storage is off the device between two of its residencies. Every lane works through its queue in order, and the slots
 determine what each entry waits for:
 

@@ -15,9 +15,10 @@ from planner.plan.validator.communications import check_communications
 from planner.plan.validator.copies import check_copies
 from planner.plan.validator.fields import check_fields
 from planner.plan.validator.happens_before import LANES, Entry, HappensBefore, happens_before
-from planner.plan.validator.order import check_order
+from planner.plan.validator.order import check_ops, check_order
 from planner.plan.validator.predicted_timeline import check_predicted
 from planner.plan.validator.residencies import find_residencies
+from planner.plan.validator.slot_accesses import slot_accesses
 
 __all__ = ["LANES", "Entry", "HappensBefore", "happens_before", "validate"]
 
@@ -39,7 +40,10 @@ def validate(plan: SwapPlan, graph: Graph, *, stop: CancelToken | None = None) -
         return problems
     graph = graph.with_workspaces(dict(plan.workspaces))
     stop.check()
-    values, problems = check_order(plan, graph)
+    if problems := check_ops(plan, graph):
+        return problems
+    accesses = slot_accesses(plan, graph)
+    values, problems = check_order(plan, graph, accesses)
     if problems:
         return problems
     stop.check()
@@ -47,12 +51,12 @@ def validate(plan: SwapPlan, graph: Graph, *, stop: CancelToken | None = None) -
     stop.check()
     if ordered.stuck:
         return [_deadlock(plan, graph, ordered.stuck)]
-    residencies, problems = find_residencies(plan, graph)
+    residencies, problems = find_residencies(plan, graph, accesses)
     stop.check()
     places, more = check_copies(plan, graph, residencies, values, ordered)
     stop.check()
     problems += [*more, *check_device(plan, graph, residencies, ordered)]
-    problems += check_communications(plan, graph, residencies, ordered)
+    problems += check_communications(plan, graph, residencies, accesses, ordered)
     stop.check()
     return [*problems, *check_host(plan, graph, places, ordered), *check_predicted(plan)]
 

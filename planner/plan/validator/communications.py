@@ -11,13 +11,14 @@ from planner.plan.schema.lanes import COMMUNICATION
 from planner.plan.schema.swap_plan import Communication, SwapPlan
 from planner.plan.validator.happens_before import Entry, HappensBefore
 from planner.plan.validator.residencies import DeviceResidencies
+from planner.plan.validator.slot_accesses import SlotAccesses
 
 #: The namespace of the operators that communicate.
 _COLLECTIVES = "stowage."
 
 
 def check_communications(
-    plan: SwapPlan, graph: Graph, residencies: DeviceResidencies, ordered: HappensBefore
+    plan: SwapPlan, graph: Graph, residencies: DeviceResidencies, accesses: SlotAccesses, ordered: HappensBefore
 ) -> list[str]:
     """Check the entries of the communication lane; copies and addresses know which of them touch a residency."""
     if not plan.communications:
@@ -26,21 +27,21 @@ def check_communications(
     for earlier, later in pairwise(plan.communications):
         if later.start <= earlier.start:
             problems.append(f"the communication lane has slot {later.start} after slot {earlier.start}")
-    users = _users(plan, graph)
+    users = _users(plan, accesses)
     for number, beside in enumerate(plan.communications):
         op = graph.ops[plan.order[beside.start]]
         if not op.target.startswith(_COLLECTIVES):
             problems.append(f"op {op.name} in slot {beside.start} is on the communication lane and is no collective")
         problems += _stays(graph, residencies, op, beside)
-        problems += _alone(plan, graph, users, ordered, number)
+        problems += _alone(plan, graph, accesses, users, ordered, number)
     return problems
 
 
-def _users(plan: SwapPlan, graph: Graph) -> dict[int, list[int]]:
+def _users(plan: SwapPlan, accesses: SlotAccesses) -> dict[int, list[int]]:
     """By storage, the slots whose ops read or write it, ascending."""
     found: dict[int, list[int]] = {}
-    for slot, op in enumerate(plan.order):
-        for storage in dict.fromkeys((*graph.reads[op], *graph.writes[op])):
+    for slot in range(len(plan.order)):
+        for storage in accesses.touched(slot):
             found.setdefault(storage, []).append(slot)
     return found
 
@@ -55,18 +56,19 @@ def _stays(graph: Graph, residencies: DeviceResidencies, op: Op, beside: Communi
 
 
 def _alone(
-    plan: SwapPlan, graph: Graph, users: dict[int, list[int]], ordered: HappensBefore, number: int
-) -> Iterator[str]:
+    plan: SwapPlan, graph: Graph, accesses: SlotAccesses, users: dict[int, list[int]], ordered: HappensBefore,
+    number: int,
+) -> Iterator[str]:  # fmt: skip
     """Ops that need what it writes, or change what it reads, and do not wait for it; its token is written by all."""
     beside = plan.communications[number]
     own = plan.order[beside.start]
-    for storage in dict.fromkeys((*graph.reads[own], *graph.writes[own])):
+    for storage in accesses.touched(beside.start):
         slots = users[storage]
         for slot in slots[bisect_right(slots, beside.start) :]:
             if slot >= beside.use:
                 break
             other = plan.order[slot]
-            changes = storage in graph.writes[own] or storage in graph.writes[other]
+            changes = storage in accesses.writes[beside.start] or storage in accesses.writes[slot]
             if changes and not ordered.before(Entry(COMMUNICATION, number), ordered.op(slot)):
                 yield (
                     f"op {graph.ops[other].name} in slot {slot} does not wait for {graph.ops[own].name}, which may use "

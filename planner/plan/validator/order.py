@@ -2,8 +2,9 @@
 
 The values of a storage are those that its writers leave, one after another, in captured order; each is known by its
 number, and 0 is what is there before any. An instance that sees the captured values leaves the captured values again,
-so an op may run any number of times, provided that it is one whose second run does the same as its first: it draws no
-random numbers, and it updates nothing that outlives the step.
+so an op may run any number of times, provided that it is one whose second run does the same as its first: it updates
+nothing that outlives the step but what a second run leaves alone (`Op.first_run_only`). Random numbers are those of the
+first run, as whoever runs a plan gives them to the op once more.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ from collections import defaultdict
 
 from planner.graph import Graph, Op
 from planner.plan.schema.swap_plan import SwapPlan
+from planner.plan.validator.slot_accesses import SlotAccesses
 
 #: By slot, the number of the value that each storage written there has afterwards.
 Values = list[dict[int, int]]
 
 
-def check_order(plan: SwapPlan, graph: Graph) -> tuple[Values, list[str]]:
+def check_order(plan: SwapPlan, graph: Graph, accesses: SlotAccesses) -> tuple[Values, list[str]]:
     """Replay the values of all storages in the plan's order; returns what each slot leaves, and the problems."""
-    if problems := _ops(plan, graph):
-        return [], problems
     replay = _Replay(graph)
-    values = [replay.run(slot, op) for slot, op in enumerate(plan.order)]
+    values = [replay.run(slot, op, accesses) for slot, op in enumerate(plan.order)]
     return values, [*replay.problems, *replay.end()]
 
 
-def _ops(plan: SwapPlan, graph: Graph) -> list[str]:
+def check_ops(plan: SwapPlan, graph: Graph) -> list[str]:
+    """Check that the order has every op of the graph, and no others."""
     count = len(graph.ops)
     problems = [
         f"slot {slot} of the order names op {op}, which does not exist"
@@ -54,16 +55,17 @@ class _Replay:
         self.first_run: dict[int, int] = {}
         self.problems: list[str] = []
 
-    def run(self, slot: int, op: int) -> dict[int, int]:
+    def run(self, slot: int, op: int, accesses: SlotAccesses) -> dict[int, int]:
         """Run an instance; returns the values that it leaves."""
         node = self.graph.ops[op]
         if op in self.first_run:
-            self.problems += self._again(node, slot)
+            self.problems += self._again(node, slot, accesses.writes[slot])
         self.first_run.setdefault(op, slot)
-        for storage, expected in self.seen[op].items():
+        for storage in accesses.touched(slot):
+            expected = self.seen[op][storage]
             if self.value[storage] != expected and not self._creates(op, storage):
                 self.problems.append(self._wrong(f"op {node.name} in slot {slot}", storage, expected))
-        left = {storage: self.seen[op][storage] + 1 for storage in self.graph.writes[op]}
+        left = {storage: self.seen[op][storage] + 1 for storage in accesses.writes[slot]}
         self.value.update(left)
         self.left_in.update(dict.fromkeys(left, slot))
         return left
@@ -72,14 +74,12 @@ class _Replay:
         """Whether what is in a storage before an op does not matter to it, because it makes the first value there."""
         return self.writers[storage][:1] == [op] and not self.graph.storages[storage].live_in
 
-    def _again(self, op: Op, slot: int) -> list[str]:
+    def _again(self, op: Op, slot: int, written: tuple[int, ...]) -> list[str]:
         """Why an op may not run a second time."""
         what = f"op {op.name} runs again in slot {slot}"
-        if op.random:
-            return [f"{what}, and draws other random numbers than in slot {self.first_run[op.id]}"]
-        if not self.graph.writes[op.id]:
+        if not written:
             return [f"{what} and makes nothing, so it can only have an effect that is not in the graph"]
-        updated = [s for s in self.graph.writes[op.id] if self.graph.storages[s].live_in]
+        updated = [s for s in written if self.graph.storages[s].live_in]
         return [f"{what}, and would update {self.graph.storages[s].name} twice in one step" for s in updated]
 
     def _wrong(self, who: str, storage: int, expected: int) -> str:

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from planner.graph import Graph, Op
 from planner.plan.schema.swap_plan import SwapPlan
+from planner.plan.validator.slot_accesses import SlotAccesses
 
 
 class Begin(Enum):
@@ -48,7 +49,7 @@ class DeviceResidency:
 DeviceResidencies = dict[int, list[DeviceResidency]]
 
 
-def find_residencies(plan: SwapPlan, graph: Graph) -> tuple[DeviceResidencies, list[str]]:
+def find_residencies(plan: SwapPlan, graph: Graph, accesses: SlotAccesses) -> tuple[DeviceResidencies, list[str]]:
     """Follow every storage through the step; also report storages used while absent or present without a cause."""
     residencies: DeviceResidencies = defaultdict(list)
     for planned in sorted(plan.residencies, key=lambda planned: planned.start):
@@ -60,19 +61,19 @@ def find_residencies(plan: SwapPlan, graph: Graph) -> tuple[DeviceResidencies, l
     problems = [
         *_repeats(graph, residencies),
         *_copies(plan, graph, residencies),
-        *_begins(plan, graph, residencies, makers),
+        *_begins(plan, graph, residencies, makers, accesses),
     ]
-    last_uses = _last_uses(plan, graph, makers)
+    last_uses = _last_uses(plan, accesses, makers)
     for slot, identity in enumerate(plan.order):
         op = graph.ops[identity]
-        touched = dict.fromkeys((*graph.reads[identity], *graph.writes[identity]))
+        touched = accesses.touched(slot)
         for storage in touched if op.workspace < 0 else (*touched, op.workspace):
             residency = _residency_at(residencies, storage, slot)
             if residency is None:
                 residency = _taken_over(graph, residencies, op, slot, storage, last_uses)
             if residency is not None:
                 residency.uses.append(slot)
-                if storage == op.workspace or storage in graph.writes[identity]:
+                if storage == op.workspace or storage in accesses.writes[slot]:
                     residency.last_write = slot
             elif graph.storages[storage].bytes > 0:
                 name = graph.storages[storage].name
@@ -120,29 +121,39 @@ def _makers(graph: Graph) -> dict[int, int]:
     return makers
 
 
-def _last_uses(plan: SwapPlan, graph: Graph, makers: dict[int, int]) -> set[tuple[int, int]]:
+def _last_uses(plan: SwapPlan, accesses: SlotAccesses, makers: dict[int, int]) -> set[tuple[int, int]]:
     """Storages and slots after whose op the value is not used again: nothing touches it, or its maker does next."""
     found: dict[int, int] = {}
     last: set[tuple[int, int]] = set()
     for slot, op in enumerate(plan.order):
-        for storage in dict.fromkeys((*graph.reads[op], *graph.writes[op])):
+        for storage in accesses.touched(slot):
             if makers.get(storage) == op and storage in found:
                 last.add((storage, found[storage]))
             found[storage] = slot
     return last | set(found.items())
 
 
-def _begins(plan: SwapPlan, graph: Graph, residencies: DeviceResidencies, makers: dict[int, int]) -> Iterator[str]:
+def _begins(
+    plan: SwapPlan, graph: Graph, residencies: DeviceResidencies, makers: dict[int, int], accesses: SlotAccesses
+) -> Iterator[str]:
     for storage, visits in residencies.items():
         held = graph.storages[storage].live_in
         for residency in visits:
             if residency.swap_in >= 0:
                 residency.begin = Begin.SWAPPED_IN
-            elif not held and makers.get(storage) == plan.order[residency.start]:
+            elif not held and _makes(plan, graph, makers, accesses, storage, residency.start):
                 residency.begin = Begin.MADE
             elif not held or residency.start > 0:
                 name = graph.storages[storage].name
                 yield f"{name} is on the device from slot {residency.start}, where nothing makes it or copies it in"
+
+
+def _makes(
+    plan: SwapPlan, graph: Graph, makers: dict[int, int], accesses: SlotAccesses, storage: int, slot: int
+) -> bool:
+    """Whether the op of a slot makes the first value in a storage there."""
+    op = plan.order[slot]
+    return makers.get(storage) == op and (storage == graph.ops[op].workspace or storage in accesses.writes[slot])
 
 
 def _residency_at(residencies: DeviceResidencies, storage: int, slot: int) -> DeviceResidency | None:

@@ -98,6 +98,6 @@ class CpuRngStates:
 
 def _unpredictable(name: str) -> StowageError:
     return StowageError(
-        f"{name} draws as many random numbers as its inputs make it, so a plan cannot move it; "
-        "use a plan that keeps the random ops in captured order"
+        f"{name} draws as many random numbers as its inputs make it, so a plan cannot move it or any other random op; "
+        "use a plan that keeps the first runs of the random ops in captured order"
     )

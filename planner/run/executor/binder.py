@@ -31,6 +31,7 @@ class Binder:
     ) -> None:
         self._graph, self._program, self._plan, self._views = graph, program, plan, views
         self._generator, self._backend = generator, backend_of(graph.device)
+        self._repeats = frozenset(views.index.repeats)
 
     def bind(self, slot: int, scalars: Scalars) -> BoundCall:
         """The call in a slot.
@@ -54,6 +55,11 @@ class Binder:
         """A tensor of the graph where the op in a slot finds it."""
         return self._views.tensor(tensor, self._residency(tensor, slot))
 
+    def takes(self, tensor: int, slot: int) -> bool:
+        """Whether the call in a slot is given an operand of its op: one that ran before goes without some."""
+        storage = self._graph.tensors[tensor].storage
+        return slot not in self._repeats or storage not in self._graph.ops[self._plan.order[slot]].first_run_only
+
     def scalar_names(self, op: int) -> frozenset[str]:
         """The names of the numbers that an op's call takes and that change from step to step."""
         call = self._program.calls[op]
@@ -61,7 +67,7 @@ class Binder:
 
     def _resolve(self, value: Any, slot: int, scalars: Scalars) -> Any:
         if isinstance(value, TensorRef):
-            return self.tensor(value.tensor, slot)
+            return self.tensor(value.tensor, slot) if self.takes(value.tensor, slot) else None
         if isinstance(value, ScalarRef):
             return scalars[value.name]
         if isinstance(value, list | tuple):
@@ -87,7 +93,7 @@ class Binder:
         written = [t for t in call.results if t >= 0]
         for position, argument in enumerate((*call.args, *call.kwargs.values())):
             for reference in _references((argument,)):
-                if not isinstance(reference, TensorRef):
+                if not isinstance(reference, TensorRef) or not self.takes(reference.tensor, slot):
                     continue
                 for result in written:
                     a = self.tensor(reference.tensor, slot)

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.plan import PlanIndex, SwapPlan, Timeline, require_each_op_once
+from planner.plan import PlanIndex, SwapPlan, Timeline
 from planner.program import BoundCall, Program
 from planner.run.devices.device import DeviceRngStates, RuntimeDevice
+from planner.run.devices.repeated_draws import RepeatedDraws
 from planner.run.executor.arena_views import ArenaViews
 from planner.run.executor.binder import Binder
 from planner.run.executor.collective_calls import CollectiveCalls
@@ -32,8 +33,8 @@ _TRIES = 4
 
 
 def reordered(graph: Graph, plan: SwapPlan) -> bool:
-    """Whether a plan runs the random ops of a graph in a different order from the captured one."""
-    drawn = [op for op in plan.order if graph.ops[op].random]
+    """Whether a plan first runs the random ops of a graph in a different order from the captured one."""
+    drawn = [*dict.fromkeys(op for op in plan.order if graph.ops[op].random)]
     return drawn != sorted(drawn)
 
 
@@ -65,8 +66,8 @@ class Executor:
             step.
 
     Raises:
-        StowageError: the graph was captured for another device, the plan reads a tensor that is not on the device or
-            runs an op twice, or a kernel would overwrite an input that it still reads.
+        StowageError: the graph was captured for another device, the plan reads a tensor that is not on the device, or a
+            kernel would overwrite an input that it still reads.
     """
 
     def __init__(
@@ -84,7 +85,6 @@ class Executor:
                 f"{graph.name} was captured for {graph.device} and cannot run on {device.name}: capture it with "
                 f'device="{device.name}"'
             )
-        require_each_op_once(graph, plan, "the executor")
         self.graph = graph.with_workspaces(dict(plan.workspaces))
         self.plan, self.device = plan, device
         program: Program = graph.program
@@ -102,10 +102,11 @@ class Executor:
             self._step_io = StepIO(self.graph, program, plan, self._views)
             calls = [self._bound(slot) for slot in range(len(plan.order))]
             self._rng_states = self._make_rng_states(calls) if reordered(self.graph, plan) else None
+            draws = None if self._rng_states else RepeatedDraws(index, self._generator)
             accesses = plan_accesses(self._views, self._binder, calls)
             delays = Stress(self._views, accesses) if stress else None
             self._segments = StepProgram(
-                self.graph, plan, device, self._views, accesses, self._rng_states, delays, collectives.issue
+                self.graph, plan, device, self._views, accesses, self._rng_states, draws, delays, collectives.issue
             ).segments(calls)
         self._collectives = collectives
         sizes = [len(segment.calls) for segment in self._segments]

@@ -37,10 +37,15 @@ class Temporaries:
 
     def __init__(self, graph: Graph, plan: SwapPlan, device: RuntimeDevice) -> None:
         self._graph, self._plan, self._device = graph, plan, device
-        self._offsets = {residency.storage: residency.offset for residency in plan.residencies}
-        slots: dict[str, list[int]] = defaultdict(list)
+        self._offsets: dict[int, int] = {}  # by storage, the highest
+        for residency in plan.residencies:
+            self._offsets[residency.storage] = max(residency.offset, self._offsets.get(residency.storage, 0))
+        slots: dict[tuple[str, bool], list[int]] = defaultdict(list)
+        ran: set[int] = set()
         for slot, op in enumerate(plan.order):
-            slots[signature(graph, graph.ops[op])].append(slot)
+            another_call = op in ran and bool(graph.ops[op].first_run_only)
+            slots[signature(graph, graph.ops[op]), another_call].append(slot)
+            ran.add(op)
         self._alike = {alike[0]: alike for alike in slots.values()}
         self.top_bytes = 0
 

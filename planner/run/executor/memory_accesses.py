@@ -71,8 +71,8 @@ def plan_accesses(views: ArenaViews, binder: Binder, calls: Sequence[BoundCall])
         op = index.graph.ops[index.plan.order[slot]]
         given = operands(call)
         if given is None:
-            given = [binder.tensor(tensor, slot) for tensor in op.inputs]
-        written = [binder.tensor(tensor, slot) for tensor in op.outputs]
+            given = [binder.tensor(tensor, slot) for tensor in op.inputs if binder.takes(tensor, slot)]
+        written = [binder.tensor(tensor, slot) for tensor in op.outputs if binder.takes(tensor, slot)]
         found = [*_within(slabs, given, writes=False), *_within(slabs, written, writes=True), *claimed]
         if program.calls[op.id].target in COLLECTIVES:
             found.append(Access(*_PEERS, writes=True))

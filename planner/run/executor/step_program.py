@@ -12,6 +12,7 @@ from planner.graph import Graph
 from planner.plan import SwapPlan
 from planner.program import BoundCall
 from planner.run.devices.device import DeviceRngStates, Event, RuntimeDevice, RuntimeStream
+from planner.run.devices.repeated_draws import RepeatedDraws
 from planner.run.executor.arena_views import ArenaViews
 from planner.run.executor.memory_accesses import PlanAccesses
 from planner.run.executor.stream_dependencies import CollectiveStep, SlotStep, schedule
@@ -38,7 +39,8 @@ class StepProgram:
     Args:
         graph: with the plan's workspaces.
         plan, device, views, accesses: the plan, the device, the arena views, and what ops and copies access.
-        rng_states: the RNG states; None if random ops keep their captured order.
+        rng_states: the RNG states; None if the first runs of random ops keep their captured order.
+        draws: what gives random ops that run again their numbers; None if the RNG states do.
         stress: delays and poison; None for neither.
         communicate: called with the slot of a collective and its call, issues it to the communication stream.
     """
@@ -51,12 +53,13 @@ class StepProgram:
         views: ArenaViews,
         accesses: PlanAccesses,
         rng_states: DeviceRngStates | None,
+        draws: RepeatedDraws | None,
         stress: Stress | None,
         communicate: Callable[[int, BoundCall], None],
     ) -> None:
         self._communicate = communicate
         self._graph, self._plan, self._device, self._views = graph, plan, device, views
-        self._rng_states, self._stress = rng_states, stress
+        self._rng_states, self._draws, self._stress = rng_states, draws, stress
         self._steps = steps = schedule(views.index, accesses)
         outs, ins = [copy for step in steps for copy in step.outs], [copy for step in steps for copy in step.ins]
         beside = [step.collective for step in steps if step.collective is not None]
@@ -98,6 +101,8 @@ class StepProgram:
         """The stream actions after the op in slot - 1 and before the one in slot."""
         compute = self._device.compute
         actions: list[Action] = []
+        if self._draws is not None:
+            actions += [(compute.launch, (action, args, {})) for action, args in self._draws.after(slot - 1)]
         if self._stress is not None:
             actions += [(compute.fill, (dead, POISON)) for dead in self._stress.dead.get(slot, ())]
         if slot - 1 in self._op_events:
@@ -116,6 +121,8 @@ class StepProgram:
             op = self._plan.order[slot]
             if self._rng_states is not None and self._graph.ops[op].random:
                 actions.append((compute.launch, (self._rng_states.restore, (op,), {})))
+            if self._draws is not None:
+                actions += [(compute.launch, (action, args, {})) for action, args in self._draws.before(slot)]
         return actions
 
     def _copies(self, step: SlotStep) -> list[Action]:

@@ -74,9 +74,9 @@ class Stress:
 
 def _users(index: PlanIndex) -> dict[int, list[int]]:
     """By storage, the slots whose ops have it among their operands, or as their scratch memory."""
-    graph, found = index.graph, defaultdict[int, list[int]](list)
+    found = defaultdict[int, list[int]](list)
     for slot, op in enumerate(index.plan.order):
-        for storage in {*graph.reads[op], *graph.writes[op], graph.ops[op].workspace}:
+        for storage in {*index.reads[slot], *index.writes[slot], index.graph.ops[op].workspace}:
             found[storage].append(slot)
     return found
 

@@ -14,7 +14,7 @@ from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph, fingerprint, structure
 from planner.machine import Link
-from planner.plan import SwapPlan, require_each_op_once, validate
+from planner.plan import SwapPlan, validate
 from planner.progress import Listener, Progress
 from planner.run.prepare.footprint import refuse_too_large
 from planner.step import Step
@@ -146,4 +146,3 @@ def _refuse_invalid(plan: SwapPlan, graph: Graph, change: str) -> None:
     problems = validate(plan, graph.with_workspaces(dict(plan.workspaces)))
     if problems:
         raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")
-    require_each_op_once(graph, plan, "the executor")
