@@ -45,7 +45,7 @@ def random_graph(seed: int, ops: int = 12) -> Graph:
         if rng.random() < 0.2:
             size = rng.choice([8, 16])
             outputs.append(build.add_tensor(f"u{number}", build.add_storage(f"u{number}", size, Kind.GRADIENT), [size]))
-        build.add_op(f"op{number}", "test.op", inputs, outputs, overwrites=overwrites)
+        build.add_op(f"op{number}", "op", inputs, outputs, overwrites=overwrites)
         alive += outputs
         if len(alive) > 8:
             alive = rng.sample(alive, 8)

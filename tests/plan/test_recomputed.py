@@ -184,6 +184,19 @@ def test_an_op_that_makes_nothing_runs_once():
     assert validate(told, graph) == [says]
 
 
+def test_an_operator_of_somebody_elses_runs_once() -> None:
+    build = GraphBuilder("an operator that may count its calls")
+    made = build.add_tensor("a", build.add_storage("a", 64, Kind.ACTIVATION), [64])
+    build.add_op("count", "mine.count.default", [], [made])
+    graph = build.build([made])
+    again = plan(graph, order=(0, 0), residencies=(Residency(0, 0, 2, 0),), peak_bytes=64)
+    says = (
+        "op count runs again in slot 1, and mine.count.default is not an operator of PyTorch: "
+        "it may keep something between its runs"
+    )
+    assert says in validate(again, graph)
+
+
 def test_a_residency_begins_only_with_the_op_that_makes_its_first_value():
     late = plan(residencies=tuple(
         replace(stay, start=4) if (stay.storage, stay.start) == (A, 3) else stay for stay in plan().residencies

@@ -15,6 +15,8 @@ from planner.graph import Graph, Op
 from planner.plan.schema.swap_plan import SwapPlan
 from planner.plan.validator.slot_accesses import SlotAccesses
 
+#: Namespaces of operators that keep nothing between their runs: PyTorch's, and those of this project.
+_STATELESS = frozenset({"aten", "stowage"})
 #: By slot, the number of the value that each storage written there has afterwards.
 Values = list[dict[int, int]]
 
@@ -77,6 +79,9 @@ class _Replay:
     def _again(self, op: Op, slot: int, written: tuple[int, ...]) -> list[str]:
         """Why an op may not run a second time."""
         what = f"op {op.name} runs again in slot {slot}"
+        namespace, captured, _ = op.target.partition(".")
+        if captured and namespace not in _STATELESS:
+            return [f"{what}, and {op.target} is not an operator of PyTorch: it may keep something between its runs"]
         if not written:
             return [f"{what} and makes nothing, so it can only have an effect that is not in the graph"]
         updated = [s for s in written if self.graph.storages[s].live_in]
