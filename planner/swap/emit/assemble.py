@@ -32,7 +32,7 @@ def assemble(
     ins: Ints,
     method: str,
 ) -> SwapPlan:
-    """Assemble a plan and predict its timeline.
+    """Assemble a plan of the graph's own ops and storages, and predict its timeline.
 
     Args:
         problem, draft: what is planned, and its unplaced plan.
@@ -43,19 +43,20 @@ def assemble(
     Raises:
         Cancelled: cancellation was requested.
     """
-    graph, absences = problem.graph, draft.absences
+    graph, absences, storage_of = problem.graph, draft.absences, problem.storage_of
     sizes = [storage.bytes for storage in graph.storages]
     placed = sorted(
         (Residency(*row) for row in zip(
-            residencies.storage.tolist(), residencies.start.tolist(), residencies.stop.tolist(), offsets.tolist(),
-            strict=True,
+            storage_of[residencies.storage].tolist(), residencies.start.tolist(), residencies.stop.tolist(),
+            offsets.tolist(), strict=True,
         )),
         key=lambda residency: (residency.start, residency.storage),
     )  # fmt: skip
-    host = host_residencies(problem, draft)
-    order = draft.order.tolist()
-    swap_outs = [SwapOut(*row) for row in _rows(outs, absences.storage, absences.ready, absences.release)]
-    swap_ins = [SwapIn(*row) for row in _rows(ins, absences.storage, absences.reload, absences.use)]
+    names = storage_of.tolist()
+    host = [replace(place, storage=names[place.storage]) for place in host_residencies(problem, draft)]
+    order = problem.op_of[draft.order].tolist()
+    swap_outs = [SwapOut(*row) for row in _rows(outs, storage_of[absences.storage], absences.ready, absences.release)]
+    swap_ins = [SwapIn(*row) for row in _rows(ins, storage_of[absences.storage], absences.reload, absences.use)]
     placed, beside = run_beside(problem, order, placed, swap_outs, swap_ins)
     problem.stop.check()
     plan = SwapPlan(
@@ -74,7 +75,7 @@ def assemble(
         predicted=Timeline.of_device(0.0, *(np.zeros((0, 2)),) * 3, np.zeros(0), np.zeros(0, np.int64)),
     )
     problem.stop.check()
-    return replace(plan, predicted=simulate(plan, graph, problem.machine, problem.seconds))
+    return replace(plan, predicted=simulate(plan, graph, problem.machine, problem.op_seconds))
 
 
 def _rows(queue: Ints, *columns: Ints) -> zip[tuple[int, ...]]:

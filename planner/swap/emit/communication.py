@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.graph import Graph, Op
+from planner.machine import is_collective
 from planner.plan import Communication, Residency, SwapIn, SwapOut
 from planner.swap.problem.problem import Problem
 
@@ -25,10 +26,11 @@ def run_beside(
 
     Args:
         problem: what is planned.
-        order: the op in each slot.
-        residencies, outs, ins: where everything is, and the copies.
+        order: the op of the graph in each slot.
+        residencies, outs, ins: where the graph's storages are, and their copies.
     """
-    slots = [slot for slot, op in enumerate(order) if problem.may_run_beside[op]]
+    can = problem.machine.communicates_beside
+    slots = [slot for slot, op in enumerate(order) if can and is_collective(problem.graph.ops[op])]
     if not slots:
         return list(residencies), []
     room = _Room(problem, order, residencies, outs, ins)

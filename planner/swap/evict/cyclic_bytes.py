@@ -130,8 +130,7 @@ def blank_eviction_scratch(problem: Problem) -> EvictionScratch:
 def bytes_pass(problem: Problem, order: Ints, scratch: EvictionScratch | None = None) -> BytesPass:
     """Prepare eviction passes over an order, in the scratch given or in new scratch."""
     link = problem.link
-    sizes = np.array([storage.bytes for storage in problem.graph.storages], np.float64)
-    work = (sizes / link.bandwidth + link.latency) / link.shared
+    work = (problem.sizes / link.bandwidth + link.latency) / link.shared
     scratch = scratch or blank_eviction_scratch(problem)
     uses = pass_uses = uses_of(order, problem.arrays)
     arrays, required_reuse = problem.arrays, np.empty(problem.ops, np.int32)

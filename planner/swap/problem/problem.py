@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from planner.cancel import CancelToken
 from planner.errors import StowageError
-from planner.graph import Csr, Graph, GraphArrays, arrays, csr, inverted
+from planner.graph import Csr, Graph, GraphArrays, Op, arrays, csr, inverted
 from planner.machine import Machine, is_collective
 
 Ints = NDArray[np.int32]
@@ -59,11 +59,16 @@ class LinkModel(NamedTuple):
 class Problem:
     """A graph to run on a machine within a budget.
 
+    What is planned are *instances* of the graph's ops and storages. As `build_problem` makes it, a problem has each
+    op and storage once, under its own number; where ops run again, their instances and those of the storages that they
+    make anew have numbers of their own, and only an assembled plan names the graph's.
+
     Args:
         graph, machine: what to plan, and where it runs.
-        arrays: the graph for kernels.
+        arrays: the instances for kernels.
         predecessors, successors: ops that must come before and after each op; random ops keep their order.
         seconds: `[ops]`, how long each op runs.
+        op_of, storage_of: `[ops]` and `[storages]`, which one of the graph each is an instance of.
         link: the host link.
         budget: device bytes, as requested.
         memory: the budget rounded down to the alignment, in bytes.
@@ -77,6 +82,8 @@ class Problem:
     predecessors: Csr
     successors: Csr
     seconds: Seconds
+    op_of: Ints
+    storage_of: Ints
     link: LinkModel
     budget: int
     memory: int
@@ -86,12 +93,34 @@ class Problem:
     @property
     def ops(self) -> int:
         """Number of ops."""
-        return len(self.graph.ops)
+        return len(self.op_of)
 
     @property
     def storages(self) -> int:
         """Number of storages, workspaces included."""
-        return len(self.graph.storages)
+        return len(self.storage_of)
+
+    @property
+    def recomputes(self) -> bool:
+        """Whether some op of the graph has more than one instance."""
+        return self.ops > len(self.graph.ops)
+
+    @cached_property
+    def nodes(self) -> tuple[Op, ...]:
+        """`[ops]`, the op of the graph that each is an instance of."""
+        return tuple(self.graph.ops[op] for op in self.op_of.tolist())
+
+    @cached_property
+    def op_seconds(self) -> Seconds:
+        """How long each op of the graph runs."""
+        found = np.zeros(len(self.graph.ops))
+        found[self.op_of] = self.seconds
+        return found
+
+    @cached_property
+    def sizes(self) -> Bytes:
+        """`[storages]`, bytes, not rounded up to the alignment."""
+        return np.array([storage.bytes for storage in self.graph.storages], np.int64)[self.storage_of]
 
     @cached_property
     def compute_seconds(self) -> Seconds:
@@ -103,7 +132,7 @@ class Problem:
     @cached_property
     def may_run_beside(self) -> Flags:
         """`[ops]`, whether each op may run beside those of the compute lane: collectives, where the machine can."""
-        return np.array([self.machine.communicates_beside and is_collective(op) for op in self.graph.ops], np.bool_)
+        return np.array([self.machine.communicates_beside and is_collective(op) for op in self.nodes], np.bool_)
 
     @property
     def ideal_seconds(self) -> float:
@@ -192,7 +221,8 @@ def build_problem(
     predecessors, successors = _edges(graph)
     stop.check()
     return Problem(
-        graph, machine, problem_arrays, predecessors, successors, durations(graph, seconds), link_model(machine),
+        graph, machine, problem_arrays, predecessors, successors, durations(graph, seconds),
+        np.arange(len(graph.ops), dtype=np.int32), np.arange(len(graph.storages), dtype=np.int32), link_model(machine),
         budget, budget // alignment * alignment, alignment, stop,
     )  # fmt: skip
 

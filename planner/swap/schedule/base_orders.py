@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.graph import Graph, Kind, Phase, inverted
+from planner.graph import Graph, Kind, Op, Phase, inverted
 from planner.swap.problem.problem import Flags, Ints, Problem
 
 Ids = NDArray[np.int64]
@@ -35,7 +35,7 @@ def eager_optimizer_order(problem: Problem) -> Ints:
 
     A gradient then dies right after it is computed and a parameter leaves the device once instead of twice.
     """
-    not_optimizer = np.array([op.phase is not Phase.OPTIMIZER for op in problem.graph.ops], np.bool_)
+    not_optimizer = np.array([op.phase is not Phase.OPTIMIZER for op in problem.nodes], np.bool_)
     return _by_group(problem, np.zeros(problem.ops, np.int64), not_optimizer)
 
 
@@ -44,8 +44,8 @@ def parameter_grouped_order(problem: Problem) -> Ints:
 
     Worth most where few parameters are used many times, as in an unrolled recurrent network.
     """
-    not_optimizer = np.array([op.phase is not Phase.OPTIMIZER for op in problem.graph.ops], np.bool_)
-    return _by_group(problem, _groups(problem.graph), not_optimizer)
+    not_optimizer = np.array([op.phase is not Phase.OPTIMIZER for op in problem.nodes], np.bool_)
+    return _by_group(problem, _groups(problem.graph)[problem.op_of], not_optimizer)
 
 
 def _groups(graph: Graph) -> Ids:
@@ -75,7 +75,7 @@ def _by_group(problem: Problem, groups: Ids, not_optimizer: Flags) -> Ints:
     """
     before = [column.tolist() for column in np.split(problem.predecessors.items, problem.predecessors.start[1:-1])]
     after = inverted(before)
-    deferred = _needs_no_gradient(problem.graph, before)
+    deferred = _needs_no_gradient(problem.nodes, before)
     missing_count = [sum(not deferred[earlier] for earlier in ops) for ops in before]
     ready: dict[int, list[tuple[bool, int]]] = {}
     group_heads: list[tuple[int, int]] = []  # the first op of a group, and the group; some entries are stale
@@ -127,9 +127,9 @@ def _by_group(problem: Problem, groups: Ids, not_optimizer: Flags) -> Ints:
     return np.array(order, np.int32)
 
 
-def _needs_no_gradient(graph: Graph, before: list[list[int]]) -> list[bool]:
+def _needs_no_gradient(nodes: Sequence[Op], before: list[list[int]]) -> list[bool]:
     """Per op, whether it and all ops before it are optimizer ops, such as the decay of a momentum."""
     found: list[bool] = []
-    for op in graph.ops:
-        found.append(op.phase is Phase.OPTIMIZER and all(found[earlier] for earlier in before[op.id]))
+    for op, earlier in zip(nodes, before, strict=True):
+        found.append(op.phase is Phase.OPTIMIZER and all(found[one] for one in earlier))
     return found

@@ -163,4 +163,5 @@ def refuse(problem: Problem, step_peak_bytes: int) -> StowageError:
 
 
 def _op_text(problem: Problem, op: int) -> str:
-    return f"{problem.graph.ops[op].name} ({problem.graph.ops[op].target})"
+    node = problem.nodes[op]
+    return f"{node.name} ({node.target})"

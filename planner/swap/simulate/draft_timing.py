@@ -34,8 +34,7 @@ class Timing(NamedTuple):
 
 def copy_seconds(problem: Problem) -> Seconds:
     """`[storages]`, how long the copy of each takes when it has the link to itself."""
-    sizes = np.array([storage.bytes for storage in problem.graph.storages], np.float64)
-    return sizes / problem.link.bandwidth + problem.link.latency
+    return problem.sizes / problem.link.bandwidth + problem.link.latency
 
 
 def time_draft(problem: Problem, draft: UnplacedPlan, queues: tuple[Ints, Ints] | None = None) -> Timing:
