@@ -1,9 +1,9 @@
-"""A proven lower bound on the time of any plan, whatever its order; it shows when to stop searching.
+"""Proven lower bounds on the time of any plan, whatever its order; they show when to stop searching.
 
 Cut a step at one op. What its ancestors wrote and it or its descendants still use is live at that moment; what does
 not fit on the device has gone out over the link before it, in parallel with the ancestors' compute, and comes back
 after it, in parallel with the descendants' compute, together with the parameters they use that did not fit either. No
-order avoids it.
+order avoids it; but a plan in which ops run again does, so for such plans only the bounds without a cut hold.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CUTS = 400
 
 
 def lower_bound(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -> float:
-    """Lower bound in seconds on any plan within a budget, whatever its order and however it swaps.
+    """Lower bound in seconds on any plan within a budget that runs each op once, whatever its order and swaps.
 
     Args:
         graph, machine: what is planned, and where it runs.
@@ -43,15 +43,17 @@ def lower_bound(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -
     return bound_of(build_problem(graph, machine, budget, seconds))
 
 
+def recomputing_bound_of(problem: Problem) -> float:
+    """Lower bound in seconds on any plan, also on those in which ops run again: from compute and live-in storages."""
+    return max(problem.ideal_seconds, _persistent_bound(problem.arrays, problem.sizes, problem.budget, problem.link))
+
+
 def bound_of(problem: Problem) -> float:
     """`lower_bound` of a problem: the largest of the bounds from compute, live-in storages and cuts."""
-    graph = problem.graph
-    sizes = np.array([storage.bytes for storage in graph.storages], np.int64)
+    graph, sizes = problem.graph, problem.sizes
     writer = np.full(problem.storages, -1, np.int32)
     for op in reversed(range(problem.ops)):
         writer[list(graph.writes[op])] = op
-    compute = problem.ideal_seconds
-    persistent_bound = _persistent_bound(problem.arrays, sizes, problem.budget, problem.link)
     before = graph.dependencies
     problem.stop.check()
     cut_bound = _cut_bound(
@@ -59,7 +61,7 @@ def bound_of(problem: Problem) -> float:
         problem.budget, problem.link, problem.stop.flag,
     )  # fmt: skip
     problem.stop.check()
-    return max(compute, persistent_bound, cut_bound)
+    return max(recomputing_bound_of(problem), cut_bound)
 
 
 def _persistent_bound(arrays: ProblemArrays, sizes: Bytes, budget: int, link: LinkModel) -> float:

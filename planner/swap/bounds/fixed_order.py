@@ -139,7 +139,7 @@ def _live(problem: Problem, uses: Uses) -> Bytes:
 
 
 def _sizes(problem: Problem) -> Bytes:
-    return np.array([storage.bytes for storage in problem.graph.storages], np.int64)
+    return problem.sizes
 
 
 def _checkpoints(seconds: Seconds, live: Bytes, segments: int) -> Ints:

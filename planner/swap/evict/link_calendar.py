@@ -108,3 +108,32 @@ def finish_ahead(booked: Seconds, free: Ints, width: float, seconds: float, earl
             booked[b] = width
             free[b] = b + 1
         b += 1
+
+
+@kernel
+def start_behind(booked: Seconds, free: Ints, width: float, seconds: float, until: float, reserve: bool) -> float:
+    """The latest that a copy can begin to be done by `until`, going backwards; minus infinity before the start.
+
+    Like `reserve`, but only looks unless told to reserve.
+    """
+    b = min(int(until / width), _BUCKETS)  # bucket b - 1 is the last that ends by then
+    remaining = seconds
+    while True:
+        root = b
+        while free[root] != root:
+            root = free[root]
+        while free[b] != root:
+            free[b], b = root, free[b]
+        b = root
+        if b == 0:
+            return -np.inf
+        free_seconds = width - booked[b - 1]
+        if remaining <= free_seconds:
+            if reserve:
+                booked[b - 1] += remaining
+            return float((b - 1) * width)
+        remaining -= free_seconds
+        if reserve:
+            booked[b - 1] = width
+            free[b] = b - 1
+        b -= 1

@@ -1,4 +1,4 @@
-"""A candidate: all inputs of an eviction pass, so that the same candidate always gives the same unplaced plan."""
+"""A candidate: all inputs of an eviction pass or of peak shaving, which give the same unplaced plan every time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from planner.swap.emit.place_and_assemble import PackedPlan, packed
 from planner.swap.evict.cyclic_addresses import AddressPass, PlacedPlan
 from planner.swap.evict.cyclic_bytes import bytes_pass, clock_of
 from planner.swap.evict.pass_scratch_pool import ScratchPool
+from planner.swap.evict.peak_shaving import shave
 from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.problem.problem import Flags, Ints, Problem, Seconds
 from planner.swap.simulate.draft_timing import Timing, time_draft
@@ -23,7 +24,7 @@ _ALWAYS_RESIDENT_SHARE = 0.03
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """The inputs of an eviction pass.
+    """The inputs of an eviction pass, or of peak shaving.
 
     Args:
         order: the op in each slot.
@@ -37,6 +38,8 @@ class Candidate:
         bias: `[storages]`, factor on the time of each storage's next use, above 1 leaves sooner; None for 1.
         initial_residents: `[storages]`, live-in storages that may be on the device when the step starts; None to
             determine them.
+        shaving: None to decide slot by slot, in an eviction pass; otherwise peaks are shaved by bytes, and this is how
+            much the cost of copies counts there.
     """
 
     order: Ints
@@ -48,13 +51,14 @@ class Candidate:
     clock: Seconds | None = None
     bias: Seconds | None = None
     initial_residents: Flags | None = None
+    shaving: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The candidate as plain data."""
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ("order", "clock", "bias", "initial_residents")}
         numbers = {
             name: getattr(self, name)
-            for name in ("memory", "lead", "avoid_late_copies", "prefetch", "short_lived_slots")
+            for name in ("memory", "lead", "avoid_late_copies", "prefetch", "short_lived_slots", "shaving")
         }
         return numbers | {name: None if array is None else array.tolist() for name, array in arrays.items()}
 
@@ -75,6 +79,7 @@ class Candidate:
             valid.optional(valid.clock, problem, data["clock"]),
             valid.optional(valid.bias, problem, data["bias"]),
             None if data["initial_residents"] is None else valid.flags(data["initial_residents"], problem.storages),
+            None if data["shaving"] is None else valid.number(data["shaving"], 0.0, 10.0),
         )
 
 
@@ -111,6 +116,12 @@ class Evaluator:
         problem = self.problem
         problem.stop.check()
         clock = clock_of(problem, candidate.order) if candidate.clock is None else candidate.clock
+        if candidate.shaving is not None:
+            draft = shave(
+                problem, candidate.order, clock, candidate.memory, exponent=candidate.shaving, lead=candidate.lead,
+                bias=candidate.bias,
+            )  # fmt: skip
+            return None if draft is None else self._timed(candidate, draft)
         with self.scratch_pool.borrowed() as borrowed:
             by_bytes = bytes_pass(problem, candidate.order, borrowed.scratch)
             if candidate.short_lived_slots:
@@ -132,11 +143,12 @@ class Evaluator:
                 always_resident=self.always_resident, bias=candidate.bias,
                 initial_residents=candidate.initial_residents,
             )  # fmt: skip
-        if draft is None:
-            return None
+        return None if draft is None else self._timed(candidate, draft)
+
+    def _timed(self, candidate: Candidate, draft: UnplacedPlan) -> Evaluation:
         if candidate.prefetch:
-            draft = prefetch_early(problem.arrays, draft, candidate.memory)
-        return Evaluation(candidate, draft, time_draft(problem, draft), None)
+            draft = prefetch_early(self.problem.arrays, draft, candidate.memory)
+        return Evaluation(candidate, draft, time_draft(self.problem, draft), None)
 
     def pack(self, evaluation: Evaluation) -> PackedPlan:
         """Tighten the residencies of a pass by bytes and look for offsets."""

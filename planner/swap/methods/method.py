@@ -39,6 +39,7 @@ class SearchContext:
             items. Kernels release the interpreter lock; the function must not share scratch between items.
         best: seconds of the fastest plan so far, whichever method found it.
         plan: that plan.
+        recompute_limit: the most seconds that ops may run again.
     """
 
     problem: Problem
@@ -47,6 +48,7 @@ class SearchContext:
     each: Each
     best: Callable[[], float] = lambda: inf
     plan: Callable[[], SwapPlan | None] = lambda: None
+    recompute_limit: float = inf
 
 
 class Each(Protocol):

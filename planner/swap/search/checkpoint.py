@@ -16,7 +16,7 @@ from planner.files import read_text, write_text
 from planner.graph import Graph, fingerprint
 from planner.json_fields import Envelope
 from planner.machine import Machine
-from planner.plan import plan_from_json, plan_to_json, require_each_op_once, validate
+from planner.plan import SwapPlan, plan_from_json, plan_to_json, validate
 from planner.progress import Progress
 from planner.swap.baselines.registry import BASELINES
 from planner.swap.methods import checkpoint_validation as valid
@@ -25,7 +25,7 @@ from planner.swap.search.driver import METHODS, Point, SearchState
 from planner.swap.search.inputs import make_problem
 from planner.swap.simulate.streams import simulate
 
-_ENVELOPE = Envelope("search", "stowage-search", 3, "begin a new search")
+_ENVELOPE = Envelope("search", "stowage-search", 4, "begin a new search")
 
 
 def save_search(search_state: SearchState, path: str | Path) -> None:
@@ -51,7 +51,9 @@ def save_search(search_state: SearchState, path: str | Path) -> None:
         "history": [
             [point.seconds, point.evaluations, point.step_seconds, point.method] for point in search_state.history
         ],
-        "best": None if search_state.best is None else json.loads(plan_to_json(search_state.best)),
+        "recompute_limit": search_state.recompute_limit if np.isfinite(search_state.recompute_limit) else None,
+        "best": _plan_data(search_state.best),
+        "best_swap": None if search_state.best_swap is search_state.best else _plan_data(search_state.best_swap),
         "method_state": None if search_state.current_method is None else search_state.current_method.state_dict(),
     }
     write_text(path, _ENVELOPE.seal(body))
@@ -98,7 +100,10 @@ def _restored(
         raise StowageError(
             f"{path} is a search with other op times or workspaces; load it with those it was begun with"
         )
-    search_state = SearchState(problem, host_budget, data["method"], json_fields.whole(data["seed"], "seed"))
+    search_state = SearchState(
+        problem, host_budget, data["method"], json_fields.whole(data["seed"], "seed"),
+        recompute_limit=valid.seconds(data["recompute_limit"]),
+    )  # fmt: skip
     search_state.stage = json_fields.whole(data["stage"], "stage")
     search_state.evaluations = valid.whole(data["evaluations"], 0, 1 << 60)
     search_state.seconds = valid.number(data["seconds"])
@@ -116,28 +121,38 @@ def _restored(
         for begun, count, step, name in data["history"]
     ]
     report(0.6, "validating the best plan")
-    if data["best"] is not None:
-        search_state.best = plan_from_json(json.dumps(data["best"]))
-        if problems := validate(search_state.best, graph):
-            raise StowageError(f"the plan in {path} is wrong: {problems[0]}; begin a new search")
-        require_each_op_once(graph, search_state.best, "a search")
-        if (search_state.best.budget_bytes, search_state.best.host_budget_bytes) != (budget, host_budget):
-            raise StowageError(f"the plan in {path} is for another budget; begin a new search")
-        search_state.best = replace(
-            search_state.best, predicted=simulate(search_state.best, graph, machine, problem.seconds)
-        )
+    search_state.best = _plan(data["best"], path, problem, host_budget)
+    search_state.best_swap = _plan(data["best_swap"], path, problem, host_budget)
+    best = search_state.best
+    if search_state.best_swap is None and best is not None and len(best.order) == len(graph.ops):
+        search_state.best_swap = best
     if search_state.stage:
         search_state.spare_the_host()
     if not (0 <= search_state.stage <= len(search_state.methods) and search_state.baselines.keys() <= BASELINES.keys()):
         raise ValueError("there is no such stage of a search, or no such baseline")
     if data["method_state"] is not None and search_state.stage < len(search_state.methods):
-        search_state.current_method = search_state.methods[search_state.stage](search_state.context())
+        search_state.current_method = search_state.make_method()
         search_state.current_method.load_state_dict(data["method_state"])
     return search_state
 
 
+def _plan_data(plan: SwapPlan | None) -> Any:
+    return None if plan is None else json.loads(plan_to_json(plan))
+
+
+def _plan(data: Any, path: str | Path, problem: Problem, host_budget: int | None) -> SwapPlan | None:
+    """A plan of a saved search, with its times predicted anew."""
+    if data is None:
+        return None
+    plan = plan_from_json(json.dumps(data))
+    if problems := validate(plan, problem.graph):
+        raise StowageError(f"the plan in {path} is wrong: {problems[0]}; begin a new search")
+    if (plan.budget_bytes, plan.host_budget_bytes) != (problem.budget, host_budget):
+        raise StowageError(f"the plan in {path} is for another budget; begin a new search")
+    return replace(plan, predicted=simulate(plan, problem.graph, problem.machine, problem.seconds))
+
+
 def _times(problem: Problem) -> str:
     """A hash of the times of all ops, the link model and the sizes of all storages, workspaces included."""
-    sizes = np.array([storage.bytes for storage in problem.graph.storages], np.int64)
     copies = np.array(problem.link, np.float64)
-    return hashlib.sha256(problem.seconds.tobytes() + sizes.tobytes() + copies.tobytes()).hexdigest()[:32]
+    return hashlib.sha256(problem.seconds.tobytes() + problem.sizes.tobytes() + copies.tobytes()).hexdigest()[:32]

@@ -13,11 +13,12 @@ from planner.errors import StowageError, did_you_mean
 from planner.plan import SwapPlan, validate
 from planner.search import STOPPED
 from planner.swap.baselines.registry import BASELINES
-from planner.swap.bounds.any_order import bound_of
+from planner.swap.bounds.any_order import bound_of, recomputing_bound_of
 from planner.swap.methods.annealing import Annealing
 from planner.swap.methods.eviction_portfolio import CLOSE, Portfolio
 from planner.swap.methods.local_search import LocalSearch
 from planner.swap.methods.method import Each, Item, Method, Result, SearchContext, SearchStep
+from planner.swap.methods.recomputing import Recomputing, Refining, without_copies
 from planner.swap.methods.swapadvisor import Genetic
 from planner.swap.problem.problem import Problem
 from planner.units import format_bytes
@@ -27,13 +28,19 @@ Factory = Callable[[SearchContext], Method]
 #: The methods that each choice runs in turn, after the baselines.
 METHODS: Mapping[str, tuple[Factory, ...]] = MappingProxyType(
     {
-        "joint": (Portfolio, LocalSearch, Annealing),
+        "auto": (Portfolio, without_copies, Recomputing, Refining, LocalSearch, Annealing),
+        "swap": (Portfolio, LocalSearch, Annealing),
+        "recompute": (without_copies,),
+        "joint": (Recomputing, Refining),
         "calendar": (Portfolio,),
         "swapadvisor": (Genetic,),
         "on-demand": (),
     }
 )
-DEFAULT = "joint"
+#: The method of a search that is not told another.
+DEFAULT = "auto"
+#: The methods whose plans may run ops again.
+RECOMPUTING = frozenset({"auto", "recompute", "joint"})
 
 
 def _sparing(factor: float) -> Factory:
@@ -57,7 +64,7 @@ def check_choice(method: str, seed: int) -> None:
     """
     if method not in METHODS:
         raise StowageError(
-            f'"{method}" is not a method of swapping; choose one of {", ".join(METHODS)}{did_you_mean(method, METHODS)}'
+            f'"{method}" is not a search method; choose one of {", ".join(METHODS)}{did_you_mean(method, METHODS)}'
         )
     if seed < 0:
         raise StowageError(f"seed must be a whole number of 0 or more, got {seed}")
@@ -87,12 +94,14 @@ class SearchState:
         host_budget: bytes of pinned host memory, or None for no limit.
         method: a name in `METHODS`.
         seed: for random choices.
-        each: as in `SearchContext`.
+        each, recompute_limit: as in `SearchContext`.
 
     Attributes:
-        bound: lower bound on the step time of any plan, in seconds.
+        bound: lower bound on the step time of any plan that the method may find, in seconds.
+        swap_bound: lower bound on the step time of plans that run each op once.
         baselines: seconds by baseline, None where it has no plan within the budgets.
         best: the fastest plan so far; it has passed the validator.
+        best_swap: the fastest of those that run each op once.
         history: every new best.
         evaluations: how many plans were timed.
         stage: index of the running method; `len(methods)` when all are done.
@@ -107,9 +116,12 @@ class SearchState:
     method: str = DEFAULT
     seed: int = 0
     each: Each = one_by_one
+    recompute_limit: float = inf
     bound: float = field(init=False)
+    swap_bound: float = field(init=False)
     baselines: dict[str, float | None] = field(default_factory=dict)
     best: SwapPlan | None = None
+    best_swap: SwapPlan | None = None
     history: list[Point] = field(default_factory=list)
     evaluations: int = 0
     stage: int = 0
@@ -120,7 +132,9 @@ class SearchState:
 
     def __post_init__(self) -> None:
         check_choice(self.method, self.seed)
-        self.bound = bound_of(self.problem)
+        self.swap_bound = bound_of(self.problem)
+        recomputes = self.method in RECOMPUTING
+        self.bound = recomputing_bound_of(self.problem) if recomputes else self.swap_bound
         self.methods: list[Factory] = list(METHODS[self.method])
         self.current_method: Method | None = None
         self.pending: SearchStep | None = None
@@ -130,11 +144,15 @@ class SearchState:
         """Whether nothing is left to try."""
         if len(self.baselines) < len(BASELINES) or self.pending is not None:
             return False
+        return self._met(self.bound) or self.stage >= len(self.methods)
+
+    def _met(self, bound: float) -> bool:
+        """Whether no plan that a bound holds for is faster than the best."""
         best = self.best
-        met = best is not None and best.predicted.seconds <= self.bound * CLOSE
+        met = best is not None and best.predicted.seconds <= bound * CLOSE
         if best is not None and self.problem.may_run_beside.any():  # what they wait for, the bound does not know
             met = met or not (best.swap_outs or best.swap_ins)
-        return met or self.stage >= len(self.methods)
+        return met
 
     def share_done(self, time_limit: float | None) -> float:
         """The share done of the methods, or of the time if that is more, from 0 to 1."""
@@ -153,9 +171,9 @@ class SearchState:
             self.baselines[name] = self._offer(plan, int(plan is not None))
             return
         if self.pending is None:
-            if self.current_method is None:
-                self.current_method = self.methods[self.stage](self.context())
-            self.pending = self.current_method.search_step()
+            if self.current_method is None and not (self.stage_swaps_only and self._met(self.swap_bound)):
+                self.current_method = self.make_method()
+            self.pending = None if self.current_method is None else self.current_method.search_step()
             if self.pending is None:
                 self.current_method, self.stage = None, self.stage + 1
                 self.spare_the_host()
@@ -178,12 +196,32 @@ class SearchState:
         if self.stage >= len(METHODS[self.method]) == len(self.methods) and self.best is None:
             self.methods += _SPARING
 
-    def context(self) -> SearchContext:
-        """The search context of the methods; its functions look up `each` and `best`, which change while they run."""
+    def make_method(self) -> Method:
+        """The method of the current stage, at its start."""
+        return self.methods[self.stage](self._context(swaps_only=self.stage_swaps_only))
+
+    @property
+    def stage_swaps_only(self) -> bool:
+        """Whether the plans of the current stage run each op once, and so come after other plans of that kind alone.
+
+        A search with more methods is then never worse than one with fewer.
+        """
+        return self.methods[self.stage] not in (Recomputing, Refining, without_copies)
+
+    def _context(self, *, swaps_only: bool) -> SearchContext:
+        """The search context of a method; its functions look up `each` and plans, which change while it runs."""
+
+        def best() -> SwapPlan | None:
+            return self.best_swap if swaps_only else self.best
+
+        def seconds() -> float:
+            plan = best()
+            return inf if plan is None else plan.predicted.seconds
+
         return SearchContext(
-            self.problem, self.bound, self.seed,
+            self.problem, self.swap_bound if swaps_only else self.bound, self.seed,
             lambda function, items: self.each(function, items),  # noqa: PLW0108
-            lambda: inf if self.best is None else self.best.predicted.seconds, lambda: self.best,
+            seconds, best, self.recompute_limit,
         )  # fmt: skip
 
     def plan(self) -> SwapPlan:
@@ -204,14 +242,18 @@ class SearchState:
 
     def _offer(self, plan: SwapPlan | None, evaluations: int) -> float | None:
         """Keep a plan if it is the best; returns its time if it is within the host budget."""
-        if plan is not None and self._better(plan):
+        swaps_only = plan is not None and len(plan.order) == len(self.problem.graph.ops)
+        if plan is not None and (self._better(plan, self.best) or swaps_only and self._better(plan, self.best_swap)):
             plan = replace(plan, host_budget_bytes=self.host_budget)
             problems = validate(plan, self.problem.graph, stop=self.problem.stop)
             if problems:
                 raise AssertionError(f"the {plan.method} plan for {self.problem.graph.name} is wrong: {problems[0]}")
-            self.best = plan
-            point = Point(self.seconds, self.evaluations + evaluations, plan.predicted.seconds, plan.method)
-            self.history.append(point)
+            if swaps_only and self._better(plan, self.best_swap):
+                self.best_swap = plan
+            if self._better(plan, self.best):
+                self.best = plan
+                point = Point(self.seconds, self.evaluations + evaluations, plan.predicted.seconds, plan.method)
+                self.history.append(point)
         self.evaluations += evaluations
         if plan is None:
             return None
@@ -222,6 +264,6 @@ class SearchState:
     def _kept_to(self, plan: SwapPlan) -> bool:
         return self.host_budget is None or plan.host_bytes <= self.host_budget
 
-    def _better(self, plan: SwapPlan) -> bool:
-        faster = self.best is None or plan.predicted.seconds < self.best.predicted.seconds
+    def _better(self, plan: SwapPlan, than: SwapPlan | None) -> bool:
+        faster = than is None or plan.predicted.seconds < than.predicted.seconds
         return faster and self._kept_to(plan)
