@@ -67,7 +67,7 @@ def test_places_count_every_worker_once(coarse):
     places = [plan.place(worker) for worker in range(12)]
     assert places == sorted(set(np.ndindex(*plan.mesh)))
     for worker in (-1, 12):
-        with pytest.raises(StowageError, match="does not exist"):
+        with pytest.raises(StowageError, match="there is no worker"):
             plan.place(worker)
 
 
@@ -114,5 +114,5 @@ def test_memory_is_refused_for_another_graph_or_worker(graph, coarse):
     plan = PartitionPlan.of(recurse(coarse, 2))
     with pytest.raises(StowageError, match="another graph"):
         stored_bytes(plan, capture(load("mlp:layers=1,batch=3,hidden=5")), 0)
-    with pytest.raises(StowageError, match="worker 2 does not exist"):
+    with pytest.raises(StowageError, match="there is no worker 2: they are 0 to 1"):
         stored_bytes(plan, graph, 2)

@@ -206,10 +206,10 @@ def test_a_worker_is_drawn_in_all_panels_and_the_whole_step_again(page: Shown) -
     page.publish(worker().messages)
     graph, plan = worker().columns("worker_graph"), worker()["worker_plan"]
     assert f"{len(graph['op_target']):,} ops" in page.text(".sw-facts")
-    assert page.find(".sw-header .sw-worker-choice option:checked").inner_text() == "worker 2 of 4"
+    assert page.find(".sw-header .sw-worker-choice option:checked").inner_text() == "worker 2 (of 0 to 3)"
     titles = "h => getComputedStyle(h, '::after').content.replaceAll('\"', '')"
     for panel in ("memory", "streams", "graph", "holders"):
-        assert "worker 2 of 4" in page.find(f".sw-{panel} .sw-title h3").evaluate(titles)
+        assert "worker 2 (of 0 to 3)" in page.find(f".sw-{panel} .sw-title h3").evaluate(titles)
     assert says(page.text(".sw-header .sw-answers"), plan["step_seconds"])
     assert plan["streams_summary"] in page.summary("streams")
     assert len(worker().columns("worker_plan")["collective_op"]) > 0
@@ -284,7 +284,7 @@ def test_a_worker_that_is_planned_shows_how_far_that_is_and_can_be_cancelled(pag
     making = Message({"kind": "worker", "state": "making", "worker": 1, "workers": 4, "doing": "planning it",
                       "share": 0.5, "sentence": "", "columns": [["storages", "i4", 0]]}, (b"",))  # fmt: skip
     page.publish([making])
-    assert page.text(".sw-status") == "worker 1 of 4: planning it"
+    assert page.text(".sw-status") == "worker 1 (of 0 to 3): planning it"
     assert page.find(".sw-progress").evaluate("bar => bar.style.width") == "50%"
     page.find(".sw-do-partition").click()
     page.wait_for_request("cancel_worker")

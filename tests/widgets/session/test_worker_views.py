@@ -59,7 +59,7 @@ def test_a_worker_is_shown_with_its_own_graph_and_a_valid_plan_within_the_budget
     own = worker_graph(session.partition, graph, 1, progress=False)
     said, plan = ear.last("worker_graph"), ear.last("worker_plan")
     assert said["storage_names"] == [storage.name for storage in own.storages]
-    assert said["facts"][-1] == "worker 1 of 2"
+    assert said["facts"][-1] == "worker 1 (of 0 to 1)"
     assert plan["peak_bytes"] <= plan["budget_bytes"] == session.budget
     assert plan["valid"]
     kinds = [each.kind for each in session.messages()]
@@ -196,5 +196,5 @@ def test_what_is_exported_of_a_worker_is_named_after_it(ear: Ear) -> None:
     mark = ear.mark()
     ear.session.request({"do": "in_worker", "view": 7, "request": {"do": "export", "format": "plan"}})
     exported = ear.wait("exported", since=mark)
-    assert "worker-1-of-2.plan.json" in exported["filename"]
+    assert "worker-1-of-0-to-1.plan.json" in exported["filename"]
     assert exported["view"] == 7

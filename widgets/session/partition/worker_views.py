@@ -56,7 +56,7 @@ def show(session_state: SessionState, worker: int | None) -> None:
         if partition is None:
             raise StowageError("there is no partition whose workers could be shown; search for one first")
         if not 0 <= worker < partition.workers:
-            raise StowageError(f"there is no worker {worker}: there are {partition.workers}, from 0 on")
+            raise StowageError(f"there is no worker {worker}: they are 0 to {partition.workers - 1}")
         session_state.jobs.drop("worker")
         view = _views(session_state).find(partition, worker)
         if view is not None:
@@ -111,7 +111,7 @@ def _made(session_state: SessionState, job: Job, partition: PartitionPlan, worke
 
     graph = worker_graph(partition, feasibility.graph, worker, progress=Progress(told))
     machine, budget = feasibility.machine, session_state.budget_bytes
-    phrase = f"worker {worker} of {partition.workers}"
+    phrase = f"worker {worker} (of 0 to {partition.workers - 1})"
     source = Source(None, graph, _known_plan(session_state, graph, machine, budget), (phrase,))
     bus = MessageBus(session_state.message_bus.lock)
     own = SessionState(source, session_state.seed, machine, budget, sweeping.begin, close_features, bus)

@@ -78,5 +78,5 @@ function carried(selection, from, to, other) {
   return storages.length ? { ...selection, storages } : null;
 }
 
-// `worker 2 of 4`
-export const workerName = ({ worker, workers }) => `worker ${worker} of ${workers}`;
+// `worker 2 (of 0 to 3)`: workers are numbered from 0, everywhere
+export const workerName = ({ worker, workers }) => `worker ${worker} (of 0 to ${workers - 1})`;
