@@ -12,7 +12,7 @@ COMPILED := .venv/compiled
 # searches that are long enough to come to every kernel
 COMPILE := import planner; graph = planner.capture(planner.zoo.load("mlp:layers=3")); \
 	[planner.search_swaps(graph, planner.machine("v100-16gb"), "60%", method=method, time_limit=None, \
-	evaluations=2000).wait() for method in ("joint", "swapadvisor")]; \
+	evaluations=2000).wait() for method in ("auto", "swapadvisor")]; \
 	planner.partition.optimize(planner.partition.coarsen(planner.capture(planner.zoo.load("rnn"))), 8)
 
 # where this is set, every process would translate the sources of PyTorch anew, which takes longer than most tests

@@ -16,7 +16,7 @@ from planner.plan.schema.swap_plan import (
 from planner.plan.schema.timeline import MemorySamples, Timeline
 from planner.plan.stalls import ComputeWait, WaitShare, compute_waits
 from planner.plan.store import load_plan, plan_from_json, plan_to_json, save_plan
-from planner.plan.summary import PlanSummary, bytes_copied, gap_percent, percent_of_ideal
+from planner.plan.summary import PlanSummary, bytes_copied, gap_percent, percent_of_ideal, recompute_seconds
 from planner.plan.trace import save_trace, trace_json
 from planner.plan.validator import validate
 
@@ -25,6 +25,6 @@ __all__ = [
     "Lane", "MemorySamples", "PlanIndex",
     "PlanSummary", "Residency", "SwapIn", "SwapOut", "SwapPlan", "Timeline", "WaitShare", "bytes_copied",
     "compute_waits", "device_queues", "gap_percent", "load_plan", "memory_over_time", "percent_of_ideal",
-    "plan_from_json", "plan_to_json", "require_each_op_once", "save_plan", "save_trace",
+    "plan_from_json", "plan_to_json", "recompute_seconds", "require_each_op_once", "save_plan", "save_trace",
     "trace_json", "validate",
 ]  # fmt: skip

@@ -20,6 +20,16 @@ def gap_percent(bound: float, seconds: float) -> float:
     return max(0.0, 100 * (seconds / bound - 1)) if bound else 0.0
 
 
+def recompute_seconds(plan: SwapPlan) -> float:
+    """Seconds of a plan's predicted step in which ops run that ran before in the same step."""
+    ran: set[int] = set()
+    spent = 0.0
+    for op, (start, stop) in zip(plan.order, plan.predicted.compute.tolist(), strict=True):
+        spent += stop - start if op in ran else 0.0
+        ran.add(op)
+    return spent
+
+
 def bytes_copied(graph: Graph, plan: SwapPlan) -> tuple[int, int]:
     """Bytes copied to the device and to the host in each step."""
     storages = graph.storages
@@ -85,6 +95,11 @@ class PlanSummary:
     def stall_seconds(self) -> float:
         """The part of the step that compute is predicted to spend waiting."""
         return self.plan.predicted.stall_seconds
+
+    @cached_property
+    def recompute_seconds(self) -> float:
+        """The part of the step in which ops run again."""
+        return recompute_seconds(self.plan)
 
     @cached_property
     def _copied(self) -> tuple[int, int]:

@@ -23,8 +23,8 @@ def files(tmp_path_factory):
     found = {}
     for name, method, words in (
         ("genetic", "swapadvisor", "generation"),
-        ("local", "joint", "improving the best plans"),
-        ("polish", "joint", "improving the best plan itself"),
+        ("local", "swap", "improving the best plans"),
+        ("polish", "swap", "improving the best plan itself"),
     ):
         search = search_swaps(
             GRAPH, MACHINE, "40%", seconds=SECONDS, method=method, time_limit=None, evaluations=100, threads=1

@@ -222,7 +222,7 @@ def test_random_ops_keep_their_order():
         ({"budget": "8 bananas"}, "not a unit of memory"),
         (
             {"budget": "30%", "method": "magic"},
-            '"magic" is not a method of swapping; choose one of joint, calendar, swapadvisor, on-demand',
+            '"magic" is not a search method; choose one of auto, swap, recompute, joint, calendar, swapadvisor',
         ),
         ({"budget": "30%", "host_budget": "64"}, "a host budget of 64 B is too small beside .* allow at least"),
     ],

@@ -56,7 +56,7 @@ def test_every_best_plan_on_the_way_is_valid():
     assert all(validate(plan, graph) == [] for plan in seen)
 
 
-@pytest.mark.parametrize("method", ["joint", "calendar", "swapadvisor"])
+@pytest.mark.parametrize("method", ["swap", "joint", "calendar", "swapadvisor"])
 def test_the_same_seed_and_evaluations_give_the_same_plan_whatever_the_threads(method):
     plans = []
     for threads in (1, 3):
@@ -66,7 +66,7 @@ def test_the_same_seed_and_evaluations_give_the_same_plan_whatever_the_threads(m
     assert plans[0] == plans[1]
 
 
-@pytest.mark.parametrize("method", ["joint", "swapadvisor"])
+@pytest.mark.parametrize("method", ["swap", "swapadvisor"])
 def test_a_search_that_was_stopped_and_gone_on_with_is_as_if_it_never_stopped(method, tmp_path):
     options = {"method": method, "seed": 3, "time_limit": None}
     graph, whole = request(evaluations=400, **options)
@@ -83,7 +83,7 @@ def test_a_search_that_was_stopped_and_gone_on_with_is_as_if_it_never_stopped(me
     )  # fmt: skip
     again = loaded.wait()
     assert again.predicted.seconds <= parts.history[0].step_seconds
-    if method == "swapadvisor":  # the portfolio of `joint` begins anew where it was stopped in the middle
+    if method == "swapadvisor":  # the portfolio of `swap` begins anew where it was stopped in the middle
         assert plan_to_json(again) == expected
 
 
@@ -255,7 +255,7 @@ def saved(evaluations):
     ("name", "value"),
     [("graph", ...), ("stage", "first"), ("stage", 99), ("stage", -1), ("seed", -1), ("seed", 1.5),
      ("host_budget", 1.5), ("budget", None), ("evaluations", "x"), ("seconds", []), ("least_host", None),
-     ("baselines", None), ("baselines", {"a": 1.0}), ("history", [[]]), ("method", ["joint"]),
+     ("baselines", None), ("baselines", {"a": 1.0}), ("history", [[]]), ("method", ["swap"]),
      ("method_state", 3), ("method_state", {})],
 )  # fmt: skip
 def test_a_file_with_a_right_checksum_is_not_believed_either(tmp_path, name, value):
@@ -300,7 +300,7 @@ def test_a_damaged_search_is_refused(tmp_path, change):
 
 
 def test_what_cannot_be_is_said_before_anything_runs():
-    with pytest.raises(StowageError, match='"magic" is not a method of swapping'):
+    with pytest.raises(StowageError, match='"magic" is not a search method'):
         request(method="magic")
     with pytest.raises(StowageError, match="alone works on"):
         request(budget=1000)

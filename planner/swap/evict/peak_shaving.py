@@ -13,7 +13,13 @@ import numpy as np
 from planner.jit import kernel
 from planner.swap.draft.absences import NEVER, Absences, blank_absences, first_absences
 from planner.swap.draft.draft import UnplacedPlan
-from planner.swap.evict.link_calendar import LinkCalendar, blank_link_calendar, finish_ahead, open_calendar, start_behind
+from planner.swap.evict.link_calendar import (
+    LinkCalendar,
+    blank_link_calendar,
+    finish_ahead,
+    open_calendar,
+    start_behind,
+)
 from planner.swap.problem.problem import Bytes, Flags, Ints, Problem, ProblemArrays, Seconds
 from planner.swap.problem.uses import Uses, uses_of
 
@@ -330,7 +336,7 @@ def _collect(
             absences.copy[count] = False
             count += 1
         valid = -1  # the slot whose op leaves the value that the host has; -2 if it has none
-        if resident[s] and arrays.updated[s] or not arrays.live_in[s]:
+        if (resident[s] and arrays.updated[s]) or not arrays.live_in[s]:
             valid = -2
         for k in range(first, end):
             if not chosen[k] or spans.kind[k] == _BEFORE:

@@ -15,8 +15,13 @@ import numpy as np
 from planner.graph import Csr, Graph, Phase, csr
 from planner.machine import is_collective
 from planner.swap.problem.problem import Flags, Ints, Problem, Seconds
-from planner.swap.recompute.min_cut import SINK, SOURCE, UNCUT, FlowNetwork, flow_network
+from planner.swap.recompute.min_cut import SINK, SOURCE, FlowNetwork, flow_network
 from planner.swap.schedule.base_orders import eager_optimizer_order
+
+#: Namespaces of operators that keep nothing between their runs.
+_STATELESS = frozenset({"aten", "stowage"})
+#: A moment at which this many times the least is held counts as least, too.
+_NEARLY = 1.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,14 +35,15 @@ class ForwardPass:
         group_of: `[storages]`, the group that makes a storage in the forward pass, or -1.
         groups: the ops of each group, in captured order.
         repeatable: `[groups]`, whether they may run again.
+        first_only: `[touches]`, whether an op touches a storage only when it runs for the first time in a step.
         seconds: `[groups]`, how long they run.
         needed: `[storages]`, whether a group made it and an op beyond the forward pass reads it.
         bytes: `[storages]`, bytes of what groups make, 0 for all else.
         made_at: `[storages]`, when a storage is complete, in seconds from the start of the step.
         cut_points: storages that are alive where the forward pass holds least, one list for each such moment.
         network: source and sink, then storages, then groups; keeping a storage and running a group again are arcs.
-        keep, again: `[storages that groups make]` and `[groups]`, their arcs.
-        made: `[storages that groups make]`.
+        keep, again, fixed: which of the arcs keep a storage, run a group again, and are never cut.
+        made: the storages that groups make, in the order of `keep`.
     """
 
     sequence: Ints
@@ -46,6 +52,7 @@ class ForwardPass:
     group_of: Ints
     groups: Csr
     repeatable: Flags
+    first_only: Flags
     seconds: Seconds
     needed: Flags
     bytes: Seconds
@@ -77,7 +84,7 @@ def forward_pass(problem: Problem) -> ForwardPass:
     sequence, optimizer_last = _sequence(graph)
     group_of, groups = _groups(graph, forward)
     problem.stop.check()
-    repeatable = _repeatable(graph, forward, group_of, groups, optimizer_last)
+    repeatable = _repeatable(graph, group_of, groups, optimizer_last)
     problem.stop.check()
     made = np.flatnonzero(group_of >= 0).astype(np.int32)
     needed = np.zeros(problem.storages, np.bool_)
@@ -96,7 +103,7 @@ def forward_pass(problem: Problem) -> ForwardPass:
     rank = np.empty(problem.ops)
     rank[eager_optimizer_order(problem)] = np.arange(problem.ops)
     return ForwardPass(
-        sequence, np.array(forward, np.bool_), rank, group_of, csr(groups), repeatable,
+        sequence, np.array(forward, np.bool_), rank, group_of, csr(groups), repeatable, _first_only(problem),
         np.array([problem.seconds[list(ops)].sum() for ops in groups], np.float64), needed,
         np.where(group_of >= 0, problem.arrays.bytes, 0).astype(np.float64), made_at,
         tuple(_cut_points(problem, forward, sequence, group_of)),
@@ -146,9 +153,17 @@ def _groups(graph: Graph, forward: list[bool]) -> tuple[Ints, list[list[int]]]:
     return group_of, groups
 
 
-def _repeatable(
-    graph: Graph, forward: list[bool], group_of: Ints, groups: list[list[int]], optimizer_last: bool
-) -> Flags:
+def _first_only(problem: Problem) -> Flags:
+    touches = problem.arrays.touches
+    found = np.zeros(len(touches.items), np.bool_)
+    for op in problem.graph.ops:
+        if op.first_run_only:
+            entries = slice(touches.start[op.id], touches.start[op.id + 1])
+            found[entries] = np.isin(touches.items[entries], op.first_run_only)
+    return found
+
+
+def _repeatable(graph: Graph, group_of: Ints, groups: list[list[int]], optimizer_last: bool) -> Flags:
     """`[groups]`, whether its ops do the same when they run again later in the step."""
     writers: dict[int, list[int]] = defaultdict(list)
     for op, written in enumerate(graph.writes):
@@ -160,7 +175,7 @@ def _repeatable(
 
     def alike(op: int, group: int) -> bool:
         """Whether an op finds what it read before."""
-        for storage in graph.reads[op]:
+        for storage in graph.reads_again[op]:
             later = [writer for writer in writers[storage] if writer > op]
             if group_of[storage] != group and any(
                 not optimizer_last or graph.ops[writer].phase is not Phase.OPTIMIZER for writer in later
@@ -169,16 +184,19 @@ def _repeatable(
         return True
 
     def writes_only_its_own(op: int, group: int) -> bool:
-        return bool(graph.writes[op]) and all(
+        return bool(graph.writes_again[op]) and all(
             group_of[storage] == group and storage not in graph.output_storages and storage not in collective
-            for storage in graph.writes[op]
+            for storage in graph.writes_again[op]
         )
+
+    def keeps_nothing(op: int) -> bool:
+        """Whether nothing outside of the graph is left between two runs: operators of others may count their calls."""
+        namespace, captured, _ = graph.ops[op].target.partition(".")
+        return not captured or namespace in _STATELESS
 
     found = np.array(
         [
-            all(
-                not graph.ops[op].random and writes_only_its_own(op, group) and alike(op, group) for op in ops
-            )
+            all(keeps_nothing(op) and writes_only_its_own(op, group) and alike(op, group) for op in ops)
             for group, ops in enumerate(groups)
         ],
         np.bool_,
@@ -204,15 +222,17 @@ def _arcs(
         inputs: Iterable[int] = dict.fromkeys(storage for op in ops for storage in graph.reads[op])
         fixed += [(first_group + group, node[s]) for s in inputs if s in node and group_of[s] != group]
     arcs = keep + again + fixed
-    places = np.arange(len(arcs), dtype=np.int32)
-    return arcs, *np.split(places, [len(keep), len(keep) + len(again)])
+    numbers = np.arange(len(arcs), dtype=np.int32)
+    first_fixed = len(keep) + len(again)
+    return arcs, numbers[: len(keep)], numbers[len(keep) : first_fixed], numbers[first_fixed:]
 
 
 def _cut_points(problem: Problem, forward: list[bool], sequence: Ints, group_of: Ints) -> list[Ints]:
     """The storages that later forward ops still read, at every moment when those take least memory nearby."""
     graph = problem.graph
     ops = [op for op in sequence.tolist() if forward[op]]
-    born, last = {}, {}
+    born: dict[int, int] = {}
+    last: dict[int, int] = {}
     for place, op in enumerate(ops):
         for storage in graph.reads[op]:
             last[storage] = place
@@ -231,7 +251,3 @@ def _cut_points(problem: Problem, forward: list[bool], sequence: Ints, group_of:
             alive = np.array([s for s in storages if born[s] <= place < last[s]], np.int32)
             found.setdefault(alive.tobytes(), alive)
     return [alive for alive in found.values() if len(alive)]
-
-
-#: A moment at which this many times the least is held counts as least, too.
-_NEARLY = 1.02

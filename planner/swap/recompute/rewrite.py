@@ -55,11 +55,11 @@ def rewrite(problem: Problem, forward: ForwardPass, chosen: Flags) -> Rewritten:
     arrays = problem.arrays
     instances = _instances(
         forward.sequence, forward.forward, forward.group_of, forward.groups, chosen, arrays.touches, arrays.writes,
-        arrays.overwrites, arrays.creates,
+        forward.first_only, arrays.overwrites, arrays.creates,
     )  # fmt: skip
     starts, before = _edges(
-        instances.op, instances.again, problem.predecessors, arrays.touches, arrays.writes, instances.touch_start,
-        instances.touch_items, problem.storages, len(instances.storage_of),
+        instances.op, instances.again, problem.predecessors, arrays.touches, arrays.writes & ~forward.first_only,
+        instances.touch_start, instances.touch_items, problem.storages,
     )  # fmt: skip
     predecessors = Csr(starts, before)
     storage_of = instances.storage_of
@@ -98,6 +98,7 @@ def _instances(
     chosen: Flags,
     touches: Csr,
     writes: Flags,
+    first_only: Flags,
     overwrites: Csr,
     creates: Ints,
 ) -> _Instances:
@@ -146,6 +147,8 @@ def _instances(
             entry = touch_start[count]
             for k in range(touches.start[node], touches.start[node + 1]):
                 s = touches.items[k]
+                if not last and first_only[k]:
+                    continue
                 if not last and writes[k] and current[s] == s:
                     current[s] = storages
                     storage_of[storages] = s
@@ -184,7 +187,6 @@ def _edges(
     touch_start: Ints,
     touch_items: Ints,
     storages: int,
-    instances: int,
 ) -> tuple[Ints, Ints]:
     """Per instance, those before it: of its op's predecessors, and of what uses the storages that it makes anew."""
     count = op_of.shape[0]

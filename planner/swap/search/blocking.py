@@ -11,7 +11,7 @@ from math import inf
 from planner.graph import Graph
 from planner.jit import COMPILING, doing
 from planner.machine import Machine
-from planner.plan import SwapPlan, gap_percent, percent_of_ideal
+from planner.plan import SwapPlan, gap_percent, percent_of_ideal, recompute_seconds
 from planner.progress import ShowProgress, reporting
 from planner.search import check_limits
 from planner.search_clock import search_seconds
@@ -19,6 +19,7 @@ from planner.swap.methods.method import Item, Result
 from planner.swap.problem.problem import Seconds
 from planner.swap.search.driver import DEFAULT, SearchState
 from planner.swap.search.inputs import make_problem
+from planner.swap.search.recompute_limit import check_recompute_limit, recompute_seconds_allowed
 
 _LOOK_SECONDS = 0.2
 
@@ -49,6 +50,11 @@ class SwapComparison:
         return percent_of_ideal(self.ideal_seconds, self.plan.predicted.seconds)
 
     @property
+    def recompute_seconds(self) -> float:
+        """Seconds of the plan's step in which ops run again."""
+        return recompute_seconds(self.plan)
+
+    @property
     def gap_to_bound_percent(self) -> float:
         """How much slower the plan is than the bound, in percent."""
         return gap_percent(self.bound_seconds, self.plan.predicted.seconds)
@@ -64,6 +70,7 @@ def plan_swaps(
     method: str | None = None,
     seed: int = 0,
     time_limit: float | None = None,
+    recompute_limit: str | float | None = None,
     progress: ShowProgress = True,
 ) -> SwapPlan:
     """Decide the order in which ops run and where every storage is at every moment, within a budget.
@@ -74,9 +81,10 @@ def plan_swaps(
         budget: device bytes, or text such as `"8GiB"` or `"50%"` of what the step takes when nothing is swapped.
         host_budget: bytes of pinned host memory, likewise; None for no limit.
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
-        method: one of `METHODS`; None for `"joint"`, the best there is. The baselines always run.
+        method: as in `search_swaps`. The baselines always run.
         seed: for random choices.
         time_limit: seconds after which no better plan is searched for; None to search as long as that pays.
+        recompute_limit: as in `search_swaps`.
         progress: True shows progress, False shows nothing, and a function is called with the share done, which never
             falls, and what is being done.
 
@@ -86,7 +94,7 @@ def plan_swaps(
     """
     return compare_plans(
         graph, machine, budget, host_budget=host_budget, seconds=seconds, method=method, seed=seed,
-        time_limit=time_limit, progress=progress,
+        time_limit=time_limit, recompute_limit=recompute_limit, progress=progress,
     ).plan  # fmt: skip
 
 
@@ -100,17 +108,20 @@ def compare_plans(
     method: str | None = None,
     seed: int = 0,
     time_limit: float | None = None,
+    recompute_limit: str | float | None = None,
     progress: ShowProgress = True,
 ) -> SwapComparison:
     """Like `plan_swaps`, and also return what the plan was compared with.
 
     Args:
-        graph, machine, budget, host_budget, seconds, method, seed, time_limit, progress: as in `plan_swaps`.
+        graph, machine, budget, host_budget, seconds, method, seed, time_limit, recompute_limit, progress: as in
+            `plan_swaps`.
 
     Raises:
         StowageError: as in `plan_swaps`.
     """
     check_limits(time_limit)
+    check_recompute_limit(recompute_limit, method or DEFAULT)
     begin = search_seconds()
 
     def each(work: Callable[[Item], Result], items: Iterable[Item], /) -> list[Result]:
@@ -124,7 +135,8 @@ def compare_plans(
         report(0.0, "laying out the graph")
         problem, host = make_problem(graph, machine, budget, host_budget, seconds)
         deadline = inf if time_limit is None else begin + time_limit
-        search_state = SearchState(problem, host, method or DEFAULT, seed, each)
+        most = recompute_seconds_allowed(problem, recompute_limit)
+        search_state = SearchState(problem, host, method or DEFAULT, seed, each, most)
         while not search_state.done and (search_state.best is None or search_seconds() < deadline):
             report(max(report.share, search_state.share_done(time_limit)), search_state.doing)
             search_state.step()

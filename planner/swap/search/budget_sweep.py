@@ -74,7 +74,9 @@ def sweep(
     progress: ShowProgress = True,
     stop: CancelToken | None = None,
 ) -> tuple[BudgetPoint, ...]:
-    """Plan for several budgets; more memory never gives a slower step, because a plan fits every larger budget too.
+    """Plan swaps for several budgets; more memory never gives a slower step, as a plan fits every larger budget too.
+
+    Each op runs once: what recomputation could gain is not among the points.
 
     Args:
         graph, machine: what is planned, and where.
@@ -163,8 +165,9 @@ def best_at(
         known = replace(known, budget_bytes=problem.budget)
     if known is None or any(bytes_copied(graph, known)):
         search = search_swaps(
-            problem.graph, problem.machine, problem.budget, seconds=problem.seconds, seed=seed, time_limit=time_limit
-        )
+            problem.graph, problem.machine, problem.budget, seconds=problem.seconds, method="swap", seed=seed,
+            time_limit=time_limit,
+        )  # fmt: skip
         try:
             while (now := search.progress).state == "running":
                 if stop.requested:

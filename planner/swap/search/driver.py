@@ -38,7 +38,7 @@ METHODS: Mapping[str, tuple[Factory, ...]] = MappingProxyType(
     }
 )
 #: The method of a search that is not told another.
-DEFAULT = "auto"
+DEFAULT = "swap"
 #: The methods whose plans may run ops again.
 RECOMPUTING = frozenset({"auto", "recompute", "joint"})
 
@@ -243,7 +243,7 @@ class SearchState:
     def _offer(self, plan: SwapPlan | None, evaluations: int) -> float | None:
         """Keep a plan if it is the best; returns its time if it is within the host budget."""
         swaps_only = plan is not None and len(plan.order) == len(self.problem.graph.ops)
-        if plan is not None and (self._better(plan, self.best) or swaps_only and self._better(plan, self.best_swap)):
+        if plan is not None and (self._better(plan, self.best) or (swaps_only and self._better(plan, self.best_swap))):
             plan = replace(plan, host_budget_bytes=self.host_budget)
             problems = validate(plan, self.problem.graph, stop=self.problem.stop)
             if problems:

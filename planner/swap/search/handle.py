@@ -18,6 +18,7 @@ from planner.swap.problem.problem import Seconds
 from planner.swap.search.checkpoint import read_search, save_search
 from planner.swap.search.driver import DEFAULT, Point, SearchState, check_choice
 from planner.swap.search.inputs import get_op_seconds, is_instant, make_problem
+from planner.swap.search.recompute_limit import check_recompute_limit, recompute_seconds_allowed
 from planner.swap.search.search_pool import SwapSearchThread
 
 
@@ -135,6 +136,7 @@ def search_swaps(
     time_limit: float | None = SECONDS,
     evaluations: int | None = None,
     threads: int | None = None,
+    recompute_limit: str | float | None = None,
 ) -> SwapSearch:
     """Start a search for the fastest plan within a budget; returns at once.
 
@@ -147,12 +149,10 @@ def search_swaps(
         budget: device bytes, or text such as `"8GiB"` or `"50%"` of what the step takes when nothing is swapped.
         host_budget: bytes of pinned host memory, likewise; None for no limit.
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
-        method: one of `METHODS`; None for `"joint"`, the best there is.
-        seed: for random choices.
-        time_limit: seconds after which the search pauses, without those in which kernels are compiled; None for no
-            limit.
-        evaluations: number of timed plans after which it pauses; None for no limit.
-        threads: number of search threads; all cores by default.
+        method: one of `METHODS`; None for `"swap"`, which runs each op once. `"recompute"` runs ops again and copies
+            nothing, `"joint"` does both, and `"auto"` tries all three; figures and explanations refuse their plans yet.
+        recompute_limit: the most that may run again, in seconds, or text such as `"10%"` for a share of the step's time
+            with infinite memory; None for no limit.
 
     Raises:
         StowageError: the method is unknown, the seed or a limit is invalid, or no plan fits; the message names the
@@ -160,11 +160,13 @@ def search_swaps(
     """
     check_choice(method or DEFAULT, seed)
     check_limits(time_limit, evaluations)
+    check_recompute_limit(recompute_limit, method or DEFAULT)
     times, stop = get_op_seconds(graph, machine, budget, host_budget, seconds), CancelToken()
 
     def make() -> SearchState:
         problem, host = make_problem(graph, machine, budget, host_budget, times, stop)
-        return SearchState(problem, host, method or DEFAULT, seed)
+        most = recompute_seconds_allowed(problem, recompute_limit)
+        return SearchState(problem, host, method or DEFAULT, seed, recompute_limit=most)
 
     runner = SwapSearchThread(make, float(times.sum()), stop, _threads(threads))
     if is_instant(graph, machine, budget, host_budget):

@@ -70,7 +70,7 @@ def sensitivity(
     seed: int = 0,
     progress: ShowProgress = True,
 ) -> Sensitivity:
-    """Measure the gain from a little more memory, and from a little more bandwidth, by planning again with each.
+    """Measure the gain from a little more memory, and from a little more bandwidth, by planning swaps again with each.
 
     Every plan found is timed in every scenario that it fits, so that luck in one search is not taken for a gain.
 

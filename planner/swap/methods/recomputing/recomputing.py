@@ -1,4 +1,4 @@
-"""A search for what to run again: a grid of prices, then small changes to the prices of the best, as long as it pays."""
+"""A search for what to run again: a grid of prices, then small changes to those of the best, while that pays."""
 
 from __future__ import annotations
 
@@ -237,4 +237,3 @@ def _rate(one: Outcome) -> float:
 def without_copies(context: SearchContext) -> Recomputing:
     """The same search, for plans that copy nothing."""
     return Recomputing(context, copies=False)
-

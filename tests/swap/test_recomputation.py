@@ -1,0 +1,125 @@
+"""Plans in which ops run again: valid, within their budget, never slower than without, and with eager's bits."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import planner
+from planner import StowageError, profile, zoo
+from planner.graph import GraphBuilder, Kind, Phase
+from planner.machine import Link
+from planner.memory import step_peak
+from planner.plan import recompute_seconds, validate
+from planner.run import run
+from planner.swap import load_search, plan_swaps, search_swaps
+from tests.effort import EFFORT
+from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps
+
+GPT = "gpt:layers=3,hidden=64,sequence=64,batch=4,dropout=0.1"
+LARGE = "gpt:layers=3,hidden=1024,sequence=1024,batch=16,dropout=0.1"
+CONVOLUTIONS = "wresnet:depth=50,batch=2,image=32"
+#: A link so slow that making values again is worth it.
+SLOW = Link(2e7, 2e7, 1e-5)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return planner.capture(zoo.load(LARGE), progress=False)
+
+
+@given(steps(), st.floats(0, 1))
+@settings(max_examples=8 * EFFORT, deadline=None)
+def test_plans_for_random_steps_are_valid_and_within_their_budget(step, share):
+    graph, seconds = step
+    least = least_budget(graph)
+    budget = least + int(share * max(0, step_peak(graph, ALIGNMENT) - least))
+    for method in ("recompute", "joint"):
+        plan = plan_swaps(graph, machine(), budget, seconds=seconds, method=method, time_limit=0.2)
+        assert validate(plan, graph) == []
+        assert plan.peak_bytes <= budget
+
+
+def test_all_methods_together_are_no_slower_than_each(graph):
+    found = {
+        method: plan_swaps(graph, planner.machine("h200"), "40%", method=method, time_limit=None)
+        for method in ("swap", "recompute", "joint", "auto")
+    }
+    assert all(validate(plan, graph) == [] for plan in found.values())
+    assert len(found["auto"].order) > len(graph.ops) == len(found["swap"].order)
+    assert not found["recompute"].swap_ins
+    seconds = {method: plan.predicted.seconds for method, plan in found.items()}
+    assert seconds["auto"] <= 1.001 * min(seconds["swap"], seconds["recompute"], seconds["joint"])
+    assert seconds["joint"] < seconds["swap"]
+
+
+def test_no_more_runs_again_than_allowed(graph):
+    gpu = planner.machine("h200")
+    free = plan_swaps(graph, gpu, "40%", method="joint", time_limit=None)
+    limit = recompute_seconds(free) / 2
+    plan = plan_swaps(graph, gpu, "40%", method="joint", recompute_limit=limit, time_limit=None)
+    assert 0 < recompute_seconds(plan) <= limit < recompute_seconds(free)
+
+
+@pytest.mark.parametrize(
+    ("limit", "method", "says"),
+    [
+        (0, "joint", "a recompute limit must be more than 0, got 0; for a plan in which nothing runs again"),
+        ("-5%", "auto", 'take the method "swap"'),
+        ("some", "joint", "a recompute limit of 'some' is not an amount"),
+        (1.0, "swap", '"swap" runs each op once; drop the limit'),
+    ],
+)
+def test_a_limit_that_means_nothing_is_refused(graph, limit, method, says):
+    with pytest.raises(StowageError, match=says):
+        search_swaps(graph, planner.machine("h200"), "40%", method=method, recompute_limit=limit)
+
+
+def test_a_search_that_was_saved_goes_on_as_if_it_had_not_been(graph, tmp_path):
+    gpu, settings = planner.machine("h200"), {"method": "joint", "time_limit": None}
+    whole = search_swaps(graph, gpu, "40%", **settings)
+    first = search_swaps(graph, gpu, "40%", **settings, evaluations=40)
+    first.wait()
+    first.save(tmp_path / "search.json")
+    rest = load_search(tmp_path / "search.json", graph, gpu)
+    rest.resume()
+    assert rest.wait().predicted.seconds == whole.wait().predicted.seconds
+
+
+@pytest.mark.parametrize(("spec", "budget"), [(GPT, "60%"), (CONVOLUTIONS, "60%")])
+def test_what_runs_again_has_eagers_bits(spec, budget):
+    step = zoo.load(spec)
+    ready = profile.prepare(step, "cpu", progress=False)
+    slow = replace(ready.machine, host_link=SLOW)
+    plan = plan_swaps(ready.graph, slow, budget, seconds=ready.seconds, method="joint", time_limit=3)
+    again = [ready.graph.ops[op] for op in set(plan.order) if plan.order.count(op) > 1]
+    assert again
+    assert spec != CONVOLUTIONS or any(op.first_run_only for op in again)
+    result = run(step, plan, steps=3, check=True, progress=False).wait()
+    assert result.mismatches == ()
+    assert result.peak_bytes <= plan.peak_bytes <= plan.budget_bytes
+
+
+def test_an_operator_that_may_keep_something_does_not_run_again():
+    def chain(target):
+        build = GraphBuilder("one chain")
+        weight = build.add_tensor("w", build.add_storage("w", 4096, Kind.PARAMETER), [1024])
+        made = [weight]
+        for name in "abcdef":
+            made.append(build.add_tensor(name, build.add_storage(name, 4096, Kind.ACTIVATION), [1024]))
+            build.add_op(name, target, made[-2:-1], made[-1:], phase=Phase.FORWARD)
+        below = made[-1]
+        for number, value in enumerate(reversed(made[1:-1])):
+            gradient = build.add_tensor(f"g{number}", build.add_storage(f"g{number}", 4096, Kind.GRADIENT), [1024])
+            build.add_op(f"back{number}", "aten.mul.Tensor", [value, below], [gradient], phase=Phase.BACKWARD)
+            below = gradient
+        return build.build([below])
+
+    counted = {}
+    for target in ("aten.sin.default", "mine.count.default"):
+        graph = chain(target)
+        plan = plan_swaps(graph, machine(1e6), 6 * 4096, seconds=[1e-6] * len(graph.ops), method="joint", time_limit=1)
+        assert validate(plan, graph) == []
+        counted[target] = len(plan.order) - len(graph.ops)
+    assert counted["aten.sin.default"] > 0 == counted["mine.count.default"]
