@@ -52,7 +52,7 @@ def test_every_copy_is_counted_once(spec: str, most: int) -> None:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_what_comes_back_comes_to_the_module_of_its_next_use(spec: str) -> None:
-    """Told apart by modules alone, as the graph has them, without any box."""
+    """RecordedMessages apart by modules alone, as the graph has them, without any box."""
     graph, plan = real(spec)[1], real_plan(spec, "60%")
     info = get_module_graph(graph, 60, plan)
     expected: dict[str, int] = {}

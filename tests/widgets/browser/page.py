@@ -63,11 +63,11 @@ function widget(traits, { render }) {
 window.wire = {
   requests: [], deaf: DEAF,
   tell: (messages, which) => {
-    const told = which === null ? wire.widgets : [wire.widgets[which]];
-    for (const [content, buffers] of messages) for (const one of told) one.tell(content, buffers.map(bytes));
+    const recorded = which === null ? wire.widgets : [wire.widgets[which]];
+    for (const [content, buffers] of messages) for (const one of recorded) one.tell(content, buffers.map(bytes));
   },
 };
-// what the browser has told the page by now: no handler of it is still to come
+// what the browser has recorded the page by now: no handler of it is still to come
 wire.heard = { at: [-1, -1], click: 0, keydown: 0, wheel: 0 };
 addEventListener('pointermove', ({ clientX, clientY }) => { wire.heard.at = [clientX, clientY]; }, true);
 for (const kind of ['click', 'keydown', 'wheel']) {

@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.widgets.browser.page import EVERY_PANEL, Shown
-from tests.widgets.browser.told import Told, planned, trained
+from tests.widgets.browser.recorded_messages import RecordedMessages, planned, trained
 from widgets.messages.message import Message
 from widgets.messages.state_messages import compare_message, loading_message, notice_message, refused_message
 
@@ -32,52 +32,62 @@ def refused() -> Iterable[Message]:
     return [refused_message("This step cannot be captured", "It branches on data: use torch.where.")]
 
 
-def told(make: Callable[[], Told]) -> Callable[[], Iterable[Message]]:
+def recorded(make: Callable[[], RecordedMessages]) -> Callable[[], Iterable[Message]]:
     return lambda: make().messages
 
 
-def nothing_known() -> Told:
+def nothing_known() -> RecordedMessages:
     none = planned().having("budget", state="none", sentence="No valid plan is known: raise the budget.")
     return none.having("samples", points=[[planned()["machine"]["step_peak_bytes"], 1e-3]])
 
 
-def searching() -> Told:
+def searching() -> RecordedMessages:
     return trained().having("search", state="running", doing="improving the best plans", limit_seconds=30, rate=900.0)
 
 
-def search_failed() -> Told:
+def search_failed() -> RecordedMessages:
     return trained().having("search", state="failed", sentence="MemoryError: none is left.", history=[])
 
 
-def compared() -> Told:
+def compared() -> RecordedMessages:
     return trained().but(compare_message("5.00 MiB", OTHER), notice_message("Saved step.plan.json."))
 
 
-def run_failed() -> Told:
+def run_failed() -> RecordedMessages:
     one = trained()["run"]
     return trained().having("run", state="failed", step=1, step_seconds=one["step_seconds"][:1], sentence=SENTENCE)
 
 
-def run_failed_at_once() -> Told:
+def run_failed_at_once() -> RecordedMessages:
     empty = Message({**trained()["run"], "columns": []})
     return trained().but(empty).having("run", state="failed", step=0, step_seconds=[], sentence=SENTENCE)
 
 
-def run_differs() -> Told:
+def run_differs() -> RecordedMessages:
     return trained().having("run", mismatched=3, sentence="3 tensors differ.")
 
 
-def running() -> Told:
+def running() -> RecordedMessages:
     return trained().having("run", state="running", steps=3, share=0.6)
 
 
 STATES: dict[str, Callable[[], Iterable[Message]]] = {
-    "waiting": waiting, "loading": loading, "refused": refused, "planned": told(planned), "trained": told(trained),
-    "fits": told(lambda: planned(budget="100%")), "impossible": told(lambda: planned(budget=1000)),
-    "no valid plan": told(nothing_known), "searching": told(searching), "search failed": told(search_failed),
-    "compared": told(compared), "run failed": told(run_failed), "run failed at once": told(run_failed_at_once),
-    "run differs": told(run_differs), "running": told(running),
-}  # fmt: skip
+    "waiting": waiting,
+    "loading": loading,
+    "refused": refused,
+    "planned": recorded(planned),
+    "trained": recorded(trained),
+    "fits": recorded(lambda: planned(budget="100%")),
+    "impossible": recorded(lambda: planned(budget=1000)),
+    "no valid plan": recorded(nothing_known),
+    "searching": recorded(searching),
+    "search failed": recorded(search_failed),
+    "compared": recorded(compared),
+    "run failed": recorded(run_failed),
+    "run failed at once": recorded(run_failed_at_once),
+    "run differs": recorded(run_differs),
+    "running": recorded(running),
+}
 
 
 @cache

@@ -7,7 +7,7 @@ from shutil import copytree
 import pytest
 
 from tests.widgets.browser.page import EVERY_PANEL, Shown
-from tests.widgets.browser.told import planned
+from tests.widgets.browser.recorded_messages import planned
 from widgets.messages.message import message
 from widgets.page import bundle
 

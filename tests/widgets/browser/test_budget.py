@@ -8,17 +8,17 @@ import pytest
 
 from planner import zoo
 from tests.widgets.browser.page import Shown, wired
-from tests.widgets.browser.told import SMALL, Told, planned, says, trained
-from tests.widgets.session.hearing import Ear
+from tests.widgets.browser.recorded_messages import SMALL, RecordedMessages, planned, says, trained
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.session import Session
 
 Show = Callable[..., Shown]
 MIB = 2**20
 
 
-def open_at(show: Show, told: Told) -> Shown:
+def open_at(show: Show, recorded: RecordedMessages) -> Shown:
     page = show()
-    page.publish(told.messages)
+    page.publish(recorded.messages)
     return page
 
 
@@ -131,7 +131,7 @@ TRACK = """async host => {
 @pytest.mark.parametrize("machine", ["h100", "v100-16gb", "laptop"])
 def test_the_slider_reaches_to_the_devices_memory_and_marks_it(show: Show, machine: str, width: int) -> None:
     session = Session(zoo.load(SMALL), machine=machine, budget="60%")
-    Ear(session).planned()
+    MessageRecorder(session).planned()
     page = show(width=width)
     page.publish(session.messages())
     session.close()
@@ -157,11 +157,11 @@ def test_the_slider_reaches_to_the_devices_memory_and_marks_it(show: Show, machi
 @pytest.mark.parametrize("width", [1440, 1000, 700, 356])
 @pytest.mark.parametrize("device", [1.02, 1.2, 4600])
 def test_every_amount_under_the_slider_stands_at_its_own_mark(show: Show, width: int, device: float) -> None:
-    told = trained()
-    peak, near = told["machine"]["step_peak_bytes"], told["machine"]["near_bytes"]
+    recorded = trained()
+    peak, near = recorded["machine"]["step_peak_bytes"], recorded["machine"]["near_bytes"]
     size = int(device * peak)
     page = show(width=width)
-    page.publish(told.having("machine", device_bytes=size, slider_bytes=max(near, size)).messages)
+    page.publish(recorded.having("machine", device_bytes=size, slider_bytes=max(near, size)).messages)
     page.picture(f"marks-{device}-{width}")
     written, whole, marks = page.find(".sw-track-plot").evaluate(TRACK)
     names = {text.rpartition(" ")[0].rpartition(" ")[0]: (left, right) for text, left, right, _ in written}
@@ -193,15 +193,15 @@ def test_an_answer_to_an_earlier_budget_does_not_move_the_slider_back(show: Show
 
 
 def test_a_budget_that_is_too_small_names_the_op_and_offers_the_least(show: Show) -> None:
-    told = planned(budget=1000)
-    page = open_at(show, told)
+    recorded = planned(budget=1000)
+    page = open_at(show, recorded)
     page.picture("impossible")
-    machine, graph = told["machine"], told["graph"]
+    machine, graph = recorded["machine"], recorded["graph"]
     assert "Cannot fit" in answer(page)
     assert says(answer(page), machine["least_bytes"])
-    module = graph["module_paths"][told.columns("graph")["op_module"][machine["least_op"]]]
+    module = graph["module_paths"][recorded.columns("graph")["op_module"][machine["least_op"]]]
     assert module in answer(page, 3)
-    assert says(answer(page, 3), told.columns("graph")["op_working_set"][machine["least_op"]])
+    assert says(answer(page, 3), recorded.columns("graph")["op_working_set"][machine["least_op"]])
     assert "\N{EN DASH}" in answer(page, 2)
     for button in (".sw-do-search", ".sw-do-run"):
         assert page.find(button).get_attribute("aria-disabled") == "true"
@@ -221,8 +221,8 @@ def test_without_the_header_a_panel_says_itself_that_the_budget_is_too_small(sho
 
 
 def test_where_everything_fits_nothing_moves_and_to_run_is_the_thing_to_do(show: Show) -> None:
-    told = planned(budget="100%")
-    page = open_at(show, told)
+    recorded = planned(budget="100%")
+    page = open_at(show, recorded)
     page.picture("fits")
     assert "Fits" in answer(page)
     assert "ideal" in answer(page, 2)
@@ -231,15 +231,15 @@ def test_where_everything_fits_nothing_moves_and_to_run_is_the_thing_to_do(show:
 
 
 def test_what_fits_says_how_much_is_left_of_the_budget_or_of_the_device(show: Show) -> None:
-    told = planned(budget="100%")
-    peak, device = told["machine"]["step_peak_bytes"], told["machine"]["device_bytes"]
-    page = open_at(show, told)
+    recorded = planned(budget="100%")
+    peak, device = recorded["machine"]["step_peak_bytes"], recorded["machine"]["device_bytes"]
+    page = open_at(show, recorded)
     assert says(answer(page), device - peak)
     assert "more on the device" in answer(page)
     page.publish(planned(budget="150%").messages)
     assert says(answer(page), planned(budget="150%")["budget"]["budget_bytes"] - peak)
     assert "to spare" in answer(page)
-    page.publish(told.having("machine", device_bytes=peak // 2).messages)
+    page.publish(recorded.having("machine", device_bytes=peak // 2).messages)
     assert "Does not fit this GPU" in answer(page)
     mib = 2**20
     assert f"needs {peak / mib:.1f} of {peak // 2 / mib:.1f} MiB" in answer(page)
@@ -257,10 +257,10 @@ def test_parameters_are_counted_in_millions_and_billions(show: Show, parameters:
 
 
 def test_without_a_valid_plan_it_says_so_and_offers_a_budget_that_has_one(show: Show) -> None:
-    told = planned()
-    budget, peak = told["budget"]["budget_bytes"], told["machine"]["step_peak_bytes"]
+    recorded = planned()
+    budget, peak = recorded["budget"]["budget_bytes"], recorded["machine"]["step_peak_bytes"]
     sentence = "No valid plan is known for this budget: search, or raise it."
-    none = told.having("budget", state="none", sentence=sentence)
+    none = recorded.having("budget", state="none", sentence=sentence)
     none = none.having("samples", points=[[peak, 1e-3]]).having("search", state="idle", history=[], baselines=[])
     page = open_at(show, none)
     page.picture("no-valid-plan")
@@ -271,9 +271,9 @@ def test_without_a_valid_plan_it_says_so_and_offers_a_budget_that_has_one(show: 
 
 
 def test_cost_goes_to_the_longest_stall_and_why_to_the_peak(show: Show) -> None:
-    told = planned()
-    page = open_at(show, told)
-    plan = told.columns("plan")
+    recorded = planned()
+    page = open_at(show, recorded)
+    plan = recorded.columns("plan")
     worst = (plan["stall_stop"] - plan["stall_start"]).argmax()
     page.find("button.sw-face").nth(0).click()
     page.settle()
@@ -281,7 +281,7 @@ def test_cost_goes_to_the_longest_stall_and_why_to_the_peak(show: Show) -> None:
     assert low <= plan["stall_start"][worst] <= plan["stall_stop"][worst] <= high
     page.find("button.sw-face").nth(1).click()
     page.settle()
-    times, held = told.curve()
+    times, held = recorded.curve()
     low, high = page.plot("streams").evaluate("({ plot: { axis } }) => [axis.from, axis.to]")
     assert low <= times[held.sum(axis=1).argmax()] <= high
 
@@ -305,9 +305,9 @@ def test_while_the_budget_moves_every_panel_says_which_plan_it_still_shows(show:
 
 
 def test_while_another_machine_is_looked_at_no_number_of_the_one_before_stands_for_it(show: Show) -> None:
-    told = planned()
-    page = open_at(show, told)
-    page.publish([told.having("budget", state="planning", doing="looking at H100", machine="H100")._of("budget")])
+    recorded = planned()
+    page = open_at(show, recorded)
+    page.publish([recorded.having("budget", state="planning", doing="looking at H100", machine="H100")._of("budget")])
     for k in (1, 2):
         assert page.text(f".sw-answer-box:nth-child({k}) .sw-answer") == "\N{EN DASH}"
         assert page.text(f".sw-answer-box:nth-child({k}) .sw-sentence") == "looking at H100"
@@ -316,10 +316,10 @@ def test_while_another_machine_is_looked_at_no_number_of_the_one_before_stands_f
 
 
 def test_what_a_search_has_found_is_said_before_it_is_drawn(show: Show) -> None:
-    told = planned()
-    found = 0.9 * told["plan"]["step_seconds"]
-    page = open_at(show, told)
-    page.publish([told.having("search", state="running", history=[[1.0, 10, found, "calendar"]])._of("search")])
+    recorded = planned()
+    found = 0.9 * recorded["plan"]["step_seconds"]
+    page = open_at(show, recorded)
+    page.publish([recorded.having("search", state="running", history=[[1.0, 10, found, "calendar"]])._of("search")])
     cost = page.text(".sw-answer-box:nth-child(2) .sw-sentence")
     assert says(cost.partition("over ideal")[2], found)
     assert cost.endswith("found, drawn soon")

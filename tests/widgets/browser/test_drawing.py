@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from tests.widgets.browser.page import EVERY_PANEL, Shown, wired
-from tests.widgets.browser.told import DEEP, Told, planned, says, trained
+from tests.widgets.browser.recorded_messages import DEEP, RecordedMessages, planned, says, trained
 
 Show = Callable[..., Shown]
 
 
-def shown(show: Show, told: Told, *args: object, **options: object) -> Shown:
+def shown(show: Show, recorded: RecordedMessages, *args: object, **options: object) -> Shown:
     page = show(*args, **options)
-    page.publish(told.messages)
+    page.publish(recorded.messages)
     return page
 
 
@@ -22,19 +22,19 @@ def test_a_widget_asks_for_what_there_is_as_soon_as_it_is_shown(show: Show) -> N
 
 
 def test_the_header_names_the_step_and_answers_the_three_questions(show: Show) -> None:
-    told = planned()
-    page = shown(show, told)
+    recorded = planned()
+    page = shown(show, recorded)
     page.picture("planned")
-    graph, machine, plan = told["graph"], told["machine"], told["plan"]
+    graph, machine, plan = recorded["graph"], recorded["machine"], recorded["plan"]
     assert page.text(".sw-header h2") == graph["name"]
     facts = page.text(".sw-facts")
-    assert says(facts, len(told.columns("graph")["op_target"]))
+    assert says(facts, len(recorded.columns("graph")["op_target"]))
     assert says(facts, machine["step_peak_bytes"])
     ops = page.find(".sw-fact:not(.sw-phrases)").first  # fewer than the calls counted while the step is captured
     assert "views and other calls of PyTorch are not counted" in (ops.get_attribute("title") or "")
     fit, cost, why = (page.text(f".sw-answer-box:nth-child({k})") for k in (1, 2, 3))
     assert "Needs swap" in fit
-    assert says(fit, machine["step_peak_bytes"] - told["budget"]["budget_bytes"])
+    assert says(fit, machine["step_peak_bytes"] - recorded["budget"]["budget_bytes"])
     assert says(fit, plan["bytes_out"])
     assert says(cost, plan["step_seconds"])
     assert says(cost, plan["step_seconds"] / plan["ideal_seconds"] - 1)
@@ -71,31 +71,31 @@ def test_a_panel_draws_alone(show: Show, panel: str) -> None:
 
 
 def test_the_graph_and_the_memory_and_the_streams_in_words(show: Show) -> None:
-    told = planned()
-    page = shown(show, told)
-    graph, plan = told["graph"], told["plan"]
+    recorded = planned()
+    page = shown(show, recorded)
+    graph, plan = recorded["graph"], recorded["plan"]
     words = page.summary("graph")
-    assert says(words, len(told.columns("graph")["op_target"]))
+    assert says(words, len(recorded.columns("graph")["op_target"]))
     assert says(words, len(graph["module_paths"]))
-    times, held = told.curve()
+    times, held = recorded.curve()
     words = page.summary("memory")
     assert words.startswith(plan["memory_summary"])
     assert says(words.removeprefix(plan["memory_summary"]), held.sum(axis=1).max())
-    assert says(words, told["budget"]["budget_bytes"])
+    assert says(words, recorded["budget"]["budget_bytes"])
     assert says(words.split("arena")[-1], plan["peak_bytes"])
     assert plan["peak_bytes"] > held.sum(axis=1).max()
-    page.publish(told.having("plan", peak_bytes=int(held.sum(axis=1).max())).messages)
+    page.publish(recorded.having("plan", peak_bytes=int(held.sum(axis=1).max())).messages)
     assert "arena" not in page.summary("memory").removeprefix(plan["memory_summary"])
     assert page.summary("streams") == plan["streams_summary"]
     assert len(times) > 100
 
 
 def test_under_the_pointer_the_map_has_what_the_plan_has_there(show: Show) -> None:
-    told = planned()
-    page = shown(show, told)
-    graph, plan = told.columns("graph"), told.columns("plan")
-    size, name = graph["storage_bytes"], told["graph"]["storage_names"]
-    step, full = told["plan"]["step_seconds"], told["budget"]["budget_bytes"] * 1.045
+    recorded = planned()
+    page = shown(show, recorded)
+    graph, plan = recorded.columns("graph"), recorded.columns("plan")
+    size, name = graph["storage_bytes"], recorded["graph"]["storage_names"]
+    step, full = recorded["plan"]["step_seconds"], recorded["budget"]["budget_bytes"] * 1.045
     area = page.plot("memory").evaluate("host => host.plot.area")
     hits = 0
     for share in (0.11, 0.37, 0.58, 0.83):
@@ -120,13 +120,13 @@ def test_under_the_pointer_the_map_has_what_the_plan_has_there(show: Show) -> No
 
 
 def test_by_kind_the_bytes_of_a_moment_are_those_of_the_stays(show: Show) -> None:
-    told = planned()
-    page = shown(show, told)
+    recorded = planned()
+    page = shown(show, recorded)
     page.find(".sw-memory button:text-is('By kind')").click()
     page.settle()
     page.picture("by-kind")
-    times, held = told.curve()
-    step = told["plan"]["step_seconds"]
+    times, held = recorded.curve()
+    step = recorded["plan"]["step_seconds"]
     for share in (0.1, 0.5, 0.9):
         page.move("memory", page.x_of("memory", share), 80)
         cursor = page.plot("memory").evaluate("host => host.plot.store.cursor")
@@ -139,33 +139,33 @@ def test_by_kind_the_bytes_of_a_moment_are_those_of_the_stays(show: Show) -> Non
 
 
 def test_a_lane_names_the_op_that_runs_and_the_copies_that_go_on(show: Show) -> None:
-    told = planned()
-    page = shown(show, told)
-    graph, plan = told.columns("graph"), told.columns("plan")
-    step = told["plan"]["step_seconds"]
+    recorded = planned()
+    page = shown(show, recorded)
+    graph, plan = recorded.columns("graph"), recorded.columns("plan")
+    step = recorded["plan"]["step_seconds"]
     longest = int(np.argmax(plan["op_stop"] - plan["op_start"]))
     middle = (plan["op_start"][longest] + plan["op_stop"][longest]) / 2
     page.move("streams", page.x_of("streams", middle / step), page.lane(0))
     tip = page.tip()
-    assert tip["op"] == told["graph"]["targets"][graph["op_target"][plan["order"][longest]]]
+    assert tip["op"] == recorded["graph"]["targets"][graph["op_target"][plan["order"][longest]]]
     assert says(tip["phase"].split(", op ")[1].split(" of ")[0], longest + 1)
     for lane, way in ((1, "out"), (2, "in")):
         copy = int(np.argmax(plan[f"{way}_stop"] - plan[f"{way}_start"]))
         middle = (plan[f"{way}_start"][copy] + plan[f"{way}_stop"][copy]) / 2
         page.move("streams", page.x_of("streams", middle / step), page.lane(lane))
         tip = page.tip()
-        assert tip[""] == told["graph"]["storage_names"][plan[f"{way}_storage"][copy]]
+        assert tip[""] == recorded["graph"]["storage_names"][plan[f"{way}_storage"][copy]]
         assert says(tip["size"], graph["storage_bytes"][plan[f"{way}_storage"][copy]])
     stalls = len(plan["stall_start"])
     assert stalls
     assert says(page.text(".sw-streams .note"), stalls)
-    assert says(page.text(".sw-streams .note"), told["plan"]["stall_seconds"])
+    assert says(page.text(".sw-streams .note"), recorded["plan"]["stall_seconds"])
 
 
 def test_who_holds_the_peak_holds_all_of_it(show: Show) -> None:
-    told = planned()
-    page = shown(show, told)
-    _, held = told.curve()
+    recorded = planned()
+    page = shown(show, recorded)
+    _, held = recorded.curve()
     note = page.text(".sw-holders .note")
     assert says(note, held.sum(axis=1).max())
     bars = page.find(".sw-holders li .v").all_text_contents()
@@ -178,9 +178,9 @@ WEIGHT = "1000 \N{MULTIPLICATION SIGN} 64 float32"
 
 
 def test_tensors_and_ops_say_their_shape_and_dtype_and_the_line_that_makes_them(show: Show) -> None:
-    told = planned()
-    page = shown(show, told)
-    columns, said = told.columns("graph"), told["graph"]
+    recorded = planned()
+    page = shown(show, recorded)
+    columns, said = recorded.columns("graph"), recorded["graph"]
     names = said["storage_names"]
     gelu = next(k for k, name in enumerate(names) if name.endswith("/gelu"))
     assert said["layouts"][columns["storage_layout"][gelu]] == SHAPE
@@ -197,7 +197,7 @@ def test_tensors_and_ops_say_their_shape_and_dtype_and_the_line_that_makes_them(
     page.settle()
     assert WEIGHT in page.selected()
     assert "transformer.py" not in page.selected()
-    plan, step = told.columns("plan"), told["plan"]["step_seconds"]
+    plan, step = recorded.columns("plan"), recorded["plan"]["step_seconds"]
     copy = int(np.argmax(plan["out_stop"] - plan["out_start"]))
     middle = (plan["out_start"][copy] + plan["out_stop"][copy]) / 2
     page.move("streams", page.x_of("streams", middle / step), page.lane(1))
@@ -234,11 +234,11 @@ HELD = """host => { const { store } = host.plot;
 def test_no_row_of_what_holds_the_peak_hides_a_quarter_of_it_but_a_single_tensor(
     show: Show, spec: str, budget: str
 ) -> None:
-    told = planned(spec, budget)
-    page = shown(show, told)
+    recorded = planned(spec, budget)
+    page = shown(show, recorded)
     page.picture(f"holders-{spec.partition(':')[0]}-{budget.removesuffix('%')}")
     rows = page.plot("memory").evaluate(HELD)
-    peak = told.curve()[1].sum(axis=1).max()
+    peak = recorded.curve()[1].sum(axis=1).max()
     assert len(rows) >= 4
     assert len({name for _, name, _ in rows}) == len(rows)
     assert [row for row in rows if row[0] > 0.25 * peak and row[2] > 1] == []
@@ -246,9 +246,9 @@ def test_no_row_of_what_holds_the_peak_hides_a_quarter_of_it_but_a_single_tensor
 
 
 def test_modules_hold_as_much_before_the_first_plan_as_by_one_that_swaps_nothing(show: Show) -> None:
-    told = planned(DEEP, "100%")
+    recorded = planned(DEEP, "100%")
     said = []
-    for messages in ([one for one in told.messages if one.kind != "plan"], told.messages):
+    for messages in ([one for one in recorded.messages if one.kind != "plan"], recorded.messages):
         page = show(("graph",))
         page.publish(messages)
         said.append(page.text("#" + (page.plot("graph").get_attribute("aria-describedby") or "")))
@@ -287,9 +287,9 @@ def test_a_canvas_that_the_browser_had_dropped_is_drawn_again(show: Show) -> Non
 
 
 def test_by_ops_the_same_op_lies_in_its_place_in_the_order(show: Show) -> None:
-    told = planned()
-    page = shown(show, told)
-    plan, ops = told.columns("plan"), len(told.columns("graph")["op_target"])
+    recorded = planned()
+    page = shown(show, recorded)
+    plan, ops = recorded.columns("plan"), len(recorded.columns("graph")["op_target"])
     page.find(".sw-memory button:text-is('Ops')").click()
     page.settle()
     slot = ops // 3
@@ -299,11 +299,11 @@ def test_by_ops_the_same_op_lies_in_its_place_in_the_order(show: Show) -> None:
 
 
 def test_the_schedule_counts_the_ops_of_each_phase(show: Show) -> None:
-    told = planned()
-    page = shown(show, told)
+    recorded = planned()
+    page = shown(show, recorded)
     page.find(".sw-graph button:text-is('Schedule')").click()
     page.settle()
     page.picture("schedule")
     words = page.summary("graph")
     for phase in (0, 1, 2):
-        assert says(words, int((told.columns("graph")["op_phase"] == phase).sum()))
+        assert says(words, int((recorded.columns("graph")["op_phase"] == phase).sum()))

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.widgets.browser.page import Shown
-from tests.widgets.browser.told import Told, planned, trained
+from tests.widgets.browser.recorded_messages import RecordedMessages, planned, trained
 from widgets.messages.state_messages import export_message
 
 Show = Callable[..., Shown]
@@ -26,9 +26,9 @@ VIEWS = (
 )
 
 
-def open_menu(show: Show, told: Told) -> Shown:
+def open_menu(show: Show, recorded: RecordedMessages) -> Shown:
     page = show()
-    page.publish(told.messages)
+    page.publish(recorded.messages)
     page.find(".sw-do-export").click()
     page.settle()
     return page
@@ -112,17 +112,23 @@ def test_there_is_a_picture_of_every_view_in_both_formats(show: Show) -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_drawing_parses_and_its_text_is_text(show: Show, view: str) -> None:
-    told = trained()
-    page = open_menu(show, told)
+    recorded = trained()
+    page = open_menu(show, recorded)
     path = saved(page, f"{view}, SVG")
     assert path.suffix == ".svg"
     root = ElementTree.parse(path).getroot()
     assert root.tag == f"{SVG}svg"
     words = " ".join("".join(text.itertext()) for text in root.iter(f"{SVG}text"))
     expected = {
-        "Everything shown here": told["graph"]["name"], "Budget and verdict": told["graph"]["name"], "Graph": "Modules",
-        "Memory": "budget", "Who holds memory": "MiB", "Streams": "compute", "Search": "bound", "Run": "step 2",
-    }[view]  # fmt: skip
+        "Everything shown here": recorded["graph"]["name"],
+        "Budget and verdict": recorded["graph"]["name"],
+        "Graph": "Modules",
+        "Memory": "budget",
+        "Who holds memory": "MiB",
+        "Streams": "compute",
+        "Search": "bound",
+        "Run": "step 2",
+    }[view]
     assert expected.lower() in words.lower()
     assert root.find(f"{SVG}title") is not None
     assert not list(root.iter(f"{SVG}image"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from playwright.sync_api import Browser
 
 from tests.widgets.browser import lab
-from tests.widgets.browser.told import DEEP, SMALL
+from tests.widgets.browser.recorded_messages import DEEP, SMALL
 
 BENCH = """
 from planner import zoo

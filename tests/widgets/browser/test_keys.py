@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.widgets.browser.page import Shown
-from tests.widgets.browser.told import planned, trained
+from tests.widgets.browser.recorded_messages import planned, trained
 
 Show = Callable[..., Shown]
 
@@ -49,9 +49,9 @@ def test_w_and_s_zoom_a_and_d_pan_and_0_shows_the_whole_step(page: Shown, panel:
 
 
 def test_p_goes_to_the_peak_and_f_shows_all_of_what_is_selected(page: Shown) -> None:
-    told = planned()
-    times, held = told.curve()
-    peak = float(times[held.sum(axis=1).argmax()]) / told["plan"]["step_seconds"]
+    recorded = planned()
+    times, held = recorded.curve()
+    peak = float(times[held.sum(axis=1).argmax()]) / recorded["plan"]["step_seconds"]
     page.plot("memory").focus()
     page.press("p")
     low, high = view(page)
@@ -61,16 +61,16 @@ def test_p_goes_to_the_peak_and_f_shows_all_of_what_is_selected(page: Shown) -> 
     page.press("ArrowUp", "f")
     low, high = view(page)
     chosen = (selection(page) or {})["id"]
-    plan = told.columns("plan")
+    plan = recorded.columns("plan")
     stays = plan["residency_storage"] == chosen
-    step = told["plan"]["step_seconds"]
+    step = recorded["plan"]["step_seconds"]
     assert low <= plan["residency_start"][stays].min() / step + 1e-6
     assert high >= plan["residency_stop"][stays].max() / step - 1e-6
 
 
 def test_arrows_go_from_op_to_op_in_the_order_of_the_plan_and_through_its_tensors_by_size(page: Shown) -> None:
-    told = planned()
-    order, graph = told.columns("plan")["order"], told.columns("graph")
+    recorded = planned()
+    order, graph = recorded.columns("plan")["order"], recorded.columns("graph")
     page.plot("streams").focus()
     page.press("ArrowRight")
     assert selection(page) == {"type": "op", "id": int(order[0])}

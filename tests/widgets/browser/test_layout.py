@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.widgets.browser.page import Shown
-from tests.widgets.browser.told import planned, trained
+from tests.widgets.browser.recorded_messages import planned, trained
 
 Show = Callable[..., Shown]
 
@@ -155,9 +155,9 @@ EXPLAINED = """panel => [...panel.querySelectorAll('.legend span')].map(entry =>
 @pytest.mark.parametrize("width", [420, 700, 861, 940, 1109, 1240, 1800])
 def test_every_colour_is_explained_at_every_width(show: Show, width: int) -> None:
     page = show(width=width)
-    told = planned()
-    page.publish(told.having("budget", budget_bytes=told["budget"]["budget_bytes"] + 2**20).messages)
-    kinds = {int(kind) for kind in told.columns("graph")["storage_kind"]}
+    recorded = planned()
+    page.publish(recorded.having("budget", budget_bytes=recorded["budget"]["budget_bytes"] + 2**20).messages)
+    kinds = {int(kind) for kind in recorded.columns("graph")["storage_kind"]}
     page.picture(f"explained-{width}")
     memory = page.find("section.sw-memory").evaluate(EXPLAINED)
     assert len(memory) == len(kinds) == 6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.widgets.browser.page import Shown
-from tests.widgets.browser.told import planned, says
+from tests.widgets.browser.recorded_messages import planned, says
 
 Show = Callable[..., Shown]
 PLOTS = ("graph", "memory", "streams")
@@ -63,14 +63,14 @@ def test_the_cursor_stands_at_one_time_in_memory_and_streams(page: Shown) -> Non
 
 
 def test_a_click_selects_says_exact_numbers_and_fades_the_rest(page: Shown) -> None:
-    told, (storage, share) = planned(), longest_copy()
+    recorded, (storage, share) = planned(), longest_copy()
     before = [page.pixels(panel) for panel in PLOTS]
     page.click("streams", page.x_of("streams", share), page.lane(1))
     page.picture("selected")
     line = page.selected()
-    assert line.startswith(told["graph"]["storage_names"][storage])
-    assert says(line, told.columns("graph")["storage_bytes"][storage])
-    assert says(line, int((told.columns("plan")["out_storage"] == storage).sum()))
+    assert line.startswith(recorded["graph"]["storage_names"][storage])
+    assert says(line, recorded.columns("graph")["storage_bytes"][storage])
+    assert says(line, int((recorded.columns("plan")["out_storage"] == storage).sum()))
     assert "away" in line
     assert [page.pixels(panel) != old for panel, old in zip(PLOTS, before, strict=True)] == [True, True, True]
     page.find(".sw-selection button:has-text('Clear')").click()
@@ -80,13 +80,13 @@ def test_a_click_selects_says_exact_numbers_and_fades_the_rest(page: Shown) -> N
 
 
 def test_a_module_that_is_selected_says_what_all_below_it_holds(page: Shown) -> None:
-    told = planned()
+    recorded = planned()
     page.click("graph", 120, 20)  # the first box
     chosen = page.plot("graph").evaluate("host => host.plot.store.focus")
     owned = page.plot("graph").evaluate("host => [...host.plot.store.focus.storages]")
     line = page.selected()
     assert line.startswith(chosen["label"])
-    assert says(line, told.columns("graph")["storage_bytes"][owned].sum())
+    assert says(line, recorded.columns("graph")["storage_bytes"][owned].sum())
     assert says(line, len(owned))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.widgets.browser.page import Shown
-from tests.widgets.browser.told import planned
+from tests.widgets.browser.recorded_messages import planned
 
 Show = Callable[..., Shown]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.widgets.browser.page import Shown
-from tests.widgets.browser.told import DEEP, Told, planned, trained
+from tests.widgets.browser.recorded_messages import DEEP, RecordedMessages, planned, trained
 
 Show = Callable[..., Shown]
 
@@ -54,16 +54,16 @@ def written(page: Shown, panel: str) -> tuple[list[list[Any]], float, float]:
     return found, width, height
 
 
-def open_at(show: Show, told: Told, **options: Any) -> Shown:
+def open_at(show: Show, recorded: RecordedMessages, **options: Any) -> Shown:
     page = show(**options)
-    page.publish(told.messages)
+    page.publish(recorded.messages)
     return page
 
 
 @pytest.mark.parametrize("width", [700, 1000, 1240, 1440])
 def test_no_two_numbers_of_an_axis_touch_at_any_zoom(show: Show, width: int) -> None:
     page = open_at(show, trained(), width=width)
-    told = trained()
+    recorded = trained()
     for numbers in page.plot("memory").evaluate(NUMBERS):
         assert all(left[1] + 4 <= right[0] for left, right in pairwise(sorted(numbers)))
     for end in (1.0, 0.81, 0.4, 0.07):
@@ -77,8 +77,8 @@ def test_no_two_numbers_of_an_axis_touch_at_any_zoom(show: Show, width: int) -> 
                 assert abs(left[1] - right[1]) < 0.1 or min(left[2], right[2]) + 4 <= max(left[1], right[1])
             assert max(one[2] for one in axis) <= whole
     for share in (0.5, 0.7, 0.93, 1.2, 1.9):
-        machine = told["machine"]
-        page.publish(told.having("machine", near_bytes=int(machine["near_bytes"] * share)).messages)
+        machine = recorded["machine"]
+        page.publish(recorded.having("machine", near_bytes=int(machine["near_bytes"] * share)).messages)
         found, whole, height = written(page, FRONT)
         row = sorted((one for one in found if one[3] > height - 20), key=lambda one: one[1])
         assert all(one[2] + 4 <= other[1] for one, other in pairwise(row))
@@ -87,8 +87,8 @@ def test_no_two_numbers_of_an_axis_touch_at_any_zoom(show: Show, width: int) -> 
 
 @pytest.mark.parametrize("width", [861, 1000, 1100, 1440])
 def test_titles_notes_and_the_machines_name_are_whole_or_left_out(show: Show, width: int) -> None:
-    told = trained()
-    page = open_at(show, told.having("search", state="idle", history=[]), width=width)
+    recorded = trained()
+    page = open_at(show, recorded.having("search", state="idle", history=[]), width=width)
     for tab in ("Search", "Partition", "Run"):
         page.find(f"[role=tab]:text-is('{tab}')").click()
         page.settle()
@@ -114,8 +114,8 @@ def test_titles_notes_and_the_machines_name_are_whole_or_left_out(show: Show, wi
 
 @pytest.mark.parametrize("width", [870, 1000, 1440])
 def test_the_names_of_policies_stay_in_their_column(show: Show, width: int) -> None:
-    told = trained()
-    page = open_at(show, told.having("search", baselines=[["save-on-cpu", 0.4752], ["schedule-first", 0.0152]],
+    recorded = trained()
+    page = open_at(show, recorded.having("search", baselines=[["save-on-cpu", 0.4752], ["schedule-first", 0.0152]],
                                      state="idle", history=[], bound_seconds=0.014), width=width)  # fmt: skip
     page.picture(f"policies-{width}")
     found, whole, _ = written(page, CURVE)
@@ -124,10 +124,10 @@ def test_the_names_of_policies_stay_in_their_column(show: Show, width: int) -> N
 
 
 def test_a_known_plan_that_is_as_fast_as_the_bound_leaves_an_axis_to_read(show: Show) -> None:
-    told = trained()
-    cost = told["plan"]["step_seconds"]
+    recorded = trained()
+    cost = recorded["plan"]["step_seconds"]
     search = {"state": "idle", "history": [], "bound_seconds": cost * 0.9999, "ideal_seconds": cost * 0.9999}
-    page = open_at(show, told.having("search", baselines=[["lru-prefetch", 1.4 * cost]], **search))
+    page = open_at(show, recorded.having("search", baselines=[["lru-prefetch", 1.4 * cost]], **search))
     page.picture("known-at-bound")
     found, _, height = written(page, CURVE)
     labels = {text.rpartition(" ")[0].rpartition(" ")[0]: y for text, _, _, y in found}
@@ -138,10 +138,10 @@ def test_a_known_plan_that_is_as_fast_as_the_bound_leaves_an_axis_to_read(show: 
 
 @pytest.mark.parametrize("width", [356, 700, 1440])
 def test_the_bounds_name_stands_at_its_line_and_no_two_names_touch(show: Show, width: int) -> None:
-    told = trained()
-    bound = told["search"]["history"][-1][2] * 0.9999
+    recorded = trained()
+    bound = recorded["search"]["history"][-1][2] * 0.9999
     near = [["lru-prefetch", bound * 1.0008], ["tflms", bound * 1.0012], ["on-demand", bound * 1.2]]
-    page = open_at(show, told.having("search", baselines=near, bound_seconds=bound), width=width)
+    page = open_at(show, recorded.having("search", baselines=near, bound_seconds=bound), width=width)
     page.picture(f"crowded-{width}")
     found, _, height = written(page, CURVE)
     names = sorted((one for one in found if re.search(r"tflms|lru|bound|best|seconds searched|on-demand", one[0])),
@@ -185,10 +185,10 @@ ANSWERS = """all => all.map(box => {
 @pytest.mark.parametrize("width", [332, 420, 568, 700, 861, 1008])
 @pytest.mark.parametrize("least", ["swap", "device"])
 def test_the_three_answers_are_whole_at_any_width(show: Show, width: int, least: str) -> None:
-    told = planned(DEEP, "25%")
+    recorded = planned(DEEP, "25%")
     if least == "device":
-        told = told.having("machine", name="cpu", device_bytes=told["machine"]["step_peak_bytes"] // 5)
-    page = open_at(show, told, width=width + 24)
+        recorded = recorded.having("machine", name="cpu", device_bytes=recorded["machine"]["step_peak_bytes"] // 5)
+    page = open_at(show, recorded, width=width + 24)
     page.picture(f"answers-{least}-{width}")
     answers = page.find(".sw-answer-box").evaluate_all(ANSWERS)
     for one in answers:
@@ -222,9 +222,9 @@ SAID = """line => {
 
 @pytest.mark.parametrize("width", [332, 568, 676, 976, 1416])
 def test_every_fact_of_what_is_selected_can_be_read(show: Show, width: int) -> None:
-    told = trained()
-    page = open_at(show, told, width=width + 24)
-    graph, plan = told.columns("graph"), told.columns("plan")
+    recorded = trained()
+    page = open_at(show, recorded, width=width + 24)
+    graph, plan = recorded.columns("graph"), recorded.columns("plan")
     once = [storage for storage in set(plan["residency_storage"]) if (plan["residency_storage"] == storage).sum() == 1]
     height = page.find(".sw-selection").evaluate("bar => bar.offsetHeight")
     whys = set()
@@ -268,11 +268,11 @@ def test_a_box_is_named_with_its_module_or_not_at_all(show: Show) -> None:
 
 
 def test_a_search_goes_through_names_before_classes(show: Show) -> None:
-    told = planned("wresnet:depth=50,batch=4,image=64", "100%")
-    page = open_at(show, told)
+    recorded = planned("wresnet:depth=50,batch=4,image=64", "100%")
+    page = open_at(show, recorded)
     page.find("input[type=search]").fill("conv2")
     page.settle()
-    paths, kinds = told["graph"]["module_paths"], told["graph"]["module_kinds"]
+    paths, kinds = recorded["graph"]["module_paths"], recorded["graph"]["module_kinds"]
     places = page.plot("graph").evaluate("host => host.plot.search.places")
     named = [paths[place].rpartition(".")[2] == "conv2" for place in places]
     assert sum(named) > 10

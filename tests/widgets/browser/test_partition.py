@@ -10,9 +10,9 @@ from playwright.sync_api import Browser
 from planner import zoo
 from tests.widgets.browser.live import Live
 from tests.widgets.browser.page import Shown
+from tests.widgets.browser.recorded_messages import DEEP, RecordedMessages, says
 from tests.widgets.browser.test_access import violations
-from tests.widgets.browser.told import DEEP, Told, says
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.fallback import page_text
 from widgets.messages import Message
 from widgets.session import Session
@@ -23,30 +23,30 @@ TABLE = ".sw-splits-box table"
 
 
 @cache
-def searched() -> tuple[Told, Told]:
+def searched() -> tuple[RecordedMessages, RecordedMessages]:
     session = Session(zoo.load(DEEP), machine="v100-16gb", budget="40%")
-    ear = Ear(session)
-    ear.planned()
+    recorder = MessageRecorder(session)
+    recorder.planned()
     session.start_partition(4)
-    partition = ear.wait("partition", lambda partition: partition["state"] == "done")
+    partition = recorder.wait("partition", lambda partition: partition["state"] == "done")
     row = next(n for n, row in enumerate(partition["shown"]["rows"]) if row["name"] == "blocks.*.expand.weight")
-    mark = ear.mark()
+    mark = recorder.mark()
     session.request({"do": "pin", "row": row, "level": 0, "value": "replicated"})
-    ear.wait("partition", lambda partition: partition["state"] == "done", mark)
-    told = Told(tuple(session.messages()))
+    recorder.wait("partition", lambda partition: partition["state"] == "done", mark)
+    recorded = RecordedMessages(tuple(session.messages()))
     session.show_worker(2)
-    ear.wait("worker", lambda worker: worker["state"] == "shown")
-    worker = Told(tuple(each for each in session.messages() if each.kind.startswith("worker")))
+    recorder.wait("worker", lambda worker: worker["state"] == "shown")
+    worker = RecordedMessages(tuple(each for each in session.messages() if each.kind.startswith("worker")))
     session.close()
-    return told, worker
+    return recorded, worker
 
 
-def split() -> Told:
+def split() -> RecordedMessages:
     """A model split over 4 workers, with one pin."""
     return searched()[0]
 
 
-def worker() -> Told:
+def worker() -> RecordedMessages:
     """What is said beside that once its third worker is shown."""
     return searched()[1]
 

@@ -7,7 +7,7 @@ from nbclient import NotebookClient
 from playwright.sync_api import Browser
 
 from tests.widgets.browser import lab
-from tests.widgets.browser.told import SMALL
+from tests.widgets.browser.recorded_messages import SMALL
 
 #: The widget is shown before there is a graph; the next cell waits for the plan and its picture.
 CELLS = [

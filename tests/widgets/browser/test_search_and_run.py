@@ -16,8 +16,8 @@ from planner.step import TrainStep
 from planner.swap.baselines.registry import BASELINES
 from tests.widgets.browser.live import Live
 from tests.widgets.browser.page import EVERY_PANEL, Shown
-from tests.widgets.browser.told import DEEP, Told, planned, says, trained
-from tests.widgets.session.hearing import Ear
+from tests.widgets.browser.recorded_messages import DEEP, RecordedMessages, planned, says, trained
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.messages.state_messages import compare_message
 from widgets.session import Session
 
@@ -37,9 +37,9 @@ def live(show: Show) -> Iterator[Callable[[Session], Live]]:
         session.close()
 
 
-def open_at(show: Show, told: Told) -> Shown:
+def open_at(show: Show, recorded: RecordedMessages) -> Shown:
     page = show()
-    page.publish(told.messages)
+    page.publish(recorded.messages)
     return page
 
 
@@ -80,8 +80,8 @@ def test_a_search_goes_on_is_cancelled_and_resumed_while_the_curve_and_the_plan_
 
 def test_cancelled_before_its_first_plan_it_says_how_to_go_on(show: Show) -> None:
     sentence = "The search was stopped before it had any plan: resume it, or let it run a little longer."
-    told = planned().having("search", state="cancelled", history=[], baselines=[], sentence=sentence)
-    page = open_at(show, told)
+    recorded = planned().having("search", state="cancelled", history=[], baselines=[], sentence=sentence)
+    page = open_at(show, recorded)
     assert sentence in page.text(".sw-search-tab")
     assert page.text(".sw-do-search") == "Resume"
 
@@ -117,8 +117,8 @@ def test_every_name_beside_the_curve_has_a_tip_that_says_what_it_is(show: Show) 
         assert len(page.text(".sw-tip p").split()) >= 4
 
 
-def front(told: Told) -> list[list[float]]:
-    return [point for point in told["front"]["points"] if point[6]]
+def front(recorded: RecordedMessages) -> list[list[float]]:
+    return [point for point in recorded["front"]["points"] if point[6]]
 
 
 def place(page: Shown, point: list[float]) -> tuple[float, float]:
@@ -228,7 +228,7 @@ def test_a_graph_without_its_step_is_not_offered_to_be_run_and_says_why(show: Sh
     graph = planner.capture(zoo.load("mlp:layers=3"))
     plan = planner.plan_swaps(graph, planner.machine("v100-16gb"), "60%")
     session = Session((graph, plan))
-    Ear(session).planned()
+    MessageRecorder(session).planned()
     page = show(panels)
     page.publish(session.messages())
     session.close()
@@ -250,19 +250,19 @@ def test_a_graph_without_its_step_is_not_offered_to_be_run_and_says_why(show: Sh
 
 
 def test_where_no_plan_can_be_faster_to_run_is_the_thing_to_do(show: Show) -> None:
-    told = planned()
-    page = open_at(show, told)
+    recorded = planned()
+    page = open_at(show, recorded)
     assert page.find(".btn.primary").all_text_contents() == ["Search"]
-    page.publish(told.having("plan", step_seconds=told["plan"]["ideal_seconds"]).messages)
+    page.publish(recorded.having("plan", step_seconds=recorded["plan"]["ideal_seconds"]).messages)
     assert "ideal, no op waits" in page.text(".sw-answer-box:nth-child(2)")
     assert page.find(".btn.primary").all_text_contents() == ["Run on this CPU"]
     assert page.find(".sw-do-search").get_attribute("aria-disabled") is None
 
 
 def test_what_was_run_shows_measured_beside_predicted_losses_and_that_the_bits_agree(show: Show) -> None:
-    told = trained()
-    page = open_at(show, told)
-    words, run = run_tab(page), told["run"]
+    recorded = trained()
+    page = open_at(show, recorded)
+    words, run = run_tab(page), recorded["run"]
     page.picture("run-done")
     assert (run["state"], run["mismatched"]) == ("done", 0)
     assert "Identical to eager" in page.text(".sw-badge")
@@ -294,18 +294,22 @@ def test_a_run_goes_on_and_is_stopped_between_steps(live: Callable[[Session], Li
 
 
 def test_one_plan_is_one_plan_and_that_nothing_was_searched_is_said_once(show: Show) -> None:
-    told = trained().having("front", points=front(trained())[:1])
-    idle = told.having("search", state="idle", history=[], baselines=[], sentence="Not searched yet. Trivial first.")
+    recorded = trained().having("front", points=front(trained())[:1])
+    idle = recorded.having(
+        "search", state="idle", history=[], baselines=[], sentence="Not searched yet. Trivial first."
+    )
     page = open_at(show, idle)
     assert page.summary(FRONT).startswith("1 plan on the front, ")
     assert page.text(".sw-search-tab .sw-empty").count("ot searched yet") == 1
 
 
 def test_the_first_step_warms_up_and_hides_nothing_of_the_others(show: Show) -> None:
-    told = trained().having("run", steps=6, step_seconds=[3.0, 0.1, 0.2, 0.15, 0.3, 0.12], predicted_step_seconds=0.1)
-    page = open_at(show, told.having("run", steps=6, step_seconds=[3.0], predicted_step_seconds=0.1))
+    recorded = trained().having(
+        "run", steps=6, step_seconds=[3.0, 0.1, 0.2, 0.15, 0.3, 0.12], predicted_step_seconds=0.1
+    )
+    page = open_at(show, recorded.having("run", steps=6, step_seconds=[3.0], predicted_step_seconds=0.1))
     assert "the first step warms up" in run_tab(page)
-    page.publish(told.messages)
+    page.publish(recorded.messages)
     words = page.text(".sw-run-tab")
     page.picture("run-warm-up")
     assert says(words, 3.0)
@@ -318,21 +322,21 @@ def test_the_first_step_warms_up_and_hides_nothing_of_the_others(show: Show) -> 
 
 
 def test_what_begins_elsewhere_comes_to_the_front_once(show: Show) -> None:
-    told = trained()
-    page = open_at(show, told)
+    recorded = trained()
+    page = open_at(show, recorded)
 
     def tab() -> str:
         return page.text("[role=tab][aria-selected=true]")
 
     assert tab() == "Search"
-    page.publish(told.having("run", state="planning").messages)
+    page.publish(recorded.having("run", state="planning").messages)
     assert tab() == "Run"
     page.find("[role=tab]:text-is('Search')").click()
-    page.publish(told.having("run", state="running").messages)
+    page.publish(recorded.having("run", state="running").messages)
     assert tab() == "Search"
-    page.publish(told.messages)
+    page.publish(recorded.messages)
     page.find("[role=tab]:text-is('Run')").click()
-    page.publish(told.having("search", state="running").messages)
+    page.publish(recorded.having("search", state="running").messages)
     assert tab() == "Search"
 
 

@@ -11,22 +11,22 @@ from torch import nn
 from planner.graph import Graph, GraphBuilder, Kind
 from planner.step import InferenceStep, TrainStep
 from tests.widgets.browser.page import EVERY_PANEL, Shown
-from tests.widgets.browser.told import Told, planned, says
-from tests.widgets.session.hearing import Ear
+from tests.widgets.browser.recorded_messages import RecordedMessages, planned, says
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.messages.state_messages import loading_message, notice_message, refused_message
 from widgets.session import Session
 
 Show = Callable[..., Shown]
 
 
-def told_of(source: object, **options: object) -> Told:
+def told_of(source: object, **options: object) -> RecordedMessages:
     session = Session(source, **options)  # type: ignore[arg-type]
-    ear = Ear(session)
-    ear.planned()
-    ear.wait("plan")
-    told = Told(tuple(session.messages()))
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    recorder.wait("plan")
+    recorded = RecordedMessages(tuple(session.messages()))
     session.close()
-    return told
+    return recorded
 
 
 def odd_words(page: Shown) -> list[str]:
@@ -73,7 +73,7 @@ def test_a_step_that_cannot_be_captured_says_why_in_full(show: Show) -> None:
 
     step = TrainStep(Undecided(), torch.ones(3), loss=lambda model, x: model(x).sum())
     session = Session(step)
-    refused = Ear(session).wait("refused")
+    refused = MessageRecorder(session).wait("refused")
     page = show()
     page.publish(session.messages())
     page.picture("refused")
@@ -176,7 +176,7 @@ BAD = '<img src=x onerror="window.injected=1"><script>window.injected=1</script>
 
 
 @cache
-def hostile() -> Told:
+def hostile() -> RecordedMessages:
     build = GraphBuilder(f"модель 模型 {BAD}")
     build.modules |= {"": BAD, f"слой{BAD}": f"Слой{BAD}", f"слой{BAD}.\N{ROCKET}": "</style></script>"}
     values = []
@@ -193,14 +193,14 @@ def hostile() -> Told:
 
 
 def test_names_in_other_scripts_and_with_markup_are_shown_as_they_are_and_nothing_is_injected(show: Show) -> None:
-    told = hostile().having("run", state="failed", sentence=BAD).having("search", state="failed", sentence=BAD)
-    told = told.having("budget", state="none", sentence=BAD, verdict="swap")
-    told = told.but(notice_message(BAD)).having("machine", label=BAD, machines=[[BAD, BAD, 1]])
+    recorded = hostile().having("run", state="failed", sentence=BAD).having("search", state="failed", sentence=BAD)
+    recorded = recorded.having("budget", state="none", sentence=BAD, verdict="swap")
+    recorded = recorded.but(notice_message(BAD)).having("machine", label=BAD, machines=[[BAD, BAD, 1]])
     for theme in ("light", "dark"):
         page = show(theme=theme)
-        page.publish([loading_message(BAD, BAD, 0.1, 1, 1.0), *told.messages])
+        page.publish([loading_message(BAD, BAD, 0.1, 1, 1.0), *recorded.messages])
         page.picture(f"hostile-{theme}")
-        assert page.text(".sw-header h2") == told["graph"]["name"]
+        assert page.text(".sw-header h2") == recorded["graph"]["name"]
         for panel in ("graph", "memory", "streams"):
             box = page.plot(panel).bounding_box()
             assert box is not None

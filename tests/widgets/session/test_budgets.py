@@ -12,7 +12,7 @@ from planner.capture import capture
 from planner.graph import Graph
 from planner.plan import validate
 from planner.profile import machine
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.session import Session
 
 
@@ -30,34 +30,34 @@ def frequent_switches() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def at(session: Session, ear: Ear, size: int) -> dict:
-    mark = ear.mark()
+def at(session: Session, recorder: MessageRecorder, size: int) -> dict:
+    mark = recorder.mark()
     session.request({"do": "budget", "bytes": size})
-    return ear.planned(mark)
+    return recorder.planned(mark)
 
 
 def test_where_the_step_fits_nothing_is_moved(graph: Graph) -> None:
     session = Session(graph, budget="100%")
-    ear = Ear(session)
-    budget = ear.planned()
+    recorder = MessageRecorder(session)
+    budget = recorder.planned()
     assert (budget["verdict"], budget["state"]) == ("fits", "planned")
-    plan = ear.last("plan")
+    plan = recorder.last("plan")
     assert (plan["moved"], plan["stall_seconds"], plan["placeholder"]) == (0, 0, False)
     assert plan["step_seconds"] == pytest.approx(plan["ideal_seconds"])
-    assert ear.last("search")["state"] == "nothing"
-    assert "fits the budget" in ear.last("search")["sentence"]
+    assert recorder.last("search")["state"] == "nothing"
+    assert "fits the budget" in recorder.last("search")["sentence"]
 
 
 def test_where_it_does_not_fit_a_valid_plan_is_drawn_without_a_search(graph: Graph) -> None:
     session = Session(graph, budget="50%")
-    ear = Ear(session)
-    budget = ear.planned()
+    recorder = MessageRecorder(session)
+    budget = recorder.planned()
     assert (budget["verdict"], budget["state"]) == ("swap", "planned")
     plan = session.plan
     assert plan is not None
     assert validate(plan, graph) == []
     assert plan.peak_bytes <= session.budget
-    search = ear.last("search")
+    search = recorder.last("search")
     assert search["state"] == "idle"
     seconds = dict(search["baselines"])
     assert plan.predicted.seconds == min(value for value in seconds.values() if value is not None)
@@ -66,90 +66,90 @@ def test_where_it_does_not_fit_a_valid_plan_is_drawn_without_a_search(graph: Gra
 
 def test_an_impossible_budget_names_the_op_and_the_least_that_is_enough(graph: Graph) -> None:
     session = Session(graph, budget="50%")
-    ear = Ear(session)
-    ear.planned()
-    machine = ear.last("machine")
-    budget = at(session, ear, machine["least_bytes"] - 1)
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    machine = recorder.last("machine")
+    budget = at(session, recorder, machine["least_bytes"] - 1)
     assert (budget["verdict"], budget["state"]) == ("impossible", "impossible")
     assert graph.ops[machine["least_op"]].name in budget["sentence"]
     assert f"at least {machine['least_bytes']} bytes" in budget["sentence"]
     assert session.plan is None
-    plan = ear.last("plan")
+    plan = recorder.last("plan")
     assert (plan["placeholder"], plan["moved"], plan["peak_bytes"]) == (True, 0, machine["step_peak_bytes"])
-    assert at(session, ear, machine["least_bytes"])["state"] == "planned"
+    assert at(session, recorder, machine["least_bytes"])["state"] == "planned"
     assert session.plan is not None
 
 
 def test_nobody_is_given_the_plan_of_the_budget_before(graph: Graph, frequent_switches: None) -> None:
     session = Session(graph, budget="50%")
-    ear = Ear(session)
-    ear.planned()
-    half, too_little = session.budget, ear.last("machine")["least_bytes"] - 1
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    half, too_little = session.budget, recorder.last("machine")["least_bytes"] - 1
     for _ in range(60):
-        at(session, ear, too_little)
+        at(session, recorder, too_little)
         assert session.plan is None
-        assert ear.last("plan")["placeholder"]
-        at(session, ear, half)
+        assert recorder.last("plan")["placeholder"]
+        at(session, recorder, half)
 
 
 def test_the_verdict_comes_before_the_request_returns(graph: Graph) -> None:
     session = Session(graph, budget="50%")
-    ear = Ear(session)
-    ear.planned()
-    mark = ear.mark()
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    mark = recorder.mark()
     session.request({"do": "budget", "bytes": 1})
-    assert [message.content["verdict"] for message in ear.heard[mark:] if message.kind == "budget"][:1] == [
+    assert [message.content["verdict"] for message in recorder.messages[mark:] if message.kind == "budget"][:1] == [
         "impossible"
     ]
 
 
 def test_however_fast_the_budget_moves_the_last_one_stays(graph: Graph) -> None:
     session = Session(graph, budget="50%")
-    ear = Ear(session)
-    peak = ear.wait("machine")["step_peak_bytes"]
+    recorder = MessageRecorder(session)
+    peak = recorder.wait("machine")["step_peak_bytes"]
     for share in (0.4, 0.9, 0.3, 2.0, 0.0001, 0.6, 0.45, 0.7):
         session.request({"do": "budget", "bytes": round(share * peak)})
     plan = session.plan
     assert plan is not None
     assert plan.budget_bytes == round(0.7 * peak) == session.budget
     time.sleep(0.5)  # nothing of an earlier budget comes late
-    assert ear.last("plan")["budget_bytes"] == round(0.7 * peak)
-    assert (ear.last("budget")["budget_bytes"], ear.last("budget")["state"]) == (round(0.7 * peak), "planned")
-    numbers = [message["plan"] for message in ear.all("plan")]
+    assert recorder.last("plan")["budget_bytes"] == round(0.7 * peak)
+    assert (recorder.last("budget")["budget_bytes"], recorder.last("budget")["state"]) == (round(0.7 * peak), "planned")
+    numbers = [message["plan"] for message in recorder.all("plan")]
     assert numbers == sorted(set(numbers))
 
 
 def test_another_machine_has_other_times_and_the_same_budget(graph: Graph) -> None:
     session = Session(graph, budget="50%")
-    ear = Ear(session)
-    ear.planned()
-    before, size, mark = ear.last("machine"), session.budget, ear.mark()
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    before, size, mark = recorder.last("machine"), session.budget, recorder.mark()
     session.request({"do": "machine", "name": "k80x8"})
-    ear.wait("machine", since=mark)
-    ear.planned(mark)
-    after = ear.last("machine")
+    recorder.wait("machine", since=mark)
+    recorder.planned(mark)
+    after = recorder.last("machine")
     assert after["name"] == "k80x8"
     assert after["ideal_seconds"] > before["ideal_seconds"]
-    assert session.budget == size == ear.last("plan")["budget_bytes"]
+    assert session.budget == size == recorder.last("plan")["budget_bytes"]
     assert "k80x8" in {name for name, _, _ in after["machines"]}
 
 
 def test_until_another_machine_is_looked_at_its_name_is_said(graph: Graph) -> None:
     session = Session(graph, machine="v100-16gb", budget="50%")
-    ear = Ear(session)
-    ear.planned()
-    mark = ear.mark()
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    mark = recorder.mark()
     session.request({"do": "machine", "name": "h100"})
-    assert ear.planned(mark)["machine"] == ""
-    first = next(message.content for message in ear.heard[mark:] if message.kind == "budget")
+    assert recorder.planned(mark)["machine"] == ""
+    first = next(message.content for message in recorder.messages[mark:] if message.kind == "budget")
     assert (first["machine"], first["doing"]) == ("H100 SXM5 80 GB", "looking at H100 SXM5 80 GB")
 
 
 def test_the_budget_follows_the_device_until_somebody_sets_one() -> None:
     session = Session(zoo.load("wresnet:depth=50,batch=96,image=224"), machine="laptop")
-    ear = Ear(session)
-    ear.planned()
-    peak = ear.last("machine")["step_peak_bytes"]
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    peak = recorder.last("machine")["step_peak_bytes"]
     for name in ("v100-16gb", "h100", "laptop"):
         session.machine = name
         assert session.plan is not None
@@ -162,10 +162,10 @@ def test_the_budget_follows_the_device_until_somebody_sets_one() -> None:
 
 def test_a_plan_that_was_searched_for_is_there_again_after_other_machines_and_budgets(graph: Graph) -> None:
     session = Session(graph, machine="v100-16gb", budget="50%")
-    size, ear, first = session.budget, Ear(session), session.plan
+    size, recorder, first = session.budget, MessageRecorder(session), session.plan
     assert first is not None
     session.start_search(None)
-    ear.wait("plan", lambda plan: plan["step_seconds"] < first.predicted.seconds)
+    recorder.wait("plan", lambda plan: plan["step_seconds"] < first.predicted.seconds)
     session.request({"do": "cancel"})
     found = session.plan
     assert found is not None
@@ -199,11 +199,11 @@ def test_what_a_search_has_found_stays_where_another_budget_is_taken_meanwhile(g
 
 def test_a_search_is_there_to_be_resumed_where_one_comes_back_to_its_budget(graph: Graph) -> None:
     session = Session(graph, machine="v100-16gb", budget="40%")
-    size, ear = session.budget, Ear(session)
+    size, recorder = session.budget, MessageRecorder(session)
     session.start_search(None)
     search = session.search
     assert search is not None
-    ear.wait("search", lambda said: said["evaluations"] > 300)
+    recorder.wait("search", lambda said: said["evaluations"] > 300)
     session.budget = "60%"
     assert session.plan is not None
     assert session.search is None
@@ -211,26 +211,26 @@ def test_a_search_is_there_to_be_resumed_where_one_comes_back_to_its_budget(grap
     assert session.plan is not None
     session.machine = "v100-16gb"
     assert session.plan is not None
-    mark = ear.mark()
+    mark = recorder.mark()
     session.budget = size
-    said = ear.wait("search", lambda said: said["state"] == "cancelled", mark)
+    said = recorder.wait("search", lambda said: said["state"] == "cancelled", mark)
     assert said["evaluations"] > 300
     assert session.search is search
     before = search.progress.evaluations
     session.request({"do": "resume"})
-    ear.wait("search", lambda said: said["evaluations"] > before, mark)
+    recorder.wait("search", lambda said: said["evaluations"] > before, mark)
     assert session.search is search
     session.request({"do": "cancel"})
 
 
 def test_a_faster_plan_for_less_memory_is_drawn_once_it_is_known(graph: Graph) -> None:
     session = Session(graph, machine="v100-16gb", budget="50%")
-    ear = Ear(session)
-    ear.planned()
+    recorder = MessageRecorder(session)
+    recorder.planned()
     session.request({"do": "ready"})
-    ear.wait("front", lambda front: front["share"] is None and len(front["points"]) > 8)
-    fitting = [seconds for size, seconds, *_ in ear.last("front")["points"] if size <= session.budget]
-    drawn = ear.wait("plan", lambda plan: plan["step_seconds"] <= min(fitting) * 1.0002)
+    recorder.wait("front", lambda front: front["share"] is None and len(front["points"]) > 8)
+    fitting = [seconds for size, seconds, *_ in recorder.last("front")["points"] if size <= session.budget]
+    drawn = recorder.wait("plan", lambda plan: plan["step_seconds"] <= min(fitting) * 1.0002)
     assert drawn["budget_bytes"] == session.budget
 
 
@@ -246,49 +246,49 @@ def test_the_machine_asked_for_last_is_planned_for_however_early_that_was(graph:
 
 def test_a_machine_that_is_none_is_told_in_one_line_and_nothing_changes(graph: Graph) -> None:
     session = Session(graph, budget="50%")
-    ear = Ear(session)
-    ear.planned()
+    recorder = MessageRecorder(session)
+    recorder.planned()
     session.request({"do": "machine", "name": "v10"})
-    assert "unknown machine 'v10'" in ear.last("notice")["sentence"]
+    assert "unknown machine 'v10'" in recorder.last("notice")["sentence"]
     assert session.plan is not None
 
 
 def test_other_budgets_are_looked_at_once_somebody_looks_on(graph: Graph) -> None:
     session = Session(graph, budget="50%")
-    ear = Ear(session)
-    ear.planned()
+    recorder = MessageRecorder(session)
+    recorder.planned()
     time.sleep(0.3)
-    assert len(ear.last("samples")["points"]) <= 2
+    assert len(recorder.last("samples")["points"]) <= 2
     session.request({"do": "ready"})
-    ear.wait("front", lambda front: front["share"] is None and len(front["points"]) > 8)
-    sizes, seconds = zip(*ear.last("samples")["points"], strict=True)
+    recorder.wait("front", lambda front: front["share"] is None and len(front["points"]) > 8)
+    sizes, seconds = zip(*recorder.last("samples")["points"], strict=True)
     assert list(sizes) == sorted(set(sizes))
     assert list(seconds) == sorted(seconds, reverse=True)
-    machine = ear.last("machine")
+    machine = recorder.last("machine")
     assert (sizes[0], sizes[-1]) == (machine["least_bytes"], machine["step_peak_bytes"])
     assert seconds[-1] == pytest.approx(machine["ideal_seconds"])
-    front = [(size, step) for size, step, *_, on in ear.last("front")["points"] if on]
+    front = [(size, step) for size, step, *_, on in recorder.last("front")["points"] if on]
     assert all(step < earlier for (_, earlier), (_, step) in pairwise(front))
 
 
 def test_a_point_of_the_front_becomes_the_plan_or_what_it_is_compared_with(graph: Graph) -> None:
     session = Session(graph, budget="50%")
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.request({"do": "ready"})
-    ear.wait("front", lambda front: front["share"] is None and len(front["points"]) > 8)
-    size, seconds, *_ = ear.last("front")["points"][3]
+    recorder.wait("front", lambda front: front["share"] is None and len(front["points"]) > 8)
+    size, seconds, *_ = recorder.last("front")["points"][3]
     session.request({"do": "compare", "bytes": size})
-    compared = ear.last("compare")["plan"]
+    compared = recorder.last("compare")["plan"]
     assert (compared["budget_bytes"], compared["step_seconds"]) <= (size, seconds)
-    mark = ear.mark()
+    mark = recorder.mark()
     session.request({"do": "take", "bytes": size})
-    ear.planned(mark)
-    said = [message.content for message in ear.heard[mark:] if message.kind == "budget"]
+    recorder.planned(mark)
+    said = [message.content for message in recorder.messages[mark:] if message.kind == "budget"]
     assert [(one["state"], one["doing"]) for one in said[:2]] == [("planning", "drawing the plan"), ("planned", "")]
     plan = session.plan
     assert plan is not None
     assert (plan.budget_bytes, plan.predicted.seconds) <= (size, seconds)
     session.request({"do": "compare", "bytes": None})
-    assert ear.last("compare")["plan"] is None
+    assert recorder.last("compare")["plan"] is None
     session.request({"do": "compare", "bytes": size + 1})
-    assert "choose a point of the front" in ear.last("notice")["sentence"]
+    assert "choose a point of the front" in recorder.last("notice")["sentence"]

@@ -17,7 +17,7 @@ from planner.profile import machine
 from planner.step import TrainStep
 from planner.swap import plan_swaps
 from tests.plan import again_by_hand
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.session import Session
 
 SMALL = "mlp:layers=3,optimizer=adam"
@@ -54,34 +54,34 @@ class Undecided(nn.Module):
 
 
 def test_first_of_all_comes_the_graph_then_the_machine_the_budget_and_a_plan() -> None:
-    ear = Ear(Session(zoo.load(SMALL)))
-    ear.planned()
-    kinds = [kind for kind in dict.fromkeys(ear.kinds()) if kind != "loading"]
+    recorder = MessageRecorder(Session(zoo.load(SMALL)))
+    recorder.planned()
+    kinds = [kind for kind in dict.fromkeys(recorder.kinds()) if kind != "loading"]
     assert kinds == ["graph", "machine", "samples", "front", "compare", "run", "budget", "search", "plan"]
 
 
 def test_while_there_is_no_graph_it_says_what_it_is_doing_and_for_how_long() -> None:
     with (waiting := Waiting()).session() as session:
-        ear = Ear(session)
-        first = ear.wait("loading")
-        later = ear.wait("loading", lambda loading: loading["seconds"] > first["seconds"])
+        recorder = MessageRecorder(session)
+        first = recorder.wait("loading")
+        later = recorder.wait("loading", lambda loading: loading["seconds"] > first["seconds"])
         assert {message.kind for message in session.messages()} == {"loading"}
         assert (later["name"], later["doing"]) == ("waits", "building the model")
         waiting.allowed.set()
-        ear.wait("graph")
+        recorder.wait("graph")
     assert "loading" not in {message.kind for message in session.messages()}
 
 
 def test_a_capture_that_is_cancelled_says_so_at_once_and_no_graph_comes_of_it() -> None:
     with (waiting := Waiting()).session() as session:
-        ear = Ear(session)
-        ear.wait("loading")
+        recorder = MessageRecorder(session)
+        recorder.wait("loading")
         session.request({"do": "cancel_loading"})
-        assert ear.last("refused")["title"] == "Capture cancelled"
+        assert recorder.last("refused")["title"] == "Capture cancelled"
         waiting.allowed.set()
         with pytest.raises(StowageError, match="run the cell again"):
             _ = session.graph
-    assert "graph" not in ear.kinds()
+    assert "graph" not in recorder.kinds()
 
 
 class Endless(nn.Module):
@@ -99,10 +99,10 @@ class Endless(nn.Module):
 def test_a_step_without_end_says_how_far_it_is_and_ends_when_it_is_cancelled() -> None:
     model = Endless()
     session = Session(TrainStep(model, torch.ones(3, 4), loss=lambda model, x: model(x).sum()))
-    ear = Ear(session)
-    ear.wait("loading", lambda loading: loading["doing"].endswith(" ops"))
+    recorder = MessageRecorder(session)
+    recorder.wait("loading", lambda loading: loading["doing"].endswith(" ops"))
     session.request({"do": "cancel_loading"})
-    assert ear.last("refused")["title"] == "Capture cancelled"
+    assert recorder.last("refused")["title"] == "Capture cancelled"
     while any(thread.name.startswith("stowage") for thread in threading.enumerate()):
         time.sleep(0.01)
     assert type(model.layer.weight) is nn.Parameter
@@ -116,7 +116,7 @@ def test_a_step_that_cannot_be_captured_is_refused_with_the_sentence_that_the_ca
     with pytest.raises(StowageError) as alone:
         capture(step())
     session = Session(step())
-    refused = Ear(session).wait("refused")
+    refused = MessageRecorder(session).wait("refused")
     assert refused["title"] == "This step cannot be captured"
     assert refused["sentence"] == str(alone.value)
     with pytest.raises(StowageError) as told:
@@ -131,16 +131,16 @@ def test_a_model_that_cannot_even_be_made_is_refused_too() -> None:
     def broken() -> nn.Module:
         raise ZeroDivisionError("no layers")
 
-    refused = Ear(Session(TrainStep(broken, torch.ones(3)))).wait("refused")
+    refused = MessageRecorder(Session(TrainStep(broken, torch.ones(3)))).wait("refused")
     assert "no layers" in refused["sentence"]
 
 
 def test_without_a_budget_it_plans_for_the_machine_where_the_step_needs_more_and_else_for_the_step() -> None:
     graph = capture(zoo.load(SMALL))
     peak = Session(graph).budget
-    ear = Ear(Session(graph))
-    ear.planned()
-    assert (peak, ear.last("budget")["verdict"]) == (ear.last("machine")["step_peak_bytes"], "fits")
+    recorder = MessageRecorder(Session(graph))
+    recorder.planned()
+    assert (peak, recorder.last("budget")["verdict"]) == (recorder.last("machine")["step_peak_bytes"], "fits")
     assert Session(graph, budget="50%").budget == peak // 2
 
 
@@ -151,12 +151,12 @@ def test_a_plan_is_drawn_as_it_is_with_its_own_op_times() -> None:
     drawn = session.plan
     assert drawn is not None
     assert (drawn.residencies, session.budget, session.machine) == (plan.residencies, plan.budget_bytes, here)
-    assert Ear(session).last("machine")["ideal_seconds"] == pytest.approx(1e-3 * len(graph.ops))
+    assert MessageRecorder(session).last("machine")["ideal_seconds"] == pytest.approx(1e-3 * len(graph.ops))
 
 
 def test_a_plan_for_another_graph_is_refused() -> None:
     other = plan_swaps(capture(zoo.load("mlp:layers=2")), machine("v100-16gb"), "100%", method="on-demand")
-    refused = Ear(Session((capture(zoo.load(SMALL)), other))).wait("refused")
+    refused = MessageRecorder(Session((capture(zoo.load(SMALL)), other))).wait("refused")
     assert "not for mlp:layers=3" in refused["sentence"]
 
 

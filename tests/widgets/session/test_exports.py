@@ -12,18 +12,18 @@ from planner import zoo
 from planner.memory import read_buffers
 from planner.plan import plan_from_json
 from planner.step import TrainStep
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.session import Session
 
 
 def export(session: Session, wanted: str) -> tuple[str, bytes]:
-    ear = Ear(session)
-    mark = ear.mark()
+    recorder = MessageRecorder(session)
+    mark = recorder.mark()
     session.request({"do": "export", "format": wanted})
-    said = ear.wait("exported", since=mark)
-    data = next(message for message in ear.heard[mark:] if message.kind == "exported").buffers[0]
+    said = recorder.wait("exported", since=mark)
+    data = next(message for message in recorder.messages[mark:] if message.kind == "exported").buffers[0]
     assert said["columns"] == [["bytes", "u1", len(data)]]
-    ear.wait("notice", lambda notice: said["filename"] in notice["sentence"], mark)
+    recorder.wait("notice", lambda notice: said["filename"] in notice["sentence"], mark)
     return said["filename"], data
 
 
@@ -44,9 +44,9 @@ def test_the_plan_is_the_plan(session: Session) -> None:
 
 
 def test_only_the_view_that_asked_saves_the_file(session: Session) -> None:
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.request({"do": "export", "format": "plan", "view": 0.25})
-    assert ear.wait("exported")["view"] == 0.25
+    assert recorder.wait("exported")["view"] == 0.25
 
 
 def test_the_buffers_are_a_packing_problem_with_a_solution_that_holds(session: Session, tmp_path: Path) -> None:
@@ -78,19 +78,19 @@ def test_the_trace_has_every_op_and_copy_when_the_plan_has_it(session: Session) 
 
 
 def test_what_is_not_there_yet_says_what_to_do(session: Session) -> None:
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.request({"do": "export", "format": "run_trace"})
-    ear.wait("notice", lambda notice: "run a step first" in notice["sentence"])
+    recorder.wait("notice", lambda notice: "run a step first" in notice["sentence"])
     session.request({"do": "export", "format": "pdf"})
-    assert "there is no export to pdf" in ear.last("notice")["sentence"]
+    assert "there is no export to pdf" in recorder.last("notice")["sentence"]
 
 
 def test_all_files_that_are_asked_for_at_once_arrive(session: Session) -> None:
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     for wanted in ("html", "trace", "plan", "csv"):
         session.request({"do": "export", "format": wanted, "view": 0.5})
     for ending in (".html", ".trace.json", ".plan.json", ".buffers.csv"):
-        assert ear.wait("exported", lambda said, ending=ending: said["filename"].endswith(ending))["view"] == 0.5
+        assert recorder.wait("exported", lambda said, ending=ending: said["filename"].endswith(ending))["view"] == 0.5
 
 
 def test_a_name_that_no_file_can_hold_is_told_in_one_line() -> None:
@@ -98,7 +98,7 @@ def test_a_name_that_no_file_can_hold_is_told_in_one_line() -> None:
     model.add_module("layer\ud800", nn.Linear(4, 4))
     step = TrainStep(model, torch.ones(2, 4), loss=lambda model, x: next(model.children())(x).sum())
     session = Session(step, machine="laptop")
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     assert session.plan is not None
     session.request({"do": "export", "format": "html"})
-    assert "half a character" in ear.wait("notice")["sentence"]
+    assert "half a character" in recorder.wait("notice")["sentence"]

@@ -16,7 +16,7 @@ from planner.graph import Graph
 from planner.machine.machine_types import Machine
 from planner.profile import machine
 from planner.step import TrainStep
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets import SearchPanel
 from widgets.session import Session
 
@@ -34,12 +34,12 @@ def test_a_listener_that_raises_is_logged_and_nobody_else_notices(caplog: pytest
 
     session = Session(zoo.load(SMALL), machine="cpu", budget="60%")
     session.listen(deaf)
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     with caplog.at_level(logging.ERROR):
         session.budget = "150%"
         assert session.plan is not None
         session.start_run(1, check=False)
-        assert ear.wait("run", lambda run: run["state"] in {"done", "failed"})["state"] == "done"
+        assert recorder.wait("run", lambda run: run["state"] in {"done", "failed"})["state"] == "done"
     assert "cannot hear" in caplog.text
 
 
@@ -59,11 +59,11 @@ def test_a_listener_that_raises_is_logged_and_nobody_else_notices(caplog: pytest
 )
 def test_a_request_that_is_none_is_told_in_one_line_and_changes_nothing(graph: Graph, wanted: dict[str, Any]) -> None:
     session = Session(graph, budget="60%")
-    ear, plan = Ear(session), session.plan
-    ear.planned()
-    mark = ear.mark()
+    recorder, plan = MessageRecorder(session), session.plan
+    recorder.planned()
+    mark = recorder.mark()
     session.request(wanted)
-    assert "is no request" in ear.wait("notice", since=mark)["sentence"]
+    assert "is no request" in recorder.wait("notice", since=mark)["sentence"]
     assert session.plan is plan
 
 
@@ -74,7 +74,7 @@ def test_a_model_that_leaves_the_program_is_refused_and_nobody_waits_for_it(erro
             raise error
 
     session = Session(TrainStep(Leaving(4, 2), torch.ones(3, 4), loss=lambda model, x: model(x).sum()))
-    assert error.__name__ in Ear(session).wait("refused")["sentence"]
+    assert error.__name__ in MessageRecorder(session).wait("refused")["sentence"]
     with pytest.raises(StowageError, match=error.__name__):
         _ = session.graph
 
@@ -87,12 +87,12 @@ def test_an_error_that_cannot_be_put_into_words_is_named() -> None:
     def model() -> NoReturn:
         raise SilentError
 
-    assert Ear(Session(TrainStep(model, torch.ones(3)))).wait("refused")["sentence"]
+    assert MessageRecorder(Session(TrainStep(model, torch.ones(3)))).wait("refused")["sentence"]
 
 
 def test_a_share_of_the_step_that_leaves_no_byte_is_refused_where_the_step_is_known() -> None:
     session = Session(zoo.load(SMALL), budget="0.0000001%")
-    refused = Ear(session).wait("refused")
+    refused = MessageRecorder(session).wait("refused")
     assert refused["title"] == "This step cannot be planned"
     assert "leaves no memory" in refused["sentence"]
     with pytest.raises(StowageError, match="leaves no memory"):
@@ -133,18 +133,18 @@ def test_a_search_begun_while_another_machine_is_looked_at_ends_and_its_plans_ar
     graph: Graph,
 ) -> None:
     session = Session(graph, machine="v100-16gb", budget="40%")
-    ear = Ear(session)
-    ear.planned()
+    recorder = MessageRecorder(session)
+    recorder.planned()
     laptop = machine("laptop")
     session.machine = Slow("slow", laptop.devices, laptop.host_link, laptop.host_memory_bytes)
     session.start_search(None)
-    ear.wait("search", lambda search: search["evaluations"] > 0)
+    recorder.wait("search", lambda search: search["evaluations"] > 0)
     search = session.search
     assert search is not None
-    mark = ear.mark()
+    mark = recorder.mark()
     Slow.known.set()
-    ear.wait("machine", lambda said: said["name"] == "slow", mark)
-    ear.planned(mark)
+    recorder.wait("machine", lambda said: said["name"] == "slow", mark)
+    recorder.planned(mark)
     assert session.search is None
     plan = session.plan
     assert plan is not None
@@ -157,17 +157,17 @@ def test_a_search_begun_while_another_machine_is_looked_at_ends_and_its_plans_ar
 def test_a_plan_for_this_computer_that_does_not_hold_here_is_made_again_and_drawn_too() -> None:
     step = zoo.load("gpt:layers=2,hidden=64,sequence=32,optimizer=adam")  # attention takes temporary memory on a CPU
     session = Session(step, machine="cpu", budget="79%")
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     assert session.plan is not None
     session.start_run(1)
-    run = ear.wait("run", lambda run: run["state"] in {"done", "failed"})
+    run = recorder.wait("run", lambda run: run["state"] in {"done", "failed"})
     assert (run["state"], run["mismatched"]) == ("done", 0)
     assert run["note"].startswith("Planned anew for this CPU, and drawn, within the same budget: ")
     assert session.run is not None
     assert session.plan is session.run.plan
-    mark = ear.mark()
+    mark = recorder.mark()
     session.start_run(1)  # the plan that was drawn is the one that runs, and now it does
-    run = ear.wait("run", lambda run: run["state"] in {"done", "failed"}, mark)
+    run = recorder.wait("run", lambda run: run["state"] in {"done", "failed"}, mark)
     assert (run["state"], run["mismatched"], run["note"]) == ("done", 0, "")
 
 
@@ -175,10 +175,10 @@ def test_a_plan_for_this_computer_that_does_not_hold_here_is_made_again_and_draw
 def test_a_model_that_is_another_one_by_now_is_not_run_by_any_plan(name: str) -> None:
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
     session = Session(TrainStep(model, torch.ones(4, 8), loss=lambda model, x: model(x).sum()), machine=name)
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     assert session.plan is not None
     model.append(nn.Linear(8, 8))
     session.start_run(1)
-    run = ear.wait("run", lambda run: run["state"] in {"done", "failed"})
+    run = recorder.wait("run", lambda run: run["state"] in {"done", "failed"})
     assert run["state"] == "failed"
     assert "its graph is another one since 2.weight is new" in run["sentence"]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from planner.errors import StowageError
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 from tests.widgets.steps import by_hand
 from widgets.fallback import page_text
 from widgets.messages import Message, MessageKind, Rest, changed, graph_message
@@ -79,75 +79,77 @@ TOY = Feature(
 
 
 @pytest.fixture
-def ear() -> Iterator[Ear]:
+def recorder() -> Iterator[MessageRecorder]:
     register(TOY)
     CLOSED.clear()
     session = Session(by_hand())
-    ear = Ear(session)
-    ear.planned()
-    yield ear
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    yield recorder
     session.close()
     unregister(TOY)
 
 
-def test_its_first_message_is_sent_once_the_step_is_captured_and_replayed_after_the_graph(ear: Ear) -> None:
-    assert ear.last("toy")["state"] == "empty"
-    kinds = [each.kind for each in ear.session.messages()]
+def test_its_first_message_is_sent_once_the_step_is_captured_and_replayed_after_the_graph(
+    recorder: MessageRecorder,
+) -> None:
+    assert recorder.last("toy")["state"] == "empty"
+    kinds = [each.kind for each in recorder.session.messages()]
     assert kinds.index("graph") < kinds.index("toy")
 
 
-def test_its_requests_are_carried_out_and_what_it_remembers_is_of_one_session(ear: Ear) -> None:
-    ear.session.request({"do": "toy", "times": 3})
-    assert ear.wait("toy", lambda toy: toy["state"] == "running")["times"] == 3
-    assert ear.columns("toy")["ops"].tolist() == [0, 1, 2]
-    other = Ear(Session(by_hand()))
+def test_its_requests_are_carried_out_and_what_it_remembers_is_of_one_session(recorder: MessageRecorder) -> None:
+    recorder.session.request({"do": "toy", "times": 3})
+    assert recorder.wait("toy", lambda toy: toy["state"] == "running")["times"] == 3
+    assert recorder.columns("toy")["ops"].tolist() == [0, 1, 2]
+    other = MessageRecorder(Session(by_hand()))
     assert other.wait("toy")["times"] == 0
     other.session.close()
 
 
-def test_a_request_that_cannot_be_carried_out_is_answered_by_a_notice(ear: Ear) -> None:
-    ear.session.request({"do": "toy"})
-    assert "is no request" in ear.wait("notice")["sentence"]
+def test_a_request_that_cannot_be_carried_out_is_answered_by_a_notice(recorder: MessageRecorder) -> None:
+    recorder.session.request({"do": "toy"})
+    assert "is no request" in recorder.wait("notice")["sentence"]
 
 
-def test_a_transient_message_is_heard_and_not_replayed(ear: Ear) -> None:
-    ear.session.request({"do": "toy", "times": 1})
-    ear.wait("toy_done")
-    assert "toy_done" not in [each.kind for each in ear.session.messages()]
+def test_a_transient_message_is_heard_and_not_replayed(recorder: MessageRecorder) -> None:
+    recorder.session.request({"do": "toy", "times": 1})
+    recorder.wait("toy_done")
+    assert "toy_done" not in [each.kind for each in recorder.session.messages()]
 
 
-def test_its_work_is_cancelled_by_its_request(ear: Ear) -> None:
-    ear.session.request({"do": "toy", "times": 2})
-    ear.session.request({"do": "cancel_toy"})
-    assert ear.wait("toy", lambda toy: toy["state"] == "cancelled")["times"] == 2
+def test_its_work_is_cancelled_by_its_request(recorder: MessageRecorder) -> None:
+    recorder.session.request({"do": "toy", "times": 2})
+    recorder.session.request({"do": "cancel_toy"})
+    assert recorder.wait("toy", lambda toy: toy["state"] == "cancelled")["times"] == 2
 
 
-def test_its_work_is_cancelled_when_nobody_looks_any_more(ear: Ear) -> None:
-    session = ear.session
+def test_its_work_is_cancelled_when_nobody_looks_any_more(recorder: MessageRecorder) -> None:
+    session = recorder.session
     session.request({"do": "toy", "times": 2})
-    ear.leave()
+    recorder.leave()
     session.suspend()
-    assert Ear(session).wait("toy", lambda toy: toy["state"] == "cancelled")["times"] == 2
+    assert MessageRecorder(session).wait("toy", lambda toy: toy["state"] == "cancelled")["times"] == 2
 
 
-def test_closing_the_session_leaves_its_message_at_rest_and_ends_what_it_holds(ear: Ear) -> None:
-    ear.session.request({"do": "toy", "times": 4})
-    ear.session.close()
-    assert (ear.last("toy")["state"], ear.last("toy")["times"]) == ("closed", 4)
+def test_closing_the_session_leaves_its_message_at_rest_and_ends_what_it_holds(recorder: MessageRecorder) -> None:
+    recorder.session.request({"do": "toy", "times": 4})
+    recorder.session.close()
+    assert (recorder.last("toy")["state"], recorder.last("toy")["times"]) == ("closed", 4)
     assert CLOSED.is_set()
-    ear.session.request({"do": "toy", "times": 5})
-    assert ear.last("toy")["times"] == 4
-    assert "closed" in ear.last("notice")["sentence"]
+    recorder.session.request({"do": "toy", "times": 5})
+    assert recorder.last("toy")["times"] == 4
+    assert "closed" in recorder.last("notice")["sentence"]
 
 
-def test_a_page_is_saved_with_its_message_at_rest(ear: Ear) -> None:
-    ear.session.request({"do": "toy", "times": 4})
-    packed = re.search(r'id="messages">([^<]*)<', page_text(ear.session.messages()))
+def test_a_page_is_saved_with_its_message_at_rest(recorder: MessageRecorder) -> None:
+    recorder.session.request({"do": "toy", "times": 4})
+    packed = re.search(r'id="messages">([^<]*)<', page_text(recorder.session.messages()))
     assert packed is not None
     head = gzip.decompress(base64.b64decode(packed[1]))[4:]
     sent = json.JSONDecoder().raw_decode(head.decode("latin-1"))[0]["messages"]
     assert [content["state"] for content, _ in sent if content["kind"] == "toy"] == ["saved"]
-    assert ear.last("toy")["state"] == "running"
+    assert recorder.last("toy")["state"] == "running"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_a_page_is_saved_with_its_message_at_rest(ear: Ear) -> None:
         (Feature[None]("search"), "two features search"),
     ],
 )
-@pytest.mark.usefixtures("ear")
+@pytest.mark.usefixtures("recorder")
 def test_two_features_cannot_share_a_name_a_request_or_a_kind_of_message(other: Feature[Any], sentence: str) -> None:
     with pytest.raises(StowageError, match=sentence):
         register(other)

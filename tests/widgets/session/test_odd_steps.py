@@ -7,32 +7,32 @@ from torch import nn
 
 from planner.graph import Graph, GraphBuilder, Kind
 from planner.step import InferenceStep, TrainStep
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.session import Session
 
 
-def drawn(session: Session) -> Ear:
-    ear = Ear(session)
+def drawn(session: Session) -> MessageRecorder:
+    recorder = MessageRecorder(session)
     assert session.plan is not None
-    ear.planned()
+    recorder.planned()
     for message in session.messages():
         json.dumps(message.content, allow_nan=False)
-    return ear
+    return recorder
 
 
 def test_one_op() -> None:
     step = InferenceStep(nn.Linear(3, 2), torch.ones(4, 3))
-    ear = drawn(Session(step))
-    assert len(ear.columns("plan")["order"]) == 1
-    assert ear.last("budget")["verdict"] == "fits"
-    ear.session.start_run(1)
-    assert ear.wait("run", lambda run: run["state"] in {"done", "failed"})["state"] == "done"
+    recorder = drawn(Session(step))
+    assert len(recorder.columns("plan")["order"]) == 1
+    assert recorder.last("budget")["verdict"] == "fits"
+    recorder.session.start_run(1)
+    assert recorder.wait("run", lambda run: run["state"] in {"done", "failed"})["state"] == "done"
 
 
 def test_no_op_at_all() -> None:
-    ear = drawn(Session(Graph("nothing", (), (), ())))
-    assert ear.last("machine")["least_op"] == -1
-    assert (ear.last("plan")["step_seconds"], ear.last("budget")["verdict"]) == (0, "fits")
+    recorder = drawn(Session(Graph("nothing", (), (), ())))
+    assert recorder.last("machine")["least_op"] == -1
+    assert (recorder.last("plan")["step_seconds"], recorder.last("budget")["verdict"]) == (0, "fits")
 
 
 def test_tensors_without_bytes() -> None:
@@ -45,10 +45,10 @@ def test_tensors_without_bytes() -> None:
             return (x * self.weight).sum() + self.none.sum()
 
     step = TrainStep(Empty(), torch.ones(3, 4), loss=lambda model, x: model(x))
-    ear = drawn(Session(step, budget="80%"))
-    sizes = ear.columns("graph")["storage_bytes"]
+    recorder = drawn(Session(step, budget="80%"))
+    sizes = recorder.columns("graph")["storage_bytes"]
     assert (sizes == 0).any()
-    assert (sizes[ear.columns("plan")["residency_storage"]] > 0).all()
+    assert (sizes[recorder.columns("plan")["residency_storage"]] > 0).all()
 
 
 def test_names_in_other_scripts_and_with_markup_arrive_as_they_are() -> None:
@@ -58,12 +58,12 @@ def test_names_in_other_scripts_and_with_markup_arrive_as_they_are() -> None:
     weight = build.add_tensor(f"{odd}.вес", build.add_storage(f"{odd}.вес", 64, Kind.PARAMETER), (16,))
     result = build.add_tensor("r", build.add_storage("r", 64, Kind.OUTPUT), (16,))
     build.add_op(f"{odd}/relu", "aten.relu.default", [weight], [result], module=odd)
-    ear = drawn(Session(build.build([result])))
-    graph = ear.last("graph")
+    recorder = drawn(Session(build.build([result])))
+    graph = recorder.last("graph")
     assert graph["name"] == name
     assert graph["module_paths"] == ["", odd]
     assert graph["module_kinds"] == ["Net", "</script>"]
     assert f"{odd}.вес" in graph["storage_names"]
-    mark = ear.mark()
-    ear.session.request({"do": "export", "format": "plan"})
-    assert ear.wait("exported", since=mark)["filename"].isascii()
+    mark = recorder.mark()
+    recorder.session.request({"do": "export", "format": "plan"})
+    assert recorder.wait("exported", since=mark)["filename"].isascii()

@@ -14,7 +14,7 @@ from planner.errors import StowageError
 from planner.run import Run
 from planner.run.prepare.available_memory import free_bytes
 from planner.step import TrainStep
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.messages.message import Message
 from widgets.session import Session
 
@@ -29,10 +29,10 @@ def test_a_run_shows_what_was_predicted_and_what_is_measured_and_whether_the_bit
     session = Session(zoo.load("mlp:layers=6,optimizer=adam"), machine="cpu", budget="150%")
     plan = session.plan
     assert plan is not None
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.request({"do": "run", "steps": 2, "check": True})
-    assert ear.last("run")["state"] in {"planning", "running"}
-    run = ear.wait("run", over)
+    assert recorder.last("run")["state"] in {"planning", "running"}
+    run = recorder.wait("run", over)
     assert (run["state"], run["step"], run["steps"]) == ("done", 2, 2)
     assert len(run["losses"]) == len(run["step_seconds"]) == len(run["eager_step_seconds"]) == 2
     assert run["losses"][1] < run["losses"][0]
@@ -42,7 +42,7 @@ def test_a_run_shows_what_was_predicted_and_what_is_measured_and_whether_the_bit
     assert run["sentence"].endswith("compared with eager PyTorch, 0 bits differ.")
     assert run["peak_bytes"] <= run["budget_bytes"]
     assert run["peak_bytes"] - run["predicted_peak_bytes"] == sum(size for _, size in run["differences"])
-    columns = ear.columns("run")
+    columns = recorder.columns("run")
     assert columns["predicted_bytes"].tolist() == plan.predicted.sample_bytes.tolist()
     assert columns["step_start"].tolist() == pytest.approx([0, run["step_seconds"][0]], rel=1e-5)
     assert (np.diff(columns["seconds"]) >= 0).all()
@@ -64,25 +64,25 @@ def test_a_plan_for_a_gpu_that_does_not_hold_here_is_made_again_and_drawn() -> N
 
     step = TrainStep(Convolutions(), torch.ones(4, 8, 24, 24), loss=lambda model, x: model(x))
     session = Session(step, machine="v100-16gb", budget="100%")
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     before, budget = session.plan, session.budget
     assert before is not None
-    mark = ear.mark()
+    mark = recorder.mark()
     session.start_run(1)
-    run = ear.wait("run", over)
+    run = recorder.wait("run", over)
     assert (run["state"], run["mismatched"], run["elsewhere"]) == ("done", 0, False)
     assert run["note"].startswith("Planned anew for this CPU, and drawn, within the same budget: ")
     assert "KiB of temporary memory here, and the plan, made for v100-16gb," in run["note"]
-    ear.planned(mark)
+    recorder.planned(mark)
     assert session.run is not None
     assert session.plan is session.run.plan
     assert (session.machine.name, session.budget) == ("cpu", budget)
     assert run["predicted_step_seconds"] == session.plan.predicted.seconds
     assert planner.validate(session.plan, session.graph) == []
-    mark = ear.mark()
+    mark = recorder.mark()
     session.machine = "v100-16gb"
-    ear.wait("machine", lambda said: said["name"] == "v100-16gb", mark)
-    ear.planned(mark)
+    recorder.wait("machine", lambda said: said["name"] == "v100-16gb", mark)
+    recorder.planned(mark)
     assert session.plan is not None
     assert (session.plan.residencies, session.plan.machine) == (before.residencies, "v100-16gb")
 
@@ -92,9 +92,9 @@ def test_a_run_that_has_no_room_is_refused_before_anything_is_made() -> None:
     layers = lambda: nn.Sequential(*(one for _ in range(8) for one in (nn.Linear(64, 64), nn.Tanh())))  # noqa: E731
     step = TrainStep(layers, lambda: torch.ones(rows, 64), loss=lambda model, x: model(x).square().mean())
     session = Session(step, machine="h100")
-    plan, ear = session.plan, Ear(session)
+    plan, recorder = session.plan, MessageRecorder(session)
     session.start_run(1)
-    run = ear.wait("run", over)
+    run = recorder.wait("run", over)
     assert run["state"] == "refused"
     assert run["sentence"].startswith("Running Sequential on this computer takes ")
     assert "make the model or the batch smaller" in run["sentence"]
@@ -108,29 +108,29 @@ def test_a_run_that_fails_in_a_later_step_says_where_and_that_the_steps_before_i
     step = TrainStep(nn.Embedding(12, 8), words, loss=lambda model, batch: model(batch).square().sum())
     session = Session(step, machine="cpu", budget="200%")
     assert session.plan is not None
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.start_run(10**6, check=False)
-    ear.wait("run", lambda run: run["step"] > 0)
+    recorder.wait("run", lambda run: run["step"] > 0)
     step.batch_leaves()[0][4] = 12  # no such word
-    run = ear.wait("run", over)
+    run = recorder.wait("run", over)
     assert (run["state"], len(run["losses"]) > 0) == ("failed", True)
     assert "embedding" in run["sentence"]
     assert f"step {run['step'] + 1}" in run["sentence"]
     assert run["sentence"].endswith((" finished steps.", " the 1 finished step."))  # of a busy machine
-    step.batch_leaves()[0][4], mark = 4, ear.mark()
+    step.batch_leaves()[0][4], mark = 4, recorder.mark()
     session.start_run(1, check=False)
-    assert ear.wait("run", over, mark)["state"] == "done"
+    assert recorder.wait("run", over, mark)["state"] == "done"
 
 
 def test_a_cancelled_run_keeps_the_steps_that_were_made() -> None:
     session = Session(zoo.load("mlp:layers=6"), machine="cpu", budget="150%")
     assert session.plan is not None
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.request({"do": "run", "steps": 100000, "check": False})
-    ear.wait("run", lambda run: run["step"] > 0)
+    recorder.wait("run", lambda run: run["step"] > 0)
     session.request({"do": "cancel_run"})
-    assert ear.last("run")["doing"] == "stopping"
-    run = ear.wait("run", over)
+    assert recorder.last("run")["doing"] == "stopping"
+    run = recorder.wait("run", over)
     assert run["state"] == "cancelled"
     assert f"{run['step']:,}" in run["sentence"]
     assert "The model holds the" in run["sentence"]
@@ -145,21 +145,21 @@ def test_a_run_cancelled_the_moment_it_is_said_to_go_on_ends() -> None:
             leave()
             session.request({"do": "cancel_run"})
 
-    ear, leave = Ear(session), session.listen(cancel)
+    recorder, leave = MessageRecorder(session), session.listen(cancel)
     session.start_run(10**6, check=False)
-    assert ear.wait("run", over)["state"] == "cancelled"
+    assert recorder.wait("run", over)["state"] == "cancelled"
 
 
 def test_a_second_run_takes_the_place_of_the_first() -> None:
     session = Session(zoo.load("mlp:layers=6"), machine="cpu", budget="150%")
     assert session.plan is not None
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.start_run(100000, check=False)
     first = session.run
-    ear.wait("run", lambda run: run["step"] > 0)
-    mark = ear.mark()
+    recorder.wait("run", lambda run: run["step"] > 0)
+    mark = recorder.mark()
     session.start_run(2, check=False)
-    run = ear.wait("run", over, mark)
+    run = recorder.wait("run", over, mark)
     assert (run["state"], run["step"]) == ("done", 2)
     assert first is not None
     assert first.progress.state == "cancelled"
@@ -167,15 +167,15 @@ def test_a_second_run_takes_the_place_of_the_first() -> None:
 
 def test_what_cannot_be_run_says_why() -> None:
     session = Session(capture(zoo.load("mlp:layers=2")))
-    ear = Ear(session)
-    ear.planned()
+    recorder = MessageRecorder(session)
+    recorder.planned()
     session.request({"do": "run"})
-    assert "a graph alone cannot be run" in ear.last("notice")["sentence"]
+    assert "a graph alone cannot be run" in recorder.last("notice")["sentence"]
     session = Session(zoo.load("mlp:layers=2"), budget=1)
-    ear = Ear(session)
-    ear.planned()
+    recorder = MessageRecorder(session)
+    recorder.planned()
     session.request({"do": "run"})
-    assert "no plan to run yet" in ear.last("notice")["sentence"]
+    assert "no plan to run yet" in recorder.last("notice")["sentence"]
 
 
 def test_a_step_is_captured_and_run_under_the_autocast_in_which_the_bench_was_made() -> None:
@@ -184,11 +184,11 @@ def test_a_step_is_captured_and_run_under_the_autocast_in_which_the_bench_was_ma
     with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
         session = Session(step, machine="cpu", budget="150%")
         expected = [float(twin.eager().detach()) for _ in range(2)]
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     assert session.plan is not None
-    mark = ear.mark()
+    mark = recorder.mark()
     session.start_run(2)
-    run = ear.wait("run", over, mark)
+    run = recorder.wait("run", over, mark)
     assert (run["state"], run["mismatched"], run["losses"]) == ("done", 0, expected)
     assert float(plain.eager().detach()) != expected[0]
     assert any("bfloat16" in storage.dtype for storage in session.graph.tensors)
@@ -208,10 +208,10 @@ def test_a_step_that_somebody_else_begins_to_run_meanwhile_is_told_and_not_waite
             others.append(planner.run(step, steps=10**6))
 
     session.listen(claim)
-    ear = Ear(session)
-    mark = ear.mark()
+    recorder = MessageRecorder(session)
+    mark = recorder.mark()
     session.start_run(1)
-    run = ear.wait("run", over, mark)
+    run = recorder.wait("run", over, mark)
     others[0].cancel()
     assert run["state"] == "failed"
     assert "this step is being run" in run["sentence"]

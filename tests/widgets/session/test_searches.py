@@ -5,7 +5,7 @@ import pytest
 from planner import zoo
 from planner.capture import capture
 from planner.graph import Graph
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.messages.message import Message
 from widgets.session import Session
 
@@ -23,20 +23,20 @@ def session(graph: Graph) -> Session:
 
 
 def test_a_search_is_begun_before_the_request_returns_and_draws_only_better_plans(session: Session) -> None:
-    ear = Ear(session)
-    first, mark = session.plan, ear.mark()
+    recorder = MessageRecorder(session)
+    first, mark = session.plan, recorder.mark()
     assert first is not None
     session.request({"do": "search"})
-    assert ear.last("search")["state"] == "running"
-    ear.wait("plan", since=mark)
+    assert recorder.last("search")["state"] == "running"
+    recorder.wait("plan", since=mark)
     session.request({"do": "cancel"})
-    ear.wait("search", lambda search: search["state"] in {"cancelled", "done"} and search["evaluations"] > 0, mark)
-    seconds = [plan["step_seconds"] for plan in ear.all("plan")]
+    recorder.wait("search", lambda search: search["state"] in {"cancelled", "done"} and search["evaluations"] > 0, mark)
+    seconds = [plan["step_seconds"] for plan in recorder.all("plan")]
     assert seconds == sorted(set(seconds), reverse=True)
     assert seconds[-1] < first.predicted.seconds
     assert session.plan is not None
     assert session.plan.predicted.seconds == seconds[-1]
-    search = ear.last("search")
+    search = recorder.last("search")
     assert search["seed"] == 3
     assert [point[2] for point in search["history"]] == sorted((point[2] for point in search["history"]), reverse=True)
     assert search["bound_seconds"] <= seconds[-1]
@@ -51,16 +51,16 @@ def test_what_is_begun_can_be_held_at_once(session: Session) -> None:
 
 
 def test_cancelled_it_says_so_before_the_request_returns_and_keeps_what_it_found(session: Session) -> None:
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.request({"do": "search"})
-    ear.wait("search", lambda search: search["evaluations"] > 20)
+    recorder.wait("search", lambda search: search["evaluations"] > 20)
     session.request({"do": "cancel"})
-    assert ear.last("search")["state"] == "cancelled"
+    assert recorder.last("search")["state"] == "cancelled"
     search = session.search
     assert search is not None
     search.wait()
     assert session.plan is not None
-    assert "resume" in ear.last("search")["sentence"]
+    assert "resume" in recorder.last("search")["sentence"]
 
 
 def test_cancelled_the_moment_it_is_said_to_run_it_ends(session: Session) -> None:
@@ -69,64 +69,68 @@ def test_cancelled_the_moment_it_is_said_to_run_it_ends(session: Session) -> Non
             leave()
             session.request({"do": "cancel"})
 
-    ear, leave = Ear(session), session.listen(cancel)
+    recorder, leave = MessageRecorder(session), session.listen(cancel)
     session.start_search(None)
-    ear.wait("search", lambda search: search["state"] == "cancelled")
-    assert ear.last("search")["state"] == "cancelled"
+    recorder.wait("search", lambda search: search["state"] == "cancelled")
+    assert recorder.last("search")["state"] == "cancelled"
 
 
 def test_it_goes_on_from_where_it_was_cancelled(session: Session) -> None:
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.request({"do": "search"})
-    ear.wait("search", lambda search: search["evaluations"] > 20)
+    recorder.wait("search", lambda search: search["evaluations"] > 20)
     session.request({"do": "cancel"})
     search = session.search
     assert search is not None
     search.wait()
-    before, mark = search.progress.evaluations, ear.mark()
+    before, mark = search.progress.evaluations, recorder.mark()
     session.request({"do": "resume"})
-    assert ear.last("search")["state"] == "running"
+    assert recorder.last("search")["state"] == "running"
     assert session.search is search
-    ear.wait("search", lambda said: said["evaluations"] > before, mark)
+    recorder.wait("search", lambda said: said["evaluations"] > before, mark)
     session.request({"do": "cancel"})
-    assert ear.last("search")["seconds"] > 0
+    assert recorder.last("search")["seconds"] > 0
 
 
 def test_cancelled_before_its_first_plan_it_says_what_to_do(graph: Graph) -> None:
     session = Session(graph, budget="30%")
     assert session.graph is graph
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.request({"do": "search"})
     session.request({"do": "cancel"})
-    assert ear.last("search")["state"] == "cancelled"
-    assert ear.last("search")["sentence"].startswith("The search was stopped before it had any plan: resume it")
-    mark = ear.mark()
+    assert recorder.last("search")["state"] == "cancelled"
+    assert recorder.last("search")["sentence"].startswith("The search was stopped before it had any plan: resume it")
+    mark = recorder.mark()
     session.request({"do": "resume"})
-    ear.wait("plan", lambda plan: not plan["placeholder"], mark)
-    assert ear.last("budget")["state"] == "planned"
+    recorder.wait("plan", lambda plan: not plan["placeholder"], mark)
+    assert recorder.last("budget")["state"] == "planned"
 
 
 def test_another_budget_cancels_it_and_nothing_of_it_is_told_later(session: Session) -> None:
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.request({"do": "search"})
-    ear.wait("search", lambda search: search["evaluations"] > 20)
+    recorder.wait("search", lambda search: search["evaluations"] > 20)
     search = session.search
     assert search is not None
-    mark = ear.mark()
+    mark = recorder.mark()
     session.budget = "60%"
-    ear.planned(mark)
+    recorder.planned(mark)
     search.wait(240)
     assert search.progress.state != "running"
     assert session.search is None
-    assert "running" not in [message.content["state"] for message in ear.heard[mark:] if message.kind == "search"]
-    budgets = {message.content["budget_bytes"] for message in ear.heard[mark:] if message.kind in {"plan", "budget"}}
+    assert "running" not in [
+        message.content["state"] for message in recorder.messages[mark:] if message.kind == "search"
+    ]
+    budgets = {
+        message.content["budget_bytes"] for message in recorder.messages[mark:] if message.kind in {"plan", "budget"}
+    }
     assert budgets == {session.budget}
 
 
 def test_asked_for_twice_it_is_one_search(session: Session) -> None:
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.request({"do": "search"})
-    ear.wait("search", lambda search: search["evaluations"] > 0)
+    recorder.wait("search", lambda search: search["evaluations"] > 0)
     search = session.search
     session.request({"do": "search"})
     assert session.search is search
@@ -134,17 +138,17 @@ def test_asked_for_twice_it_is_one_search(session: Session) -> None:
 
 def test_where_nothing_is_to_be_found_it_says_why(graph: Graph) -> None:
     session = Session(graph, budget="100%")
-    ear = Ear(session)
-    ear.planned()
+    recorder = MessageRecorder(session)
+    recorder.planned()
     session.request({"do": "search"})
-    assert "the step fits" in ear.last("notice")["sentence"]
+    assert "the step fits" in recorder.last("notice")["sentence"]
     assert session.search is None
 
 
 def test_a_search_ends_by_itself_when_the_bound_is_met_or_its_time_is_up(graph: Graph) -> None:
     session = Session(graph, budget="30%")
     session.start_search(0.2)
-    ear = Ear(session)
-    ended = ear.wait("search", lambda search: search["state"] in {"paused", "done"})
+    recorder = MessageRecorder(session)
+    ended = recorder.wait("search", lambda search: search["state"] in {"paused", "done"})
     assert ended["sentence"].startswith(("The time is up", "Nothing is left", "No plan can be faster"))
     assert session.plan is not None

@@ -10,7 +10,7 @@ import pytest
 from planner import zoo
 from planner.capture import capture
 from planner.errors import StowageError
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.messages import Message
 from widgets.session import Session
 
@@ -33,20 +33,20 @@ def busy(do: str) -> Session:
     """A session in the middle of something that goes on for long."""
     # a GPU computes so much faster than the link copies that no plan meets the bound, which would end a search
     session = Session(zoo.load(MODEL), machine="cpu" if do == "run" else "laptop", budget="40%")
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     assert session.plan is not None
     if do == "sweep":
         session.request({"do": "ready"})
-        ear.wait("front", lambda front: front["share"] is not None)
+        recorder.wait("front", lambda front: front["share"] is not None)
     elif do == "search":
         session.start_search(None)
-        ear.wait("search", lambda search: search["evaluations"] > 0)
+        recorder.wait("search", lambda search: search["evaluations"] > 0)
     else:
         session.budget = "200%"
         assert session.plan is not None
         session.start_run(10**6, check=False)
-        ear.wait("run", lambda run: run["step"] > 0)
-    ear.leave()
+        recorder.wait("run", lambda run: run["step"] > 0)
+    recorder.leave()
     return session
 
 
@@ -94,7 +94,7 @@ def test_after_closing_nothing_begins_and_nobody_waits_for_ever() -> None:
 def test_a_view_of_a_closed_bench_says_so_and_waits_for_nothing(do: str) -> None:
     session = busy(do)
     session.close()
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     asked = [
         {"do": "search"},
         {"do": "resume"},
@@ -104,10 +104,10 @@ def test_a_view_of_a_closed_bench_says_so_and_waits_for_nothing(do: str) -> None
         {"do": "export", "format": "html"},
     ]
     for wanted in asked:
-        mark = ear.mark()
+        mark = recorder.mark()
         session.request(wanted)
-        assert [said.content["kind"] for said in ear.heard[mark:]] == ["notice"]
-        assert "closed" in ear.last("notice")["sentence"]
+        assert [said.content["kind"] for said in recorder.messages[mark:]] == ["notice"]
+        assert "closed" in recorder.last("notice")["sentence"]
     session.request({"do": "ready"})
     shown = {message.kind: message.content for message in session.messages()}
     assert {shown[kind]["state"] for kind in ("search", "run", "budget")} & {"running", "planning"} == set()
@@ -126,10 +126,10 @@ def test_what_can_be_run_is_not_begun_any_more_once_it_is_closed() -> None:
 
 def test_closed_before_the_capture_is_done_it_says_so_to_whoever_waits() -> None:
     session = Session(zoo.load(MODEL))
-    ear = Ear(session)
-    ear.wait("loading")
+    recorder = MessageRecorder(session)
+    recorder.wait("loading")
     session.close()
-    assert "closed before the step was captured" in ear.last("refused")["sentence"]
+    assert "closed before the step was captured" in recorder.last("refused")["sentence"]
     with pytest.raises(StowageError, match="closed before the step was captured"):
         _ = session.graph
 
@@ -140,11 +140,11 @@ def test_an_interrupted_wait_for_a_search_leaves_the_session_usable() -> None:
     assert search is not None
     search.cancel()
     search.wait()
-    ear = Ear(session)
-    ear.wait("search", lambda said: said["state"] in {"cancelled", "done"})
-    mark = ear.mark()
+    recorder = MessageRecorder(session)
+    recorder.wait("search", lambda said: said["state"] in {"cancelled", "done"})
+    mark = recorder.mark()
     session.request({"do": "resume"})
-    ear.wait("search", lambda said: said["state"] == "running", mark)
+    recorder.wait("search", lambda said: said["state"] == "running", mark)
 
 
 def test_a_message_sent_while_the_earlier_ones_are_repeated_is_heard_after_them() -> None:

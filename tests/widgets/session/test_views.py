@@ -12,7 +12,7 @@ import widgets
 from planner import zoo
 from planner.capture import capture
 from planner.errors import StowageError
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 
 SMALL = "mlp:layers=3"
 
@@ -60,8 +60,8 @@ def test_a_budget_and_a_machine_are_set_like_attributes() -> None:
     assert bench.plan is not None
     assert bench.machine.name == "laptop"
     bench.start_search(0.1)
-    ear = Ear(bench.session)
-    ear.wait("search", lambda search: search["state"] in {"paused", "done"})
+    recorder = MessageRecorder(bench.session)
+    recorder.wait("search", lambda search: search["state"] in {"paused", "done"})
     bench.close()
 
 

@@ -10,7 +10,7 @@ from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph, Kind, fingerprint, load, save
 from planner.partition import worker_graph
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.messages import at_rest
 from widgets.session import Session
 
@@ -23,10 +23,10 @@ def graph() -> Graph:
 def split(graph: Graph, **wanted: Any) -> Session:
     """A session whose step is split over two workers."""
     session = Session(graph, machine="v100-16gb", budget="60%")
-    ear = Ear(session)
-    ear.planned()
+    recorder = MessageRecorder(session)
+    recorder.planned()
     session.start_partition(2, **wanted)
-    ear.wait("partition", lambda partition: partition["state"] == "done")
+    recorder.wait("partition", lambda partition: partition["state"] == "done")
     return session
 
 
@@ -38,39 +38,41 @@ def session(graph: Graph) -> Iterator[Session]:
 
 
 @pytest.fixture
-def ear(session: Session) -> Iterator[Ear]:
+def recorder(session: Session) -> Iterator[MessageRecorder]:
     """What is heard of it from now on; at the end the whole step is shown again."""
-    ear = Ear(session)
-    yield ear
+    recorder = MessageRecorder(session)
+    yield recorder
     session.show_worker(None)
-    ear.leave()
+    recorder.leave()
 
 
-def shown(ear: Ear, worker: int, since: int = 0) -> dict[str, Any]:
-    return ear.wait("worker", lambda said: said["state"] == "shown" and said["worker"] == worker, since)
+def shown(recorder: MessageRecorder, worker: int, since: int = 0) -> dict[str, Any]:
+    return recorder.wait("worker", lambda said: said["state"] == "shown" and said["worker"] == worker, since)
 
 
-def test_a_worker_is_shown_with_its_own_graph_and_a_valid_plan_within_the_budget(ear: Ear, graph: Graph) -> None:
-    session = ear.session
+def test_a_worker_is_shown_with_its_own_graph_and_a_valid_plan_within_the_budget(
+    recorder: MessageRecorder, graph: Graph
+) -> None:
+    session = recorder.session
     session.request({"do": "show_worker", "worker": 1})
-    assert (ear.last("worker")["state"], ear.last("worker")["workers"]) == ("making", 2)
-    shown(ear, 1)
+    assert (recorder.last("worker")["state"], recorder.last("worker")["workers"]) == ("making", 2)
+    shown(recorder, 1)
     assert session.partition is not None
     own = worker_graph(session.partition, graph, 1, progress=False)
-    said, plan = ear.last("worker_graph"), ear.last("worker_plan")
+    said, plan = recorder.last("worker_graph"), recorder.last("worker_plan")
     assert said["storage_names"] == [storage.name for storage in own.storages]
     assert said["facts"][-1] == "worker 1 (of 0 to 1)"
     assert plan["peak_bytes"] <= plan["budget_bytes"] == session.budget
     assert plan["valid"]
     kinds = [each.kind for each in session.messages()]
     assert kinds.index("worker_graph") < kinds.index("worker_plan") < kinds.index("worker")
-    assert ear.last("graph")["storage_names"] == [storage.name for storage in graph.storages]
+    assert recorder.last("graph")["storage_names"] == [storage.name for storage in graph.storages]
 
 
-def test_what_lasts_is_linked_with_the_whole_step_and_nothing_else(ear: Ear, graph: Graph) -> None:
-    ear.session.show_worker(0)
-    shown(ear, 0)
-    parts, names = ear.columns("worker")["storages"], ear.last("worker_graph")["storage_names"]
+def test_what_lasts_is_linked_with_the_whole_step_and_nothing_else(recorder: MessageRecorder, graph: Graph) -> None:
+    recorder.session.show_worker(0)
+    shown(recorder, 0)
+    parts, names = recorder.columns("worker")["storages"], recorder.last("worker_graph")["storage_names"]
     linked = {graph.storages[whole].name: names[part] for whole, part in enumerate(parts) if part >= 0}
     assert all(name == part for name, part in linked.items())
     parameters = {storage.name for storage in graph.storages if storage.persistent}
@@ -78,61 +80,63 @@ def test_what_lasts_is_linked_with_the_whole_step_and_nothing_else(ear: Ear, gra
     assert "layers.0.weight" in linked
 
 
-def test_going_back_and_again_costs_nothing(ear: Ear) -> None:
-    session = ear.session
+def test_going_back_and_again_costs_nothing(recorder: MessageRecorder) -> None:
+    session = recorder.session
     session.show_worker(0)
-    shown(ear, 0)
-    number = ear.last("worker_plan")["plan"]
+    shown(recorder, 0)
+    number = recorder.last("worker_plan")["plan"]
     session.show_worker(None)
-    assert ear.last("worker")["state"] == "none"
+    assert recorder.last("worker")["state"] == "none"
     assert not [each for each in session.messages() if each.kind.startswith("worker_")]
-    mark = ear.mark()
+    mark = recorder.mark()
     session.show_worker(0)  # answered before it returns
-    assert [each["state"] for each in ear.all("worker")[-2:]] == ["none", "shown"]
-    assert ear.heard[mark].kind == "worker_graph"
-    assert ear.last("worker_plan")["plan"] == number
+    assert [each["state"] for each in recorder.all("worker")[-2:]] == ["none", "shown"]
+    assert recorder.messages[mark].kind == "worker_graph"
+    assert recorder.last("worker_plan")["plan"] == number
 
 
-def test_what_is_asked_of_a_worker_is_done_in_its_plan_alone(ear: Ear) -> None:
-    session = ear.session
+def test_what_is_asked_of_a_worker_is_done_in_its_plan_alone(recorder: MessageRecorder) -> None:
+    session = recorder.session
     session.show_worker(0)
-    shown(ear, 0)
-    least, before = ear.last("worker_machine")["least_bytes"], session.budget
-    mark = ear.mark()
+    shown(recorder, 0)
+    least, before = recorder.last("worker_machine")["least_bytes"], session.budget
+    mark = recorder.mark()
     wanted = int(1.3 * least)
     session.request({"do": "in_worker", "request": {"do": "budget", "bytes": wanted}})
-    budget = ear.wait("worker_budget", lambda budget: budget["state"] == "planned", mark)
+    budget = recorder.wait("worker_budget", lambda budget: budget["state"] == "planned", mark)
     assert budget["budget_bytes"] == wanted
-    assert ear.last("worker_plan")["peak_bytes"] <= wanted
+    assert recorder.last("worker_plan")["peak_bytes"] <= wanted
     assert session.budget == before
     session.request({"do": "in_worker", "request": {"do": "search"}})
-    ear.wait("worker_search", lambda search: search["state"] == "running", mark)
+    recorder.wait("worker_search", lambda search: search["state"] == "running", mark)
     session.request({"do": "in_worker", "request": {"do": "cancel"}})
-    assert "search" not in {each.kind for each in ear.heard[mark:]}
+    assert "search" not in {each.kind for each in recorder.messages[mark:]}
 
 
 def test_another_partition_shows_the_whole_step_again(graph: Graph) -> None:
-    ear = Ear(split(graph))
-    ear.session.show_worker(1)
-    shown(ear, 1)
-    ear.session.start_partition(3)
-    ear.wait("worker", lambda worker: worker["state"] == "none")
-    mark = ear.mark()
-    ear.wait("partition", lambda partition: partition["state"] == "done", mark)
-    ear.session.show_worker(2)
-    assert shown(ear, 2)["workers"] == 3
-    ear.session.close()
+    recorder = MessageRecorder(split(graph))
+    recorder.session.show_worker(1)
+    shown(recorder, 1)
+    recorder.session.start_partition(3)
+    recorder.wait("worker", lambda worker: worker["state"] == "none")
+    mark = recorder.mark()
+    recorder.wait("partition", lambda partition: partition["state"] == "done", mark)
+    recorder.session.show_worker(2)
+    assert shown(recorder, 2)["workers"] == 3
+    recorder.session.close()
 
 
 def test_cancelled_it_shows_the_whole_step_and_can_be_begun_again(graph: Graph) -> None:
-    ear = Ear(split(graph))
-    ear.session.show_worker(0)
-    ear.session.request({"do": "cancel_worker"})
-    assert ear.last("worker")["state"] == "cancelled"
-    mark = ear.mark()
-    ear.session.show_worker(1)
-    shown(ear, 1, mark)
-    mine = [each.content for each in ear.heard[mark:] if each.kind == "worker" and each.content["state"] == "shown"]
+    recorder = MessageRecorder(split(graph))
+    recorder.session.show_worker(0)
+    recorder.session.request({"do": "cancel_worker"})
+    assert recorder.last("worker")["state"] == "cancelled"
+    mark = recorder.mark()
+    recorder.session.show_worker(1)
+    shown(recorder, 1, mark)
+    mine = [
+        each.content for each in recorder.messages[mark:] if each.kind == "worker" and each.content["state"] == "shown"
+    ]
     assert [each["worker"] for each in mine] == [1]
 
 
@@ -140,23 +144,23 @@ def test_workers_that_do_the_same_share_a_plan() -> None:
     small = capture(zoo.load("mlp:layers=1,hidden=16,optimizer=sgd"))
     names = [storage.name for storage in small.storages if storage.kind is Kind.PARAMETER]
     session = split(small, pins={name: ["replicated"] for name in names})
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     for worker in (0, 1):
         session.show_worker(worker)
-        shown(ear, worker)
+        shown(recorder, worker)
     assert session.partition is not None
     own = [worker_graph(session.partition, session.graph, worker, progress=False) for worker in (0, 1)]
     assert fingerprint(own[0]) == fingerprint(own[1])
-    numbers = [each["plan"] for each in ear.all("worker_plan")]
+    numbers = [each["plan"] for each in recorder.all("worker_plan")]
     session.close()
     assert numbers == [1, 1]
 
 
 @pytest.mark.parametrize("wanted", [{"worker": 2}, {"worker": -1}, {"worker": "first"}, {}])
-def test_a_worker_that_is_not_there_is_refused(ear: Ear, wanted: dict[str, Any]) -> None:
-    ear.session.request({"do": "show_worker", **wanted})
-    assert ear.last("notice")["sentence"]
-    assert "shown" not in {each["state"] for each in ear.all("worker")}
+def test_a_worker_that_is_not_there_is_refused(recorder: MessageRecorder, wanted: dict[str, Any]) -> None:
+    recorder.session.request({"do": "show_worker", **wanted})
+    assert recorder.last("notice")["sentence"]
+    assert "shown" not in {each["state"] for each in recorder.all("worker")}
 
 
 def test_without_a_partition_or_a_worker_it_says_what_to_do(graph: Graph) -> None:
@@ -164,37 +168,37 @@ def test_without_a_partition_or_a_worker_it_says_what_to_do(graph: Graph) -> Non
     _ = session.graph
     with pytest.raises(StowageError, match="search for one first"):
         session.show_worker(0)
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.request({"do": "in_worker", "request": {"do": "search"}})
-    assert "choose one again" in ear.last("notice")["sentence"]
+    assert "choose one again" in recorder.last("notice")["sentence"]
     session.close()
 
 
 def test_a_graph_without_a_program_says_so(graph: Graph, tmp_path: Any) -> None:
     save(graph, tmp_path / "graph.json")
     session = Session(load(tmp_path / "graph.json"), machine="v100-16gb")
-    ear = Ear(session)
+    recorder = MessageRecorder(session)
     session.start_partition(2)
-    ear.wait("partition", lambda partition: partition["state"] == "done")
+    recorder.wait("partition", lambda partition: partition["state"] == "done")
     session.show_worker(0)
-    assert "capture the step again" in ear.wait("worker", lambda worker: worker["state"] == "failed")["sentence"]
+    assert "capture the step again" in recorder.wait("worker", lambda worker: worker["state"] == "failed")["sentence"]
     session.close()
 
 
 def test_saved_or_closed_while_a_worker_is_made_it_is_at_rest(graph: Graph) -> None:
-    ear = Ear(split(graph))
-    ear.session.show_worker(0)
-    sent = [each for each in ear.session.messages() if each.kind == "worker"]
+    recorder = MessageRecorder(split(graph))
+    recorder.session.show_worker(0)
+    sent = [each for each in recorder.session.messages() if each.kind == "worker"]
     assert at_rest(sent, "saved")[0].content["state"] == "cancelled"
-    ear.session.close()
-    assert ear.last("worker")["state"] in {"cancelled", "shown"}
+    recorder.session.close()
+    assert recorder.last("worker")["state"] in {"cancelled", "shown"}
 
 
-def test_what_is_exported_of_a_worker_is_named_after_it(ear: Ear) -> None:
-    ear.session.show_worker(1)
-    shown(ear, 1)
-    mark = ear.mark()
-    ear.session.request({"do": "in_worker", "view": 7, "request": {"do": "export", "format": "plan"}})
-    exported = ear.wait("exported", since=mark)
+def test_what_is_exported_of_a_worker_is_named_after_it(recorder: MessageRecorder) -> None:
+    recorder.session.show_worker(1)
+    shown(recorder, 1)
+    mark = recorder.mark()
+    recorder.session.request({"do": "in_worker", "view": 7, "request": {"do": "export", "format": "plan"}})
+    exported = recorder.wait("exported", since=mark)
     assert "worker-1-of-0-to-1.plan.json" in exported["filename"]
     assert exported["view"] == 7

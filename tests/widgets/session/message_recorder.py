@@ -1,4 +1,4 @@
-"""Listening to a session: all messages in order, and waiting for one."""
+"""All messages of a session in order, and waiting for one."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from widgets.session import Session
 PATIENCE = 240.0
 
 
-class Ear:
+class MessageRecorder:
     """Everything a session says from now on, and what it said before."""
 
     def __init__(self, session: Session) -> None:
         self.session = session  # which ends when nobody holds it
-        self.heard: list[Message] = []
+        self.messages: list[Message] = []
         self._new = Condition()
-        self._stop = session.listen(self._hear, replay=True)
+        self._stop = session.listen(self._record, replay=True)
 
-    def _hear(self, message: Message) -> None:
+    def _record(self, message: Message) -> None:
         with self._new:
-            self.heard.append(message)
+            self.messages.append(message)
             self._new.notify_all()
 
     def leave(self) -> None:
-        """Hear nothing more, and let the session go."""
+        """Record nothing more, and let the session go."""
         self._stop()
         del self.session
 
     def kinds(self) -> list[str]:
-        return [message.kind for message in self.heard]
+        return [message.kind for message in self.messages]
 
     def all(self, kind: str) -> list[dict[str, Any]]:
-        return [message.content for message in self.heard if message.kind == kind]
+        return [message.content for message in self.messages if message.kind == kind]
 
     def last(self, kind: str) -> dict[str, Any]:
         return self.all(kind)[-1]
 
     def columns(self, kind: str) -> dict[str, Any]:
-        return unpack([message for message in self.heard if message.kind == kind][-1])
+        return unpack([message for message in self.messages if message.kind == kind][-1])
 
     def mark(self) -> int:
         """Now, for `wait`."""
-        return len(self.heard)
+        return len(self.messages)
 
     def wait(
         self, kind: str, when: Callable[[dict[str, Any]], bool] = lambda _: True, since: int = 0
@@ -54,14 +54,14 @@ class Ear:
         """The first message of a kind since a mark for which something holds."""
 
         def found() -> Message | None:
-            return next((one for one in self.heard[since:] if one.kind == kind and when(one.content)), None)
+            return next((one for one in self.messages[since:] if one.kind == kind and when(one.content)), None)
 
         with self._new:
-            heard = self._new.wait_for(found, PATIENCE)
-        assert heard is not None, (
-            f"no such {kind}; heard {[m.content for m in self.heard[since:] if m.kind == kind][-3:]}"
+            found_one = self._new.wait_for(found, PATIENCE)
+        assert found_one is not None, (
+            f"no such {kind}; recorded {[m.content for m in self.messages[since:] if m.kind == kind][-3:]}"
         )
-        return heard.content
+        return found_one.content
 
     def planned(self, since: int = 0) -> dict[str, Any]:
         return self.wait("budget", lambda budget: budget["state"] != "planning", since)

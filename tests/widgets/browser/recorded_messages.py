@@ -1,4 +1,4 @@
-"""What real sessions have to say, kept to be told to pages."""
+"""The messages of real sessions, kept to be sent to pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner import zoo
-from tests.widgets.session.hearing import Ear
+from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.messages.message import Message, unpack
 from widgets.session import Session
 
@@ -20,7 +20,7 @@ DEEP = "gpt:layers=3,hidden=64,sequence=32,optimizer=adam"
 
 
 @dataclass(frozen=True)
-class Told:
+class RecordedMessages:
     """The latest message of every kind, of a session and maybe of others."""
 
     messages: tuple[Message, ...]
@@ -34,13 +34,13 @@ class Told:
     def _of(self, kind: str) -> Message:
         return next(message for message in self.messages if message.kind == kind)
 
-    def but(self, *others: Message) -> Told:
+    def but(self, *others: Message) -> RecordedMessages:
         """The same with some messages in place of those of their kind."""
         new = {message.kind: message for message in others}
         kept = [new.pop(message.kind, message) for message in self.messages]
-        return Told((*kept, *new.values()))
+        return RecordedMessages((*kept, *new.values()))
 
-    def having(self, kind: str, /, **changed: Any) -> Told:
+    def having(self, kind: str, /, **changed: Any) -> RecordedMessages:
         """The same with some fields of a message changed."""
         old = self._of(kind)
         return self.but(Message({**old.content, **changed}, old.buffers))
@@ -55,32 +55,32 @@ class Told:
 
 
 @cache
-def trained() -> Told:
+def trained() -> RecordedMessages:
     """A small model within 45 % of what it needs: searched, looked at for other budgets, and run for two steps."""
     session = Session(zoo.load(SMALL), machine="cpu", budget="45%")
-    ear = Ear(session)
-    ear.planned()
+    recorder = MessageRecorder(session)
+    recorder.planned()
     session.request({"do": "ready"})
-    ear.wait("front", lambda front: front["share"] is None and len(front["points"]) > 3)
+    recorder.wait("front", lambda front: front["share"] is None and len(front["points"]) > 3)
     session.start_search(1.0)
-    ear.wait("search", lambda search: search["state"] in {"paused", "done"})
+    recorder.wait("search", lambda search: search["state"] in {"paused", "done"})
     session.start_run(2)
-    ear.wait("run", lambda run: run["state"] in {"done", "failed"})
-    told = Told(tuple(session.messages()))
+    recorder.wait("run", lambda run: run["state"] in {"done", "failed"})
+    recorded = RecordedMessages(tuple(session.messages()))
     session.close()
-    return told
+    return recorded
 
 
 @cache
-def planned(spec: str = DEEP, budget: str | int = "40%") -> Told:
+def planned(spec: str = DEEP, budget: str | int = "40%") -> RecordedMessages:
     """A model with the first plan for a budget, on a GPU whose link is slow for it; nothing else was asked for yet."""
     session = Session(zoo.load(spec), machine="v100-16gb", budget=budget)
-    ear = Ear(session)
-    ear.planned()
-    ear.wait("plan")  # that nothing fits is said before what is drawn instead
-    told = Told(tuple(session.messages()))
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    recorder.wait("plan")  # that nothing fits is said before what is drawn instead
+    recorded = RecordedMessages(tuple(session.messages()))
     session.close()
-    return told
+    return recorded
 
 
 _SIZES = {
