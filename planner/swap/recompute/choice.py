@@ -16,7 +16,7 @@ _MOST = 1 << 50
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class RecomputePrices:
     """What recomputation is weighed against.
 
     Args:
@@ -28,7 +28,7 @@ class Choice:
     price: Seconds
 
 
-def chosen_groups(forward: ForwardPass, choice: Choice) -> Flags:
+def chosen_groups(forward: ForwardPass, choice: RecomputePrices) -> Flags:
     """`[groups]`, which of them run again: the least seconds of all that is kept and all that runs again.
 
     Args:

@@ -13,9 +13,9 @@ from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.methods.eviction_portfolio import CLOSE
 from planner.swap.methods.method import SearchContext, SearchStep
 from planner.swap.methods.mutation import aligned
-from planner.swap.methods.recomputing.trial import Outcome, Trial, TrialRunner
+from planner.swap.methods.recomputing.trial import RecomputeOutcome, RecomputeTrial, TrialRunner
 from planner.swap.problem.problem import Bytes, Flags
-from planner.swap.recompute.choice import Choice, chosen_groups
+from planner.swap.recompute.choice import RecomputePrices, chosen_groups
 
 #: Prices in the grid, in multiples of the seconds that a byte takes on the link.
 _PRICES = (0.0, 1000.0, 30.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
@@ -53,9 +53,9 @@ class Recomputing:
         self.runner = TrialRunner(self.problem, copies, context.recompute_limit)
         self.random = np.random.default_rng(context.seed)
         self.per_byte = 1 / self.problem.link.bandwidth
-        self.queue = [Trial(choice, self.problem.memory) for choice in self._grid()]
+        self.queue = [RecomputeTrial(choice, self.problem.memory) for choice in self._grid()]
         self.tried: frozenset[bytes] = frozenset()
-        self.elite: list[Outcome] = []
+        self.elite: list[RecomputeOutcome] = []
         self.two_prices = True  # whether the second half of the grid is still to come
         self.idle, self.goal = 0, np.inf
 
@@ -85,8 +85,8 @@ class Recomputing:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from what `state_dict` returned."""
-        self.queue = [Trial.from_json(self.problem, data) for data in state["queue"]]
-        again = [self.runner.run(Trial.from_json(self.problem, data), np.inf) for data in state["elite"]]
+        self.queue = [RecomputeTrial.from_json(self.problem, data) for data in state["queue"]]
+        again = [self.runner.run(RecomputeTrial.from_json(self.problem, data), np.inf) for data in state["elite"]]
         self.elite = [
             replace(one, rate=valid.number(rate))
             for one, rate in zip(again, state["rates"], strict=True)
@@ -104,7 +104,7 @@ class Recomputing:
         while not self.queue and self.two_prices:
             self.two_prices = False
             every = self.elite[0].trial.choice.every if self.elite else 1
-            self.queue = [Trial(choice, self.problem.memory) for choice in self._mixed(every)]
+            self.queue = [RecomputeTrial(choice, self.problem.memory) for choice in self._mixed(every)]
         scanning = bool(self.queue)
         batch, self.queue = self._unseen(self.queue) if scanning else (self._children(), self.queue)
         if not batch and not self.queue:
@@ -139,23 +139,23 @@ class Recomputing:
             return False
         return self.problem.ops > 0 and self.runner.forward.useful
 
-    def _grid(self) -> Iterator[Choice]:
+    def _grid(self) -> Iterator[RecomputePrices]:
         for every in _EVERY:
             for price in _PRICES:
-                yield Choice(every, np.full(self.problem.storages, price * self.per_byte))
+                yield RecomputePrices(every, np.full(self.problem.storages, price * self.per_byte))
 
-    def _mixed(self, every: int) -> Iterator[Choice]:
+    def _mixed(self, every: int) -> Iterator[RecomputePrices]:
         made_at = self.runner.forward.made_at
         for share in _SHARES:
             early = made_at < share * made_at.max()
             for low in _LOW:
                 for high in _HIGH:
                     for chosen in (early, ~early):
-                        yield Choice(every, np.where(chosen, high, low) * self.per_byte)
+                        yield RecomputePrices(every, np.where(chosen, high, low) * self.per_byte)
 
-    def _unseen(self, queue: list[Trial]) -> tuple[list[Trial], list[Trial]]:
+    def _unseen(self, queue: list[RecomputeTrial]) -> tuple[list[RecomputeTrial], list[RecomputeTrial]]:
         """The first trials of the queue that choose what none before did, and the rest of it."""
-        batch: list[Trial] = []
+        batch: list[RecomputeTrial] = []
         taken = 0
         for trial in queue:
             if len(batch) == _BATCH:
@@ -165,16 +165,16 @@ class Recomputing:
                 batch.append(trial)
         return batch, queue[taken:]
 
-    def _is_new(self, trial: Trial, chosen: Flags) -> bool:
+    def _is_new(self, trial: RecomputeTrial, chosen: Flags) -> bool:
         key = np.packbits(chosen).tobytes() + trial.memory.to_bytes(8, "little")
         if key in self.tried:
             return False
         self.tried |= {key}
         return True
 
-    def _children(self) -> list[Trial]:
+    def _children(self) -> list[RecomputeTrial]:
         """Trials whose prices differ a little from those of the best outcomes."""
-        children: list[Trial] = []
+        children: list[RecomputeTrial] = []
         if not self.elite:
             return children
         for _ in range(_BATCH):
@@ -188,7 +188,7 @@ class Recomputing:
                     break
         return children
 
-    def _changed(self, trial: Trial) -> Trial:
+    def _changed(self, trial: RecomputeTrial) -> RecomputeTrial:
         """Multiply the prices of what is made in some time, or of one size, by a random factor."""
         random, forward = self.random, self.runner.forward
         every, price = trial.choice.every, trial.choice.price
@@ -206,31 +206,31 @@ class Recomputing:
         share = trial.memory / max(1, self.problem.memory)
         if share < 1 and random.random() < 0.2:  # some prices leave less room to packing than others
             share = float(min(1.0, share * np.exp(abs(random.normal(0, 0.02)))))
-        return Trial(Choice(every, price), aligned(self.problem, share))
+        return RecomputeTrial(RecomputePrices(every, price), aligned(self.problem, share))
 
     def _large(self) -> Bytes:
         """The numbers of storages of the forward pass that are not small beside the largest."""
         sizes = self.runner.forward.bytes
         return np.flatnonzero(sizes >= _SMALL * sizes.max())
 
-    def _keep(self, outcomes: list[Outcome]) -> None:
+    def _keep(self, outcomes: list[RecomputeOutcome]) -> None:
         """Keep the best, one per rate."""
         every = sorted(self.elite + outcomes, key=_rate, reverse=True)
         distinct = {round(np.log(max(one.rate, 1e-300)) / _SAME_RATE): one for one in every}
         self.elite = sorted(distinct.values(), key=_rate)[:_ELITE]
 
-    def _less(self, outcome: Outcome) -> Trial | None:
+    def _less(self, outcome: RecomputeOutcome) -> RecomputeTrial | None:
         assert outcome.packing is not None
         memory = aligned(self.problem, _STEP * outcome.trial.memory / outcome.packing.peak)
         if memory < _LEAST_MEMORY * self.problem.memory:
             return None
-        return Trial(outcome.trial.choice, memory)
+        return RecomputeTrial(outcome.trial.choice, memory)
 
 
 _DOING = "weighing what to run again"
 
 
-def _rate(one: Outcome) -> float:
+def _rate(one: RecomputeOutcome) -> float:
     return one.rate
 
 

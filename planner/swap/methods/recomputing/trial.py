@@ -16,7 +16,7 @@ from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.methods.candidate import Candidate, Evaluator
 from planner.swap.problem.problem import Flags, Ints, Problem
 from planner.swap.problem.uses import uses_of
-from planner.swap.recompute.choice import Choice, chosen_groups
+from planner.swap.recompute.choice import RecomputePrices, chosen_groups
 from planner.swap.recompute.forward_pass import ForwardPass, forward_pass
 from planner.swap.recompute.rewrite import rewrite
 from planner.swap.simulate.draft_timing import Timing, time_draft
@@ -27,10 +27,10 @@ _REPLANNED = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class RecomputeTrial:
     """What is tried: prices, and the aligned bytes to plan for, which leave the rest of memory to packing."""
 
-    choice: Choice
+    choice: RecomputePrices
     memory: int
 
     def to_json(self) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class Trial:
         return {"every": self.choice.every, "price": self.choice.price.tolist(), "memory": self.memory}
 
     @staticmethod
-    def from_json(problem: Problem, data: dict[str, Any]) -> Trial:
+    def from_json(problem: Problem, data: dict[str, Any]) -> RecomputeTrial:
         """The trial that `to_json` returned, for the same problem.
 
         Raises:
@@ -47,11 +47,13 @@ class Trial:
         price = np.array([valid.number(each) for each in data["price"]], np.float64)
         if len(price) != problem.storages:
             raise ValueError("there is not one price for each storage")
-        return Trial(Choice(valid.whole(data["every"], 0, 1 << 20), price), valid.whole(data["memory"], 0, 1 << 62))
+        return RecomputeTrial(
+            RecomputePrices(valid.whole(data["every"], 0, 1 << 20), price), valid.whole(data["memory"], 0, 1 << 62)
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class RecomputeOutcome:
     """The result of a trial.
 
     Args:
@@ -62,7 +64,7 @@ class Outcome:
         rate: what outcomes are compared by: seconds, more if it does not fit.
     """
 
-    trial: Trial
+    trial: RecomputeTrial
     chosen: Flags
     problem: Problem
     draft: UnplacedPlan | None
@@ -105,7 +107,7 @@ class TrialRunner:
         """What the forward pass makes."""
         return forward_pass(self.problem)
 
-    def run(self, trial: Trial, below: float) -> Outcome | None:
+    def run(self, trial: RecomputeTrial, below: float) -> RecomputeOutcome | None:
         """Plan by bytes; None if it runs too much again, or is no faster than `below` even if nothing ever waited.
 
         Raises:
@@ -123,8 +125,8 @@ class TrialRunner:
         if peak <= trial.memory:
             return self._outcome(trial, chosen, problem, _all_kept(problem, order))
         if not self.copies:
-            return Outcome(trial, chosen, problem, None, None, None, _UNFIT * peak / max(1, problem.memory))
-        best: Outcome | None = None
+            return RecomputeOutcome(trial, chosen, problem, None, None, None, _UNFIT * peak / max(1, problem.memory))
+        best: RecomputeOutcome | None = None
         evaluator = Evaluator(problem)
         shaved = Candidate(order, trial.memory, prefetch=True, shaving=_SHAVING)
         for candidate in (Candidate(order, trial.memory, prefetch=True), *[shaved] * _REPLANNED):
@@ -134,10 +136,10 @@ class TrialRunner:
                 if candidate.shaving is not None:
                     shaved = replace(shaved, clock=found.timing.clock)
                 if best is None or found.seconds < best.seconds:
-                    best = Outcome(trial, chosen, problem, found.draft, found.timing, None, found.seconds)
+                    best = RecomputeOutcome(trial, chosen, problem, found.draft, found.timing, None, found.seconds)
         return best
 
-    def pack(self, outcome: Outcome, best: float) -> Outcome:
+    def pack(self, outcome: RecomputeOutcome, best: float) -> RecomputeOutcome:
         """Look for offsets; `best` is the time of the fastest plan there is."""
         if outcome.draft is None or outcome.timing is None or outcome.packing is not None:
             return outcome
@@ -146,9 +148,9 @@ class TrialRunner:
         slower = best if np.isfinite(best) else outcome.seconds
         return replace(outcome, packing=packing, rate=outcome.seconds if over == 1.0 else slower * over)
 
-    def _outcome(self, trial: Trial, chosen: Flags, problem: Problem, draft: UnplacedPlan) -> Outcome:
+    def _outcome(self, trial: RecomputeTrial, chosen: Flags, problem: Problem, draft: UnplacedPlan) -> RecomputeOutcome:
         timing = time_draft(problem, draft)
-        return Outcome(trial, chosen, problem, draft, timing, None, timing.seconds)
+        return RecomputeOutcome(trial, chosen, problem, draft, timing, None, timing.seconds)
 
 
 #: Seconds, more than any step takes, by which plans that do not fit are compared.
