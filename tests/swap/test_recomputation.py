@@ -54,6 +54,14 @@ def test_all_methods_together_are_no_slower_than_each(graph):
     assert seconds["joint"] < seconds["swap"]
 
 
+@pytest.mark.parametrize("method", ["recompute", "joint", "auto"])
+def test_a_search_ends_when_all_was_tried(method):
+    graph = planner.capture(zoo.load("mlp:layers=3"), progress=False)
+    search = search_swaps(graph, planner.machine("v100-16gb"), "60%", method=method, time_limit=None)
+    search.wait(seconds=120)
+    assert search.progress.state == "done"
+
+
 def test_no_more_runs_again_than_allowed(graph):
     gpu = planner.machine("h200")
     free = plan_swaps(graph, gpu, "40%", method="joint", time_limit=None)

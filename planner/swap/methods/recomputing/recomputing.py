@@ -107,8 +107,8 @@ class Recomputing:
             self.queue = [RecomputeTrial(choice, self.problem.memory) for choice in self._mixed(every)]
         scanning = bool(self.queue)
         batch, self.queue = self._unseen(self.queue) if scanning else (self._children(), self.queue)
-        if not batch and not self.queue:
-            return None if not self.elite else SearchStep(0, None, _DOING, 1.0)
+        if not batch and not scanning:  # every change leads to what was tried
+            return None
         found = self.context.each(lambda trial: self.runner.run(trial, best), batch)
         outcomes = [one for one in found if one is not None]
         if not scanning:
