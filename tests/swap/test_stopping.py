@@ -130,7 +130,7 @@ def test_what_a_share_stands_for_is_found_out_by_the_search_of_a_large_graph():
     with pytest.raises(StowageError, match="alone works on"):
         search.wait()
     assert search.progress.state == "failed"
-    with pytest.raises(StowageError, match='"magic" is not a method'):
+    with pytest.raises(StowageError, match='"magic" is not a search method'):
         search_swaps(graph, MACHINE, "50%", seconds=seconds, method="magic")
     with pytest.raises(StowageError, match="is not a budget"):
         search_swaps(graph, MACHINE, "half", seconds=seconds)
@@ -197,7 +197,10 @@ def test_annealing_that_is_cancelled_stays_where_it_was():
     search_state = SearchState(task, seed=1)
     while search_state.best is None or len(search_state.baselines) < len(BASELINES):
         search_state.step()
-    annealing, untouched = Annealing(search_state.context()), Annealing(search_state.context())
+    annealing, untouched = (
+        Annealing(search_state.context(swaps_only=True)),
+        Annealing(search_state.context(swaps_only=True)),
+    )
     annealing.search_step(), untouched.search_step()
     before = annealing.state_dict()
     task.stop.cancel()

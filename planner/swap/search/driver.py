@@ -198,7 +198,7 @@ class SearchState:
 
     def make_method(self) -> Method:
         """The method of the current stage, at its start."""
-        return self.methods[self.stage](self._context(swaps_only=self.stage_swaps_only))
+        return self.methods[self.stage](self.context(swaps_only=self.stage_swaps_only))
 
     @property
     def stage_swaps_only(self) -> bool:
@@ -208,8 +208,12 @@ class SearchState:
         """
         return self.methods[self.stage] not in (Recomputing, Refining, without_copies)
 
-    def _context(self, *, swaps_only: bool) -> SearchContext:
-        """The search context of a method; its functions look up `each` and plans, which change while it runs."""
+    def context(self, *, swaps_only: bool) -> SearchContext:
+        """The search context of a method; its functions look up `each` and plans, which change while it runs.
+
+        Args:
+            swaps_only: whether the method runs each op once, and so competes with such plans alone.
+        """
 
         def best() -> SwapPlan | None:
             return self.best_swap if swaps_only else self.best
