@@ -31,9 +31,13 @@ from planner.zoo import load
 
 #: By row, the model, the machine, and the budgets in percent of the step's peak or in bytes.
 ROWS = {
-    "gpt-h200": ("gpt:layers=24,hidden=4096,heads=32,sequence=2048,batch=8", "h200", ("75%", "50%", "30%", "15%")),
+    "gpt-h200": (
+        "gpt:layers=24,hidden=4096,heads=32,sequence=2048,batch=8,optimizer=adam",
+        "h200",
+        ("75%", "50%", "30%", "15%"),
+    ),
     "gpt-a100": (
-        "gpt:layers=24,hidden=2048,heads=16,sequence=2048,batch=16",
+        "gpt:layers=24,hidden=2048,heads=16,sequence=2048,batch=16,optimizer=adam",
         "a100-80gb",
         ("75%", "50%", "30%", "15%"),
     ),
