@@ -100,7 +100,8 @@ def test_what_runs_again_has_eagers_bits(spec, budget):
     step = zoo.load(spec)
     ready = profile.prepare(step, "cpu", progress=False)
     slow = replace(ready.machine, host_link=SLOW)
-    plan = plan_swaps(ready.graph, slow, budget, seconds=ready.seconds, method="joint", time_limit=3)
+    options = {"seconds": ready.seconds, "method": "joint", "time_limit": None, "evaluations": 100}
+    plan = search_swaps(ready.graph, slow, budget, **options).wait()
     again = [ready.graph.ops[op] for op in set(plan.order) if plan.order.count(op) > 1]
     assert again
     assert spec != CONVOLUTIONS or any(op.first_run_only for op in again)
