@@ -1,7 +1,7 @@
 # make lab   makes .venv, installs everything into it, and opens JupyterLab on notebooks/
 # make test  the same environment, then every check
 # make env   only the environment
-# make test-all   the tests without the notebooks, with four times as many random cases
+# make test-all   the tests without the notebooks, with four times as many random cases and every combination
 
 PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' >/dev/null 2>&1 \
