@@ -52,6 +52,17 @@ def slot_at(slot: Ints, width: float, moment: float) -> int:
 
 
 @kernel
+def _not_full(free: Ints, b: int) -> int:
+    """The next bucket that is not full, from one on, which may be this one; paths to it get shorter."""
+    root = b
+    while free[root] != root:
+        root = free[root]
+    while free[b] != root:
+        free[b], b = root, free[b]
+    return int(root)
+
+
+@kernel
 def reserve(
     booked: Seconds, free: Ints, slot: Ints, width: float, seconds: float, earliest: float, until: float
 ) -> int:
@@ -63,12 +74,7 @@ def reserve(
     b = min(int(until / width), _BUCKETS)  # bucket b - 1 is the last that ends by then
     remaining = seconds
     while True:
-        root = b
-        while free[root] != root:
-            root = free[root]
-        while free[b] != root:
-            free[b], b = root, free[b]
-        b = root
+        b = _not_full(free, b)
         if b <= low:
             return int(slot[min(low, _BUCKETS - 1)])
         free_seconds = width - booked[b - 1]
@@ -89,12 +95,7 @@ def finish_ahead(booked: Seconds, free: Ints, width: float, seconds: float, earl
     b = min(int(earliest / width), _BUCKETS)
     remaining = seconds
     while True:
-        root = b
-        while free[root] != root:
-            root = free[root]
-        while free[b] != root:
-            free[b], b = root, free[b]
-        b = root
+        b = _not_full(free, b)
         if b == _BUCKETS:
             return np.inf
         free_seconds = width - booked[b]
@@ -119,12 +120,7 @@ def start_behind(booked: Seconds, free: Ints, width: float, seconds: float, unti
     b = min(int(until / width), _BUCKETS)  # bucket b - 1 is the last that ends by then
     remaining = seconds
     while True:
-        root = b
-        while free[root] != root:
-            root = free[root]
-        while free[b] != root:
-            free[b], b = root, free[b]
-        b = root
+        b = _not_full(free, b)
         if b == 0:
             return -np.inf
         free_seconds = width - booked[b - 1]

@@ -100,11 +100,6 @@ class Problem:
         """Number of storages, workspaces included."""
         return len(self.storage_of)
 
-    @property
-    def recomputes(self) -> bool:
-        """Whether some op of the graph has more than one instance."""
-        return self.ops > len(self.graph.ops)
-
     @cached_property
     def nodes(self) -> tuple[Op, ...]:
         """`[ops]`, the op of the graph that each is an instance of."""
