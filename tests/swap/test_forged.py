@@ -1,6 +1,5 @@
 """What a search's file says of orders, times and pools is believed only where kernels can work on it."""
 
-import hashlib
 import json
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 from planner.errors import StowageError
 from planner.swap import load_search, search_swaps
+from tests.swap.forging import write
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
 
@@ -38,12 +38,6 @@ def files(tmp_path_factory):
         search.save(path)
         found[name] = path.read_text()
     return found
-
-
-def write(path, body):
-    body.pop("checksum", None)
-    checksum = hashlib.sha256(json.dumps(body, separators=(",", ":"), sort_keys=True).encode()).hexdigest()[:32]
-    path.write_text(json.dumps({"checksum": checksum, **body}))
 
 
 def load(path):

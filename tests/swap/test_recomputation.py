@@ -1,5 +1,6 @@
 """Plans in which ops run again: valid, within their budget, never slower than without, and with eager's bits."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from planner.plan import recompute_seconds, validate
 from planner.run import run
 from planner.swap import load_search, plan_swaps, search_swaps
 from tests.effort import EFFORT
+from tests.swap.forging import write
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps
 
 GPT = "gpt:layers=3,hidden=64,sequence=64,batch=4,dropout=0.1"
@@ -93,6 +95,18 @@ def test_a_search_that_was_saved_goes_on_as_if_it_had_not_been(graph, tmp_path):
     rest = load_search(tmp_path / "search.json", graph, gpu)
     rest.resume()
     assert rest.wait().predicted.seconds == whole.wait().predicted.seconds
+
+
+@pytest.mark.parametrize("change", [{"method": "swap", "method_state": None, "stage": 0}, {"best_swap": "best"}])
+def test_a_file_in_which_a_swap_plan_runs_an_op_again_is_refused(graph, tmp_path, change):
+    gpu, path = planner.machine("h200"), tmp_path / "search.json"
+    search = search_swaps(graph, gpu, "40%", method="joint", time_limit=None, evaluations=40)
+    assert len(search.wait().order) > len(graph.ops)
+    search.save(path)
+    body = json.loads(path.read_text())
+    write(path, body | {name: body["best"] if value == "best" else value for name, value in change.items()})
+    with pytest.raises(StowageError, match=r"runs op .* again"):
+        load_search(path, graph, gpu)
 
 
 @pytest.mark.parametrize(("spec", "budget"), [(GPT, "60%"), (CONVOLUTIONS, "60%")])

@@ -16,12 +16,12 @@ from planner.files import read_text, write_text
 from planner.graph import Graph, fingerprint
 from planner.json_fields import Envelope
 from planner.machine import Machine
-from planner.plan import SwapPlan, plan_from_json, plan_to_json, validate
+from planner.plan import SwapPlan, plan_from_json, plan_to_json, require_each_op_once, validate
 from planner.progress import Progress
 from planner.swap.baselines.registry import BASELINES
 from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.problem.problem import Problem, Seconds
-from planner.swap.search.driver import METHODS, Point, SearchState
+from planner.swap.search.driver import METHODS, RECOMPUTING, Point, SearchState
 from planner.swap.search.inputs import make_problem
 from planner.swap.simulate.streams import simulate
 
@@ -124,6 +124,9 @@ def _restored(
     search_state.best = _plan(data["best"], path, problem, host_budget)
     search_state.best_swap = _plan(data["best_swap"], path, problem, host_budget)
     best = search_state.best
+    swaps = [search_state.best_swap, *([] if search_state.method in RECOMPUTING else [best])]
+    for plan in filter(None, swaps):
+        require_each_op_once(graph, plan, "a search for swaps")
     if search_state.best_swap is None and best is not None and len(best.order) == len(graph.ops):
         search_state.best_swap = best
     if search_state.stage:
