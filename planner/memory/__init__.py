@@ -5,6 +5,7 @@ from planner.memory.liveness import Chains, Lifetimes, lifetimes, reuse_chains
 from planner.memory.packing import Buffers, Packing, buffers_to_csv, pack, plan_buffers, read_buffers, write_buffers
 from planner.memory.packing.exact import place_exactly
 from planner.memory.step_packing import pack_step, step_peak
+from planner.memory.unswapped import unswapped_bytes
 
 __all__ = [
     "Buffers",
@@ -21,5 +22,6 @@ __all__ = [
     "read_buffers",
     "reuse_chains",
     "step_peak",
+    "unswapped_bytes",
     "write_buffers",
 ]  # fmt: skip

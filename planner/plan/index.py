@@ -74,6 +74,18 @@ class PlanIndex:
         return tuple(sorted(slot for slots in self._slots_of.values() for slot in slots[1:]))
 
     @cached_property
+    def first_runs(self) -> tuple[int, ...]:
+        """The order without its repeats: each op where it runs first."""
+        return tuple(self._slots_of)
+
+    @cached_property
+    def recomputed(self) -> Flags:
+        """`[residencies]`, whether an op that ran before makes what is in it."""
+        made = {(storage, slot) for slot in self.repeats for storage in self.writes[slot]}
+        begins = zip(self.storage.tolist(), self.start.tolist(), strict=True)
+        return np.array([begin in made for begin in begins], np.bool_) & (self.copy_in < 0)
+
+    @cached_property
     def reads(self) -> list[tuple[int, ...]]:
         """By slot, the storages that its op reads; one that ran before leaves `Op.first_run_only` alone."""
         return self._by_slot(self.graph.reads, self.graph.reads_again)

@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.errors import StowageError
-from tests.plan import again_by_hand
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
 from widgets.figures._join_short_spans import joined
-from widgets.info import Copy, Group, Stall, get_address_map, get_memory_by_kind, get_streams
+from widgets.info import Copy, Group, Stall, get_streams
 
 SPEC = "mlp:optimizer=adam"
 
@@ -83,10 +81,3 @@ def test_joined_spans_hide_no_gap_that_can_be_seen(gaps_and_lengths: list[tuple[
         assert (start, stop) == (ours[0, 0], ours[-1, 1])
         assert (ours[1:, 0] - ours[:-1, 1] < 1.0).all()
         assert members == 1 or (ours[:, 1] - ours[:, 0] < 2.5).all()
-
-
-def test_a_plan_in_which_an_op_runs_again_is_not_drawn_yet():
-    graph, plan = again_by_hand.step(), again_by_hand.plan()
-    for draw in (get_streams, get_address_map, get_memory_by_kind):
-        with pytest.raises(StowageError, match="runs op make again in slot 3, and a figure takes only plans in which"):
-            draw(graph, plan)

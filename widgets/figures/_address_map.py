@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from widgets.figures._rectangle_merging import Rectangles, merged
 from widgets.figures.frame import (
     HATCHED,
     SQUARE,
+    STRIPED,
+    STRIPES,
     add_budget,
     add_key,
     framed,
@@ -20,7 +22,7 @@ from widgets.figures.frame import (
     value_axis,
 )
 from widgets.figures.theme import Theme, escape
-from widgets.info import STACK, AddressMap, Floats, Group
+from widgets.info import STACK, AddressMap, Floats, Group, Ints
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -30,8 +32,8 @@ _HEIGHT, _FOOT = 400, 34
 _NARROW, _LETTER, _LINE = 480, 6.0, 14
 #: Most rectangles of one colour that a browser draws fast.
 _MOST_BOXES = 5000
-#: Most copies that are hatched, the longest first.
-_MOST_COPIES = 1000
+#: Most copies that are hatched and boxes that are striped, the largest first.
+_MOST_PATTERNS = 1000
 
 
 def draw(info: AddressMap, theme: Theme) -> Figure:
@@ -56,6 +58,8 @@ def draw(info: AddressMap, theme: Theme) -> Figure:
     entries = [(group.value, theme.kinds[group], SQUARE) for at, group in enumerate(STACK) if at in info.group]
     if _draw_copies(figure, info, theme, pixel, scale, unit.size):
         entries.append(("on the link", theme.second, HATCHED))
+    if _draw_recomputed(figure, info, theme, pixel, scale, unit.size):
+        entries.append(("recomputed", theme.second, STRIPED))
     figure.add_annotation(unit_label(theme, unit.name))
     add_key(figure, theme, entries)
     _draw_names(figure, info, theme, pixel, scale, unit.size)
@@ -134,6 +138,8 @@ def _hover(info: AddressMap, box: int) -> str:
         f"address {exact_bytes_label(offset)} to {exact_bytes_label(offset + size)}",
         f"{amount(info.start[box])} to {amount(info.stop[box])}",
     ]
+    if info.recomputed[box]:
+        lines.append("recomputed: its op is run again")
     for verb, (start, stop) in (("copied in", info.copy_in[box]), ("copied out", info.copy_out[box])):
         if not np.isnan(start):
             lines.append(f"{verb} {_moment(start)} to {_moment(stop)}")
@@ -144,6 +150,20 @@ def _moment(seconds: float) -> str:
     return format_seconds(seconds, 5)
 
 
+def _draw_recomputed(
+    figure: Figure, info: AddressMap, theme: Theme, pixel: tuple[float, float], scale: float, unit: float
+) -> bool:
+    """Stripe the boxes of what is recomputed; returns whether any is large enough to be seen."""
+    wide, tall = (info.stop - info.start) / pixel[0], info.bytes / pixel[1]
+    seen = np.flatnonzero(info.recomputed & (wide > 2) & (tall > 2))
+    seen = seen[np.argsort(-(wide * tall)[seen], kind="stable")][:_MOST_PATTERNS]
+    if not len(seen):
+        return False
+    spans = np.stack([info.start[seen], info.stop[seen]], axis=1)
+    _draw_patterns(figure, info, theme, seen, spans, "recomputed", STRIPES, scale, unit)
+    return True
+
+
 def _draw_copies(
     figure: Figure, info: AddressMap, theme: Theme, pixel: tuple[float, float], scale: float, unit: float
 ) -> bool:
@@ -152,19 +172,26 @@ def _draw_copies(
     box = np.tile(np.arange(len(info.storage)), 2)
     length = np.nan_to_num(spans[:, 1] - spans[:, 0])
     seen = np.flatnonzero((length > 2 * pixel[0]) & (info.bytes[box] > 2 * pixel[1]))
-    seen = seen[np.argsort(-length[seen] * info.bytes[box][seen], kind="stable")][:_MOST_COPIES]
+    seen = seen[np.argsort(-length[seen] * info.bytes[box][seen], kind="stable")][:_MOST_PATTERNS]
     if not len(seen):
         return False
+    pattern = {"shape": "/", "size": 5, "solidity": 0.28}
+    _draw_patterns(figure, info, theme, box[seen], spans[seen], "on the link", pattern, scale, unit)
+    return True
+
+
+def _draw_patterns(
+    figure: Figure, info: AddressMap, theme: Theme, boxes: Ints, spans: Floats, name: str, pattern: dict[str, Any],
+    scale: float, unit: float,
+) -> None:  # fmt: skip
+    """Draw a pattern on parts of boxes."""
     figure.add_trace(
         plotly().Bar(
-            x=spans[seen].mean(axis=1) * scale, width=length[seen] * scale, base=info.offset[box[seen]] / unit,
-            y=info.bytes[box[seen]] / unit, name="on the link", hoverinfo="skip",
+            x=spans.mean(axis=1) * scale, width=(spans[:, 1] - spans[:, 0]) * scale, base=info.offset[boxes] / unit,
+            y=info.bytes[boxes] / unit, name=name, hoverinfo="skip",
             marker={
                 "color": "rgba(0,0,0,0)", "line": {"width": 0},
-                "pattern": {
-                    "shape": "/", "size": 5, "solidity": 0.28, "fgcolor": theme.paper, "bgcolor": "rgba(0,0,0,0)",
-                },
+                "pattern": {**pattern, "fgcolor": theme.paper, "bgcolor": "rgba(0,0,0,0)"},
             },
         )
     )  # fmt: skip
-    return True

@@ -106,7 +106,7 @@ def _room(text: str, x: Floats, low: Floats, high: Floats, top: float, limit: fl
 
 
 def _draw_need(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, unit: Unit) -> None:
-    """Draw the memory of the step with nothing swapped."""
+    """Draw the memory of the step with nothing swapped or run again."""
     if not len(info.unswapped):
         return
     when, amounts = info.unswapped[:, 0] * scale, info.unswapped[:, 1] / unit.size
@@ -120,7 +120,8 @@ def _draw_need(figure: Figure, info: MemoryByKind, theme: Theme, scale: float, u
     )  # fmt: skip
     peak = int(amounts.argmax())
     side = _side(when[peak] / (info.end * scale), 0.7)
-    text = f"this order unswapped: {bytes_label(info.unswapped_peak_bytes)}"
+    kept = "with all kept" if info.repeats else "unswapped"
+    text = f"this order {kept}: {bytes_label(info.unswapped_peak_bytes)}"
     figure.add_annotation(tag(text, theme.second, x=when[peak], y=amounts[peak], yanchor="bottom", **side))
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from planner.graph import Phase
 from planner.units import exact_bytes_label, format_seconds, several
 from widgets.figures._join_short_spans import Spans, joined
-from widgets.figures.frame import SQUARE, add_key, framed, plotly, tag, time_axis, value_axis
+from widgets.figures.frame import SQUARE, STRIPED, STRIPES, add_key, framed, plotly, tag, time_axis, value_axis
 from widgets.figures.theme import Theme, escape
 from widgets.info import STACK, Copy, Floats, Streams
 
@@ -63,25 +64,34 @@ def draw(info: Streams, theme: Theme) -> Figure:
     entries |= _draw_copies(figure, info.out, theme, scale, pixel, _OUT)
     entries |= _draw_copies(figure, info.into, theme, scale, pixel, _IN)
     entries |= _draw_stalls(figure, info, theme, scale, pixel)
-    add_key(figure, theme, [(text, colour, SQUARE) for text, colour in entries.items()])
+    key = [(text, colour, SQUARE) for text, colour in entries.items()]
+    add_key(figure, theme, [*key, ("run again", theme.second, STRIPED)] if info.again.any() else key)
     return figure
 
 
 def _draw_compute(figure: Figure, info: Streams, theme: Theme, scale: float, pixel: float) -> dict[str, str]:
     entries = {}
-    for phase in Phase:
-        ours = [slot for slot, its in enumerate(info.phases) if its is phase]
+    for phase, again in product(Phase, (False, True)):
+        ours = [slot for slot, its in enumerate(info.phases) if its is phase and info.again[slot] == again]
         if ours:
             spans = joined(info.compute[ours], pixel)
             texts = [
-                f"<b>{escape(info.op_names[ours[first]])}</b><br>{phase.value}" if count == 1 else
-                f"<b>{several(count, f'{phase.value} op')}</b><br>from {escape(info.op_names[ours[first]])}"
-                f"<br>to {escape(info.op_names[ours[first + count - 1]])}"
+                _ran([info.op_names[slot] for slot in ours[first : first + count]], phase, again)
                 for first, count in zip(spans.first.tolist(), spans.members.tolist(), strict=True)
-            ]  # fmt: skip
-            _bars(figure, theme, spans, texts, phase.value, theme.phases[phase], _COMPUTE, scale, pixel)
+            ]
+            pattern = STRIPES | {"fgcolor": theme.paper, "bgcolor": theme.phases[phase]} if again else None
+            name = f"{phase.value}, run again" if again else phase.value
+            _bars(figure, theme, spans, texts, name, theme.phases[phase], _COMPUTE, scale, pixel, pattern)
             entries[phase.value] = theme.phases[phase]
     return entries
+
+
+def _ran(names: Sequence[str], phase: Phase, again: bool) -> str:
+    what = f"{phase.value}, run again" if again else phase.value
+    if len(names) == 1:
+        return f"<b>{escape(names[0])}</b><br>{what}"
+    head = several(len(names), f"{phase.value} op") + (", run again" if again else "")
+    return f"<b>{head}</b><br>from {escape(names[0])}<br>to {escape(names[-1])}"
 
 
 def _draw_copies(
@@ -120,7 +130,8 @@ def _draw_stalls(figure: Figure, info: Streams, theme: Theme, scale: float, pixe
         op = f"{escape(longest.before)} waits" if longest.before else "the end of the step waits"
         head = f"{op} for {escape(longest.cause)}"
         texts.append(f"<b>{head}</b>" if count == 1 else f"<b>{count} stalls</b>, in the longest {head}")
-    _bars(figure, theme, spans, texts, "stalls", theme.limit, _COMPUTE, scale, pixel, hatched=True)
+    pattern = _HATCH | {"fgcolor": theme.limit, "bgcolor": theme.paper}
+    _bars(figure, theme, spans, texts, "stalls", theme.limit, _COMPUTE, scale, pixel, pattern)
     wide = np.maximum(spans.stop - spans.start, 2 * pixel)
     figure.add_trace(
         plotly().Bar(
@@ -134,12 +145,12 @@ def _draw_stalls(figure: Figure, info: Streams, theme: Theme, scale: float, pixe
 
 def _bars(
     figure: Figure, theme: Theme, spans: Spans, texts: Sequence[str], name: str, colour: str, lane: _LaneRow,
-    scale: float, pixel: float, hatched: bool = False,
+    scale: float, pixel: float, pattern: dict[str, Any] | None = None,
 ) -> None:  # fmt: skip
     length: Floats = spans.stop - spans.start
     marker = {"color": colour, "line": {"color": theme.paper, "width": np.where(length > 4 * pixel, 0.6, 0.0)}}
-    if hatched:
-        marker["pattern"] = {**_HATCH, "fgcolor": colour, "bgcolor": theme.paper}
+    if pattern is not None:
+        marker["pattern"] = pattern
     figure.add_trace(
         plotly().Bar(
             x=(spans.start + spans.stop) / 2 * scale, width=length * scale, base=lane.low,

@@ -17,7 +17,9 @@ _TITLE_HEIGHT, _LINE_HEIGHT, _LEGEND_HEIGHT = 34, 16, 30
 #: Left margin of all plots, so that their time axes are aligned.
 _LEFT = 64
 #: Marks used in a key.
-SQUARE, HATCHED, LINE, DASHES = "\u25a0", "\u25a8", "\u2501\u2501", "\u2501&nbsp;\u2501"
+SQUARE, HATCHED, STRIPED, LINE, DASHES = "\u25a0", "\u25a8", "\u25a4", "\u2501\u2501", "\u2501&nbsp;\u2501"
+#: The stripes of ops that run again and of what they recompute; they show in the narrowest bar.
+STRIPES = {"shape": "-", "size": 6, "solidity": 0.25}
 #: Precedes the number of identical modules folded into one.
 TIMES = "\N{MULTIPLICATION SIGN}"
 #: Characters that fit a plot 570 pixels wide: of a line of the summary or key, and of a title with its name.

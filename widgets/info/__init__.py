@@ -16,7 +16,8 @@ from widgets.info.module_graph import Box, ModuleGraph, get_module_graph
 from widgets.info.pareto import Pareto, get_pareto
 from widgets.info.partition_splits import PartitionSplits, SplitRow, get_partition_splits
 from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured, get_predicted_and_measured
-from widgets.info.residency_spans import Axis, Floats, Ints, require_same_step, spans_of
+from widgets.info.repeats import repeats_text
+from widgets.info.residency_spans import Axis, Flags, Floats, Ints, require_same_step, spans_of
 from widgets.info.schedule_and_pool import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.search_history import Found, SearchHistory, get_search_history
 from widgets.info.step_facts import get_step_facts
@@ -44,6 +45,7 @@ __all__ = [
     "Edge",
     "End",
     "Feasibility",
+    "Flags",
     "Floats",
     "Flow",
     "Found",
@@ -100,6 +102,7 @@ __all__ = [
     "get_touches",
     "get_worker_peaks",
     "measured_memory",
+    "repeats_text",
     "require_same_step",
     "spans_of",
     "streams_of",

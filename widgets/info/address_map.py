@@ -9,7 +9,7 @@ import numpy as np
 from planner.graph import Graph
 from planner.plan import PlanIndex, SwapPlan, Timeline
 from planner.units import bytes_label, format_percent, several
-from widgets.info.residency_spans import Axis, Floats, Ints, ResidencySpans, require_same_step, spans_of
+from widgets.info.residency_spans import Axis, Flags, Floats, Ints, ResidencySpans, require_same_step, spans_of
 from widgets.info.storage_groups import GROUP_OF, STACK
 
 
@@ -27,6 +27,7 @@ class AddressMap:
         start, stop: `[boxes]`, span on that axis.
         offset, bytes: `[boxes]`, address and size in bytes.
         copy_in, copy_out: `[boxes, 2]`, seconds of its copy on the link; NaN where there is none, and in slots.
+        recomputed: `[boxes]`, whether an op that ran before makes what is in it.
         budget_bytes: the limit of the arena.
         peak_bytes: the largest address in use.
         used_share: share of the arena (`peak_bytes` times the step) that is in use; the rest is fragmentation.
@@ -46,6 +47,7 @@ class AddressMap:
     bytes: Ints
     copy_in: Floats
     copy_out: Floats
+    recomputed: Flags
     budget_bytes: int
     peak_bytes: int
     used_share: float
@@ -56,14 +58,17 @@ class AddressMap:
         """The picture in one sentence."""
         if not len(self.storage):
             return f"{self.name} holds no memory at any time."
-        moved = "none" if not self.moved else f"{self.moved:,}"
-        verb = "is" if self.moved == 1 else "are"
-        storages = len(np.unique(self.storage))
+        storages, again = len(np.unique(self.storage)), len(np.unique(self.storage[self.recomputed]))
+        recomputed = f"{_counted(again)} recomputed; " if again else ""
         return (
             f"{several(storages, 'storage')} {'shares' if storages == 1 else 'share'} {bytes_label(self.peak_bytes)} "
-            f"of addresses within a budget of {bytes_label(self.budget_bytes)}; {moved} {verb} swapped; "
-            f"{format_percent(1 - self.used_share)} of the area is fragmentation."
+            f"of addresses within a budget of {bytes_label(self.budget_bytes)}; {_counted(self.moved)} swapped; "
+            f"{recomputed}{format_percent(1 - self.used_share)} of the area is fragmentation."
         )
+
+
+def _counted(storages: int) -> str:
+    return f"{storages:,} {'is' if storages == 1 else 'are'}" if storages else "none are"
 
 
 def get_address_map(
@@ -98,10 +103,11 @@ def address_map_of(index: PlanIndex, spans: ResidencySpans) -> AddressMap:
     peak = int((spans.offset + spans.bytes).max(initial=0))
     area = float(peak) * spans.end
     used = float((spans.bytes * (spans.stop - spans.start)).sum())
+    moved = len({swap.storage for swap in plan.swap_ins} | {swap.storage for swap in plan.swap_outs})
     return AddressMap(
         graph.name, spans.axis, spans.end, spans.storage, tuple(s.name for s in storages),
         tuple(s.kind.value for s in storages),
         np.array([STACK.index(GROUP_OF[s.kind]) for s in storages], np.int64), spans.start, spans.stop, spans.offset,
-        spans.bytes, spans.copy_in, spans.copy_out, plan.budget_bytes, peak, used / area if area else 0.0,
-        len({swap.storage for swap in plan.swap_ins} | {swap.storage for swap in plan.swap_outs}),
+        spans.bytes, spans.copy_in, spans.copy_out, spans.recomputed, plan.budget_bytes, peak,
+        used / area if area else 0.0, moved,
     )  # fmt: skip

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.graph import Graph
-from planner.memory import lifetimes, parse_budget, step_peak
-from planner.plan import SwapPlan, Timeline
+from planner.memory import parse_budget, step_peak, unswapped_bytes
+from planner.plan import PlanIndex, SwapPlan, Timeline
 from planner.units import bytes_label, format_percent, format_seconds
 from widgets.info.holders import Holder, get_holders
 from widgets.info.residency_spans import Axis, Floats, Ints, ResidencySpans, captured_stays, plan_stays
@@ -26,8 +26,9 @@ class MemoryByKind:
         edges: `[moments + 1]`; amounts are constant between edges, and the last edge is the end of the step.
         bytes: per group, `[moments]`; groups that are never present are omitted, the others are in stacking order.
         total: `[moments]`, their sum.
-        unswapped: `[slots, 2]` for a plan that swaps: axis positions, and the bytes that the step would hold from
-            each on, in the same order with nothing swapped; empty otherwise.
+        unswapped: `[slots, 2]` for a plan that swaps or runs ops again: axis positions, and the bytes that the step
+            would hold from each on, in the same order with nothing swapped or run again; empty otherwise.
+        repeats: how many ops run again.
         budget_bytes: the limit, if there is one.
         peak_bytes, peak_at, peak_op: the largest total, when it is first reached, and the op that runs then.
         holders: the holders of the peak, the largest first; together exactly `peak_bytes`.
@@ -39,6 +40,7 @@ class MemoryByKind:
     bytes: Mapping[Group, Ints]
     total: Ints
     unswapped: Floats
+    repeats: int
     budget_bytes: int | None
     peak_bytes: int
     peak_at: float
@@ -52,7 +54,7 @@ class MemoryByKind:
 
     @property
     def unswapped_peak_bytes(self) -> int:
-        """The peak of the step with nothing swapped; 0 if the plan swaps nothing."""
+        """The peak of the step with nothing swapped or run again; 0 if the plan does neither."""
         return int(self.unswapped[:, 1].max(initial=0))
 
     @property
@@ -73,7 +75,8 @@ class MemoryByKind:
             f"Memory peaks at {bytes_label(self.peak_bytes)} {when}, in {self.peak_op or 'no op'}; {group} hold {share}"
         )
         if self.unswapped_peak_bytes:
-            text += f"; this order would take {bytes_label(self.unswapped_peak_bytes)} unswapped"
+            kept = "with all kept" if self.repeats else "unswapped"
+            text += f"; this order would take {bytes_label(self.unswapped_peak_bytes)} {kept}"
         if self.budget_bytes is not None:
             text += f"; the budget is {bytes_label(self.budget_bytes)}"
         return text + "."
@@ -110,7 +113,8 @@ def get_memory_by_kind(
     peak_at = float(edges[moment])
     op = spans.op_at(peak_at)
     return MemoryByKind(
-        graph.name, spans.axis, edges, amounts, total, _unswapped(graph, plan, spans), limit,
+        graph.name, spans.axis, edges, amounts, total, _unswapped(graph, plan, spans),
+        len(spans.repeats), limit,
         int(total.max(initial=0)), peak_at, graph.ops[op].name if op >= 0 else "", get_holders(graph, spans, peak_at),
     )  # fmt: skip
 
@@ -135,6 +139,6 @@ def _slots(spans: ResidencySpans) -> Floats:
 
 
 def _unswapped(graph: Graph, plan: SwapPlan | None, spans: ResidencySpans) -> Floats:
-    if plan is None or not (plan.swap_ins or plan.swap_outs):
+    if plan is None or not (plan.swap_ins or plan.swap_outs or spans.repeats):
         return np.zeros((0, 2))
-    return np.column_stack([spans.op_start, lifetimes(graph, plan.order).live_bytes])
+    return np.column_stack([spans.op_start, unswapped_bytes(PlanIndex(graph, plan))])

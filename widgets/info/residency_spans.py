@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory import lifetimes
-from planner.plan import PlanIndex, SwapPlan, Timeline, require_each_op_once
+from planner.plan import PlanIndex, SwapPlan, Timeline
 
 Axis = Literal["seconds", "slots"]
 Floats = NDArray[np.float64]
@@ -41,6 +41,8 @@ class ResidencySpans:
         offset: `[residencies]`, address in bytes; -1 without a plan.
         bytes: `[residencies]`.
         copy_in, copy_out: `[residencies, 2]`, seconds of its copy on the link; NaN where there is none, and in slots.
+        recomputed: `[residencies]`, whether an op that ran before makes what is in it.
+        repeats: the slots whose op ran before, ascending.
     """
 
     axis: Axis
@@ -55,6 +57,8 @@ class ResidencySpans:
     bytes: Ints
     copy_in: Floats
     copy_out: Floats
+    recomputed: Flags
+    repeats: tuple[int, ...]
 
     def op_at(self, moment: float) -> int:
         """The op that runs at a moment, or ran last before it; -1 in a step without ops."""
@@ -82,7 +86,7 @@ def captured_stays(graph: Graph) -> ResidencySpans:
     order = tuple(range(len(graph.ops)))
     return _spans_of(
         graph, "slots", len(order), order, np.arange(len(order), dtype=np.float64), alive, slots,
-        slots.astype(np.float64), np.full(len(alive), -1),
+        slots.astype(np.float64), np.full(len(alive), -1), np.zeros(len(alive), np.bool_), (),
     )  # fmt: skip
 
 
@@ -111,25 +115,27 @@ def spans_of(index: PlanIndex, timeline: Timeline, axis: Axis = "seconds") -> Re
     storage, slots, offset, n = index.storage, np.stack([index.start, index.stop], axis=1), index.offset, index.slots
     if axis == "slots":
         spans, op_start = slots.astype(np.float64), np.arange(n, dtype=np.float64)
-        return _spans_of(graph, axis, n, plan.order, op_start, storage, slots, spans, offset)
+        return _spans_of(
+            graph, axis, n, plan.order, op_start, storage, slots, spans, offset, index.recomputed, index.repeats
+        )
     # the last row is that of residencies without a copy
     came, went = (
         np.vstack([timeline.swap_in, _NO_COPY])[index.copy_in],
         np.vstack([timeline.swap_out, _NO_COPY])[index.copy_out],
     )
     op_start, op_stop = timeline.compute[:, 0], timeline.compute[:, 1]
-    reads = [graph.reads[op] for op in plan.order]
-    writes = [(*graph.writes[op], graph.ops[op].workspace) for op in plan.order]
+    writes = [(*index.writes[slot], graph.ops[op].workspace) for slot, op in enumerate(plan.order)]
     made = _among(storage, slots[:, 0], writes)
     start = np.where(made, np.append(op_start, 0.0)[slots[:, 0]], 0.0)
     # an op's output reuses the buffer of its input, unless the input is swapped out and back for that op elsewhere
-    taken = _among(storage, slots[:, 1], reads) & ~_begins(storage, slots)
+    taken = _among(storage, slots[:, 1], index.reads) & ~_begins(storage, slots)
     stop = np.where(taken, np.append(op_start, 0.0)[slots[:, 1]], np.append(op_stop, 0.0)[slots[:, 1] - 1])
     stop = np.where(slots[:, 1] >= n, timeline.seconds, stop)
     spans = np.stack([np.fmax(start, came[:, 0]), np.fmax(stop, went[:, 1])], axis=1)
     return _spans_of(
-        graph, axis, timeline.seconds, plan.order, op_start.copy(), storage, slots, spans, offset, (came, went)
-    )
+        graph, axis, timeline.seconds, plan.order, op_start.copy(), storage, slots, spans, offset, index.recomputed,
+        index.repeats, (came, went),
+    )  # fmt: skip
 
 
 def _among(storage: Ints, slot: Ints, touched: Sequence[tuple[int, ...]]) -> Flags:
@@ -148,13 +154,12 @@ def require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
     """Refuse to draw a plan or a timeline over another graph.
 
     Raises:
-        StowageError: the plan's order or storages are not the graph's, an op runs twice in it, or the timeline has
-            other spans than the plan.
+        StowageError: the plan's order or storages are not the graph's, or the timeline has other spans than the
+            plan.
     """
     ours = range(len(graph.storages))
     if set(plan.order) != set(range(len(graph.ops))) or any(span.storage not in ours for span in plan.residencies):
         raise StowageError(f"this plan is not for {graph.name}; plan that graph again or draw the plan's own graph")
-    require_each_op_once(graph, plan, "a figure")
     spans = (len(timeline.compute), len(timeline.swap_out), len(timeline.swap_in))
     if spans != (len(plan.order), len(plan.swap_outs), len(plan.swap_ins)):
         raise StowageError("this timeline is not one of this plan; pass the timeline of a run of the same plan")
@@ -162,12 +167,13 @@ def require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
 
 def _spans_of(
     graph: Graph, axis: Axis, end: float, order: tuple[int, ...], op_start: Floats, storage: Ints, slots: Ints,
-    spans: Floats, offset: Ints, copies: tuple[Floats, Floats] | None = None,
+    spans: Floats, offset: Ints, recomputed: Flags, repeats: tuple[int, ...],
+    copies: tuple[Floats, Floats] | None = None,
 ) -> ResidencySpans:  # fmt: skip
     size = np.array([storage.bytes for storage in graph.storages], np.int64)[storage]
     shown = size > 0
     came, went = (np.full((len(storage), 2), np.nan),) * 2 if copies is None else copies
     return ResidencySpans(
         axis, float(end), order, op_start, storage[shown].astype(np.int64), spans[shown, 0], spans[shown, 1],
-        slots[shown], offset[shown], size[shown], came[shown], went[shown],
+        slots[shown], offset[shown], size[shown], came[shown], went[shown], recomputed[shown], repeats,
     )  # fmt: skip

@@ -10,7 +10,8 @@ import numpy as np
 from planner.graph import Graph, Phase
 from planner.plan import PlanIndex, SwapPlan, Timeline, compute_waits
 from planner.units import format_percent, format_seconds, several
-from widgets.info.residency_spans import Floats, Ints, require_same_step
+from widgets.info.repeats import repeats_text
+from widgets.info.residency_spans import Flags, Floats, Ints, require_same_step
 from widgets.info.storage_groups import GROUP_OF, Group
 
 
@@ -51,10 +52,11 @@ class Streams:
     Args:
         name: what was captured.
         seconds: length of the step.
-        op: `[ops]`, the op in each slot.
-        op_names: `[ops]`, their names.
-        phases: `[ops]`, their phases.
-        compute: `[ops, 2]`, their start and stop in seconds.
+        op: `[slots]`, the op in each slot.
+        op_names: `[slots]`, their names.
+        phases: `[slots]`, their phases.
+        again: `[slots]`, whether the op ran before in the same step.
+        compute: `[slots, 2]`, their start and stop in seconds.
         out, into: copies to the host and to the device, in queue order.
         stalls: in order of time.
         measured: whether the timeline is measured rather than predicted.
@@ -65,6 +67,7 @@ class Streams:
     op: Ints
     op_names: tuple[str, ...]
     phases: tuple[Phase, ...]
+    again: Flags
     compute: Floats
     out: tuple[Copy, ...]
     into: tuple[Copy, ...]
@@ -84,6 +87,9 @@ class Streams:
             waits = f"compute waits {several(len(self.stalls), 'time')}, {format_seconds(self.stall_seconds)} together"
         else:
             waits = "compute never waits"
+        if self.again.any():
+            spent = self.compute[:, 1] - self.compute[:, 0]
+            waits += f"; it {repeats_text(int(self.again.sum()), float(spent[self.again].sum()), float(spent.sum()))}"
         if not self.out and not self.into:
             return f"The step {verb} {format_seconds(self.seconds)}; nothing is swapped and {waits}."
         busy = [sum(copy.stop - copy.start for copy in copies) / self.seconds for copies in (self.out, self.into)]
@@ -120,9 +126,11 @@ def streams_of(index: PlanIndex, shown: Timeline) -> Streams:
     out = tuple(_copy(graph, swap.storage, span) for swap, span in zip(plan.swap_outs, shown.swap_out, strict=True))
     into = tuple(_copy(graph, swap.storage, span) for swap, span in zip(plan.swap_ins, shown.swap_in, strict=True))
     ops = [graph.ops[op] for op in plan.order]
+    again = np.zeros(index.slots, np.bool_)
+    again[list(index.repeats)] = True
     return Streams(
         graph.name, shown.seconds, np.array(plan.order, np.int64), tuple(op.name for op in ops),
-        tuple(op.phase for op in ops), shown.compute, out, into, tuple(_stalls(index, shown)),
+        tuple(op.phase for op in ops), again, shown.compute, out, into, tuple(_stalls(index, shown)),
         shown is not plan.predicted,
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.graph import Graph
-from planner.memory import lifetimes
+from planner.memory import unswapped_bytes
 from planner.plan import PlanIndex, PlanSummary, SwapPlan
 from planner.units import bytes_label, format_percent, format_seconds
 from widgets.info import (
@@ -105,7 +105,7 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "stall_storage": ("i4", [stall.storage for stall in streams.stalls]),
         "part_kind": ("i4", [STACK.index(part.group) for part in parts]),
         "storage_part": ("i4", storage_part),
-        "unswapped": ("f8", lifetimes(graph, plan.order).live_bytes),
+        "unswapped": ("f8", unswapped_bytes(index)),
     })  # fmt: skip
 
 
