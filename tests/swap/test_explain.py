@@ -281,7 +281,13 @@ def test_faster_machines_are_explained_by_their_own_link() -> None:
     assert explanation.limit.what == "compute"
 
 
-def test_a_plan_in_which_an_op_runs_again_is_not_explained_yet() -> None:
+def test_what_is_recomputed_says_what_running_its_op_again_takes() -> None:
     graph, plan = again_by_hand.step(), again_by_hand.plan()
-    with pytest.raises(StowageError, match="runs op make again in slot 3, and an explanation takes only"):
-        explain(plan, graph, SLOW, np.ones(len(graph.ops)))
+    explanation = explain(plan, graph, SLOW, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), progress=False)
+    decisions = {one.name: one for one in explanation.decisions}
+    assert {name for name, one in decisions.items() if one.decision == "recomputed"} == {"a"}
+    (absence,) = decisions["a"].absences
+    assert (absence.copied_out, absence.copy_seconds, absence.recompute_seconds) == (False, 0.0, 1.0)
+    assert "running its op again takes 1.00 s, where two copies would take 125 ms" in decisions["a"].reason
+    assert "Recomputed: 1 storage, 64 B." in repr(explanation)
+    assert explanation.compute_seconds == 1 + 2 + 3 + 1 + 2 + 4 + 5

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.graph import Storage
-from planner.memory import lifetimes
+from planner.memory import unswapped_bytes
 from planner.plan import PlanIndex, Timeline
 from planner.progress import Progress
 from planner.swap.problem.problem import LinkModel
@@ -22,7 +22,7 @@ from planner.units import format_bytes, format_seconds, several
 #: Storages between two reports of progress.
 _EVERY = 200
 
-Decision = Literal["swapped", "dropped", "kept", "unused"]
+Decision = Literal["swapped", "recomputed", "dropped", "kept", "unused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ class SwapInterval:
             -1 and the number of ops if there is no such use: an input arrives, an output of the step leaves.
         idle_seconds: from the end of the use before to the start of the use after.
         copy_seconds: how long its copies take on the link by themselves.
-        copied_out: whether it was copied to the host; otherwise the host copy was still valid.
+        copied_out: whether it was copied to the host; otherwise the host copy was still valid, or it is recomputed.
+        recompute_seconds: how long the op runs that makes it again; None if it is not recomputed.
         wanted_bytes: the most bytes alive at once during the absence if nothing were swapped.
     """
 
@@ -43,6 +44,7 @@ class SwapInterval:
     idle_seconds: float
     copy_seconds: float
     copied_out: bool
+    recompute_seconds: float | None
     wanted_bytes: int
 
 
@@ -52,8 +54,8 @@ class SwapDecision:
 
     Args:
         storage, name, kind, bytes: which one.
-        decision: `"swapped"` with a copy to the host, `"dropped"` without one, `"kept"` on the device as long as it is
-            alive, or `"unused"` by any op.
+        decision: `"swapped"` with a copy to the host, `"recomputed"` by an op that runs again, `"dropped"` without
+            either, `"kept"` on the device as long as it is alive, or `"unused"` by any op.
         reason: a sentence.
         absences: when it is off the device, in order of time.
     """
@@ -95,11 +97,11 @@ class _PlanFacts:
         self.starts = [*timeline.compute[:, 0].tolist(), timeline.seconds]
         self.stops = timeline.compute[:, 1].tolist()
         self.start, self.stop = index.start.tolist(), index.stop.tolist()
-        self.live_bytes: NDArray[np.int64] = lifetimes(graph, plan.order).live_bytes
+        self.live_bytes: NDArray[np.int64] = unswapped_bytes(index)
         self.over_budget = np.append(0, np.cumsum(self.live_bytes > self.budget))
         self.uses: dict[int, list[int]] = defaultdict(list)
-        for slot, op in enumerate(plan.order):
-            for storage in {*graph.reads[op], *graph.writes[op]}:
+        for slot in range(self.n):
+            for storage in {*index.reads[slot], *index.writes[slot]}:
                 self.uses[storage].append(slot)
 
     def decide(self, storage: Storage) -> SwapDecision:
@@ -112,7 +114,8 @@ class _PlanFacts:
             decision, reason = "kept", f"kept: {self._why_kept(storage, uses)}"
         else:
             longest = max(absences, key=lambda absence: (absence.copied_out, absence.idle_seconds))
-            decision = "swapped" if longest.copied_out else "dropped"
+            without: Decision = "recomputed" if longest.recompute_seconds is not None else "dropped"
+            decision = "swapped" if longest.copied_out else without
             reason = self._why_left(storage, longest)
             if len(absences) > 1:
                 reason += f"; and away {several(len(absences) - 1, 'more time')}"
@@ -133,7 +136,7 @@ class _PlanFacts:
             before, after = bisect_left(uses, left), bisect_left(uses, back)
             yield self._absence(
                 storage, uses[before - 1] if before else -1, uses[after] if after < len(uses) else self.n,
-                left, back, bool(index.copy_out[earlier] >= 0),
+                left, back, bool(index.copy_out[earlier] >= 0), bool(index.recomputed[following]),
             )  # fmt: skip
         copied = bool(index.copy_out[last] >= 0)
         if starts_on_host and storage.persistent:
@@ -141,13 +144,16 @@ class _PlanFacts:
         elif copied and not storage.live_in:
             yield self._absence(storage, uses[-1], self.n, stop[last], self.n, True)
 
-    def _absence(self, storage: Storage, last: int, after: int, left: int, back: int, copied: bool) -> SwapInterval:
+    def _absence(
+        self, storage: Storage, last: int, after: int, left: int, back: int, copied: bool, recomputed: bool = False
+    ) -> SwapInterval:
         over_the_end = 0 <= after <= last
         away = self._away(left, back, over_the_end)
         idle = self.starts[after] - (self.stops[last] if last >= 0 else 0.0) + (self.seconds if over_the_end else 0.0)
         once = storage.bytes / self.link.bandwidth + self.link.latency
-        count = copied + (after < self.n)
-        return SwapInterval(last, after, idle, count * once, copied, int(away.max(initial=0)))
+        count = copied + (after < self.n and not recomputed)
+        again = self.stops[after] - self.starts[after] if recomputed else None
+        return SwapInterval(last, after, idle, count * once, copied, again, int(away.max(initial=0)))
 
     def _away(self, left: int, back: int, over_the_end: bool) -> NDArray[np.int64]:
         """Bytes alive, if nothing were swapped, in the slots of an absence."""
@@ -165,6 +171,13 @@ class _PlanFacts:
         between = f"between ops {absence.last} and {absence.next}"
         if absence.next <= absence.last:
             between = f"from op {absence.last} to op {absence.next} of the next step"
+        if absence.recompute_seconds is not None and not absence.copied_out:
+            trip = format_seconds(2 * (storage.bytes / self.link.bandwidth + self.link.latency))
+            return (
+                f"recomputed: idle for {idle} {between}, and running its op again takes "
+                f"{format_seconds(absence.recompute_seconds)}, where two copies would take {trip}; "
+                f"{self._gain(absence)}"
+            )
         if not absence.copied_out:
             return (
                 f"dropped without a copy: the host copy was still valid; idle for {idle} {between}; "

@@ -10,7 +10,7 @@ import numpy as np
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.machine import Machine
-from planner.plan import PlanIndex, SwapPlan, WaitShare, compute_waits, require_each_op_once
+from planner.plan import PlanIndex, SwapPlan, WaitShare, compute_waits
 from planner.progress import Progress, ShowProgress, reporting
 from planner.swap.explain.bottleneck import bottleneck_of
 from planner.swap.explain.decisions import swap_decisions
@@ -37,11 +37,10 @@ def explain(
             status text.
 
     Raises:
-        StowageError: the plan is for another graph, or an op runs twice in it.
+        StowageError: the plan is for another graph.
     """
     if plan.graph != fingerprint(graph):
         raise StowageError(f"this plan is not for {graph.name}; pass the graph that it was made for")
-    require_each_op_once(graph, plan, "an explanation")
     if seconds is None:
         from planner.machine import op_seconds
 

@@ -146,7 +146,7 @@ def _stalls(explanation: Explanation) -> str:
 
 def _decisions_text(explanation: Explanation) -> str:
     parts = []
-    for decision in ("swapped", "dropped", "kept", "unused"):
+    for decision in ("swapped", "recomputed", "dropped", "kept", "unused"):
         chosen = [one for one in explanation.decisions if one.decision == decision]
         if chosen:
             size = format_bytes(sum(one.bytes for one in chosen))
