@@ -23,7 +23,6 @@ from planner.torch_private.fake_tensors import (
     quiet,
     tracing_hidden,
 )
-from planner.torch_private.frame_origin import is_users, source_line
 from planner.torch_private.hooks import (
     GRADIENT_HOOKS,
     has_gradient_hooks,
@@ -92,7 +91,6 @@ __all__ = [
     "hook_tables",
     "import_compiler",
     "is_deterministic",
-    "is_users",
     "is_view",
     "kernel_name",
     "layout_guard",
@@ -110,7 +108,6 @@ __all__ = [
     "quiet",
     "saved_tensors_hooks",
     "schema",
-    "source_line",
     "storage_identity",
     "tables",
     "tcp_store",

@@ -7,6 +7,7 @@ from threading import Semaphore
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from planner.capture import capture, compare_with_eager
@@ -15,6 +16,7 @@ from planner.run import run
 from planner.step import SGD, Adam, InferenceStep, TrainStep
 from tests.capture.interpreter import bits
 from tests.capture.models import MODELS, Perceptron, Residual, Transformer, cross_entropy, images, tokens, vectors
+from tests.capture.test_transformers import gpt2, llama, text
 
 
 @pytest.fixture(scope="module")
@@ -422,3 +424,43 @@ def test_a_step_shows_itself_in_one_line():
     assert repr(step) == "<TrainStep of Residual: not captured yet>"
     graph = capture(step)
     assert repr(step) == f"<TrainStep of Residual: {len(graph.ops):,} ops>"
+
+
+def test_the_update_of_a_parameter_belongs_to_the_line_that_reads_it_first(residual):
+    read = {op.module: op.source for op in residual.ops if op.phase is Phase.FORWARD and op.module}
+    updates = {op.module: op.source for op in residual.ops if op.phase is Phase.OPTIMIZER}
+    assert updates == {module: read[module] for module in updates}
+
+
+def test_what_checkpointing_runs_again_has_the_line_that_it_had_at_first():
+    class Checkpointed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+
+        def part(self, x):
+            return self.inner(x).tanh()
+
+        def forward(self, x):
+            return checkpoint(self.part, x, use_reentrant=False)
+
+    graph = capture(TrainStep(Checkpointed(), torch.ones(2, 4), loss=lambda model, batch: model(batch).square().mean()))
+    lines = {phase: {op.source for op in graph.ops if op.target == "aten.tanh.default" and op.phase is phase}
+             for phase in (Phase.FORWARD, Phase.BACKWARD)}  # fmt: skip
+    assert len(lines[Phase.FORWARD]) == 1
+    assert lines[Phase.BACKWARD] <= lines[Phase.FORWARD]
+
+
+@pytest.mark.parametrize("build", [gpt2, llama])
+def test_lines_of_a_model_of_transformers_are_in_the_file_of_the_model(build):
+    step = TrainStep(build, text, optimizer=Adam())
+    files = {op.source.partition(":")[0] for op in capture(step).ops if op.outputs and op.phase is Phase.FORWARD}
+    assert files - {""} == {f"modeling_{build.__name__}.py"}
+
+
+def test_a_cell_of_a_notebook_is_named_by_its_number():
+    code = compile("def loss(model, batch): return model(batch).square().mean()", "<ipython-input-3-0123abcd>", "exec")
+    typed = {}
+    exec(code, typed)
+    graph = capture(TrainStep(nn.Linear(4, 4), torch.ones(2, 4), loss=typed["loss"]))
+    assert {op.source for op in graph.ops if op.phase is Phase.FORWARD} == {"cell [3]:1"}

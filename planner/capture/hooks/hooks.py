@@ -18,10 +18,10 @@ from torch import nn
 
 from planner import torch_private as private
 from planner.capture.hooks.hook_code import package, place, reachable, returns_nothing, stores
+from planner.capture.source.user_lines import UserLines
 from planner.errors import StowageError
 from planner.guards import installed
 from planner.step import ModuleTensor
-from planner.torch_private import source_line
 
 _OURS = "planner"
 _INSTEAD = (
@@ -69,7 +69,7 @@ class Hooks:
     """
 
     def __init__(self, model: nn.Module, loss: object) -> None:
-        self._modules = dict(model.named_modules())
+        self._model, self._modules = model, dict(model.named_modules())
         self._loss = loss
         self._known: set[int] = set()
 
@@ -121,7 +121,7 @@ class Hooks:
                 return
             else:
                 what, why = "register_hook()", f"is given {place(hook)}, which returns nothing: {_INSTEAD}"
-            line = source_line()
+            line = UserLines(self._model).running()
             where = f"{module()} at {line}" if line else module()
             raise StowageError(f"{what} in {where} {why}")
 

@@ -7,7 +7,7 @@ import re
 from types import TracebackType
 
 from planner import torch_private as private
-from planner.torch_private import is_users
+from planner.capture.source.user_lines import is_users
 
 _PADDED = "keep sequences padded to one length, and leave out what is past their ends by torch.where and a mask"
 _BEFORE = "do that before the step and let it come in with the batch"

@@ -10,9 +10,10 @@ from torch import nn
 
 from planner import torch_private as private
 from planner.capture.record.advice import instead
+from planner.capture.source.file_names import file_name
+from planner.capture.source.user_lines import is_users
 from planner.errors import StowageError, first_line
 from planner.graph import Phase
-from planner.torch_private import is_users
 
 _REWRITE = (
     "rewrite what reads them (.item(), a branch on a tensor, or a shape that follows from data) with torch.where or a "
@@ -89,6 +90,6 @@ def _origin(traceback: TracebackType | None, paths: Mapping[int, str]) -> tuple[
             module, called = paths[id(owner)], True
         name = frame.f_code.co_filename
         if is_users(name):
-            line = f"{name.rpartition('/')[2]}:{traceback.tb_lineno}"
+            line = f"{file_name(name)}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return module, line, called

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import torch
 
 from planner.capture.record.recorder import Recorder
 from planner.graph import Kind, Phase
-from planner.program import Layout, ScalarRef
+from planner.program import Event, Layout, ScalarRef
 from planner.step import ModuleTensor, Step, state_names, step_dtype, untouched
 
 _ATEN = torch.ops.aten
@@ -52,6 +52,7 @@ class Updates:
         self._optimizer = step.torch_optimizer
         self._kept = self._optimizer.state if self._optimizer is not None else {}
         self._first: dict[tuple[int, float, bool], str] = {}
+        self._lines = _first_lines(recorder.events)
 
     def emit(
         self,
@@ -73,7 +74,8 @@ class Updates:
                 if name in gradients:
                     states = {key: self._state(parameters[name], key) for key in state_names(group)}
                     scalar = self._scalar(place, group, name)
-                    _emit(self._recorder, group, parameters[name], gradients[name], states, scalar)
+                    line = self._lines.get(parameters[name].layout.storage, "")
+                    _emit(self._recorder, group, parameters[name], line, gradients[name], states, scalar)
 
     def _state(self, parameter: PersistentTensor, key: str) -> Layout:
         live = self._kept.get(self._tensors[parameter.name], {}).get(key)
@@ -109,16 +111,17 @@ def _emit(
     recorder: Recorder,
     group: Mapping[str, Any],
     updated: PersistentTensor,
+    line: str,
     gradient: Layout,
     state: Mapping[str, Layout],
     scalar: Callable[[str], ScalarRef],
 ) -> None:
     def new(target: Any, *args: Any, **kwargs: Any) -> Layout:
         """Add a call whose result is a new tensor with the layout of its first argument."""
-        return recorder.emit(target, args, kwargs, module=updated.module, like=args[0])
+        return recorder.emit(target, args, kwargs, module=updated.module, source=line, like=args[0])
 
     def update(target: Any, *args: Any, **kwargs: Any) -> None:
-        recorder.emit(target, args, kwargs, module=updated.module)
+        recorder.emit(target, args, kwargs, module=updated.module, source=line)
 
     parameter = updated.layout
     adam = "betas" in group
@@ -157,6 +160,16 @@ def _emit(
     root = new(_ATEN.div.Tensor, root, scalar("bias_correction2_sqrt"))
     root = new(_ATEN.add.Tensor, root, scalar("eps"))
     update(_ATEN.addcdiv_.default, parameter, mean, root, value=scalar("-step_size"))
+
+
+def _first_lines(events: Iterable[Event]) -> dict[int, str]:
+    """By storage, the first line that has a call read it; the update of a parameter belongs to that line."""
+    found: dict[int, str] = {}
+    for event in events:
+        if event.source:
+            for layout in event.arguments:
+                found.setdefault(layout.storage, event.source)
+    return found
 
 
 def _as_real(layout: Layout) -> Layout:

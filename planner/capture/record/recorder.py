@@ -24,10 +24,10 @@ from planner.capture.record.data_dependent import result_by_values
 from planner.capture.record.failures import unplannable
 from planner.capture.record.leaked_fakes import Leftovers
 from planner.capture.record.rng_tracker import RngTracker
+from planner.capture.source.user_lines import UserLines
 from planner.errors import StowageError
 from planner.graph import Phase
 from planner.program import Backend, Event, Layout
-from planner.torch_private import source_line
 
 _CHECK_SECONDS = 0.1
 
@@ -39,6 +39,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         backend: of the device that the step is to run on.
         fake: the mode that fake tensors are created in.
         paths: module path by `id(module)`.
+        lines: names the user's line that runs.
         draws: notified of every draw.
         steering: notified of every call, and provides the values that Python code reads.
         leftovers: notified of every tensor.
@@ -50,6 +51,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         backend: Backend,
         fake: private.FakeTensorMode,
         paths: Mapping[int, str],
+        lines: UserLines,
         draws: RngTracker,
         steering: Steering,
         leftovers: Leftovers,
@@ -65,7 +67,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.draws, self._steering, self._leftovers, self._report_calls = draws, steering, leftovers, report_calls
         self._checked_at = perf_counter()
         self.fake, self._backend = fake, backend
-        self.paths = paths
+        self.paths, self._lines = paths, lines
         self._numbers: dict[int, int] = {}
         self._kept: list[torch.UntypedStorage | None] = []  # the identity of a freed storage is reused
         self._stack: list[str] = [""]
@@ -170,6 +172,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: Mapping[str, Any],
         *,
         module: str,
+        source: str,
         like: Layout | None = None,
     ) -> Layout:
         """Add a call that was never made.
@@ -178,10 +181,11 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
             target: the overload.
             args, kwargs: its arguments, with layouts in place of tensors.
             module: path of the module that it belongs to.
+            source: the line that it belongs to.
             like: the result is a new tensor with this layout; without it, the call updates its first argument.
         """
         result: Layout = args[0] if like is None else self.fresh(like)
-        self.events.append(Event(target, args, kwargs, (result,), self.phase, module, ""))
+        self.events.append(Event(target, args, kwargs, (result,), self.phase, module, source))
         return result
 
     @contextmanager
@@ -215,7 +219,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._name()
 
     def _refusal(self, kind: str, instead: str = "") -> StowageError:
-        line = source_line() if self.phase is Phase.FORWARD else ""
+        line = self._lines.running() if self.phase is Phase.FORWARD else ""
         where = f"{self._name()} at {line}" if line else self._name()
         return StowageError(
             f"{self.current} in {where} takes or makes a {kind} tensor, which cannot be planned: "
@@ -240,15 +244,17 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         return f"module {self._stack[-1]}" if self._stack[-1] else "the model"
 
     def _where(self) -> tuple[str, str]:
-        sequence = private.backward_sequence()
-        if sequence is not None:
-            return self._origin.get(sequence, ("", ""))
         if self.phase is Phase.OPTIMIZER:
             return "", ""
-        where = self._stack[-1], source_line()
-        if self.phase is Phase.FORWARD:
-            self._origin.setdefault(private.forward_sequence(), where)
-        return where
+        module, line = self._stack[-1], self._lines.running()
+        sequence = private.backward_sequence()
+        if sequence is not None:
+            # derivatives that the user wrote, and what checkpointing runs again, have modules and lines of their own
+            origin = self._origin.get(sequence, ("", ""))
+            module, line = module or origin[0], line or origin[1]
+        if sequence is not None or self.phase is Phase.FORWARD:
+            self._origin.setdefault(private.forward_sequence(), (module, line))
+        return module, line
 
     def _faked(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):

@@ -28,6 +28,7 @@ from planner.capture.record.non_torch_rng import unchanged_generators
 from planner.capture.record.optimizer_kernels import PersistentTensor, Updates
 from planner.capture.record.recorder import Recorder
 from planner.capture.record.rng_tracker import RngTracker
+from planner.capture.source.user_lines import UserLines
 from planner.capture.trace.variable_changes import Changes
 from planner.errors import StowageError
 from planner.finalizers import without_garbage_collection
@@ -160,11 +161,12 @@ def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftover
         steering = readings = Steering(list(real.values()), list(real))
         substitute(reach, fakes)
         classes = {path: type(module).__name__ for path, module in model.named_modules()}
-        draws = RngTracker()
+        draws, lines = RngTracker(), UserLines(model)
         recorder = Recorder(
             backend,
             fake,
             {id(module): path for path, module in model.named_modules()},
+            lines,
             draws,
             steering,
             leftovers,
@@ -214,7 +216,7 @@ def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftover
         persistent, effects, left = changes.found(persistent, found, recorder)
         if changes.advances and not step.recapture:
             steering = Steering(list(real.values()), list(real))
-            once_more = Recorder(backend, fake, {}, RngTracker(), steering, leftovers, report_calls)
+            once_more = Recorder(backend, fake, {}, lines, RngTracker(), steering, leftovers, report_calls)
             steering.hold_batch([once_more.layout(leaf) for leaf in tensors_of(batch).values()])
             changes.refuse_advancing(lambda: _again(step, model, batch, fakes.values(), once_more))
         progress(0.7, "adding the optimizer")
