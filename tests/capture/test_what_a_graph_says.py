@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from planner.capture import capture, compare_with_eager
-from planner.graph import Kind, Phase, check, fingerprint, from_json, to_json
+from planner.graph import Kind, Phase, check, fingerprint, from_json, storage_lines, to_json
 from planner.run import run
 from planner.step import SGD, Adam, InferenceStep, TrainStep
 from tests.capture.interpreter import bits
@@ -456,6 +456,14 @@ def test_lines_of_a_model_of_transformers_are_in_the_file_of_the_model(build):
     step = TrainStep(build, text, optimizer=Adam())
     files = {op.source.partition(":")[0] for op in capture(step).ops if op.outputs and op.phase is Phase.FORWARD}
     assert files - {""} == {f"modeling_{build.__name__}.py"}
+
+
+def test_every_storage_of_a_step_belongs_to_a_line(residual):
+    lines = dict(zip((storage.name for storage in residual.storages), storage_lines(residual), strict=True))
+    assert all(line.startswith(("models.py:", "test_what_a_graph_says.py:")) for line in lines.values())
+    assert (
+        lines["stem.weight"] == lines["stem.weight.grad"] == lines["stem.weight/exp_avg"] == lines["stem/convolution"]
+    )
 
 
 def test_a_cell_of_a_notebook_is_named_by_its_number():
