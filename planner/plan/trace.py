@@ -92,6 +92,8 @@ def _compute(index: PlanIndex, timeline: Timeline, begin: int) -> Iterator[Event
             "op": op.id, "target": op.target, "module": op.module, "phase": op.phase.value,
             "bytes": sum(graph.storages[storage].bytes for storage in touched),
         }  # fmt: skip
+        if op.source:
+            said["line"] = op.source
         name = f"{op.name} (run {index.slots_of(op.id).index(slot) + 1})" if slot in repeats else op.name
         yield _span(_COMPUTE, f"op,{op.phase.value}", name, begin, start, stop, said)
     for wait in compute_waits(index, timeline):

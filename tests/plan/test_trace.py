@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -38,6 +39,13 @@ def lanes(events):
 
 def events_of(*given):
     return json.loads(trace_json(*given))["traceEvents"]
+
+
+def test_an_op_says_the_line_of_code_that_runs_it():
+    graph = by_hand()
+    graph = replace(graph, ops=(replace(graph.ops[0], source="model.py:7"), *graph.ops[1:]))
+    found = lanes(events_of(graph, plan_by_hand(graph)))
+    assert [event["args"].get("line") for event in found[COMPUTE][:2]] == ["model.py:7", None]
 
 
 def test_the_step_by_hand():
