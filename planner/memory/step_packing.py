@@ -37,7 +37,7 @@ def pack_step(
     chains = reuse_chains(lifetimes(flat, order))
     packing = pack(chains.lower, chains.upper, flat.bytes, capacity=capacity, alignment=alignment, stop=stop)
     offsets = packing.offsets[chains.head]
-    return Packing(offsets, packing.peak, packing.max_live, packing.optimal, packing.seconds)
+    return Packing(offsets, packing.peak, packing.max_live, packing.optimal, packing.seconds, packing.bound)
 
 
 def step_peak(graph: Graph | GraphArrays, alignment: int = 64, *, stop: CancelToken | None = None) -> int:

@@ -1,4 +1,4 @@
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from planner.errors import StowageError
 from planner.graph import arrays
 from planner.memory import lifetimes, pack, pack_step, step_peak
+from tests.effort import EFFORT
 from tests.memory.graphs import random_graph, random_order
 
 BOX = st.tuples(st.integers(0, 12), st.integers(0, 8), st.integers(0, 20))
@@ -62,7 +63,8 @@ def test_boxes_that_are_alive_together_share_no_byte(boxes, alignment, rounds):
     assert packing.peak == max(tops, default=0)
     if alignment == 1:
         assert packing.max_live == live(lower, upper, sizes)
-    assert packing.optimal == (packing.peak == packing.max_live)
+    assert packing.max_live <= packing.bound <= packing.peak
+    assert packing.optimal == (packing.peak == packing.bound)
 
 
 @settings(max_examples=200, deadline=None)
@@ -89,6 +91,40 @@ def test_optimal_is_said_only_of_the_least_height(boxes, alignment):
     least = least_height(lower, upper, sizes, alignment)
     assert packing.max_live <= least <= packing.peak
     assert not packing.optimal or packing.peak == least
+
+
+def least_height_with_gaps(alive, sizes, alignment):
+    """The least height of boxes that are alive at given sets of times, by every order of placing them."""
+    best = None
+    for order in permutations(range(len(sizes))):
+        offsets = {}
+        for box in order:
+            under = max((offsets[o] + sizes[o] for o in offsets if alive[o] & alive[box]), default=0)
+            offsets[box] = -(-under // alignment) * alignment
+        peak = max((offsets[box] + sizes[box] for box in offsets), default=0)
+        best = peak if best is None else min(best, peak)
+    return best
+
+
+@settings(max_examples=60 * EFFORT, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(1, 5), st.integers(1, 9), st.integers(0, 3)), max_size=5),
+    st.sampled_from([1, 2, 4]),
+)
+def test_few_boxes_with_gaps_are_placed_at_the_least_height_and_that_is_proven(boxes, alignment):
+    gaps = [[(low + 1, low + 1 + gap)] if 0 < gap < life - 1 else [] for low, life, _, gap in boxes]
+    lower, upper, sizes = columns([box[:3] for box in boxes])
+    alive = [
+        set(range(low, up)) - {t for a, b in of_box for t in range(a, b)}
+        for low, up, of_box in zip(lower, upper, gaps, strict=True)
+    ]
+    packing = pack(lower, upper, sizes, gaps=gaps, alignment=alignment)
+    assert packing.optimal
+    assert packing.peak == packing.bound == least_height_with_gaps(alive, sizes, alignment)
+    for one, other in combinations(range(len(boxes)), 2):
+        if alive[one] & alive[other]:
+            low, high = sorted((one, other), key=lambda box: packing.offsets[box])
+            assert packing.offsets[low] + sizes[low] <= packing.offsets[high]
 
 
 @settings(max_examples=100, deadline=None)
@@ -120,6 +156,10 @@ def test_fixed_boxes_that_meet_are_refused():
         (([0], [1], [4]), {"alignment": 0}, "alignment must be 1 byte or more, got 0"),
         (([0], [1], [4]), {"alignment": 8, "fixed": [4]}, "no multiple of 8"),
         (([0], [1], [4]), {"fixed": [0, 1]}, "lists of one length"),
+        (([0], [4], [4]), {"gaps": []}, "a list for each of the 1 boxes, got 0"),
+        (([0], [4], [4]), {"gaps": [[(2, 2)]]}, "a pair of times, the second after the first"),
+        (([0], [4], [4]), {"gaps": [[(2, 5)]]}, "a gap of box 0 is outside of its life"),
+        (([0], [1], [4]), {"seconds": -1}, "seconds must be 0 or more, got -1"),
     ],
 )
 def test_nonsense_is_refused(boxes, options, says):

@@ -2,115 +2,116 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from math import inf
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.cancel import CancelToken
-from planner.errors import StowageError
+from planner.memory.packing.portfolio import CompleteSearch
+from planner.memory.packing.problem import PackingProblem
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
-#: Exact placement is tried for up to `_MAX_EXACT_BOXES` boxes, within `_NODES` steps.
+#: Without a time limit, the complete search is tried for up to `_MAX_EXACT_BOXES` boxes and `_NODES` nodes.
 _MAX_EXACT_BOXES, _NODES = 12, 20_000
-_MOST_SEGMENTS = 62
+#: Share of a time limit for better orders, and seconds of each attempt at a height in the complete search at first.
+_ORDER_SHARE, _FIRST_SECONDS = 0.15, 0.5
+_MOST_ROUNDS = 1_000_000
 _ORDERS_IMPROVED = 3  # greedy orders to improve; one alone gets stuck more often
 
 
-class PackingProblem:
-    """Boxes with their times compressed to segments.
+class Lowest(NamedTuple):
+    """The lowest placement found: its offsets and height, and the bytes that any placement needs."""
+
+    offsets: Ints
+    peak: int
+    bound: int
+
+
+Tell = Callable[[float, Lowest, str], object]
+
+
+def lowest(
+    boxes: PackingProblem, goal: int, rounds: int, seconds: float | None, stop: CancelToken, tell: Tell
+) -> Lowest:
+    """Search for a placement until its height is no more than `goal`, or proven to be the least.
 
     Args:
-        lower, upper, sizes: `[boxes]`, times and bytes; a box with `upper` before `lower` wraps around the end of time.
-        alignment: bytes.
-        fixed: `[boxes]`, predetermined offsets, -1 for the others.
-
-    Attributes:
-        bound: bytes that any placement needs.
-        fixed_peak: bytes that the fixed boxes need.
+        boxes: what is placed.
+        goal: bytes.
+        rounds: number of reorderings after the greedy orders, without a time limit.
+        seconds: time limit; None for a limit of rounds and nodes, which finds the same every time.
+        stop: checked before each placement.
+        tell: called with the share done, the lowest placement so far and what is done next.
     """
-
-    def __init__(self, lower: Ints, upper: Ints, sizes: Ints, alignment: int, fixed: Ints) -> None:
-        from planner.memory.packing.kernel import live_bound
-
-        self.sizes, self.fixed = sizes, fixed
-        self.rounded = -(-sizes // alignment) * alignment
-        times, at = np.unique(np.concatenate((lower, upper)), return_inverse=True)
-        self.length = upper.astype(np.float64) - lower
-        self.length[upper < lower] += times[-1] - times[0] if len(times) else 0
-        self.lower, self.upper = at[: len(sizes)].astype(np.int64), at[len(sizes) :].astype(np.int64)
-        # wrapping around the end of time takes a segment of its own
-        self.segments = max(len(times) - 1 + bool((upper < lower).any()), 1)
-        padding = self.rounded - sizes
-        by_padding = np.argsort(-padding, kind="stable")
-        self.bound = int(live_bound(self.lower, self.upper, self.rounded, padding, by_padding, self.segments))
-        self.fixed_peak = int((fixed + sizes)[fixed >= 0].max(initial=0))
-
-    def place(self, urgency: Floats, best_fit: bool) -> Ints:
-        """Offsets when boxes are placed by descending urgency, the larger of equal ones first."""
-        from planner.memory.packing.kernel import place
-
-        # A box that is always alive would split the space of the others; placed first, it is at the bottom.
-        not_always_alive = (self.lower > 0) | (self.upper < self.segments)
-        order = np.lexsort((-self.rounded, -urgency, not_always_alive))
-        offsets, clash = place(order, self.lower, self.upper, self.rounded, self.fixed, self.segments, best_fit)
-        if clash >= 0:
-            raise StowageError(f"box {clash} overlaps another whose offset is fixed as well; fix only one of them")
-        return offsets
-
-
-def lowest(boxes: PackingProblem, goal: int, rounds: int, stop: CancelToken) -> tuple[Ints, int]:
-    """Offsets and height of the lowest placement found; the search ends when the height is no more than `goal`.
-
-    `stop` is checked before each placement.
-    """
+    begin = perf_counter()
     size = boxes.rounded.astype(np.float64)
-    by_start = 1.0 + boxes.segments - np.where(boxes.upper < boxes.lower, 0, boxes.lower)
+    by_start = 1.0 + boxes.segments - boxes.begin
     length = boxes.length
     attempts: list[tuple[int, Floats, bool, Ints]] = []
+    bound = boxes.bound
     for urgency in (size * np.sqrt(length), size, size * length, by_start, length, np.sqrt(size) * length):
         for best_fit in (False, True):
             stop.check()
             offsets = boxes.place(urgency, best_fit)
-            peak = _peak(boxes, offsets)
+            peak = boxes.peak(offsets)
             if peak <= goal:
-                return offsets, peak
+                return Lowest(offsets, peak, bound)
             attempts.append((peak, urgency, best_fit, offsets))
+            least = min(attempts, key=lambda attempt: attempt[0])
+            tell(0.0, Lowest(least[3], least[0], bound), "placing by greedy orders")
+            if seconds is not None and perf_counter() - begin > seconds:
+                return Lowest(least[3], least[0], bound)
     attempts.sort(key=lambda attempt: attempt[0])
-    peak, _, _, offsets = attempts[0]
-    if len(boxes.sizes) <= _MAX_EXACT_BOXES and boxes.segments <= _MOST_SEGMENTS and (boxes.fixed < 0).all():
-        offsets, peak, proven = _exact(boxes, offsets, peak, goal)
-        if proven:
-            return offsets, peak
+    best = Lowest(attempts[0][3], attempts[0][0], bound)
+    if rounds and seconds is None and len(boxes.sizes) <= _MAX_EXACT_BOXES:
+        best = _complete(boxes, best, goal, None, begin, stop, tell)
+        if best.peak <= max(goal, best.bound):
+            return best
     random = np.random.default_rng(0)
-    for start in attempts[:_ORDERS_IMPROVED]:
-        better = _squeaky_wheel(boxes, start, goal, rounds // _ORDERS_IMPROVED, random, stop)
-        if better[1] < peak:
-            offsets, peak = better
-        if peak <= goal:
+    for number, start in enumerate(attempts[:_ORDERS_IMPROVED]):
+        until = inf if seconds is None else begin + _ORDER_SHARE * seconds * (number + 1) / _ORDERS_IMPROVED
+        count = rounds // _ORDERS_IMPROVED if seconds is None else _MOST_ROUNDS
+        offsets, peak = _squeaky_wheel(boxes, start, goal, count, random, until, stop)
+        if peak < best.peak:
+            best = best._replace(offsets=offsets, peak=peak)
+        if best.peak <= goal:
+            return best
+        tell(0.0 if seconds is None else (perf_counter() - begin) / seconds, best, "placing in better orders")
+    return best if seconds is None else _complete(boxes, best, goal, seconds, begin, stop, tell)
+
+
+def _complete(
+    boxes: PackingProblem, best: Lowest, goal: int, seconds: float | None, begin: float, stop: CancelToken, tell: Tell
+) -> Lowest:
+    """Look for placements below the given one: at the least height not refuted yet, at the next lower one, between."""
+    search = CompleteSearch(boxes)
+    if not search.possible:
+        return best
+    end, slice_seconds, turn = inf if seconds is None else begin + seconds, _FIRST_SECONDS, 0
+    while best.peak > max(goal, best.bound):
+        heights = (max(best.bound, goal), best.peak - 1, (max(best.bound, goal) + best.peak) // 2)
+        height = min(max(heights[turn % 3 if seconds is not None else turn % 2], best.bound), best.peak - 1)
+        tell(0.0 if seconds is None else (perf_counter() - begin) / seconds, best, "searching all placements")
+        nodes = _NODES if seconds is None else None
+        found = search.decide(height, nodes, min(end, perf_counter() + slice_seconds), stop)
+        if found.fits:
+            offsets = boxes.fixed.clip(0)
+            offsets[search.boxes] = found.offsets
+            best = Lowest(offsets, boxes.peak(offsets), best.bound)
+        elif found.fits is False:
+            best = best._replace(bound=height + 1)
+        elif (seconds is None and turn) or perf_counter() >= end:
             break
-    return offsets, peak
-
-
-def _exact(boxes: PackingProblem, offsets: Ints, peak: int, goal: int) -> tuple[Ints, int, bool]:
-    """Look for placements below the given one, down to the goal; also whether nothing better is possible."""
-    from planner.memory.packing.exact import place_exactly
-
-    masks = np.zeros(len(boxes.sizes), np.int64)
-    for box, (lower, upper) in enumerate(zip(boxes.lower.tolist(), boxes.upper.tolist(), strict=True)):
-        alive = range(lower, upper) if lower <= upper else (*range(lower, boxes.segments), *range(upper))
-        masks[box] = sum(1 << segment for segment in alive)
-    found = np.zeros(len(masks), np.int64)
-    capacity = goal
-    while peak > goal:
-        result = place_exactly(masks, boxes.rounded, boxes.segments, capacity, _NODES, found)
-        if result == 1:
-            offsets, peak = found.copy(), _peak(boxes, found)
-        elif capacity == peak - 1 or result < 0:
-            return offsets, peak, result == 0
-        capacity = peak - 1
-    return offsets, peak, True
+        if found.fits is None:
+            turn += 1
+            if turn % 3 == 0:
+                slice_seconds *= 2
+    return best
 
 
 def _squeaky_wheel(
@@ -119,6 +120,7 @@ def _squeaky_wheel(
     goal: int,
     rounds: int,
     random: np.random.Generator,
+    until: float,
     stop: CancelToken,
 ) -> tuple[Ints, int]:
     """Make boxes at high offsets more urgent and place all again, repeatedly."""
@@ -127,16 +129,14 @@ def _squeaky_wheel(
     urgency = urgency.copy()
     for _ in range(rounds):
         stop.check()
+        if perf_counter() > until:
+            break
         high = offsets + boxes.sizes > (goal + least) // 2
         urgency[high] *= random.uniform(1.17, 1.95, int(high.sum()))
         offsets = boxes.place(urgency, best_fit)
-        peak = _peak(boxes, offsets)
+        peak = boxes.peak(offsets)
         if peak < least:
             best, least = offsets, peak
         if least <= goal:
             break
     return best, least
-
-
-def _peak(boxes: PackingProblem, offsets: Ints) -> int:
-    return int((offsets + boxes.sizes).max(initial=0))

@@ -16,20 +16,21 @@ from planner.jit import kernel
 
 Ints = NDArray[np.int64]
 Nodes = NDArray[np.int32]
+Spans = NDArray[np.int32]
 _WHOLE, _PARTLY = 0, 1
 _FREE, _USED = 0, 1
 
 
 @kernel
 def place(
-    order: Ints, lower: Ints, upper: Ints, size: Ints, fixed: Ints, segments: int, best_fit: bool
+    order: Ints, span_at: Spans, span: Spans, size: Ints, fixed: Ints, segments: int, best_fit: bool
 ) -> tuple[Ints, int]:
     """Give every box an offset, in the given order.
 
     Args:
         order: the boxes in the order of their placement.
-        lower, upper: `[boxes]`, first segment and one past the last; `upper` is below `lower` if a box wraps around
-            from the last segment to the first; boxes of no segment or no bytes get 0.
+        span_at, span: `[boxes + 1]` and `[spans, 2]`, the segments in which each box is alive, first and one past the
+            last; boxes without spans or bytes get 0.
         size: `[boxes]`, bytes.
         fixed: `[boxes]`, a predetermined offset, or -1; boxes that have one are placed first.
         segments: number of time segments.
@@ -43,9 +44,12 @@ def place(
         leaves *= 2
         depth += 1
     sets = np.full((2, 2 * leaves), -1, np.int32)
-    nodes = np.empty((2, 4 * depth), np.int32)
-    lists = np.empty(8 * depth, np.int32)
-    pool = np.empty((4 * len(order) + 16 * depth, 2), np.int64)
+    most_spans = 1
+    for box in range(len(order)):
+        most_spans = max(most_spans, span_at[box + 1] - span_at[box])
+    nodes = np.empty((2, 2 * depth * most_spans), np.int32)
+    lists = np.empty(4 * depth * most_spans, np.int32)
+    pool = np.empty((4 * len(order) + 16 * depth * most_spans, 2), np.int64)
     follow = np.empty(len(pool), np.int32)
     state = np.array([-1, 0])
     offset = np.zeros(len(order), np.int64)
@@ -55,13 +59,13 @@ def place(
             if (fixed[box] >= 0) != is_fixed:
                 continue
             offset[box] = max(fixed[box], 0)
-            if size[box] == 0 or lower[box] == upper[box]:
+            if size[box] == 0 or span_at[box] == span_at[box + 1]:
                 continue
-            if lower[box] < upper[box]:
-                inside_count, around_count = _nodes_of(lower[box], upper[box], leaves, nodes, 0, 0)
-            else:
-                inside_count, around_count = _nodes_of(0, upper[box], leaves, nodes, 0, 0)
-                inside_count, around_count = _nodes_of(lower[box], segments, leaves, nodes, inside_count, around_count)
+            inside_count, around_count = 0, 0
+            for q in range(span_at[box], span_at[box + 1]):
+                inside_count, around_count = _nodes_of(
+                    span[q, 0], span[q, 1], leaves, nodes, inside_count, around_count
+                )
             inside, around = nodes[0, :inside_count], nodes[1, :around_count]
             count = _lists_of(inside, around, sets, lists)
             if is_fixed:
@@ -71,7 +75,7 @@ def place(
                 offset[box] = _smallest_gap(lists, count, size[box], pool, follow)
             else:
                 offset[box] = _lowest_gap(lists, count, 0, size[box], pool, follow)[0]
-            if state[_USED] + 12 * depth > len(pool):
+            if state[_USED] + 6 * depth * most_spans > len(pool):
                 pool = np.concatenate((pool, np.empty_like(pool)))
                 follow = np.concatenate((follow, np.empty_like(follow)))
             low, high = offset[box], offset[box] + size[box]
@@ -197,11 +201,11 @@ def _unite(heads: Nodes, node: int, low: int, high: int, pool: Ints, follow: Nod
 
 
 @kernel
-def live_bound(lower: Ints, upper: Ints, size: Ints, padding: Ints, by_padding: Ints, segments: int) -> int:
+def live_bound(span_at: Spans, span: Spans, size: Ints, padding: Ints, by_padding: Ints, segments: int) -> int:
     """A lower bound on the height: the most bytes alive at once, less the padding of whichever box is on top.
 
     Args:
-        lower, upper: `[boxes]`, in segments, as in `place`.
+        span_at, span: `[boxes + 1]` and `[spans, 2]`, as in `place`.
         size: `[boxes]`, bytes, rounded up to the alignment.
         padding: `[boxes]`, bytes that the rounding added.
         by_padding: boxes by descending padding.
@@ -209,24 +213,18 @@ def live_bound(lower: Ints, upper: Ints, size: Ints, padding: Ints, by_padding: 
     """
     live = np.zeros(segments + 1, np.int64)
     for box in range(len(size)):
-        if lower[box] > upper[box]:
-            live[0] += size[box]
-        live[lower[box]] += size[box]
-        live[upper[box]] -= size[box]
+        for q in range(span_at[box], span_at[box + 1]):
+            live[span[q, 0]] += size[box]
+            live[span[q, 1]] -= size[box]
     # Each segment is filled once, by the live box with the most padding; `next_unfilled` skips filled segments.
     top_padding = np.zeros(segments, np.int64)
     next_unfilled = np.arange(segments + 1)
     for box in by_padding:
         if padding[box] == 0:
             break
-        for span in range(2):  # a box that wraps around from the last segment to the first has two spans
-            begin, end = lower[box], upper[box]
-            if begin > end:
-                begin, end = (0, end) if span == 0 else (begin, segments)
-            elif span == 1:
-                break
-            at = begin
-            while at < end:
+        for q in range(span_at[box], span_at[box + 1]):
+            at = span[q, 0]
+            while at < span[q, 1]:
                 if next_unfilled[at] == at:
                     top_padding[at] = padding[box]
                     next_unfilled[at] = at + 1

@@ -1,0 +1,144 @@
+"""Several strategies of the complete search in turn, with limits that double, until one of them decides."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.cancel import CancelToken
+from planner.memory.packing.problem import PackingProblem
+from planner.memory.packing.sections import Sections, sections_of
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+_LOWEST, _FEWEST, _TIGHTEST, _FAILING, _FULLEST = range(5)
+#: How a section is chosen, the order of candidates, whether those with most bytes left come first, and whether time is
+#: mirrored.
+_STRATEGIES = (
+    (_LOWEST, 0, False, False), (_FULLEST, 1, True, False), (_LOWEST, 1, False, True), (_FEWEST, 0, False, False),
+    (_TIGHTEST, 0, False, True), (_FAILING, 1, False, True), (_FULLEST, 0, True, True), (_TIGHTEST, 1, True, False),
+    (_FEWEST, 0, False, True), (_FAILING, 0, False, False),
+)  # fmt: skip
+#: Nodes of the first round for each box, and the share of boxes over which ranks are shuffled after it.
+_FIRST_NODES, _NOISE = 3, 0.05
+
+
+class Decision(NamedTuple):
+    """Whether boxes fit below a height (None: not decided), with their offsets or the boxes that prove it."""
+
+    fits: bool | None
+    offsets: Ints
+    blamed: Ints
+
+
+class CompleteSearch:
+    """Decides whether boxes fit below a height.
+
+    Args:
+        problem: the boxes.
+        chosen: `[chosen]`, which of them; all by default.
+
+    Attributes:
+        possible: whether there are few enough of them.
+    """
+
+    def __init__(self, problem: PackingProblem, chosen: Ints | None = None) -> None:
+        self._problem = problem
+        self.boxes = np.flatnonzero(problem.sizes) if chosen is None else chosen[problem.sizes[chosen] > 0]
+        count = np.diff(problem.span_at)[self.boxes]
+        span_at = np.concatenate(([0], np.cumsum(count))).astype(np.int32)
+        span = problem.span[
+            np.repeat(problem.span_at[self.boxes] - span_at[:-1], count) + np.arange(span_at[-1])
+        ]  # those of the chosen boxes
+        self._unit = int(np.gcd.reduce(np.append(problem.rounded[self.boxes], problem.fixed[self.boxes].clip(0)))) or 1
+        self._size = problem.rounded[self.boxes] // self._unit
+        fixed = problem.fixed[self.boxes]
+        self._fixed = np.where(fixed < 0, -1, fixed // self._unit)
+        self._views: list[tuple[Sections, list[Ints]]] = []
+        for times in (span, problem.segments - span[:, ::-1]):
+            sections = sections_of(span_at, np.ascontiguousarray(times), problem.segments, self._size)
+            if sections is None:
+                break
+            self._views.append((sections, self._orders(sections)))
+        self.possible = len(self._views) == 2 and len(self.boxes) > 0
+        self._weights: dict[tuple[int, int], NDArray[np.float64]] = {}
+
+    def decide(self, capacity: int, nodes: int | None, until: float, stop: CancelToken) -> Decision:
+        """Search until it is decided.
+
+        Args:
+            capacity: bytes that no box may reach beyond.
+            nodes: how many nodes to visit at most; None for no limit.
+            until: when to give up, on `perf_counter`.
+            stop: checked before each strategy, and by the kernel.
+
+        Raises:
+            Cancelled: cancellation was requested.
+        """
+        from planner.memory.packing.complete import place_completely
+
+        n, empty = len(self.boxes), np.empty(0, np.int64)
+        sizes = self._problem.sizes[self.boxes]
+        highest = (capacity - sizes) // self._unit
+        too_high = highest < np.maximum(self._fixed, 0)
+        if too_high.any():
+            return Decision(False, empty, self.boxes[too_high][:1])
+        top = highest + self._size
+        highest = np.where(self._fixed >= 0, self._fixed, highest)
+        random, limit, spent = np.random.default_rng(0), _FIRST_NODES * n + 16, 0
+        noise = 0.0
+        while True:
+            for number, (choice, order, by_bytes_left, mirrored) in enumerate(_STRATEGIES):
+                stop.check()
+                if perf_counter() > until or (nodes is not None and spent >= nodes):
+                    return Decision(None, empty, empty)
+                sections, orders = self._views[mirrored]
+                room = np.maximum.reduceat(top[sections.in_section], sections.section_at[:-1])
+                rank = orders[order]
+                if noise:
+                    rank = np.argsort(np.argsort(rank + random.normal(0, noise * n, n))).astype(np.int64)
+                weights = self._weights.setdefault((number, capacity), np.ones(len(room)))
+                offsets, proof = np.zeros(n, np.int64), np.zeros(sections.bits.shape[1], np.uint64)
+                most = limit if nodes is None else min(limit, nodes - spent)
+                result, visited = place_completely(
+                    self._size, highest, self._fixed, self._alike(sections, highest), sections.span_at, sections.span,
+                    sections.pair_at, sections.pairs, sections.section_at, sections.in_section.copy(), sections.bits,
+                    room, rank, choice, by_bytes_left, most, weights, offsets, proof, stop.flag,
+                )  # fmt: skip
+                spent += visited
+                if result == 1:
+                    return Decision(True, offsets * self._unit, empty)
+                if result == 0:
+                    return Decision(False, empty, self.boxes[(sections.bits & proof).any(1)])
+            limit, noise = 2 * limit, _NOISE
+
+    def _orders(self, sections: Sections) -> list[Ints]:
+        """Ranks of the boxes: the long ones first, or those that are alive when memory is fullest."""
+        width, size = self._problem.length[self.boxes], self._size.astype(np.float64)
+        ranks = []
+        for first, second, third in (
+            (width, width * size, sections.fullest),
+            (sections.fullest, width * size, width),
+        ):
+            rank = np.empty(len(width), np.int64)
+            rank[np.lexsort((-third, -second, -first))] = np.arange(len(width))
+            ranks.append(rank)
+        return ranks
+
+    def _alike(self, sections: Sections, highest: Ints) -> NDArray[np.int32]:
+        """The next box, in a ring, of those with the same life and the same room above them."""
+        top = (highest + self._size).tolist()
+        span_at, span, fixed = sections.span_at.tolist(), sections.span.tolist(), self._fixed.tolist()
+        following = list(range(len(top)))
+        seen: dict[tuple[object, ...], int] = {}
+        for box in range(len(top)):
+            if fixed[box] >= 0:
+                continue
+            life = (top[box], *(tuple(one) for one in span[span_at[box] : span_at[box + 1]]))
+            before = seen.setdefault(life, box)
+            if before != box:
+                following[box], following[before] = following[before], box
+        return np.array(following, np.int32)
