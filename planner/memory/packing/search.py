@@ -68,7 +68,7 @@ def lowest(
                 return Lowest(least[3], least[0], bound)
     attempts.sort(key=lambda attempt: attempt[0])
     best = Lowest(attempts[0][3], attempts[0][0], bound)
-    if rounds and seconds is None and len(boxes.sizes) <= _MAX_EXACT_BOXES:
+    if seconds is None and len(boxes.sizes) <= _MAX_EXACT_BOXES:
         best = _complete(boxes, best, goal, None, begin, stop, tell)
         if best.peak <= max(goal, best.bound):
             return best
