@@ -9,11 +9,11 @@ from planner.capture import capture
 from planner.errors import StowageError
 from planner.run import run, same_bits
 from planner.step import InferenceStep, TrainStep
+from tests.effort import combinations
 from tests.run.steps import ALL, branches, convolutions, normalisations, planned
 
 
-@pytest.mark.parametrize("budget", ["100%", "50%", "30%"])
-@pytest.mark.parametrize("model", ALL)
+@pytest.mark.parametrize(("model", "budget"), combinations(list(ALL), ["100%", "50%", "30%"]))
 def test_three_steps_under_stress_have_eagers_bits(model: str, budget: str) -> None:
     step = ALL[model]()
     result = run(step, planned(step, budget), steps=3, check=True, stress=True).wait()

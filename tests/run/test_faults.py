@@ -16,6 +16,7 @@ from planner.run import CpuDevice, Executor, run, same_bits
 from planner.run.checks.eager_reference import EagerReference
 from planner.step import Step
 from planner.swap import plan_swaps
+from tests.effort import combinations
 from tests.plan.changing import replace
 from tests.run.steps import convolutions, gpt, mlp, planned
 
@@ -54,8 +55,7 @@ def shares_an_address(plan: SwapPlan) -> SwapPlan:
 FAULTS = [saves_nothing, saves_too_early, shares_an_address]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("make", [mlp, convolutions, gpt])
+@pytest.mark.parametrize(("make", "fault"), combinations([mlp, convolutions, gpt], FAULTS))
 def test_a_faulty_plan_is_refused_and_would_have_shown(make: object, fault: object) -> None:
     assert callable(make)
     assert callable(fault)

@@ -22,6 +22,7 @@ from planner.run import Executor, same_bits
 from planner.run.executor.executor import reordered
 from planner.step import TrainStep
 from planner.swap import plan_swaps
+from tests.effort import combinations
 from tests.run.lazy_device import SCHEDULES, LazyDevice
 from tests.run.plans import resident_plan
 from tests.run.steps import ALL, branches
@@ -74,8 +75,7 @@ def device_for(plan: SwapPlan, schedule: str | int, dropped_wait: int = 0) -> La
     return LazyDevice(plan.peak_bytes, plan.host_bytes, schedule, dropped_wait)
 
 
-@pytest.mark.parametrize("schedule", [*SCHEDULES, 1, 2])
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(("name", "schedule"), combinations(list(ALL), [*SCHEDULES, 1, 2]))
 def test_in_every_order_that_events_allow_the_bits_are_eagers_and_nothing_races(name: str, schedule: str | int) -> None:
     plan = plan_of(name, "80%")
     device = device_for(plan, schedule)

@@ -15,6 +15,7 @@ from planner.profile import prepare
 from planner.run import run
 from planner.run.executor.executor import reordered
 from planner.step import TrainStep
+from tests.effort import combinations
 from tests.run.lazy_device import SCHEDULES
 from tests.run.recomputing import recomputing_plan, repeatable
 from tests.run.steps import ALL, branches
@@ -58,8 +59,7 @@ def test_batch_norms_and_random_ops_are_among_what_runs_again() -> None:
     assert not reordered(graph_of("gpt"), plan_of("gpt"))
 
 
-@pytest.mark.parametrize("schedule", [*SCHEDULES, 1, 2])
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(("name", "schedule"), combinations(list(ALL), [*SCHEDULES, 1, 2]))
 def test_nothing_races_in_any_order_that_events_allow(name: str, schedule: str | int) -> None:
     device = device_for(plan_of(name), schedule)
     assert run_on(device, name, plan_of(name))

@@ -22,6 +22,7 @@ from planner.partition import (
     search_partition,
     worker_memory,
 )
+from tests.effort import combinations
 from widgets.info import get_level_bytes, get_partition_splits, get_tensor_blocks, get_worker_peaks
 
 GPT = "gpt:layers=2,hidden=32,sequence=8"
@@ -42,8 +43,7 @@ def figures(graph: Graph, plan: PartitionPlan, theme: Any = "light") -> dict[str
     }
 
 
-@pytest.mark.parametrize("theme", ["light", "dark", "auto"])
-@pytest.mark.parametrize("workers", [1, 7, 8])
+@pytest.mark.parametrize(("workers", "theme"), combinations([1, 7, 8], ["light", "dark", "auto"]))
 def test_every_figure_is_plain_data_with_its_summary(theme: str, workers: int) -> None:
     for name, figure in figures(*real(workers), theme).items():
         data = json.loads(figure.to_json())

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from planner import zoo
+from tests.effort import combinations
 from tests.widgets.browser.page import Shown, wired
 from tests.widgets.browser.recorded_messages import SMALL, RecordedMessages, planned, says, trained
 from tests.widgets.session.message_recorder import MessageRecorder
@@ -127,8 +128,7 @@ TRACK = """async host => {
 }"""
 
 
-@pytest.mark.parametrize("width", [1440, 1000, 700])
-@pytest.mark.parametrize("machine", ["h100", "v100-16gb", "laptop"])
+@pytest.mark.parametrize(("machine", "width"), combinations(["h100", "v100-16gb", "laptop"], [1440, 1000, 700]))
 def test_the_slider_reaches_to_the_devices_memory_and_marks_it(show: Show, machine: str, width: int) -> None:
     session = Session(zoo.load(SMALL), machine=machine, budget="60%")
     MessageRecorder(session).planned()
@@ -154,8 +154,7 @@ def test_the_slider_reaches_to_the_devices_memory_and_marks_it(show: Show, machi
     assert page.plot("memory").evaluate("host => host.plot.store.budget_bytes") < found["step_peak_bytes"]
 
 
-@pytest.mark.parametrize("width", [1440, 1000, 700, 356])
-@pytest.mark.parametrize("device", [1.02, 1.2, 4600])
+@pytest.mark.parametrize(("device", "width"), combinations([1.02, 1.2, 4600], [1440, 1000, 700, 356]))
 def test_every_amount_under_the_slider_stands_at_its_own_mark(show: Show, width: int, device: float) -> None:
     recorded = trained()
     peak, near = recorded["machine"]["step_peak_bytes"], recorded["machine"]["near_bytes"]
