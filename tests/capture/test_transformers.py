@@ -8,6 +8,7 @@ from planner.capture import capture, compare_with_eager
 from planner.graph import check
 from planner.step import AdamW, TrainStep
 from tests.capture.interpreter import differences
+from tests.effort import EFFORT, combinations
 
 SMALL = {
     "vocab_size": 60, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -74,7 +75,8 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+# long ones of Llama and BERT, and ViT and Mixtral with recorders, are held against eager below, each to the bit
+@pytest.mark.parametrize("name", CASES if EFFORT > 1 else ["gpt2", "t5"])
 def test_a_transformers_model_is_captured_from_its_configuration_to_the_bit(name):
     model, batch = CASES[name]
     step = TrainStep(model, batch, optimizer=AdamW(1e-3))
@@ -108,8 +110,7 @@ def encoded(padding, length=64):
     return {"input_ids": tokens, "labels": tokens.clone(), "attention_mask": mask}
 
 
-@pytest.mark.parametrize("make", [long_llama, long_bert])
-@pytest.mark.parametrize("padding", [0, 7])
+@pytest.mark.parametrize(("make", "padding"), combinations([long_llama, long_bert], [0, 7]))
 def test_a_mask_is_dropped_where_eager_drops_it(make, padding):
     step = TrainStep(make(), encoded(padding))
     graph = capture(step)
