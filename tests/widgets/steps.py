@@ -18,7 +18,7 @@ from planner.plan import (
 )
 from planner.profile import machine
 from planner.step import TrainStep
-from planner.swap import plan_swaps
+from planner.swap import plan_swaps, search_swaps
 
 MIB = 2**20
 
@@ -82,3 +82,17 @@ def real(spec: str) -> tuple[TrainStep, Graph]:
 def real_plan(spec: str, budget: str) -> SwapPlan:
     """A plan for it on this CPU, with op times by rule."""
     return plan_swaps(real(spec)[1], machine("cpu"), budget)
+
+
+@cache
+def again_step() -> Graph:
+    """A small model, captured, in a plan for which ops run again."""
+    return real("gpt:layers=2,hidden=64,sequence=32")[1]
+
+
+@cache
+def again_plan() -> SwapPlan:
+    """Its plan with copies and with ops that run again, for a GPU."""
+    return search_swaps(
+        again_step(), machine("h200"), "55%", method="joint", time_limit=None, evaluations=40, threads=1
+    ).wait(progress=False)

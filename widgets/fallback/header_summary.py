@@ -53,4 +53,4 @@ def _cost(verdict: str, budget: Mapping[str, Any], plan: Mapping[str, Any] | Non
         return Answer(_NONE, ("no plan at this budget",))
     if plan is None:
         return Answer(_NONE, (budget["sentence"] or budget["doing"] or "no valid plan found yet",))
-    return get_cost(plan["step_seconds"], plan["ideal_seconds"], samples)
+    return get_cost(plan["step_seconds"], plan["ideal_seconds"], samples, plan["again"])

@@ -112,14 +112,16 @@ def get_fit(
     return Answer("Needs swap", ((bytes_label(peak - budget),), f" over{moved}"))
 
 
-def get_cost(seconds: float, ideal: float, samples: int) -> Answer:
+def get_cost(seconds: float, ideal: float, samples: int, again: str = "") -> Answer:
     """What does a step within the budget cost?
 
     Args:
         seconds, ideal: length of the step as planned, and with infinite memory.
         samples: samples in the batch; 0 if unknown.
+        again: which ops run again, as `repeats_text` says it.
     """
     over = f"+{format_percent(seconds / ideal - 1)} over ideal" if seconds > ideal * 1.00005 else "ideal, no op waits"
+    over += f", {again}" if again else ""
     rate = f", {_rate_text(samples / seconds)} samples/s" if samples and seconds else ""
     return Answer(f"{format_seconds(seconds)} per step", (over + rate,))
 

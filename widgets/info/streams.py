@@ -80,6 +80,12 @@ class Streams:
         return sum(stall.stop - stall.start for stall in self.stalls)
 
     @property
+    def repeats(self) -> str:
+        """How many ops run again and what that costs, in words; nothing where none do."""
+        spent = self.compute[:, 1] - self.compute[:, 0]
+        return repeats_text(int(self.again.sum()), float(spent[self.again].sum()), float(spent.sum()))
+
+    @property
     def summary(self) -> str:
         """The picture in one sentence."""
         verb = "took" if self.measured else "is predicted to take"
@@ -88,8 +94,7 @@ class Streams:
         else:
             waits = "compute never waits"
         if self.again.any():
-            spent = self.compute[:, 1] - self.compute[:, 0]
-            waits += f"; it {repeats_text(int(self.again.sum()), float(spent[self.again].sum()), float(spent.sum()))}"
+            waits += f"; it {self.repeats}"
         if not self.out and not self.into:
             return f"The step {verb} {format_seconds(self.seconds)}; nothing is swapped and {waits}."
         busy = [sum(copy.stop - copy.start for copy in copies) / self.seconds for copies in (self.out, self.into)]

@@ -51,6 +51,7 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
     timeline, figures = plan.predicted, status.summary
     require_same_step(graph, plan, timeline)
     index = PlanIndex(graph, plan)
+    unused = _unused_by_repeats(index)
     spans, streams = spans_of(index, timeline), streams_of(index, timeline)
     collectives = get_collectives(graph, plan)
     outs, ins = [copy.storage for copy in plan.swap_outs], [copy.storage for copy in plan.swap_ins]
@@ -67,6 +68,7 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "ideal_seconds": figures.ideal_seconds,
         "bound_seconds": figures.bound_seconds,
         "stall_seconds": streams.stall_seconds,
+        "again": streams.repeats,
         "bytes_in": figures.bytes_in,
         "bytes_out": figures.bytes_out,
         "moved": figures.moved,
@@ -82,6 +84,9 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "order": ("i4", plan.order),
         "op_start": ("f4", timeline.compute[:, 0]),
         "op_stop": ("f4", timeline.compute[:, 1]),
+        "repeat_slot": ("i4", index.repeats),
+        "unused_slot": ("i4", [slot for slot, _ in unused]),
+        "unused_storage": ("i4", [storage for _, storage in unused]),
         "residency_storage": ("i4", spans.storage),
         "residency_start": ("f4", spans.start),
         "residency_stop": ("f4", spans.stop),
@@ -90,6 +95,7 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "residency_offset": ("f8", spans.offset),
         "residency_arrive": ("f4", spans.copy_in[:, 1]),
         "residency_leave": ("f4", spans.copy_out[:, 0]),
+        "residency_recomputed": ("i4", spans.recomputed),
         "collective_op": ("i4", collectives.op),
         "collective_start": ("f4", collectives.spans[:, 0]),
         "collective_stop": ("f4", collectives.spans[:, 1]),
@@ -107,6 +113,17 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "storage_part": ("i4", storage_part),
         "unswapped": ("f8", unswapped_bytes(index)),
     })  # fmt: skip
+
+
+def _unused_by_repeats(index: PlanIndex) -> list[tuple[int, int]]:
+    """Slots of ops that run again, each with a storage that the op uses only when it runs first."""
+    graph, order = index.graph, index.plan.order
+    return [
+        (slot, storage)
+        for slot in index.repeats
+        for storage in sorted({*graph.reads[order[slot]], *graph.writes[order[slot]]})
+        if storage not in index.reads[slot] and storage not in index.writes[slot]
+    ]
 
 
 def _summary(plan: SwapPlan, status: PlanStatus) -> str:

@@ -150,7 +150,7 @@ def search_swaps(
         host_budget: bytes of pinned host memory, likewise; None for no limit.
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
         method: one of `METHODS`; None for `"swap"`, which runs each op once. `"recompute"` runs ops again and copies
-            nothing, `"joint"` does both, and `"auto"` tries all three; the Workbench does not take those yet.
+            nothing, `"joint"` does both, and `"auto"` tries all three.
         seed: for random choices.
         time_limit: seconds after which the search pauses, without those in which kernels are compiled; None for no
             limit.

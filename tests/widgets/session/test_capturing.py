@@ -16,7 +16,6 @@ from planner.errors import StowageError
 from planner.profile import machine
 from planner.step import TrainStep
 from planner.swap import plan_swaps
-from tests.plan import again_by_hand
 from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.session import Session
 
@@ -178,10 +177,3 @@ def test_a_plan_without_its_graph_says_what_to_give() -> None:
     plan = plan_swaps(capture(zoo.load(SMALL)), machine("v100-16gb"), "100%", method="on-demand")
     with pytest.raises(StowageError, match=r"give the pair \(graph, plan\)"):
         Session(plan)
-
-
-def test_a_plan_in_which_an_op_runs_again_is_refused() -> None:
-    session = Session((again_by_hand.step(), again_by_hand.plan()))
-    with pytest.raises(StowageError, match="runs op make again in slot 3, and the Workbench takes only plans in which"):
-        _ = session.graph
-    session.close()

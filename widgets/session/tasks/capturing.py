@@ -10,7 +10,7 @@ from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.machine import Machine
 from planner.memory import parse_budget
-from planner.plan import SwapPlan, require_each_op_once
+from planner.plan import SwapPlan
 from planner.swap import Seconds
 from widgets.info import Feasibility, assess_feasibility
 from widgets.messages import (  # fmt: skip
@@ -191,22 +191,22 @@ def _of_plan(graph: Graph, plan: SwapPlan) -> Graph:
     """The graph with the scratch memory that the plan provides for.
 
     Raises:
-        StowageError: the plan is for another graph, is not valid, or runs an op twice.
+        StowageError: the plan is for another graph, or is not valid.
     """
     if plan.graph != fingerprint(graph):
         raise StowageError(f"this plan is not for {graph.name}: give the graph that it was made for, or plan again")
     problems = problems_of(plan, graph)
     if problems:
         raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")
-    require_each_op_once(graph, plan, "the Workbench")
     return graph.with_workspaces(dict(plan.workspaces))
 
 
 def seconds_of(plan: SwapPlan) -> Seconds:
-    """`[ops]`, the seconds each op runs as the plan predicts."""
-    seconds = np.zeros(len(plan.order))
-    seconds[list(plan.order)] = plan.predicted.compute[:, 1] - plan.predicted.compute[:, 0]
-    return np.maximum(seconds, 0.0)
+    """`[ops]`, the seconds each op runs as the plan predicts, where it runs first."""
+    _, first = np.unique(plan.order, return_index=True)
+    start, stop = plan.predicted.compute[first].T
+    seconds: Seconds = np.maximum(stop - start, 0.0)
+    return seconds
 
 
 def _fail(session_state: SessionState, job: Job, title: str, error: StowageError) -> None:

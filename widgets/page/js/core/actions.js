@@ -38,21 +38,24 @@ export function goToSelection({ store, axis }) {
       for (const row of plan.residencies(storage)) cover(plan.residency_start[row], plan.residency_stop[row]);
     }
   }
-  if (from >= to) for (const op of focus.ops) cover(plan.startOf(op), plan.stopOf(op));
-  if (from >= to) return;
-  axis.fit(from, to, focus.type === 'op' ? 6 : 0.04);
+  if (from >= to) {
+    const slots = [...focus.ops].flatMap(op => [...plan.slotsOf(op)]);
+    for (const slot of slots) cover(plan.op_start[slot], plan.op_stop[slot]);
+    if (from < to) axis.fit(from, to, focus.type === 'op' && slots.length === 1 ? 6 : 0.04);
+    return;
+  }
+  axis.fit(from, to, 0.04);
 }
 
-// Select the op before or after the selected one, in the order of the plan.
+// Select the op before or after the selected one, in the order of the plan; an op that runs again, where it runs first.
 export function stepOp({ store, axis }, by) {
   const { focus, plan } = store;
   if (!plan?.slots) return;
   let slot = plan.slotAt(axis.seconds(axis.from));
-  if (focus) {
-    const first = focus.type === 'op' ? focus.id : [...focus.ops].sort((a, b) => plan.slotOf(a) - plan.slotOf(b))[0];
-    if (first !== undefined) slot = plan.slotOf(first) + (focus.type === 'op' ? by : 0);
-  }
-  store.set({ selection: { type: 'op', id: plan.order[Math.max(0, Math.min(plan.slots - 1, slot))] } });
+  if (focus?.ops.size) slot = [...focus.ops].reduce((least, op) => Math.min(least, plan.slotOf(op)), Infinity);
+  let next = slot + (focus?.type === 'op' ? by : 0);
+  while (plan.isRepeat(next)) next += by;
+  store.set({ selection: { type: 'op', id: plan.order[next] ?? plan.order[slot] } });
 }
 
 // Select the next larger (-1) or smaller (1) tensor of the selected op, or of the first op of the selection.

@@ -97,6 +97,7 @@ function cost(store, { bytes, verdict, state, plan }) {
   const ideal = plan?.ideal_seconds ?? machine.ideal_seconds;
   const met = isIdeal(seconds, ideal);
   const parts = met ? ['ideal, no op waits'] : [[changeText(seconds / ideal - 1)], ' over ideal'];
+  if (plan?.again) parts.push(`, ${plan.again}`);
   parts.push(...rest(store, { seconds, guessed, plan, verdict }));
   return { head: (plan ? '' : '≈ ') + secondsText(seconds), unit: 'per step', parts };
 }

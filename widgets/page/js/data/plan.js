@@ -1,6 +1,6 @@
 // A plan as it is drawn: times of the ops, the residencies, and the resulting bytes over time.
 import { ascending, countUpTo } from '../core/sort_times.js';
-import { KINDS } from '../core/kinds.js';
+import { KINDS, PHASES } from '../core/kinds.js';
 import { grouped } from './graph_data.js';
 
 export class Plan {
@@ -9,27 +9,43 @@ export class Plan {
     Object.assign(this, message);
     this.graphData = graphData;
     this.slots = this.order.length;
-    this.slot_ = new Int32Array(graphData.ops);
-    this.order.forEach((op, slot) => {
-      this.slot_[op] = slot;
-    });
+    this.slots_ = grouped(graphData.ops, this.slots, slot => [this.order[slot]]);
+    this.repeats_ = new Set(this.repeat_slot);
     this.residencies_ = grouped(graphData.storages, this.residency_storage.length, k => [this.residency_storage[k]]);
     this.curve = byteCurve(this, graphData);
     this.peak = this.findPeak();
   }
 
+  // The slots in which an op runs, ascending, and the first of them.
+  slotsOf(op) {
+    return this.slots_.of(op);
+  }
   slotOf(op) {
-    return this.slot_[op];
+    return this.slotsOf(op)[0];
   }
-  startOf(op) {
-    return this.op_start[this.slot_[op]];
+  // Whether the op in a slot ran before in the same step.
+  isRepeat(slot) {
+    return this.repeats_.has(slot);
   }
-  stopOf(op) {
-    return this.op_stop[this.slot_[op]];
+  phaseAt(slot) {
+    return PHASES[this.graphData.op_phase[this.order[slot]]] + (this.isRepeat(slot) ? ', run again' : '');
   }
-  secondsOf(op) {
-    const slot = this.slot_[op];
+  secondsAt(slot) {
     return this.op_stop[slot] - this.op_start[slot];
+  }
+  // Seconds of an op in all its runs.
+  secondsOf(op) {
+    return this.slotsOf(op).reduce((sum, slot) => sum + this.secondsAt(slot), 0);
+  }
+  // The slots that use a storage, ascending; an op that runs again may use less than when it runs first.
+  usesOf(storage) {
+    const unused = new Set(this.unused_slot.filter((_, k) => this.unused_storage[k] === storage));
+    const slots = [...this.graphData.uses(storage)].flatMap(op => [...this.slotsOf(op)]);
+    return slots.filter(slot => !unused.has(slot)).sort((a, b) => a - b);
+  }
+  // How many residencies of a storage begin with an op that runs again.
+  recomputed(storage) {
+    return this.residencies(storage).reduce((count, row) => count + this.residency_recomputed[row], 0);
   }
   // Positions in the residency columns, ascending in time.
   residencies(storage) {
@@ -59,7 +75,8 @@ export class Plan {
     let at = 0;
     for (let i = 1; i < total.length; i++) if (total[i] > total[at]) at = i;
     const seconds = times.length ? times[at] : 0;
-    return { at, bytes: times.length ? total[at] : 0, seconds, op: this.slots ? this.opAt(seconds) : -1 };
+    const slot = this.slots ? this.slotAt(seconds) : -1;
+    return { at, bytes: times.length ? total[at] : 0, seconds, slot, op: this.slots ? this.order[slot] : -1 };
   }
 
   // Residencies at a time, as positions in the residency columns.

@@ -23,8 +23,8 @@ export function paintBoxLabels(g, c, view, found) {
     const line = top + Math.min(tall / 2, 12);
     const kind = boxes.kind[i];
     if (tall > (texts.length + 1) * LINE + 4) texts.push(bytesText(graphData.bytesOf(boxes.storage[i])));
-    if (boxes.copied[i]) {
-      // on a background of its own, so that the hatch does not run through it
+    if (boxes.copied[i] || boxes.recomputed[i]) {
+      // on a background of its own, so that no hatch or stripe runs through it
       g.fillStyle = c.kind[kind];
       const wide = Math.max(...texts.map(text => widthOf(g, text)));
       g.fillRect(left - 3, line - 7, wide + 6, texts.length * LINE + 1);

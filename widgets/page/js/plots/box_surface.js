@@ -1,6 +1,8 @@
 // The surface that boxes are painted on: a bitmap on a canvas, shapes on other contexts such as an SVG export.
 // Coordinates are in units of `scale` per pixel of the page, from the upper left corner of an area of the plot.
 
+const STRIPE = { every: 5, height: 1 }; // pixels
+
 // `area`: `{left, top, right, bottom}` in pixels of the page. `coverage`: the picture to paint in, kept from frame to
 // frame. `flat`: every box goes from 0 to `height`, as in a lane. `finish` gets the positions of grid lines,
 // in pixels of the page, their colour and that of the background.
@@ -29,6 +31,16 @@ export function surfaceOn(g, { coverage, density, area, colours, flat = false })
       coverage.put(g, left, top);
     },
   };
+}
+
+// Stripe a box as far as it is inside an area: an op that runs again is in it.
+export function paintStripes(g, c, { x, y, width, height }, area) {
+  const hidden = Math.max(0, Math.floor((area.top - y) / STRIPE.every));
+  const end = Math.min(y + height, area.bottom);
+  g.fillStyle = c.panel;
+  for (let at = y + (hidden + 0.5) * STRIPE.every; at < end; at += STRIPE.every) {
+    g.fillRect(x, at, width, STRIPE.height);
+  }
 }
 
 // Paint so that nothing shows outside an area.

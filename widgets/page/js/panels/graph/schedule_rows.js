@@ -1,4 +1,5 @@
-// The schedule as rows: one per forward op in the order of the plan, with its backward and update ops beside it.
+// The schedule as rows: one per forward op in the order of the plan, with its backward and update ops beside it. An op
+// that runs again is where it runs first.
 import { ACTIVATION } from '../../core/kinds.js';
 import { grouped } from '../../data/graph_data.js';
 
@@ -6,7 +7,9 @@ const [FORWARD, BACKWARD] = [0, 1];
 
 export class ScheduleRows {
   constructor(graphData, plan) {
-    const order = plan?.slots ? plan.order : Int32Array.from({ length: graphData.ops }, (_, op) => op);
+    const order = plan?.slots
+      ? plan.order.filter((_, slot) => !plan.isRepeat(slot))
+      : Int32Array.from({ length: graphData.ops }, (_, op) => op);
     this.ops = order.filter(op => graphData.op_phase[op] === FORWARD);
     this.count = this.ops.length;
     this.rowOf = new Int32Array(graphData.ops).fill(-1);
@@ -47,7 +50,9 @@ function keptForBackward(graphData, plan, { rowOf }) {
     const reader = uses.find(op => graphData.op_phase[op] === BACKWARD);
     if (reader === undefined || graphData.op_phase[uses[0]] !== FORWARD) continue;
     const away = plan ? plan.residencies(storage).length > 1 : false;
-    kept.push({ storage, from: rowOf[uses[0]], to: rowOf[reader], bytes: graphData.bytesOf(storage), away });
+    const recomputed = plan ? plan.recomputed(storage) > 0 : false;
+    const [from, to] = [rowOf[uses[0]], rowOf[reader]];
+    kept.push({ storage, from, to, bytes: graphData.bytesOf(storage), away, recomputed });
   }
   return kept;
 }

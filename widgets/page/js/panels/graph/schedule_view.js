@@ -60,7 +60,8 @@ export class ScheduleView extends SchedulePicture {
       ['phase', PHASES[graphData.op_phase[op]]],
     ];
     const seconds = measure.secondsOf(op);
-    if (seconds) rows.push(['takes', secondsText(seconds, 3)]);
+    const runs = measure.plan?.slots ? measure.plan.slotsOf(op).length : 1;
+    if (seconds) rows.push(['takes', secondsText(seconds, 3) + (runs > 1 ? ` in ${runs} runs` : '')]);
     const [layout, source] = [graphData.opLayout(op), graphData.sourceOf(op)];
     if (source) rows.push(['source', source]);
     if (layout) rows.push(['result', layout]);
@@ -140,7 +141,8 @@ export class ScheduleView extends SchedulePicture {
   summary() {
     const { graphData, rows } = this;
     const updates = graphData.ops - graphData.forwardOps - graphData.backwardOps;
-    const away = rows.kept.filter(kept => kept.away).length;
+    const recomputed = rows.kept.filter(kept => kept.recomputed).length;
+    const swapped = rows.kept.filter(kept => kept.away && !kept.recomputed).length;
     const phases = [
       [graphData.forwardOps, 'forward op'],
       [graphData.backwardOps, 'backward op'],
@@ -148,7 +150,8 @@ export class ScheduleView extends SchedulePicture {
     ];
     return (
       `Schedule: ${phases.map(([count, noun]) => plural(count, noun)).join(', ')}. ` +
-      `${plural(rows.kept.length, 'activation')} kept for backward, ${away} of them swapped.`
+      `${plural(rows.kept.length, 'activation')} kept for backward, ${swapped} of them swapped` +
+      (recomputed ? `, ${recomputed} recomputed.` : '.')
     );
   }
 }

@@ -1,5 +1,5 @@
 // The map of addresses over time: every residency is a box. The selection is highlighted, copies in flight are hatched,
-// and boxes with enough room are labelled.
+// what an op that runs again makes is striped, and boxes with enough room are labelled.
 import { paintBridges } from './away_bridges.js';
 import { paintBoxLabels } from '../../plots/box_labels.js';
 import { Coverage } from '../../plots/coverage.js';
@@ -7,7 +7,7 @@ import { KINDS } from '../../core/kinds.js';
 import { bytesMarks } from '../../plots/axis_labels.js';
 import { residencyTip } from './memory_tips.js';
 import { StayBoxes } from './residency_boxes.js';
-import { surfaceOn, within } from '../../plots/box_surface.js';
+import { paintStripes, surfaceOn, within } from '../../plots/box_surface.js';
 
 const SEAM = 0.6; // pixels left free between boxes that are large enough to be distinguished
 const LABEL = { width: 58, height: 13 };
@@ -63,6 +63,7 @@ export class AddressView {
     });
     within(g, area, () => {
       if (focus) this.paintFocus(g, c, focus);
+      for (const i of seen.recomputed) paintStripes(g, c, this.rect(i), area);
       this.paintFlights(g, c, seen.flights);
       paintBoxLabels(g, c, this, seen.labels);
     });
@@ -72,7 +73,7 @@ export class AddressView {
   paintBoxes(surface, focus) {
     const { axis, area } = this.map;
     const { boxes } = this;
-    const { from, to, low, high, kind, storage, copied } = boxes;
+    const { from, to, low, high, kind, storage, copied, recomputed } = boxes;
     const { scale: density, dx, dy } = surface;
     const perPlace = axis.scale * density;
     const perByte = this.scale * density;
@@ -82,6 +83,7 @@ export class AddressView {
     const seam = SEAM * density;
     const flights = [];
     const labels = [];
+    const striped = [];
     for (const i of boxes.between(axis.from, axis.to)) {
       const y0 = bottom - (high[i] - base) * perByte;
       const y1 = bottom - (low[i] - base) * perByte;
@@ -95,9 +97,10 @@ export class AddressView {
       surface.boxes.box(x0, top, wide > 3 ? x1 - seam : x1, y1, lit ? kind[i] : kind[i] + KINDS.length);
       if (!lit) continue;
       if (wide > LABEL.width && tall > LABEL.height) labels.push(i);
+      if (recomputed[i] && wide > FLIGHT.width && tall > FLIGHT.height) striped.push(i);
       if (copied[i] && wide > FLIGHT.width && tall > FLIGHT.height) flights.push(i);
     }
-    return { flights, labels };
+    return { flights, labels, recomputed: striped };
   }
 
   // `{x, y, width, height}` of a box in pixels.

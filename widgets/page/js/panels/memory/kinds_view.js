@@ -22,7 +22,8 @@ export class KindsView {
 
   // Whether the unswapped bytes of this order exceed the plan's peak.
   get swapped() {
-    return this.map.plan.moved > 0 && this.without > this.map.plan.peak.bytes * 1.001;
+    const { moved, repeat_slot } = this.map.plan;
+    return (moved > 0 || repeat_slot.length > 0) && this.without > this.map.plan.peak.bytes * 1.001;
   }
   get range() {
     const { full } = this.map.addresses;
@@ -103,7 +104,8 @@ export class KindsView {
     steps(g, area.left, area.right - area.left, count, y);
     g.stroke();
     g.setLineDash([]);
-    const text = `this order without swapping, most in use ${bytesText(this.without)}`;
+    const how = plan.repeat_slot.length ? 'with all kept' : 'without swapping';
+    const text = `this order ${how}, most in use ${bytesText(this.without)}`;
     // placed where the line is lower, so that it does not run through the words
     const room = Math.ceil(((g.measureText(text).width + 12) * count) / (area.right - area.left));
     const clear = from => Math.min(...Array.from({ length: Math.min(room, count) }, (_, k) => y(from + k)));

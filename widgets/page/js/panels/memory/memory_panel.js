@@ -24,10 +24,13 @@ export function memoryPanel(section, bench) {
     const present = new Set(store.graph?.storage_kind);
     const swatch = kind => make('i', { class: 'k', style: `background:${kindVariable(kind)}` });
     const entry = kind => make('span', {}, swatch(kind), KIND_LABELS[kind].replace('Optimizer state', 'Optimizer'));
+    const recomputed = store.plan?.residency_recomputed.some(Boolean);
+    const again = () => make('span', {}, make('i', { class: 'k striped' }), 'recomputed');
     legend.replaceChildren(
       ...KIND_LABELS.map((_, kind) => kind)
         .filter(kind => present.has(kind))
         .map(entry),
+      ...(recomputed ? [again()] : []),
     );
   };
   list();
@@ -39,7 +42,12 @@ export function memoryPanel(section, bench) {
   };
   tell();
   const map = new MemoryMap(section.appendChild(make('div')), bench);
-  const ends = [endViews, endUnits, store.on(['graph'], list), store.on(['plan', 'budget', 'budget_bytes'], tell)];
+  const ends = [
+    endViews,
+    endUnits,
+    store.on(['graph', 'plan'], list),
+    store.on(['plan', 'budget', 'budget_bytes'], tell),
+  ];
   return () => {
     map.close();
     for (const end of ends) end();

@@ -1,8 +1,8 @@
 // Tooltips of the memory map, in exact numbers.
-import { KINDS, KIND_LABELS, PHASES, kindVariable } from '../../core/kinds.js';
+import { KINDS, KIND_LABELS, kindVariable } from '../../core/kinds.js';
 import { hideTip, showTip } from '../../plots/tooltip.js';
 import { bytesUnit, countText, exactBytes, secondsText } from '../../core/units.js';
-import { awayFact } from './why_moved.js';
+import { againAt, awayFact } from './why_moved.js';
 
 // Shape and dtype of a storage, and the line of code that makes it, as far as they are known.
 export function layoutRows(graphData, storage) {
@@ -36,6 +36,7 @@ export function residencyTip(event, host, plan, residency) {
     ['ops', `${countText(plan.residency_slot[residency] + 1)} to ${countText(plan.residency_slot_stop[residency])}`],
   ];
   const [arrive, leave] = [plan.residency_arrive[residency], plan.residency_leave[residency]];
+  if (plan.residency_recomputed[residency]) rows.push(['recomputed', againAt(plan, plan.residency_slot[residency])]);
   if (arrive >= 0) rows.push(['copy in ends', secondsText(arrive, 3)]);
   if (leave >= 0) rows.push(['copy out begins', secondsText(leave, 3)]);
   if (residencies.length > 1) {
@@ -52,7 +53,7 @@ export function kindsTip(event, host, plan, seconds) {
     return;
   }
   const { graphData } = plan;
-  const op = plan.opAt(seconds);
+  const slot = plan.slotAt(seconds);
   const held = plan.bytesAt(seconds);
   const total = held.reduce((sum, bytes) => sum + bytes, 0);
   const rows = KINDS.map((_, kind) => [KIND_LABELS[kind], exactBytes(held[kind]), kindVariable(kind)])
@@ -60,6 +61,6 @@ export function kindsTip(event, host, plan, seconds) {
     .reverse();
   rows.unshift(['time', secondsText(seconds, 3)]);
   rows.push(['total', exactBytes(total)]);
-  rows.push(['without swapping', exactBytes(plan.unswapped[plan.slotAt(seconds)])]);
-  showTip(event, host, `${graphData.opName(op)}, ${PHASES[graphData.op_phase[op]]}`, rows);
+  rows.push([plan.repeat_slot.length ? 'with all kept' : 'without swapping', exactBytes(plan.unswapped[slot])]);
+  showTip(event, host, `${graphData.opName(plan.order[slot])}, ${plan.phaseAt(slot)}`, rows);
 }

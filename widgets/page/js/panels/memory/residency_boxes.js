@@ -18,6 +18,7 @@ export class StayBoxes {
     this.arrive = column(residency => axis.place(plan.residency_arrive[residency]));
     this.leave = column(residency => axis.place(plan.residency_leave[residency]));
     this.copied = Uint8Array.from(this.residency, (_, i) => Number(this.arrive[i] >= 0 || this.leave[i] >= 0));
+    this.recomputed = Uint8Array.from(this.residency, residency => plan.residency_recomputed[residency]);
     this.storage = Uint32Array.from(this.residency, residency => plan.residency_storage[residency]);
     this.kind = Uint8Array.from(this.storage, storage => graphData.storage_kind[storage]);
     this.latest = new Float64Array(Math.ceil(this.count / BLOCK)).fill(-Infinity);

@@ -1,4 +1,4 @@
-// Why a tensor is swapped or stays, as far as the plan shows: its absences, and the time of a copy.
+// Why a tensor is swapped, recomputed or stays, as far as the plan shows: its absences, and the time of a copy.
 import { secondsText } from '../../core/units.js';
 
 const HELD = 2; // kinds up to this one outlive the step
@@ -38,7 +38,7 @@ export function whyMoved(graph, plan, storage) {
   const waits = graph.kindOf(storage) <= HELD && plan.residency_start[residencies[0]] > 0;
   if (waits) return 'waits on the host until its first use';
   if (swapsOf(plan)[storage]) return 'on the host from its last use on';
-  return plan.out_storage.length + plan.in_storage.length ? whyKept(graph, plan, storage, residencies[0]) : '';
+  return means(plan) ? whyKept(graph, plan, storage, residencies[0]) : '';
 }
 
 // The two uses around its longest absence.
@@ -46,36 +46,44 @@ function whyAway(graph, plan, storage, residencies) {
   let longest = 1;
   const away = k => plan.residency_start[residencies[k]] - plan.residency_stop[residencies[k - 1]];
   for (let k = 2; k < residencies.length; k++) if (away(k) > away(longest)) longest = k;
-  const slots = slotsOf(graph, plan, storage);
+  const slots = plan.usesOf(storage);
   const next = slots.findIndex(slot => plan.op_start[slot] >= plan.residency_start[residencies[longest]] - 1e-9);
   if (next < 1) return '';
-  const [before, after] = [plan.order[slots[next - 1]], plan.order[slots[next]]];
-  const [from, to] = [plan.stopOf(before), plan.startOf(after)].map(seconds => secondsText(seconds));
-  return `idle from ${from} to ${to}, until ${graph.shortTarget(after)}`;
+  const [from, to] = [plan.op_stop[slots[next - 1]], plan.op_start[slots[next]]].map(seconds => secondsText(seconds));
+  if (!plan.residency_recomputed[residencies[longest]]) {
+    return `idle from ${from} to ${to}, until ${graph.shortTarget(plan.order[slots[next]])}`;
+  }
+  const trip = roundTrip(graph, plan, storage);
+  const copies = trip ? `; a copy out and back takes ${secondsText(trip)}` : '';
+  return `idle from ${from} to ${to}, until ${againAt(plan, plan.residency_slot[residencies[longest]])}${copies}`;
+}
+
+// What makes a storage again.
+export const againAt = (plan, slot) =>
+  `${plan.graphData.shortTarget(plan.order[slot])} runs again for ${secondsText(plan.secondsAt(slot))}`;
+
+// What a plan does with what is not kept; '' if it keeps everything.
+function means({ out_storage, in_storage, repeat_slot }) {
+  const copies = out_storage.length + in_storage.length ? ['swapped'] : [];
+  return [...copies, ...(repeat_slot.length ? ['recomputed'] : [])].join(' or ');
 }
 
 function whyKept(graph, plan, storage, residency) {
-  const { seconds, op } = plan.peak;
+  const { seconds, slot } = plan.peak;
   const there = plan.residency_start[residency] <= seconds && plan.residency_stop[residency] > seconds;
   if (!there) return 'kept because it is not there at the peak';
-  if (graph.touches(op).includes(storage)) return 'kept because the op at the peak uses it';
-  const idle = longestIdle(graph, plan, storage);
+  if (plan.usesOf(storage).includes(slot)) return 'kept because the op at the peak uses it';
+  const idle = longestIdle(plan, storage);
   const trip = roundTrip(graph, plan, storage);
   if (trip && idle < trip) {
     const takes = `a copy out and back takes ${secondsText(trip)}`;
     return `kept because it is idle ${secondsText(idle)} at most, and ${takes}`;
   }
-  return 'kept because it fits beside what is swapped';
+  return `kept because it fits beside what is ${means(plan)}`;
 }
 
-const slotsOf = (graph, plan, storage) =>
-  graph
-    .uses(storage)
-    .map(op => plan.slotOf(op))
-    .sort();
-
-function longestIdle(graph, plan, storage) {
-  const slots = slotsOf(graph, plan, storage);
+function longestIdle(plan, storage) {
+  const slots = plan.usesOf(storage);
   let longest = 0;
   for (let k = 1; k < slots.length; k++) {
     longest = Math.max(longest, plan.op_start[slots[k]] - plan.op_stop[slots[k - 1]]);

@@ -81,8 +81,11 @@ const SPOKEN = {
     facts.push(['uses', countText(graph.uses(id).length)]);
     const residencies = plan ? plan.residencies(id) : [];
     const swaps = plan ? swapsOf(plan)[id] : 0;
-    if (swaps) facts.push(awayFact(graph, plan, id), ['swaps', countText(swaps)]);
-    else if (residencies.length) {
+    const again = plan ? plan.recomputed(id) : 0;
+    if (swaps || again) facts.push(awayFact(graph, plan, id));
+    if (swaps) facts.push(['swaps', countText(swaps)]);
+    if (again) facts.push(['recomputed', again > 1 ? `${countText(again)} times` : 'once']);
+    if (!swaps && !again && residencies.length) {
       const [row] = residencies;
       facts.push(['stays', secondsText(plan.residency_stop[row] - plan.residency_start[row])]);
     }
@@ -91,14 +94,18 @@ const SPOKEN = {
   },
   op({ id }, graph, plan) {
     const slot = plan?.slots ? plan.slotOf(id) : id;
-    const where = `op ${countText(slot + 1)} of ${countText(graph.ops)}`;
+    const where = `op ${countText(slot + 1)} of ${countText(plan?.slots || graph.ops)}`;
     const facts = [
       [graph.shortTarget(id), ''],
       ...plain(graph.opLayout(id)),
       ...plain(graph.sourceOf(id)),
       [PHASES[graph.op_phase[id]], where],
     ];
-    if (plan?.slots) facts.push(['takes', secondsText(plan.secondsOf(id), 3)]);
+    if (plan?.slots) {
+      facts.push(['takes', secondsText(plan.secondsAt(slot), 3)]);
+      const again = [...plan.slotsOf(id)].slice(1).map(other => secondsText(plan.op_start[other], 3));
+      if (again.length) facts.push(['runs again at', again.join(', ')]);
+    }
     facts.push(['working set', exactBytes(graph.op_working_set[id])]);
     return { name: graph.opName(id), facts, why: plan?.slots ? whyLate(graph, plan, id) : '' };
   },
@@ -117,7 +124,9 @@ function several({ type, id, label, storages, ops }, graph, plan) {
   if (plan) {
     const swaps = swapsOf(plan);
     const swapped = all.filter(storage => swaps[storage]).length;
+    const again = all.filter(storage => plan.recomputed(storage)).length;
     facts.push(['at the peak', exactBytes(bytesAtPeak(graph, plan, storages))], ['swapped', countText(swapped)]);
+    if (again) facts.push(['recomputed', countText(again)]);
   }
   const kind = type === 'module' && graph.module_kinds[id];
   return { name: label, facts: kind ? [[kind, ''], ...facts] : facts };

@@ -2,7 +2,7 @@
 // and hover, and the stalls of compute.
 import { ending } from '../../plots/box_labels.js';
 import { COMPUTE, LANES, hasOps, inView } from './lanes.js';
-import { surfaceOn } from '../../plots/box_surface.js';
+import { paintStripes, surfaceOn } from '../../plots/box_surface.js';
 import { secondsText } from '../../core/units.js';
 
 const SEAM = 0.6; // pixels left free between spans that are wide enough to be distinguished
@@ -40,6 +40,23 @@ function paintLaneName(g, c, { left, top, bottom }, { name, below }) {
   g.fillStyle = c.third;
   if (below) g.fillText(below, left - 4, middle + 7);
   g.textAlign = 'left';
+}
+
+// Ops that run again are striped.
+export function paintRepeats(g, c, view) {
+  const { repeats } = view.lanes;
+  const area = view.area(COMPUTE);
+  const [first, end] = inView(repeats, view.axis.from, view.axis.to);
+  for (let i = first, next; i < end; i = next) {
+    // ops one after another are striped as one
+    const [x] = view.extent(repeats, i);
+    let right = x;
+    for (next = i; next < end && view.extent(repeats, next)[0] < right + 1; next++) {
+      const [left, width] = view.extent(repeats, next);
+      right = left + width;
+    }
+    paintStripes(g, c, { x, y: area.top, width: right - x, height: area.bottom - area.top }, area);
+  }
 }
 
 // Stalls: red and hatched in the compute lane, and marked above it, where even short ones are visible.
@@ -140,10 +157,11 @@ export function paintPointed(g, c, view, which) {
 // In an empty copy lane, why there are no copies.
 export function paintIdle(g, c, view, lane) {
   const { left, right, top, bottom } = view.area(lane);
-  const { placeholder: placeholder } = view.plan;
+  const { placeholder, repeat_slot } = view.plan;
   g.fillStyle = c.third;
   g.textAlign = 'center';
-  const text = placeholder ? 'no plan at this budget: nothing to transfer' : 'everything fits: nothing is moved';
+  const fits = repeat_slot.length ? 'nothing is moved: ops run again instead' : 'everything fits: nothing is moved';
+  const text = placeholder ? 'no plan at this budget: nothing to transfer' : fits;
   g.fillText(text, (left + right) / 2, (top + bottom) / 2);
   g.textAlign = 'left';
 }

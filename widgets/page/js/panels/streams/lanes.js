@@ -15,17 +15,18 @@ export const COLLECTIVE = 3;
 // Whether the spans of a lane are ops, and not copies of storages.
 export const hasOps = which => which === COMPUTE || which === COLLECTIVE;
 
-// `id`: the op or storage of each span; `shade`: index into the lane's colours.
-function lane(axis, start, stop, id, shade) {
+// `id`: the op or storage of each span; `shade`: index into the lane's colours; `slot`: of each span, if they are ops.
+function lane(axis, start, stop, id, shade, slot = null) {
   const places = column => Float64Array.from(column, seconds => axis.place(seconds));
-  return { count: start.length, from: places(start), to: places(stop), start, stop, id, shade };
+  return { count: start.length, from: places(start), to: places(stop), start, stop, id, shade, slot };
 }
 
 export class Lanes {
   constructor(plan, axis) {
     const { graphData } = plan;
     const collectives = new Set(plan.collective_op);
-    const computed = [...plan.order.keys()].filter(slot => !collectives.has(plan.order[slot]));
+    const isCollective = slot => collectives.has(plan.order[slot]);
+    const computed = [...plan.order.keys()].filter(slot => !isCollective(slot));
     const phases = ops => Uint8Array.from(ops, op => graphData.op_phase[op]);
     const ops = computed.map(slot => plan.order[slot]);
     const kinds = storages => Uint8Array.from(storages, storage => graphData.storage_kind[storage]);
@@ -36,13 +37,24 @@ export class Lanes {
         Float32Array.from(computed, slot => plan.op_stop[slot]),
         ops,
         phases(ops),
+        computed,
       ),
       lane(axis, plan.out_start, plan.out_stop, plan.out_storage, kinds(plan.out_storage)),
       lane(axis, plan.in_start, plan.in_stop, plan.in_storage, kinds(plan.in_storage)),
-      lane(axis, plan.collective_start, plan.collective_stop, plan.collective_op, phases(plan.collective_op)),
+      lane(
+        axis,
+        plan.collective_start,
+        plan.collective_stop,
+        plan.collective_op,
+        phases(plan.collective_op),
+        [...plan.order.keys()].filter(isCollective),
+      ),
     ];
     // from top to bottom; without collectives, there is no lane for them
     this.shown = collectives.size ? [COMPUTE, COLLECTIVE, OUT, IN] : [COMPUTE, OUT, IN];
+    const again = computed.filter(slot => plan.isRepeat(slot));
+    const times = column => Float32Array.from(again, slot => column[slot]);
+    this.repeats = lane(axis, times(plan.op_start), times(plan.op_stop), null, null);
     this.stalls = lane(axis, plan.stall_start, plan.stall_stop, plan.stall_op, null);
     this.seconds = plan.step_seconds;
   }

@@ -1,14 +1,17 @@
 // Tooltips of the streams, in exact numbers.
-import { KIND_LABELS, PHASES, kindVariable } from '../../core/kinds.js';
+import { KIND_LABELS, kindVariable } from '../../core/kinds.js';
 import { layoutRows } from '../memory/memory_tips.js';
 import { showTip } from '../../plots/tooltip.js';
 import { exactBytes, countText, secondsText } from '../../core/units.js';
 
 const span = (start, stop) => `${secondsText(start, 3)} to ${secondsText(stop, 3)}`;
 
-export function opTip(event, host, plan, op) {
+// A run of an op, by its slot.
+export function opTip(event, host, plan, slot) {
   const { graphData } = plan;
-  const slot = plan.slotOf(op);
+  const op = plan.order[slot];
+  const again = plan.isRepeat(slot);
+  const others = again ? [plan.slotOf(op)] : [...plan.slotsOf(op)].slice(1);
   const known = [
     ['result', graphData.opLayout(op)],
     ['source', graphData.sourceOf(op)],
@@ -16,12 +19,15 @@ export function opTip(event, host, plan, op) {
   showTip(event, host, graphData.opName(op), [
     ['op', graphData.targetOf(op)],
     ...known,
-    ['phase', `${PHASES[graphData.op_phase[op]]}, op ${countText(slot + 1)} of ${countText(plan.slots)}`],
+    ['phase', `${plan.phaseAt(slot)}, op ${countText(slot + 1)} of ${countText(plan.slots)}`],
     ['runs', span(plan.op_start[slot], plan.op_stop[slot])],
-    ['takes', secondsText(plan.secondsOf(op), 3)],
+    ['takes', secondsText(plan.secondsAt(slot), 3)],
+    ...(others.length ? [[again ? 'runs first' : 'runs again', runsAt(plan, others)]] : []),
     ['working set', exactBytes(graphData.op_working_set[op])],
   ]);
 }
+
+const runsAt = (plan, slots) => slots.map(slot => `at ${secondsText(plan.op_start[slot], 3)}`).join(', ');
 
 // A copy by its position in the plan's columns of copies out or in.
 export function copyTip(event, host, plan, out, at) {
@@ -37,8 +43,8 @@ export function copyTip(event, host, plan, out, at) {
     [out ? 'leaves' : 'arrives', span(start, stop)],
   ];
   if (stop > start) rows.push(['rate', `${(graphData.bytesOf(storage) / (stop - start) / 1e9).toFixed(1)} GB/s`]);
-  if (out) rows.push(['last use', opOr(graphData, lastUse(plan, storage, start))]);
-  else rows.push(['next use', opOr(graphData, nextUse(plan, storage, stop))]);
+  if (out) rows.push(['last use', useOr(plan, lastUse(plan, storage, start))]);
+  else rows.push(['next use', useOr(plan, nextUse(plan, storage, stop))]);
   showTip(event, host, graphData.storageName(storage), rows);
 }
 
@@ -49,7 +55,7 @@ export function stallTip(event, host, plan, at) {
   const [start, stop] = [plan.stall_start[at], plan.stall_stop[at]];
   const rows = [
     ['from', span(start, stop)],
-    ['before', op >= 0 ? opOr(graphData, op) : 'the end of the step'],
+    ['before', op >= 0 ? useOr(plan, runAfter(plan, op, start)) : 'the end of the step'],
   ];
   if (storage >= 0) {
     const wanted = arrives(plan, storage, start, stop) ? 'arrive' : 'leave';
@@ -59,24 +65,21 @@ export function stallTip(event, host, plan, at) {
   showTip(event, host, `Stall ${secondsText(stop - start)}`, rows);
 }
 
-const opOr = (graphData, op) => (op < 0 ? 'step boundary' : `${graphData.opName(op)} ${graphData.shortTarget(op)}`);
+// The op in a slot; undefined and -1 are none.
+function useOr(plan, slot = -1) {
+  if (slot < 0) return 'step boundary';
+  const op = plan.order[slot];
+  const name = `${plan.graphData.opName(op)} ${plan.graphData.shortTarget(op)}`;
+  return plan.isRepeat(slot) ? `${name}, run again` : name;
+}
+
+// The first run of an op that does not begin before a time.
+const runAfter = (plan, op, seconds) => plan.slotsOf(op).find(slot => plan.op_start[slot] >= seconds);
 
 // Whether a copy of a storage to the device ends while compute waits.
 function arrives(plan, storage, start, stop) {
   return [...plan.in_storage].some((id, k) => id === storage && plan.in_stop[k] > start && plan.in_stop[k] <= stop);
 }
 
-function lastUse(plan, storage, seconds) {
-  let last = -1;
-  for (const op of plan.graphData.uses(storage)) {
-    if (plan.startOf(op) < seconds && (last < 0 || plan.slotOf(op) > plan.slotOf(last))) last = op;
-  }
-  return last;
-}
-function nextUse(plan, storage, seconds) {
-  let next = -1;
-  for (const op of plan.graphData.uses(storage)) {
-    if (plan.startOf(op) >= seconds && (next < 0 || plan.slotOf(op) < plan.slotOf(next))) next = op;
-  }
-  return next;
-}
+const lastUse = (plan, storage, seconds) => plan.usesOf(storage).findLast(slot => plan.op_start[slot] < seconds);
+const nextUse = (plan, storage, seconds) => plan.usesOf(storage).find(slot => plan.op_start[slot] >= seconds);

@@ -63,7 +63,12 @@ function entries({ graph, plan }) {
   const swatch = colour => make('i', { class: 'k', style: `background:var(--sw-${colour})` });
   const entry = (colour, text) => make('span', {}, swatch(colour), text);
   const phases = PHASES.filter((_, phase) => present.has(phase)).map(phase => entry('phase-' + phase, phase));
-  return plan?.stall_start.length ? [...phases, entry('limit', 'stall')] : phases;
+  const again = make('span', {}, make('i', { class: 'k striped' }), 'run again');
+  return [
+    ...phases,
+    ...(plan?.repeat_slot.length ? [again] : []),
+    ...(plan?.stall_start.length ? [entry('limit', 'stall')] : []),
+  ];
 }
 
 registerFeature({ name: 'streams', label: 'Streams', panel: streamsPanel });

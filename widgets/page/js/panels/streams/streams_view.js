@@ -1,7 +1,7 @@
 // The activity of the device over a step: ops, copies out and copies in, each in its lane, and the stalls of compute.
 import { Coverage } from '../../plots/coverage.js';
 import { paintCursor } from '../../plots/cursor_line.js';
-import { paintFocus, paintIdle, paintLane, paintNames, paintPointed, paintStalls } from './lane_paint.js';
+import { paintFocus, paintIdle, paintLane, paintNames, paintPointed, paintRepeats, paintStalls } from './lane_paint.js';
 import { COMPUTE, LANES, Lanes, OUT, hasOps, inView, spanAt } from './lanes.js';
 import { Plot } from '../../plots/plot.js';
 import { copyTip, opTip, stallTip } from './stream_tips.js';
@@ -77,6 +77,7 @@ export class StreamsView extends Plot {
     this.axis.paint(g, c, 2, this.bottom);
     for (const which of lanes) paintLane(g, c, this, which);
     within(g, this.inside, () => {
+      paintRepeats(g, c, this);
       paintStalls(g, c, this);
       for (const which of lanes) paintNames(g, c, this, which);
       if (this.focus) for (const which of lanes) paintFocus(g, c, this, which);
@@ -162,7 +163,7 @@ export class StreamsView extends Plot {
     }
     store.point(...this.meant(hit));
     if (hit.stall !== undefined) stallTip(event, host, plan, hit.stall);
-    else if (hasOps(hit.lane)) opTip(event, host, plan, this.lanes.list[hit.lane].id[hit.span]);
+    else if (hasOps(hit.lane)) opTip(event, host, plan, this.lanes.list[hit.lane].slot[hit.span]);
     else copyTip(event, host, plan, hit.lane === OUT, hit.span);
   }
   leave() {
