@@ -169,7 +169,9 @@ def _streams(canvas: _Canvas, plan: Mapping[str, Any], scene: Mapping[str, Any])
     theme, kinds, phase = canvas.theme, scene["storage_kind"], scene["op_phase"][plan["order"]]
     tops = [_TOP + _MAP + _GAP + lane * (_LANE + _LANE_GAP) for lane in range(len(_LANES))]
     key = [(each.value, theme.phases[each]) for at, each in enumerate(_PHASES) if (phase == at).any()]
-    _key(canvas, tops[0] - 11, "Streams", [*key, *([("waiting", theme.limit)] if len(plan["stall_op"]) else [])])
+    waiting = [("waiting", theme.limit)] if len(plan["stall_op"]) else []
+    title = "Streams, striped where ops run again" if len(plan["repeat_slot"]) else "Streams"
+    _key(canvas, tops[0] - 11, title, [*key, *waiting])
     for top, name in zip(tops, _LANES, strict=True):
         canvas.text(_LEFT - 8, top + 14, name, theme.second, "end")
         canvas.rectangles([(_LEFT, top, WIDTH - _LEFT - _RIGHT, _LANE)], theme.sunken)
@@ -181,6 +183,10 @@ def _streams(canvas: _Canvas, plan: Mapping[str, Any], scene: Mapping[str, Any])
     for top, colour, ours, name in lanes:
         runs = _runs(canvas, plan[f"{name}_start"][ours], plan[f"{name}_stop"][ours])
         canvas.rectangles([(left, top, right - left, _LANE) for left, right in runs], colour)
+    repeats = plan["repeat_slot"]
+    again = _runs(canvas, plan["op_start"][repeats], plan["op_stop"][repeats])
+    stripes = range(tops[0] + 2, tops[0] + _LANE, 3)
+    canvas.rectangles([(left, y, right - left, 1) for left, right in again for y in stripes], theme.paper)
     stalls = _runs(canvas, plan["stall_start"], plan["stall_stop"])
     canvas.rectangles([(left, tops[0] - 3, right - left, 4) for left, right in stalls], theme.limit)
 

@@ -108,7 +108,7 @@ def get_fit(
         return Answer(f"Does not fit {where}", ("needs ", (_of_text(peak, device),)))
     if verdict == "fits":
         return _room(peak, budget, device)
-    moved = "" if swapped is None else f", {bytes_label(swapped)} swapped"
+    moved = f", {bytes_label(swapped)} swapped" if swapped else ""
     return Answer("Needs swap", ((bytes_label(peak - budget),), f" over{moved}"))
 
 

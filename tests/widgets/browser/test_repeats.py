@@ -10,6 +10,7 @@ from tests.widgets.browser.page import Shown
 from tests.widgets.browser.recorded_messages import RecordedMessages, says
 from tests.widgets.session.message_recorder import MessageRecorder
 from tests.widgets.steps import again_plan, again_step
+from widgets.fallback.header_summary import get_answers
 from widgets.session import Session
 
 Show = Callable[..., Shown]
@@ -30,7 +31,8 @@ def test_runs_are_told_apart_and_what_is_recomputed_says_why(show: Show) -> None
     page.publish(recorded().messages)
     graph, plan = again_step(), again_plan()
     index, sent, seconds = PlanIndex(graph, plan), recorded().columns("plan"), recorded()["plan"]["step_seconds"]
-    assert recorded()["plan"]["again"] in page.text(".sw-answer-box:nth-child(2) .sw-sentence")
+    _, cost, _ = get_answers({message.kind: message for message in recorded().messages})
+    assert recorded()["plan"]["again"] in cost.rest == page.text(".sw-answer-box:nth-child(2) .sw-sentence")
     assert "run again" in page.text(".sw-streams .legend")
     assert "recomputed" in page.text(".sw-memory .legend")
     page.picture("repeats")

@@ -7,6 +7,7 @@ from planner.plan import PlanIndex, plan_from_json, recompute_seconds
 from tests.widgets.session.message_recorder import MessageRecorder
 from tests.widgets.steps import again_plan, again_step
 from widgets.fallback import fallback_text
+from widgets.fallback.fallback_svg import draw
 from widgets.session import Session
 
 
@@ -43,3 +44,11 @@ def test_its_files_have_every_run() -> None:
     mark = recorder.mark()
     session.request({"do": "export", "format": "trace"})
     recorder.wait("exported", since=mark)
+
+
+def test_the_still_picture_stripes_them() -> None:
+    session = Session((again_step(), again_plan()))
+    recorder = MessageRecorder(session)
+    recorder.wait("plan")
+    latest = {message.kind: message for message in session.messages()}
+    assert "striped where ops run again" in draw(latest["graph"], latest["plan"])

@@ -67,7 +67,7 @@ function fit({ machine }, { bytes, verdict, plan }) {
   if (device && bytes > device && peak > device) return tooLarge(machine);
   if (verdict === 'fits') return room(peak, bytes, device);
   const head = 'Needs swap';
-  const swapped = plan ? `, ${bytesText(plan.bytes_out)} swapped` : '';
+  const swapped = plan?.bytes_out ? `, ${bytesText(plan.bytes_out)} swapped` : '';
   return { head, parts: [[bytesText(peak - bytes)], ` over${swapped}`] };
 }
 

@@ -1,7 +1,7 @@
 // The surface that boxes are painted on: a bitmap on a canvas, shapes on other contexts such as an SVG export.
 // Coordinates are in units of `scale` per pixel of the page, from the upper left corner of an area of the plot.
 
-const STRIPE = { every: 5, height: 1 }; // pixels
+const STRIPE = { every: 3, height: 1 }; // pixels
 
 // `area`: `{left, top, right, bottom}` in pixels of the page. `coverage`: the picture to paint in, kept from frame to
 // frame. `flat`: every box goes from 0 to `height`, as in a lane. `finish` gets the positions of grid lines,
@@ -39,7 +39,7 @@ export function paintStripes(g, c, { x, y, width, height }, area) {
   const end = Math.min(y + height, area.bottom);
   g.fillStyle = c.panel;
   for (let at = y + (hidden + 0.5) * STRIPE.every; at < end; at += STRIPE.every) {
-    g.fillRect(x, at, width, STRIPE.height);
+    g.fillRect(x, Math.round(at), width, STRIPE.height); // not blurred over two rows of pixels
   }
 }
 

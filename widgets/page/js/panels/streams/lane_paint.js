@@ -116,8 +116,14 @@ export function paintNames(g, c, view, which) {
       .map(line => ending(g, line, room))
       .filter(Boolean)
       .slice(0, most);
+    const heights = texts.map((_, k) => (top + bottom) / 2 + (k - (texts.length - 1) / 2) * 13);
+    if (compute && plan.isRepeat(spans.slot[i])) {
+      // on a background of its own, so that no stripe runs through it
+      g.fillStyle = c.phase[spans.shade[i]];
+      texts.forEach((text, k) => g.fillRect(at - 2, heights[k] - 7, g.measureText(text).width + 4, 13));
+    }
     g.fillStyle = (compute ? c.onPhase : c.onKind)[spans.shade[i]];
-    texts.forEach((text, k) => g.fillText(text, at, (top + bottom) / 2 + (k - (texts.length - 1) / 2) * 13));
+    texts.forEach((text, k) => g.fillText(text, at, heights[k]));
   }
 }
 
