@@ -5,7 +5,9 @@ from functools import cache
 
 import numpy as np
 
-from planner.plan import PlanIndex
+from planner.graph import Graph
+from planner.plan import PlanIndex, Residency, SwapPlan
+from tests.plan.test_recomputed import M, counted, counting
 from tests.widgets.browser.page import Shown
 from tests.widgets.browser.recorded_messages import RecordedMessages, says
 from tests.widgets.session.message_recorder import MessageRecorder
@@ -18,7 +20,11 @@ Show = Callable[..., Shown]
 
 @cache
 def recorded() -> RecordedMessages:
-    session = Session((again_step(), again_plan()))
+    return recorded_of(again_step(), again_plan())
+
+
+def recorded_of(graph: Graph, plan: SwapPlan) -> RecordedMessages:
+    session = Session((graph, plan))
     recorder = MessageRecorder(session)
     recorder.wait("plan")
     messages = RecordedMessages(tuple(session.messages()))
@@ -86,3 +92,12 @@ def test_an_op_that_runs_again_has_one_row_in_the_schedule(show: Show) -> None:
     assert sorted(rows) == np.flatnonzero(graph["op_phase"] == 0).tolist()
     assert "recomputed." in page.summary("graph")
     page.picture("repeats-schedule")
+
+
+def test_what_an_op_leaves_alone_when_it_runs_again_is_no_use(show: Show) -> None:
+    page = show(("memory",))
+    page.publish(recorded_of(counting(), counted(Residency(M, 0, 4, 320))).messages)
+    uses = page.plot("memory").evaluate("({ plot }, id) => plot.store.plan.usesOf(id)", M)
+    assert uses == [0, 3], "the op in slot 2 counts only when it runs first"
+    read = counting().reads[0][0]
+    assert page.plot("memory").evaluate("({ plot }, id) => plot.store.plan.usesOf(id)", read) == [0, 2]
