@@ -15,6 +15,7 @@ _HOME = {
     "InferenceStep": "step",
     "TrainStep": "step",
     "capture": "",
+    "fit": "",
     "graph": "",
     "machine": "",
     "memory": "",

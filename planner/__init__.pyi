@@ -10,6 +10,7 @@ from planner import units as units
 from planner import zoo as zoo
 from planner.capture import capture as capture
 from planner.errors import StowageError as StowageError
+from planner.fit import fit as fit
 from planner.memory import pack as pack
 from planner.partition import search_partition as search_partition
 from planner.plan import validate as validate

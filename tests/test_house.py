@@ -34,6 +34,7 @@ PLANNER = {
         "capture", "graph", "guards", "machine", "memory", "partition", "plan", "profile", "program", "step", "swap",
         "torch_private",
     },
+    "fit": {"capture", "graph", "machine", "step", "swap"},
     "zoo": {"step"},
     "cli": {"capture", "graph", "machine", "memory", "partition", "plan", "profile", "run", "search", "swap", "zoo"},
 }  # fmt: skip

@@ -1,0 +1,11 @@
+"""The largest batch, sequence or other size of a step that fits on a machine."""
+
+from planner.callable_package import make_callable
+from planner.fit.criteria import FULL_SPEED, Needs
+from planner.fit.fitting import Fit, fit
+from planner.fit.largest import Largest
+from planner.fit.reserve import Reserve, reserve_of
+
+make_callable(__name__)
+
+__all__ = ["FULL_SPEED", "Fit", "Largest", "Needs", "Reserve", "fit", "reserve_of"]

@@ -1,0 +1,36 @@
+"""Device memory that a process takes beside the arena."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.machine import Device
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """A part of the device's memory that no plan may use.
+
+    Args:
+        name: what takes it.
+        bytes: how much.
+        source: where the figure comes from.
+    """
+
+    name: str
+    bytes: int
+    source: str
+
+
+def reserve_of(device: Device) -> tuple[Reserve, ...]:
+    """What a device keeps beside the arena; nothing is measured."""
+    if device.kind != "cuda":
+        return ()
+    return (
+        Reserve(
+            "CUDA context and kernels", 512 * 2**20,
+            "PyTorch's maintainers name 300 to 400 MB with lazy loading (pytorch issues 107667, 109888); rounded up",
+        ),
+        Reserve("cuBLAS workspace", 32 * 2**20, "NVIDIA's recommendation for Hopper, the largest of all architectures"),
+        Reserve("fragmentation", 0, "the arena is one allocation, in which a plan fixes every offset"),
+    )  # fmt: skip
