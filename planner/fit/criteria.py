@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.cancel import CancelToken
-from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine import Machine, op_seconds
-from planner.swap import peak_of, search_swaps
+from planner.swap import BudgetTooSmallError, peak_of, search_swaps
 
 #: A step is at full speed if it takes at most 1 % longer than with infinite memory.
 FULL_SPEED = 0.01
@@ -55,6 +54,7 @@ def assess(
         report: called with the share done, from 0 to 1.
 
     Raises:
+        StowageError: the figures of the machine's links are impossible.
         Cancelled: cancellation was requested.
     """
     seconds = op_seconds(graph, machine)
@@ -73,6 +73,6 @@ def assess(
             time_limit=None, evaluations=evaluations,
         )  # fmt: skip
         plan = search.wait(progress=look)
-    except StowageError:  # no plan fits
+    except BudgetTooSmallError:
         return Needs(value, unswapped, ideal, None, None, None)
     return Needs(value, unswapped, ideal, plan.predicted.seconds, plan.peak_bytes, plan.host_bytes)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from planner.cancel import CancelToken
 from planner.capture import capture
-from planner.errors import StowageError
 from planner.fit.criteria import FULL_SPEED, Needs, assess
 from planner.fit.largest import Largest, largest
+from planner.fit.request import check_search, checked_argument, checked_budget, checked_shares, checked_step
 from planner.fit.reserve import Reserve, reserve_of
 from planner.machine import Machine
 from planner.progress import Progress, ShowProgress, reporting
@@ -60,7 +58,7 @@ def fit(
 
     A value fits unswapped if the captured order takes no more than the budget, and swapped if a search finds a plan
     within the budget and the host's memory. The answer is the largest value that fits; smaller ones may be slower, as
-    where parameters are copied in each step. Op times are the machine's roofline.
+    where parameters are copied in each step. Op times are the machine's roofline, so the machine is a GPU.
 
     Args:
         make_step: called with the value by the argument's name, such as `planner.zoo.gpt`; returns a step.
@@ -74,13 +72,14 @@ def fit(
         stop: checked several times a second.
 
     Raises:
-        StowageError: there is no such argument, a value is below 1, there are no values, or a step cannot be captured.
+        StowageError: there is no such argument, a value is below 1, there are no values, a share, the seed, the number
+            of evaluations or the machine is invalid, the machine is a CPU, or a step cannot be captured.
         Cancelled: cancellation was requested.
     """
-    name, values = _checked(make_step, over)
-    shares = {text: _share(text) for text in ([slower] if isinstance(slower, str) else slower)}
-    reserve = reserve_of(machine.device)
-    budget = machine.device.memory_bytes - sum(part.bytes for part in reserve)
+    name, values = checked_argument(make_step, over)
+    shares = checked_shares(slower)
+    check_search(seed, evaluations)
+    budget = checked_budget(machine)
     stop, known = stop or CancelToken(), dict[int, Needs]()
     with reporting(progress) as report:
 
@@ -89,7 +88,7 @@ def fit(
                 stop.check()
                 words = f"trying {name}={value}"
                 each = Progress(lambda _, __: report(len(known) / (len(known) + 4), words), stop)
-                graph = capture(make_step(**{name: value}), progress=each)
+                graph = capture(checked_step(make_step(**{name: value})), progress=each)
                 known[value] = assess(
                     value, graph, machine, budget, evaluations=evaluations, seed=seed, stop=stop, report=each
                 )
@@ -99,37 +98,8 @@ def fit(
         at_all = largest(values, lambda value: needs(value).step_seconds is not None)
         full_speed, *others = (
             largest(values, lambda value, share=share: needs(value).within(share))  # type: ignore[misc]
-            for share in (FULL_SPEED, *shares.values())
+            for share in (FULL_SPEED, *shares)
         )
-    found = dict(zip(shares.values(), others, strict=True))
+    found = dict(zip(shares, others, strict=True))
     tried = tuple(known[value] for value in sorted(known))
-    return Fit(name, machine.name, budget, reserve, unswapped, full_speed, found, at_all, tried)
-
-
-def _checked(make_step: Callable[..., Step], over: Mapping[str, Sequence[int]]) -> tuple[str, Sequence[int]]:
-    if len(over) != 1:
-        raise StowageError('name one argument and its values, as in over={"batch": range(1, 65)}')
-    ((name, values),) = over.items()
-    if not len(values):
-        raise StowageError(f"the range of {name} is empty; give values such as range(1, 65)")
-    wrong = next((value for value in values if value < 1), None)
-    if wrong is not None:
-        raise StowageError(f"{name} must be 1 or more, got {wrong}")
-    if any(later <= before for before, later in pairwise(values)):
-        raise StowageError(f"the values of {name} must be ascending, as in range(1, 65)")
-    parameters = inspect.signature(make_step).parameters
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    if name not in parameters and not takes_any:
-        has = f"it takes {', '.join(parameters)}" if parameters else "it takes no arguments"
-        raise StowageError(f"{getattr(make_step, '__name__', 'make_step')} has no argument {name!r}; {has}")
-    return name, values
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text.removesuffix("%")) / 100
-    except (AttributeError, ValueError):
-        share = -1.0
-    if not text.endswith("%") or not 0 <= share < float("inf"):
-        raise StowageError(f'slower must be a share such as "10%", got {text!r}')
-    return share
+    return Fit(name, machine.name, budget, reserve_of(machine.device), unswapped, full_speed, found, at_all, tried)

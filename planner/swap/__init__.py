@@ -8,7 +8,7 @@ from planner.swap.explain.explanation import Explanation
 from planner.swap.methods.eviction_portfolio import CLOSE
 from planner.swap.methods.swapadvisor.figure_1 import Case, Span, figure_1
 from planner.swap.problem.problem import Seconds
-from planner.swap.schedule.budget_feasibility import least_budget, working_sets
+from planner.swap.schedule.budget_feasibility import BudgetTooSmallError, least_budget, working_sets
 from planner.swap.search.blocking import SwapComparison, compare_plans, plan_swaps
 from planner.swap.search.budget_sweep import BudgetPoint, sweep
 from planner.swap.search.driver import METHODS, Point
@@ -21,6 +21,7 @@ __all__ = [
     "CLOSE",
     "METHODS",
     "BudgetPoint",
+    "BudgetTooSmallError",
     "Case",
     "Explanation",
     "Gain",

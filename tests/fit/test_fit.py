@@ -71,3 +71,50 @@ def test_what_does_not_fit_has_no_answer():
 def test_what_cannot_be_varied_is_refused_in_a_sentence(over, sentence):
     with pytest.raises(StowageError, match=sentence):
         planner.fit(zoo.mlp, PRESETS["h100"], over, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"seed": -1}, "seed must be a whole number of 0 or more, got -1"),
+        ({"evaluations": 0.5}, "evaluations must be a whole number of 0 or more, got 0.5"),
+        ({"slower": "ten"}, "slower must be a share such as \"10%\", got 'ten'"),
+        ({"slower": ["10%", "-5%"]}, "got '-5%'"),
+        ({"slower": 0.1}, "got 0.1"),
+        ({"machine": "h100"}, "'h100' is not a machine"),
+        ({"machine": replace(PRESETS["h100"], host_memory_bytes=0)}, "has no host memory to swap to"),
+        ({"machine": small("h100", 0)}, "has 544 MiB of memory, of which 544 MiB are reserved"),
+        ({"over": {"batch": ["1", "2"]}}, "batch must be a whole number, got '1'"),
+        ({"over": {"batch": 64}}, "must be whole numbers such as range"),
+        ({"over": {"batch": [2, 1]}}, "the values of batch must be ascending"),
+        ({"make_step": MLP()}, "make_step must be a function that returns a step, got TrainStep"),
+        ({"make_step": lambda batch: batch}, "make_step returned int, not a TrainStep"),
+    ],
+)
+def test_a_mistake_is_refused_and_is_not_taken_for_what_does_not_fit(changed, sentence):
+    # every value would fit unswapped, without a search that would refuse its arguments
+    request = {"make_step": MLP, "machine": PRESETS["h100"], "over": {"batch": range(1, 3)}}
+    with pytest.raises(StowageError, match=sentence):
+        planner.fit(**{**request, **changed}, progress=False)
+
+
+def test_an_impossible_link_is_refused_where_copies_are_needed():
+    machine = small("h100", 4 * 2**20)
+    machine = replace(machine, host_link=replace(machine.host_link, bandwidth=0.0))
+    with pytest.raises(StowageError, match="give it 1 to 1e15 bytes/s"):
+        planner.fit(MLP, machine, {"batch": [1000]}, progress=False)
+
+
+def test_a_device_that_computes_in_the_hosts_memory_is_refused():
+    h100 = PRESETS["h100"]
+    cpu = replace(h100, name="cpu", devices=(replace(h100.device, kind="cpu"),))
+    with pytest.raises(StowageError, match="a step on cpu takes the memory that it would be swapped to"):
+        planner.fit(MLP, cpu, {"batch": range(1, 3)}, progress=False)
+
+
+def test_without_room_in_the_host_nothing_larger_fits_than_unswapped():
+    machine = replace(small("h100", 4 * 2**20), host_memory_bytes=64)
+    found = planner.fit(MLP, machine, {"batch": range(200, 1800, 400)}, progress=False)
+    assert found.at_all == found.unswapped
+    assert found.unswapped.value is not None
+    assert found.tried[-1].step_seconds is None

@@ -8,6 +8,7 @@ from planner.graph import GraphBuilder, Kind
 from planner.plan import validate
 from planner.swap import (
     METHODS,
+    BudgetTooSmallError,
     explain,
     lower_bound,
     order_bound,
@@ -113,3 +114,21 @@ def test_ops_without_any_tensor_have_a_plan(method):
     plan = plan_swaps(graph, machine(), 1, seconds=np.ones(2), method=method)
     assert validate(plan, graph) == []
     assert (plan.peak_bytes, plan.predicted.seconds) == (0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "too_small"),
+    [
+        ({"budget": "1KiB"}, True),
+        ({"host_budget": 1}, True),
+        ({"budget": 0}, False),
+        ({"seed": -1}, False),
+        ({"method": "magic"}, False),
+        ({"evaluations": -1}, False),
+    ],
+)
+def test_budgets_without_a_plan_are_told_from_mistakes(changed, too_small):
+    request = {"budget": "60%", "method": "calendar", "evaluations": None}
+    with pytest.raises(StowageError) as refused:
+        search_swaps(GRAPH, machine(), **{**request, **changed}).wait(progress=False)
+    assert isinstance(refused.value, BudgetTooSmallError) == too_small

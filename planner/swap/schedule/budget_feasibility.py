@@ -24,6 +24,10 @@ _MAX_TRIED = 32
 _fitting: WeakKeyDictionary[Problem, Ints | None] = WeakKeyDictionary()
 
 
+class BudgetTooSmallError(StowageError):
+    """No plan was found within the budgets; everything else about the request is valid."""
+
+
 def working_sets(problem: Problem) -> Bytes:
     """`[ops]`, the aligned bytes that each op reads and writes, scratch memory included, without buffer reuse."""
     start, items = problem.arrays.touches.start, problem.arrays.touches.items
@@ -144,7 +148,7 @@ def _with_budget(problem: Problem, budget: int) -> Problem:
     return replace(problem, budget=budget, memory=budget // problem.alignment * problem.alignment)
 
 
-def refuse(problem: Problem, step_peak_bytes: int) -> StowageError:
+def refuse(problem: Problem, step_peak_bytes: int) -> BudgetTooSmallError:
     """The error for a budget that has no plan, or for which none was found."""
     set_bytes, (op, most), least = working_sets(problem), ruled_out(problem), least_budget(problem, step_peak_bytes)
     share = ' (a bare number is bytes; write "40%" for a share of what the step takes)' if problem.budget < 4096 else ""
@@ -159,7 +163,9 @@ def refuse(problem: Problem, step_peak_bytes: int) -> StowageError:
             f"{_op_text(problem, op)} alone works on {alone} unless its result reuses an input's memory, and no "
             "order of the ops was found in which every buffer that must be reused can be"
         )
-    return StowageError(f"a budget of {budget} is too small{share}: {why}; allow at least {least} bytes ({enough})")
+    return BudgetTooSmallError(
+        f"a budget of {budget} is too small{share}: {why}; allow at least {least} bytes ({enough})"
+    )
 
 
 def _op_text(problem: Problem, op: int) -> str:

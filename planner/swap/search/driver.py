@@ -21,6 +21,7 @@ from planner.swap.methods.method import Each, Item, Method, Result, SearchContex
 from planner.swap.methods.recomputing import Recomputing, Refining, without_copies
 from planner.swap.methods.swapadvisor import Genetic
 from planner.swap.problem.problem import Problem
+from planner.swap.schedule.budget_feasibility import BudgetTooSmallError
 from planner.units import format_bytes
 
 Factory = Callable[[SearchContext], Method]
@@ -232,13 +233,14 @@ class SearchState:
         """The best plan.
 
         Raises:
-            StowageError: there is none within the host budget, or the search was cancelled before it had one.
+            BudgetTooSmallError: there is none within the host budget.
+            StowageError: the search was cancelled before it had one.
         """
         if self.best is not None:
             return self.best
         if not self.done:
             raise StowageError(STOPPED)
-        raise StowageError(
+        raise BudgetTooSmallError(
             f"a host budget of {format_bytes(self.host_budget or 0)} is too small beside "
             f"{format_bytes(self.problem.budget)} on the device; allow at least {self.least_host} bytes "
             f"({format_bytes(self.least_host)}) of host memory, or more on the device"

@@ -160,8 +160,8 @@ def search_swaps(
             with infinite memory; None for no limit.
 
     Raises:
-        StowageError: the method is unknown, the seed or a limit is invalid, or no plan fits; the message names the
-            least budget that would be enough.
+        BudgetTooSmallError: no plan fits; the message names the least budget that would be enough.
+        StowageError: the method is unknown, or the seed, a limit or the machine is invalid.
     """
     check_choice(method or DEFAULT, seed)
     check_limits(time_limit, evaluations)

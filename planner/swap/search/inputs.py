@@ -67,7 +67,8 @@ def make_problem(
         stop: cancels this call and all later work on the problem; None for never.
 
     Raises:
-        StowageError: as `get_op_seconds`, or the budget is below the least that there is a plan for.
+        BudgetTooSmallError: the budget is below the least that there is a plan for.
+        StowageError: as `get_op_seconds`.
         Cancelled: cancellation was requested.
     """
     seconds = get_op_seconds(graph, machine, budget, host_budget, seconds)

@@ -1,0 +1,125 @@
+"""Checks of what is asked, before anything is captured: what fits must not depend on a mistake."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from math import isfinite
+from numbers import Integral
+
+from planner.errors import StowageError, did_you_mean
+from planner.fit.reserve import reserve_of
+from planner.machine import Machine
+from planner.step import InferenceStep, Step, TrainStep
+from planner.units import format_bytes
+
+
+def checked_argument(make_step: Callable[..., Step], over: Mapping[str, Sequence[int]]) -> tuple[str, Sequence[int]]:
+    """The argument that is varied, and its values.
+
+    Raises:
+        StowageError: make_step has no such argument or is no function, or the values are not ascending from 1 on.
+    """
+    if not isinstance(over, Mapping) or len(over) != 1:
+        raise StowageError('name one argument and its values, as in over={"batch": range(1, 65)}')
+    ((name, values),) = over.items()
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise StowageError(f"the values of {name} must be whole numbers such as range(1, 65), got {values!r}")
+    if not values:
+        raise StowageError(f"the range of {name} is empty; give values such as range(1, 65)")
+    wrong = next((value for value in values if not _is_whole(value)), None)
+    if wrong is not None:
+        raise StowageError(f"{name} must be a whole number, got {wrong!r}")
+    wrong = next((value for value in values if value < 1), None)
+    if wrong is not None:
+        raise StowageError(f"{name} must be 1 or more, got {wrong}")
+    if any(later <= before for before, later in pairwise(values)):
+        raise StowageError(f"the values of {name} must be ascending, as in range(1, 65)")
+    if not callable(make_step):
+        raise StowageError(f"make_step must be a function that returns a step, got {type(make_step).__name__}")
+    _check_has(make_step, name)
+    return name, values
+
+
+def _check_has(make_step: Callable[..., Step], name: str) -> None:
+    """Refuse an argument that a function does not have."""
+    parameters = inspect.signature(make_step).parameters
+    if name in parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    has = f"it takes {', '.join(parameters)}" if parameters else "it takes no arguments"
+    known = did_you_mean(name, parameters)
+    raise StowageError(f"{getattr(make_step, '__name__', 'make_step')} has no argument {name!r}{known}; {has}")
+
+
+def checked_step(step: object) -> Step:
+    """What was made, which must be a step.
+
+    Raises:
+        StowageError: it is something else.
+    """
+    if not isinstance(step, TrainStep | InferenceStep):
+        raise StowageError(f"make_step returned {type(step).__name__}, not a TrainStep; return a TrainStep")
+    return step
+
+
+def checked_shares(slower: str | Sequence[str]) -> tuple[float, ...]:
+    """The shares of time by which a step may be slower, each once.
+
+    Raises:
+        StowageError: one is not a share such as `"10%"`.
+    """
+    texts = [slower] if isinstance(slower, str) or not isinstance(slower, Sequence) else slower
+    return tuple(dict.fromkeys(map(_share, texts)))
+
+
+def _share(text: object) -> float:
+    share = -1.0
+    if isinstance(text, str) and text.endswith("%"):
+        try:
+            share = float(text.removesuffix("%")) / 100
+        except ValueError:
+            share = -1.0
+    if not (share >= 0 and isfinite(share)):
+        raise StowageError(f'slower must be a share such as "10%", got {text!r}')
+    return share
+
+
+def check_search(seed: int, evaluations: int | None) -> None:
+    """Check the seed and the number of evaluations, which a step that fits unswapped would not come to.
+
+    Raises:
+        StowageError: one is not a whole number, or below 0.
+    """
+    for name, value in (("seed", seed), ("evaluations", evaluations)):
+        if value is not None and (not _is_whole(value) or value < 0):
+            raise StowageError(f"{name} must be a whole number of 0 or more, got {value!r}")
+
+
+def checked_budget(machine: Machine) -> int:
+    """Bytes of device memory that a plan may use.
+
+    Raises:
+        StowageError: it is not a machine, its device computes in the host's memory, or it has no memory to plan with.
+    """
+    if not isinstance(machine, Machine):
+        raise StowageError(f'{machine!r} is not a machine; pass planner.machine("h100"), for example')
+    device = machine.device
+    if device.kind == "cpu":
+        raise StowageError(
+            f"a step on {machine.name} takes the memory that it would be swapped to, and its op times must be "
+            "measured size by size; ask what fits on a GPU such as h100"
+        )
+    reserve = sum(part.bytes for part in reserve_of(device))
+    if device.memory_bytes <= reserve:
+        raise StowageError(
+            f"{machine.name} has {format_bytes(device.memory_bytes)} of memory, of which {format_bytes(reserve)} are "
+            "reserved beside the plan; choose a machine with more"
+        )
+    if machine.host_memory_bytes < 1:
+        raise StowageError(f"{machine.name} has no host memory to swap to; give it some")
+    return device.memory_bytes - reserve
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
