@@ -36,7 +36,9 @@ PLANNER = {
     },
     "fit": {"capture", "graph", "machine", "step", "swap"},
     "zoo": {"step"},
-    "cli": {"capture", "graph", "machine", "memory", "partition", "plan", "profile", "run", "search", "swap", "zoo"},
+    "cli": {
+        "capture", "fit", "graph", "machine", "memory", "partition", "plan", "profile", "run", "search", "swap", "zoo",
+    },
 }  # fmt: skip
 WIDGETS = {
     "info": set(),

@@ -43,8 +43,9 @@ def largest(values: Sequence[int], meets: Callable[[int], bool]) -> Largest:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if ask(middle) else (low, middle)
-    skipped = [place for place in range(len(values) - 1, low, -1) if place not in tried]
-    if len(skipped) <= _SCANNED:
+    above = range(len(values) - 1, low, -1)
+    if len(above) - sum(place in above for place in tried) <= _SCANNED:
+        skipped = [place for place in above if place not in tried]
         low = next((place for place in skipped if ask(place)), low)
     proven = all(place in tried for place in range(low + 1, len(values)))
     monotone = all(met for place, met in tried.items() if place < low)

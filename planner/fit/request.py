@@ -28,13 +28,14 @@ def checked_argument(make_step: Callable[..., Step], over: Mapping[str, Sequence
         raise StowageError(f"the values of {name} must be whole numbers such as range(1, 65), got {values!r}")
     if not values:
         raise StowageError(f"the range of {name} is empty; give values such as range(1, 65)")
-    wrong = next((value for value in values if not _is_whole(value)), None)
+    checked = values[:: max(1, len(values) - 1)] if isinstance(values, range) else values  # both ends tell
+    wrong = next((value for value in checked if not _is_whole(value)), None)
     if wrong is not None:
         raise StowageError(f"{name} must be a whole number, got {wrong!r}")
-    wrong = next((value for value in values if value < 1), None)
+    wrong = next((value for value in checked if value < 1), None)
     if wrong is not None:
         raise StowageError(f"{name} must be 1 or more, got {wrong}")
-    if any(later <= before for before, later in pairwise(values)):
+    if any(later <= before for before, later in pairwise(checked)):
         raise StowageError(f"the values of {name} must be ascending, as in range(1, 65)")
     if not callable(make_step):
         raise StowageError(f"make_step must be a function that returns a step, got {type(make_step).__name__}")

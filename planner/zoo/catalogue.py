@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -74,8 +75,8 @@ def models() -> list[ModelInfo]:
     return [_info(name, builder) for name, builder in _BUILDERS.items()]
 
 
-def build(name: str, settings: Iterable[tuple[str, str]]) -> ZooStep:
-    """The step of a model, its arguments given as text.
+def builder(name: str, settings: Iterable[tuple[str, str]]) -> Builder:
+    """A function that makes the step of a model, with arguments given as text unless it is called with others.
 
     Raises:
         StowageError: no such model or argument, or a value that does not fit.
@@ -85,14 +86,20 @@ def build(name: str, settings: Iterable[tuple[str, str]]) -> ZooStep:
             f"unknown model {name!r}{did_you_mean(name, _BUILDERS)}; the zoo has {', '.join(_BUILDERS)}, "
             "and a file is given as path/to/file.py:function"
         )
-    info = _info(name, _BUILDERS[name])
+    model = _BUILDERS[name]
+    info = _info(name, model)
     values: dict[str, Value] = {}
     for argument, text in settings:
         value = info.read(argument, text)
         if argument in values:
             raise StowageError(f"{name}: {argument} is given twice; give it once")
         values[argument] = value
-    return _BUILDERS[name](**values)
+
+    @wraps(model)
+    def make(**replacements: Value) -> ZooStep:
+        return model(**{**values, **replacements})
+
+    return make
 
 
 def _info(name: str, builder: Builder) -> ModelInfo:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from planner.errors import StowageError
 from planner.step import InferenceStep, TrainStep
-from planner.zoo.catalogue import build
-from planner.zoo.user_file import step_from_file
+from planner.zoo.catalogue import builder
+from planner.zoo.user_file import function_from_file
 
 
 def load(text: str) -> TrainStep | InferenceStep:
@@ -18,9 +20,21 @@ def load(text: str) -> TrainStep | InferenceStep:
     Raises:
         StowageError: no such model, argument, file or function, or a value that does not fit.
     """
+    return step_maker(text)()
+
+
+def step_maker(text: str) -> Callable[..., TrainStep | InferenceStep]:
+    """A function that makes the step that `text` names, with the arguments that it is called with in place of others.
+
+    Args:
+        text: as in `load`; the function of a file is called with the arguments, if any.
+
+    Raises:
+        StowageError: no such model, argument, file or function.
+    """
     path, colon, function = text.rpartition(":")
     if colon and path.endswith(".py"):
-        return step_from_file(path, function)
+        return function_from_file(path, function)
     if text.endswith(".py"):
         raise StowageError(f"{text} names no function; write {text}:function, a function that returns a TrainStep")
     name, _, arguments = text.partition(":")
@@ -30,4 +44,4 @@ def load(text: str) -> TrainStep | InferenceStep:
         if not equals:
             raise StowageError(f"{text}: cannot read {setting!r}; write arguments as {name}:key=value,key=value")
         settings.append((key.strip(), value.strip()))
-    return build(name.strip(), settings)
+    return builder(name.strip(), settings)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from torch import nn
 
@@ -15,15 +17,15 @@ from planner.errors import StowageError, did_you_mean
 from planner.step import InferenceStep, TrainStep
 
 
-def step_from_file(path: str | Path, function: str) -> TrainStep | InferenceStep:
-    """Run a Python file and call one of its functions without arguments.
+def function_from_file(path: str | Path, function: str) -> Callable[..., TrainStep | InferenceStep]:
+    """Run a Python file; returns one of its functions, which raises a `StowageError` unless it returns a step.
 
     Args:
         path: of the file; imports inside it find their neighbours, as they do for a script.
         function: returns a `TrainStep` or `InferenceStep`.
 
     Raises:
-        StowageError: the file or the function is missing, raises, or returns something else.
+        StowageError: the file or the function is missing, or the file raises.
     """
     path = Path(path).expanduser()
     if not path.is_file():
@@ -39,21 +41,32 @@ def step_from_file(path: str | Path, function: str) -> TrainStep | InferenceStep
             )
         if not callable(build):
             raise StowageError(f"{function} in {path} is not a function; name one that returns a TrainStep")
-        try:
-            step = build()
-        except StowageError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise StowageError(
-                f"{function} in {path} raised {_said(error)}; "
-                "it is called without arguments and must return a TrainStep"
-            ) from error
+
+    @wraps(build)
+    def make(**arguments: Any) -> TrainStep | InferenceStep:
+        given = ", ".join(f"{name}={value}" for name, value in arguments.items())
+        called = f"with {given}" if given else "without arguments"
+        with _neighbours(path):
+            try:
+                step = build(**arguments)
+            except StowageError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise StowageError(
+                    f"{function} in {path} raised {_said(error)}; it is called {called} and must return a TrainStep"
+                ) from error
+        return _checked(step, f"{function} in {path}")
+
+    return make
+
+
+def _checked(step: object, where: str) -> TrainStep | InferenceStep:
     if isinstance(step, TrainStep | InferenceStep):
         return step
     hint = (
         "wrap the module in planner.TrainStep(module, batch)" if isinstance(step, nn.Module) else "return a TrainStep"
     )
-    raise StowageError(f"{function} in {path} returned {type(step).__name__}, not a TrainStep; {hint}")
+    raise StowageError(f"{where} returned {type(step).__name__}, not a TrainStep; {hint}")
 
 
 def _run(path: Path) -> ModuleType:

@@ -1,0 +1,71 @@
+"""The command, and how its range is written."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from planner.cli.fit.fit_output import facts_of, rows_of
+from planner.cli.output import json_option, show
+from planner.errors import StowageError
+from planner.progress import reporting
+
+_EPILOG = """\b
+Examples:
+  python -m planner fit gpt --machine h100 --over batch=1..64
+  python -m planner fit gpt:layers=24,hidden=2048,heads=16,sequence=1024 --machine h100 --over batch=1..32
+  python -m planner fit mlp:layers=2,hidden=16384 --machine laptop --over batch=1000..60000 --json
+  python -m planner fit path/to/file.py:function --machine h200 --over batch=1..256"""
+
+_RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\d{1,9})\s*\.\.\s*(\d{1,9})\s*", re.ASCII)
+
+
+@click.command("fit", epilog=_EPILOG)
+@click.argument("model")
+@click.option("--machine", "machine_name", required=True, help="A GPU; see `planner machines`.")
+@click.option("--over", required=True, help="The argument to vary, its first and its last value: batch=1..64.")
+@json_option
+def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
+    """Find the largest batch, sequence or other size of MODEL that fits on a machine; no GPU is needed.
+
+    MODEL is a zoo name with key=value arguments (see `planner models`), of which one whole number is varied, or
+    path/to/file.py:function, where the function takes that argument and returns a planner.TrainStep or
+    planner.InferenceStep.
+
+    Op times come from a roofline. Values are found by bisection, and up to 32 that it skipped are tried one by one.
+    Ctrl-C ends it without an answer, with exit status 130.
+
+    \b
+    What the rows say:
+      budget        device memory for the step: what the device has without what is reserved
+      reserved      memory that a process takes beside the step
+      unswapped     the largest value with nothing swapped, and its peak
+      full speed    the largest that is at most 1 % slower than with infinite memory,
+                    the time of its step, how much slower that is, and pinned host memory
+      10% slower, 50% slower
+                    the largest that is at most so much slower
+      at all        the largest that a plan was found for
+      tried         how many values were tried
+    """
+    from planner import zoo
+    from planner.fit import fit
+    from planner.profile import machine
+
+    name, values = _range(over)
+    with reporting(True) as report:
+        report(0.0, "loading the model")
+        make_step, device = zoo.step_maker(model), machine(machine_name, progress=report)
+        found = fit(make_step, device, {name: values}, progress=report)
+    show(facts_of(found) if as_json else rows_of(found, values), as_json)
+
+
+def _range(text: str) -> tuple[str, range]:
+    """The argument and the values that `batch=1..64` names."""
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise StowageError(f"cannot read --over {text!r}; write an argument, its first and its last value: batch=1..64")
+    name, first, last = match[1], int(match[2]), int(match[3])
+    if last < first:
+        raise StowageError(f"--over {text} ends below its beginning; write {name}={last}..{first}")
+    return name, range(first, last + 1)

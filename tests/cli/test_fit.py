@@ -1,0 +1,129 @@
+"""`planner fit`: the answers of `planner.fit`, from text, for the zoo and for one's own function; Ctrl-C has none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import planner as stowage
+from planner.machine import PRESETS
+
+# fits a laptop GPU unswapped up to batch=16047
+MODEL = "mlp:layers=2,hidden=16384"
+WORDS = ["--machine", "laptop", "--over", "batch=16046..16049"]
+
+FILE = """
+import signal
+
+import torch
+
+import planner
+
+
+def step(batch, width=8):
+    model = torch.nn.Linear(width, width)
+    return planner.TrainStep(model, lambda: torch.ones(batch, width), loss=lambda model, x: model(x).square().mean())
+
+
+def stops(batch):
+    if batch == 3:
+        signal.raise_signal(signal.SIGINT)
+    return step(batch)
+
+
+def without():
+    return step(1)
+
+
+def fails(batch):
+    raise ValueError(f"{batch} is not a power of two")
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(FILE)
+    return path
+
+
+def test_the_answers_are_those_of_the_function(planner) -> None:
+    asked = range(16046, 16050)
+    facts = planner("fit", f"{MODEL},batch=1", *WORDS, "--json").json
+    found = stowage.fit(lambda batch: stowage.zoo.mlp(layers=2, hidden=16384, batch=batch), PRESETS["laptop"],
+                        {"batch": asked}, progress=False)  # fmt: skip
+    assert facts["over"] == "batch"
+    assert facts["unswapped"]["value"] < facts["at_all"]["value"]
+    assert facts["budget_bytes"] == found.budget_bytes
+    assert [part["bytes"] for part in facts["reserve"]] == [part.bytes for part in found.reserve]
+    answers = {"unswapped": found.unswapped, "full_speed": found.full_speed, "at_all": found.at_all}
+    for name, answer in answers.items():
+        assert facts[name] == {"value": answer.value, "proven": answer.proven, "monotone": answer.monotone}
+    assert facts["slower"]["10%"]["value"] == found.slower[0.1].value
+    assert [needs["value"] for needs in facts["tried"]] == [needs.value for needs in found.tried]
+    assert [needs["step_seconds"] for needs in facts["tried"]] == [needs.step_seconds for needs in found.tried]
+
+
+def test_a_person_reads_what_fits_and_help_explains_every_row(planner) -> None:
+    answer = planner("fit", MODEL, *WORDS)
+    help_text = planner("fit", "--help").out
+    assert "python -m planner fit gpt --machine h100 --over batch=1..64" in help_text
+    rows = {line.split("  ")[0].strip(): line for line in answer.out.splitlines() if line[:1] != " "}
+    assert set(rows) == {
+        "budget", "reserved", "unswapped", "full speed", "10% slower", "50% slower", "at all", "tried",
+    }  # fmt: skip
+    assert all(row in help_text for row in rows)
+    assert "CUDA context and kernels 512 MiB" in rows["reserved"]
+    assert "batch=16047: 6.92 GiB" in rows["unswapped"]
+    assert "in the host (the last asked for)" in rows["full speed"]
+
+
+def test_a_function_of_ones_own_is_called_with_each_value(planner, file: Path) -> None:
+    words = ["--machine", "h100", "--over", "batch=1..8"]
+    facts = planner("fit", f"{file}:step", *words, "--json").json
+    assert facts["unswapped"] == facts["at_all"] == {"value": 8, "proven": True, "monotone": True}
+    row = next(line for line in planner("fit", f"{file}:step", *words).out.splitlines() if line.startswith("at all"))
+    assert "batch=8: " in row
+    assert "the last asked for" in row
+
+
+def test_control_c_ends_without_an_answer(planner, file: Path) -> None:
+    answer = planner("fit", f"{file}:stops", "--machine", "h100", "--over", "batch=1..4")
+    assert (answer.status, answer.out) == (130, "")
+    assert answer.err.strip() == "error: stopped before it was done; files are as they were"
+
+
+@pytest.mark.parametrize(
+    ("function", "over", "says"),
+    [
+        ("step", "batches=1..4", "step has no argument 'batches' (did you mean batch?); it takes batch, width"),
+        ("without", "batch=1..4", "without has no argument 'batch'; it takes no arguments"),
+        ("fails", "batch=1..4", "raised ValueError: 2 is not a power of two; it is called with batch=2"),
+        ("step", "batch=4", "write an argument, its first and its last value: batch=1..64"),
+        ("step", "batch=4..1", "ends below its beginning; write batch=1..4"),
+        ("step", "batch=0..4", "batch must be 1 or more, got 0"),
+        ("gone", "batch=1..4", "has no function 'gone'"),
+    ],
+)
+def test_what_cannot_be_asked_is_answered_in_one_sentence(planner, file: Path, function, over, says) -> None:
+    answer = planner("fit", f"{file}:{function}", "--machine", "h100", "--over", over)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.count("\n") == 1
+    assert says in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["mlp", "--machine", "h100", "--over", "height=1..4"], "mlp has no argument 'height'"),
+        (["mlp", "--machine", "h100", "--over", "optimizer=1..4"], "unknown optimizer 2"),
+        (["mlp", "--machine", "abacus", "--over", "batch=1..4"], "abacus"),
+        (["mlp", "--over", "batch=1..4"], "--machine"),
+        (["mlp", "--machine", "h100"], "--over"),
+    ],
+)
+def test_what_the_zoo_or_the_command_lacks_is_said(planner, words, says) -> None:
+    answer = planner("fit", *words)
+    assert (answer.status, answer.out) == (2, "")
+    assert says in answer.err
