@@ -4,6 +4,8 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import planner
 from planner import StowageError, zoo
@@ -53,6 +55,23 @@ def test_a_criterion_that_is_not_monotone_is_found_by_a_scan_and_said():
     # what is met at the top alone is found, although bisection leads away from it
     answer = largest(range(1, 20), lambda value: value == 17)
     assert (answer.value, answer.proven, answer.monotone) == (17, True, False)
+
+
+@given(st.sets(st.integers(1, 24)))
+def test_among_few_values_the_largest_is_found_whatever_meets_the_criterion(meeting):
+    asked = []
+    answer = largest(range(1, 25), lambda value: asked.append(value) or value in meeting)
+    assert (answer.value, answer.proven) == (max(meeting, default=None), True)
+    assert answer.monotone == all(value in meeting for value in asked if value < (answer.value or 0))
+    assert len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize("most", [0, 12345])
+def test_a_long_range_is_not_walked_through(most):
+    asked = []
+    answer = largest(range(1, 10**12), lambda value: asked.append(value) or value <= most)
+    assert (answer.value, answer.proven, answer.monotone) == (most or None, False, True)
+    assert len(asked) < 80
 
 
 def test_what_does_not_fit_has_no_answer():

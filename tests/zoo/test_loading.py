@@ -170,3 +170,11 @@ def test_a_missing_or_broken_file_is_said_in_one_sentence(file: Path) -> None:
     for text, says in (("def", "SyntaxError"), ("import nowhere", "ModuleNotFoundError"), ("exit(3)", "SystemExit: 3")):
         file.write_text(text)
         assert says in sentence(f"{file}:train")
+
+
+def test_a_step_is_made_with_other_arguments_than_its_text_has(file: Path) -> None:
+    make_step = zoo.step_maker("mlp:layers=2,batch=3")
+    assert make_step().name == zoo.load("mlp:layers=2,batch=3").name
+    assert make_step(batch=5).name == zoo.load("mlp:layers=2,batch=5").name
+    with pytest.raises(StowageError, match=r"needs in .* returned NoneType, not a TrainStep"):
+        zoo.step_maker(f"{file}:needs")(width=2)
