@@ -32,6 +32,12 @@ def command(buffers: str, capacity: int | None, seconds: float | None, out: str 
     if capacity is not None and capacity <= 0:
         raise StowageError(f"--capacity is {capacity}; give a number of bytes above 0")
     problem = memory.read_buffers(buffers)
+    largest = max(range(len(problem.ids)), key=lambda at: problem.sizes[at], default=None)
+    if capacity is not None and largest is not None and problem.sizes[largest] > capacity:
+        raise StowageError(
+            f"line {problem.lines[largest]} of {buffers} has size {problem.sizes[largest]}, more than --capacity "
+            f"{capacity}; raise --capacity to that at least"
+        )
     packing = memory.pack(
         problem.lower, problem.upper, problem.sizes, capacity=capacity, seconds=seconds, progress=True
     )

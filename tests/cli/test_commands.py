@@ -80,7 +80,21 @@ def test_pack_writes_offsets(planner, tmp_path: Path) -> None:
     header, *rows = (tmp_path / "out.csv").read_text().split()
     assert header == "id,lower,upper,size,offset"
     assert len(rows) == 3
-    assert planner("pack", tmp_path / "buffers.csv", "--capacity", 7).status == 2
+
+
+def test_pack_searches_for_some_seconds(planner, tmp_path: Path) -> None:
+    (tmp_path / "buffers.csv").write_text("id,lower,upper,size\na,0,2,4\nb,1,3,4\nc,2,4,4\n")
+    answer = planner("pack", tmp_path / "buffers.csv", "--seconds", 1, "--json")
+    assert answer.json.items() >= {"height": 8, "optimal": True}.items()
+
+
+def test_pack_refuses_a_capacity_below_the_largest_buffer(planner, tmp_path: Path) -> None:
+    (tmp_path / "buffers.csv").write_text("id,lower,upper,size\n\na,0,2,4\nb,1,3,9\nc,2,4,4\n")
+    answer = planner("pack", tmp_path / "buffers.csv", "--capacity", 7)
+    assert answer.status == 2
+    assert "line 4 of" in answer.err
+    assert "has size 9, more than --capacity 7; raise --capacity to that at least" in answer.err
+    assert answer.err.count("\n") == 1
 
 
 def test_a_person_reads_units(planner) -> None:

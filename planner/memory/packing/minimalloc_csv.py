@@ -18,6 +18,8 @@ from planner.plan import SwapPlan
 
 _COLUMNS = ("id", "lower", "upper", "size")
 _LARGEST = 2**62
+#: The largest whole number of which spreadsheets and JavaScript show every digit.
+_LARGEST_BYTES = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,7 @@ class Buffers:
         lower, upper: `[buffers]`, alive at times `lower <= t < upper`.
         sizes: `[buffers]`, bytes.
         offsets: `[buffers]`, bytes, if the file has them.
+        lines: the number of each one's line in the file, if they were read from one.
     """
 
     ids: tuple[str, ...]
@@ -36,6 +39,7 @@ class Buffers:
     upper: NDArray[np.int64]
     sizes: NDArray[np.int64]
     offsets: NDArray[np.int64] | None = None
+    lines: tuple[int, ...] = ()
 
 
 def read_buffers(path: str | Path) -> Buffers:
@@ -65,7 +69,9 @@ def read_buffers(path: str | Path) -> Buffers:
         for name, value in _numbers(row, place).items():
             columns[name].append(value)
     arrays = {name: np.array(values, np.int64) for name, values in columns.items()}
-    return Buffers(tuple(seen), arrays["lower"], arrays["upper"], arrays["size"], arrays.get("offset"))
+    return Buffers(
+        tuple(seen), arrays["lower"], arrays["upper"], arrays["size"], arrays.get("offset"), tuple(seen.values())
+    )
 
 
 def _numbers(row: Mapping[str, str], place: str) -> dict[str, int]:
@@ -81,6 +87,10 @@ def _numbers(row: Mapping[str, str], place: str) -> dict[str, int]:
     for name in ("size", "offset"):
         if numbers.get(name, 0) < 0:
             raise StowageError(f"{place} has {name} {numbers[name]}, which must not be negative")
+        if numbers.get(name, 0) > _LARGEST_BYTES:
+            raise StowageError(f"{place} has {name} {numbers[name]}, above 2**53; give bytes in a larger unit")
+    if numbers["size"] == 0:
+        raise StowageError(f"{place} has size 0, which needs no offset; leave the line out")
     return numbers
 
 

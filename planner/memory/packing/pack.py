@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planner.cancel import CancelToken
+from planner.cancel import Cancelled, CancelToken
 from planner.errors import StowageError
 from planner.memory.packing.problem import Gaps, checked
 from planner.memory.packing.search import Lowest, lowest
@@ -58,7 +58,7 @@ def pack(
     Greedy placement by first fit and best fit in several orders, then squeaky-wheel optimization (Joslin and
     Clements, JAIR 1999) of the best of these: boxes at high offsets are placed earlier in the next round. A complete
     search follows for a few boxes, or where `seconds` are given; without these, the same boxes get the same offsets
-    every time. Interrupted (Ctrl-C) in these seconds, it returns the best placement so far.
+    every time. Stopped in these seconds, by Ctrl-C or `stop`, it returns the best placement so far.
 
     Args:
         lower, upper: `[boxes]`, alive at times `lower <= t < upper`; where they are equal, never.
@@ -76,13 +76,14 @@ def pack(
 
     Raises:
         StowageError: the lists differ in length, a span or size is negative, or fixed boxes overlap.
-        Cancelled: cancellation was requested.
+        Cancelled: cancellation was requested, and no `seconds` are given or nothing has been placed yet.
     """
     begin = perf_counter()
     if seconds is not None and not seconds >= 0:
         raise StowageError(f"seconds must be 0 or more, got {seconds}")
     boxes = checked(lower, upper, sizes, alignment, fixed, repeats, gaps)
     goal = max(boxes.bound, capacity or 0)
+    stop = stop or CancelToken()
     if rounds is None:
         rounds = min(max(300_000 // max(len(boxes.sizes), 1), 12), 600)
     known: list[Lowest] = []
@@ -93,9 +94,10 @@ def pack(
             report(min(share, 1.0), f"{doing}: {found.peak:,} bytes, at least {found.bound:,} are needed")
 
         try:
-            found = lowest(boxes, goal, rounds, seconds, stop or CancelToken(), tell)
-        except KeyboardInterrupt:
-            if seconds is None or not known:
+            found = lowest(boxes, goal, rounds, seconds, stop, tell)
+        except (KeyboardInterrupt, Cancelled) as error:
+            # a Cancelled that this token did not raise ends something around this call
+            if seconds is None or not known or (isinstance(error, Cancelled) and not stop.requested):
                 raise
             found = known[0]
     optimal = found.peak == found.bound
