@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from planner.cli.output import OutputFile, json_option, show
 from planner.errors import StowageError
+
+if TYPE_CHECKING:
+    from planner.memory import PackingConflict
+
+#: How many buffers an error names.
+_MOST_LISTED = 30
 
 
 @click.command(
@@ -39,13 +48,13 @@ def command(buffers: str, capacity: int | None, seconds: float | None, out: str 
             f"{capacity}; raise --capacity to that at least"
         )
     packing = memory.pack(
-        problem.lower, problem.upper, problem.sizes, capacity=capacity, seconds=seconds, progress=True
+        problem.lower, problem.upper, problem.sizes, capacity=capacity, seconds=seconds, explain=True, progress=True
     )
     if capacity is not None and packing.peak > capacity:
         if packing.bound > capacity:
             raise StowageError(
-                f"no packing fits into {capacity} bytes: it is proven that the buffers need {packing.bound} at least; "
-                f"raise --capacity to {packing.peak}, which is enough"
+                f"no packing fits into {capacity} bytes: it is proven that the buffers need {packing.bound} at least"
+                f"{_conflict(problem.ids, packing.conflict)}; raise --capacity to {packing.peak}, which is enough"
             )
         raise StowageError(
             f"no packing within {capacity} bytes was found: the buffers alive together need {packing.max_live}, "
@@ -58,8 +67,21 @@ def command(buffers: str, capacity: int | None, seconds: float | None, out: str 
             "buffers": len(problem.sizes),
             "max_live": packing.max_live,
             "height": packing.peak,
+            "bound": packing.bound,
             "optimal": packing.optimal,
             "seconds": packing.seconds,
         },
         as_json,
     )
+
+
+def _conflict(ids: Sequence[str], conflict: PackingConflict | None) -> str:
+    """Which buffers show that the capacity is too low, as a part of a sentence."""
+    if conflict is None:
+        return ""
+    names = [ids[box] for box in conflict.boxes]
+    listed = ", ".join(names[:_MOST_LISTED]) + (
+        f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    )
+    proven = " (they do without any one of them)" if conflict.irreducible else " (not proven irreducible)"
+    return f", and these {len(names)} alone do not fit{proven}: {listed}"

@@ -2,7 +2,16 @@
 
 from planner.memory.budget import parse_budget
 from planner.memory.liveness import Chains, Lifetimes, lifetimes, reuse_chains
-from planner.memory.packing import Buffers, Packing, buffers_to_csv, pack, plan_buffers, read_buffers, write_buffers
+from planner.memory.packing import (
+    Buffers,
+    Packing,
+    PackingConflict,
+    buffers_to_csv,
+    pack,
+    plan_buffers,
+    read_buffers,
+    write_buffers,
+)
 from planner.memory.packing.exact import place_exactly
 from planner.memory.step_packing import pack_step, step_peak
 from planner.memory.unswapped import unswapped_bytes
@@ -12,6 +21,7 @@ __all__ = [
     "Chains",
     "Lifetimes",
     "Packing",
+    "PackingConflict",
     "buffers_to_csv",
     "lifetimes",
     "pack",

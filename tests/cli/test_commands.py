@@ -88,6 +88,16 @@ def test_pack_searches_for_some_seconds(planner, tmp_path: Path) -> None:
     assert answer.json.items() >= {"height": 8, "optimal": True}.items()
 
 
+def test_pack_names_the_buffers_that_do_not_fit(planner, tmp_path: Path) -> None:
+    (tmp_path / "buffers.csv").write_text("id,lower,upper,size\na,0,2,4\nb,1,3,4\nc,2,4,1\n")
+    answer = planner("pack", tmp_path / "buffers.csv", "--capacity", 7)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err == (
+        "error: no packing fits into 7 bytes: it is proven that the buffers need 8 at least, and these 2 alone do not "
+        "fit (they do without any one of them): a, b; raise --capacity to 8, which is enough\n"
+    )
+
+
 def test_pack_refuses_a_capacity_below_the_largest_buffer(planner, tmp_path: Path) -> None:
     (tmp_path / "buffers.csv").write_text("id,lower,upper,size\n\na,0,2,4\nb,1,3,9\nc,2,4,4\n")
     answer = planner("pack", tmp_path / "buffers.csv", "--capacity", 7)

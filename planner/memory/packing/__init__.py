@@ -1,6 +1,16 @@
 """Offsets for boxes that must not overlap."""
 
+from planner.memory.packing.conflict import PackingConflict
 from planner.memory.packing.minimalloc_csv import Buffers, buffers_to_csv, plan_buffers, read_buffers, write_buffers
 from planner.memory.packing.pack import Packing, pack
 
-__all__ = ["Buffers", "Packing", "buffers_to_csv", "pack", "plan_buffers", "read_buffers", "write_buffers"]
+__all__ = [
+    "Buffers",
+    "Packing",
+    "PackingConflict",
+    "buffers_to_csv",
+    "pack",
+    "plan_buffers",
+    "read_buffers",
+    "write_buffers",
+]

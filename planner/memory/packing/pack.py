@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from planner.cancel import Cancelled, CancelToken
 from planner.errors import StowageError
+from planner.memory.packing.conflict import ConflictSearch, PackingConflict
 from planner.memory.packing.problem import Gaps, checked
 from planner.memory.packing.search import Lowest, lowest
 from planner.progress import ShowProgress, reporting
@@ -28,6 +29,7 @@ class Packing:
         optimal: whether it is proven that no placement is lower: `peak` is `bound`. False does not mean that one is.
         seconds: duration of the search.
         bound: bytes that any placement is proven to need, `max_live` or more.
+        conflict: boxes that alone show that the capacity is too low, if that is proven and was asked for.
     """
 
     offsets: Ints
@@ -36,6 +38,7 @@ class Packing:
     optimal: bool
     seconds: float
     bound: int = 0
+    conflict: PackingConflict | None = None
 
 
 def pack(
@@ -50,6 +53,7 @@ def pack(
     repeats: bool = False,
     rounds: int | None = None,
     seconds: float | None = None,
+    explain: bool = False,
     stop: CancelToken | None = None,
     progress: ShowProgress = False,
 ) -> Packing:
@@ -71,6 +75,7 @@ def pack(
             at one offset.
         rounds: number of reorderings after the greedy orders; by default, more for fewer boxes.
         seconds: search that long, unless it is proven before that nothing is lower.
+        explain: if it is proven that nothing fits `capacity`, look for few boxes that show it, up to `seconds` more.
         stop: checked before each placement of all boxes; None to never cancel.
         progress: as in `planner.progress.reporting`.
 
@@ -93,12 +98,20 @@ def pack(
             known[:] = [found]
             report(min(share, 1.0), f"{doing}: {found.peak:,} bytes, at least {found.bound:,} are needed")
 
+        conflict: ConflictSearch | None = None
         try:
             found = lowest(boxes, goal, rounds, seconds, stop, tell)
+            if explain and capacity is not None and found.bound > capacity:
+                tell(1.0, found, "looking for buffers that do not fit")
+                conflict = ConflictSearch(boxes, capacity, found.blamed)
+                conflict.run(seconds, stop)
         except (KeyboardInterrupt, Cancelled) as error:
             # a Cancelled that this token did not raise ends something around this call
             if seconds is None or not known or (isinstance(error, Cancelled) and not stop.requested):
                 raise
             found = known[0]
     optimal = found.peak == found.bound
-    return Packing(found.offsets, found.peak, boxes.bound, optimal, perf_counter() - begin, found.bound)
+    return Packing(
+        found.offsets, found.peak, boxes.bound, optimal, perf_counter() - begin, found.bound,
+        None if conflict is None else conflict.found,
+    )  # fmt: skip

@@ -25,11 +25,14 @@ _ORDERS_IMPROVED = 3  # greedy orders to improve; one alone gets stuck more ofte
 
 
 class Lowest(NamedTuple):
-    """The lowest placement found: its offsets and height, and the bytes that any placement needs."""
+    """The lowest placement found: its offsets and height, the bytes that any placement needs, and boxes that prove that
+    the goal is below these, if a search did.
+    """
 
     offsets: Ints
     peak: int
     bound: int
+    blamed: Ints | None = None
 
 
 Tell = Callable[[float, Lowest, str], object]
@@ -102,9 +105,11 @@ def _complete(
         if found.fits:
             offsets = boxes.fixed.clip(0)
             offsets[search.boxes] = found.offsets
-            best = Lowest(offsets, boxes.peak(offsets), best.bound)
+            best = best._replace(offsets=offsets, peak=boxes.peak(offsets))
         elif found.fits is False:
-            best = best._replace(bound=height + 1)
+            # the first height that is refuted is the goal or above, so that its proof holds for the goal
+            blamed = found.blamed if best.blamed is None else best.blamed
+            best = best._replace(bound=height + 1, blamed=blamed)
         elif (seconds is None and turn) or perf_counter() >= end:
             break
         if found.fits is None:
