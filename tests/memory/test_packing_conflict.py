@@ -36,7 +36,7 @@ def shows_that_nothing_fits(boxes, capacity, alignment=1):
 @given(BOXES, st.sampled_from([1, 2, 4]), st.integers(1, 3))
 def test_the_boxes_of_a_conflict_do_not_fit_and_fit_without_any_one(boxes, alignment, less):
     boxes = [(low, low + life, size) for low, life, size in boxes]
-    capacity = least_height(boxes, alignment) - less
+    capacity = max(least_height(boxes, alignment) - less, 0)
     packing = pack(*zip(*boxes, strict=True), capacity=capacity, alignment=alignment, explain=True)
     assert packing.bound > capacity
     assert packing.conflict.irreducible

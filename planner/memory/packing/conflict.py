@@ -85,6 +85,8 @@ class ConflictSearch:
     def _fits(self, boxes: Ints, until: float, by_nodes: bool, stop: CancelToken) -> tuple[bool | None, Ints]:
         """Whether boxes fit below the capacity (None: not decided); if not, those that prove it."""
         stop.check()
+        if len(boxes) == 0:
+            return True, boxes
         problem = self._problem
         padding = int((problem.rounded - problem.sizes)[boxes].max(initial=0))
         is_any_fixed = bool((problem.fixed[boxes] >= 0).any())
