@@ -9,11 +9,11 @@ from planner.capture import capture
 from planner.graph import Graph
 from planner.plan import SwapPlan, Timeline
 from planner.run import run
+from tests.effort import combinations
 from tests.run.steps import ALL, planned
 
 
-@pytest.mark.parametrize("stress", [False, True])
-@pytest.mark.parametrize("model", ["convolutions", "lstm"])
+@pytest.mark.parametrize(("model", "stress"), combinations(["convolutions", "lstm"], [False, True]))
 def test_spans_follow_each_other_and_wait_for_what_they_must(model: str, stress: bool) -> None:
     step = ALL[model]()
     result = run(step, planned(step, "35%"), steps=2, stress=stress, link_bandwidth=1e9).wait()

@@ -12,7 +12,7 @@ from planner.graph import GraphBuilder, Kind
 from planner.memory import step_peak
 from planner.plan import validate
 from planner.swap import METHODS, lower_bound, plan_swaps
-from tests.effort import EFFORT
+from tests.effort import EFFORT, combinations
 from tests.swap.exhaustive import UNIT, optimum, orders
 from tests.swap.random_graphs import least_budget, machine
 from tests.swap.tiny_steps import tiny
@@ -92,8 +92,7 @@ def residual(blocks, *, late=False, elsewhere=False):
     return b.build([score, *ends])
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["as captured", "ops moved"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("method", "late"), combinations(list(METHODS), [False, True]))
 def test_every_method_plans_for_what_only_fits_by_reusing_a_buffer(method, late):
     graph = residual(6, late=late)
     assert works_on(graph) == 6 * UNIT

@@ -11,7 +11,7 @@ from random_program import features, program
 from tests.effort import EFFORT
 
 
-@pytest.mark.parametrize("seed", range(10 * EFFORT))
+@pytest.mark.parametrize("seed", range(6 * EFFORT))
 def test_a_random_program_has_eagers_numbers_or_is_refused(seed: int) -> None:
     found = outcome(functools.partial(program, seed), seed)
     assert found.kind in ("equal", "refused"), f"{found.kind}: {found.detail} ({features(seed)})"
