@@ -13,7 +13,11 @@ COMPILED := .venv/compiled
 COMPILE := import planner; graph = planner.capture(planner.zoo.load("mlp:layers=3")); \
 	[planner.search_swaps(graph, planner.machine("v100-16gb"), "60%", method=method, time_limit=None, \
 	evaluations=2000).wait() for method in ("auto", "swapadvisor")]; \
-	planner.partition.optimize(planner.partition.coarsen(planner.capture(planner.zoo.load("rnn"))), 8)
+	planner.partition.optimize(planner.partition.coarsen(planner.capture(planner.zoo.load("rnn"))), 8); \
+	device = planner.machine("v100-16gb"); \
+	planner.swap.lower_bound(graph, device, 20_000_000, planner.machine.op_seconds(graph, device)); \
+	planner.memory.pack([k * 7 % 23 for k in range(30)], [k * 7 % 23 + 1 + k * 5 % 11 for k in range(30)], \
+	[1 + k * 13 % 17 for k in range(30)], seconds=0.1)
 
 # where this is set, every process would translate the sources of PyTorch anew, which takes longer than most tests
 unexport PYTHONDONTWRITEBYTECODE
