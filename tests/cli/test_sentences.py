@@ -81,7 +81,7 @@ def test_op_times_of_a_busy_computer_are_remarked_upon(
     words = ["run", "mlp:layers=2,hidden=24,batch=4", "--budget", "100%"]
     assert "busy" not in planner(*words, "--steps", "1").err
     data = json.loads(cache_path().read_text())
-    data["costs"] = {key: [1000 * seconds, scratch] for key, (seconds, scratch) in data["costs"].items()}
+    data["costs"] = {key: [100_000 * seconds, scratch] for key, (seconds, scratch) in data["costs"].items()}
     cache_path().write_text(json.dumps(data))
     assert "op times measured while this computer was busy: they are measured again" in planner(*words).err
 
