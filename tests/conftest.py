@@ -4,6 +4,10 @@ import gc
 import os
 import signal
 
+from hypothesis import settings
+
+from tests.effort import EFFORT
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The modules of PyTorch are a third of a million objects, which every search for cycles among old objects visits: at
@@ -13,3 +17,7 @@ gc.set_threshold(10_000, 10, 10)
 # a shell lets what it begins in the background ignore Ctrl-C, for which some tests would wait without end
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# random cases of tests that do not say how many: half of what Hypothesis tries by itself, twice that in `make test-all`
+settings.register_profile("stowage", max_examples=50 * EFFORT)
+settings.load_profile("stowage")
