@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cancel import CancelToken
+from planner.memory.packing.complete import FAILING, FEWEST, FULLEST, LOWEST, TIGHTEST, place_completely
 from planner.memory.packing.problem import PackingProblem
 from planner.memory.packing.sections import Sections, sections_of
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-_LOWEST, _FEWEST, _TIGHTEST, _FAILING, _FULLEST = range(5)
 #: How a section is chosen, the order of candidates, whether those with most bytes left come first, and whether time is
 #: mirrored.
 _STRATEGIES = (
-    (_LOWEST, 0, False, False), (_FULLEST, 1, True, False), (_LOWEST, 1, False, True), (_FEWEST, 0, False, False),
-    (_TIGHTEST, 0, False, True), (_FAILING, 1, False, True), (_FULLEST, 0, True, True), (_TIGHTEST, 1, True, False),
-    (_FEWEST, 0, False, True), (_FAILING, 0, False, False),
+    (LOWEST, 0, False, False), (FULLEST, 1, True, False), (LOWEST, 1, False, True), (FEWEST, 0, False, False),
+    (TIGHTEST, 0, False, True), (FAILING, 1, False, True), (FULLEST, 0, True, True), (TIGHTEST, 1, True, False),
+    (FEWEST, 0, False, True), (FAILING, 0, False, False),
 )  # fmt: skip
 #: Nodes of the first round for each box, and the share of boxes over which ranks are shuffled after it.
 _FIRST_NODES, _NOISE = 3, 0.05
@@ -78,8 +78,6 @@ class CompleteSearch:
         Raises:
             Cancelled: cancellation was requested.
         """
-        from planner.memory.packing.complete import place_completely
-
         n, empty = len(self.boxes), np.empty(0, np.int64)
         sizes = self._problem.sizes[self.boxes]
         highest = (capacity - sizes) // self._unit
