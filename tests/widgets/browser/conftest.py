@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext
+from playwright.sync_api import Browser
 
 from tests.widgets.browser import lab
-from tests.widgets.browser.page import Shown
+from tests.widgets.browser.page import Screen, Shown
 
 
 @pytest.fixture(scope="session")
@@ -22,13 +22,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Lab]:
 
 
 @pytest.fixture(scope="session")
-def screen(browser: Browser) -> Callable[[float], BrowserContext]:
-    """What pages are opened on, by its pixels per pixel of the page; each begins a process, so pages share them."""
-    return cache(lambda scale: browser.new_context(device_scale_factor=scale))
+def screen(browser: Browser) -> Callable[[float], Screen]:
+    """What pages are shown on, by its pixels per pixel of the page; each begins a process, so pages share them."""
+    return cache(lambda scale: Screen(browser.new_context(device_scale_factor=scale)))
 
 
 @pytest.fixture
-def show(screen: Callable[[float], BrowserContext], tmp_path: Path) -> Iterator[Callable[..., Shown]]:
+def show(screen: Callable[[float], Screen], tmp_path: Path) -> Iterator[Callable[..., Shown]]:
     shown: list[Shown] = []
 
     def one(*args: Any, scale: float = 1.0, **options: Any) -> Shown:

@@ -27,7 +27,7 @@ class Live:
         self.shown, self.session = shown, session
         self._said: deque[Message] = deque()
         self._news = Event()
-        shown.page.expose_function("ask", session.request)
+        shown.answer_with(session.request)
         session.listen(self._hear, replay=True)
         session.request({"do": "ready"})
 

@@ -6,12 +6,12 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.sync_api import BrowserContext, Locator, Page
+from playwright.sync_api import BrowserContext, ConsoleMessage, Error, Locator, Page
 
 from widgets.messages.message import Message
 from widgets.page.bundle import script, style
@@ -106,11 +106,33 @@ def wired(messages: Iterable[Message]) -> list[Any]:
     return [[m.content, [base64.b64encode(buffer).decode() for buffer in m.buffers]] for m in messages]
 
 
+class Screen:
+    """Pages of one browser context, each of which shows one test after another.
+
+    Going to an address leaves nothing of the page before, and costs a third of a new page: processes, fonts and glyphs
+    are there.
+    """
+
+    def __init__(self, context: BrowserContext) -> None:
+        self._context = context
+        self._idle: list[Page] = []
+
+    def take(self) -> Page:
+        """A page that nobody else uses."""
+        return self._idle.pop() if self._idle else self._context.new_page()
+
+    def give_back(self, page: Page) -> None:
+        """Take back a page, without what a test may have set that outlasts an address."""
+        page.mouse.move(0, 0)
+        page.emulate_media(reduced_motion="null")
+        self._idle.append(page)
+
+
 class Shown:
     """One or more widgets in a page.
 
     Args:
-        screen: that shows them.
+        screen: whose page shows them.
         at: folder for the page.
         panels: of the one widget.
         widgets: panels of each, where there are several.
@@ -121,22 +143,35 @@ class Shown:
     """
 
     def __init__(
-        self, screen: BrowserContext, at: Path, panels: Sequence[str] = EVERY_PANEL, *,
+        self, screen: Screen, at: Path, panels: Sequence[str] = EVERY_PANEL, *,
         widgets: Sequence[Sequence[str]] | None = None, links: Sequence[str] | None = None, theme: str = "light",
         width: int = 1240, height: int = 1100, deaf: bool = False, tab: tuple[str, int] = ("", 0),
     ) -> None:  # fmt: skip
         self.at = at
         self.errors: list[str] = []
-        self.page: Page = screen.new_page()
+        self._screen, self._answered = screen, False
+        self.page = screen.take()
         self.page.set_default_timeout(PATIENCE * 1000)
         self.page.set_viewport_size({"width": width, "height": height})
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
+        self.page.on("pageerror", self._note_error)
+        self.page.on("console", self._note_line)
         shown = [panels] if widgets is None else widgets
         path = at / "page.html"
         path.write_text(page_text(shown, links or ["page"] * len(shown), theme, deaf, tab), encoding="utf-8")
         self.page.goto(path.as_uri())
         self.page.wait_for_function("window.wire && wire.widgets")
+
+    def _note_error(self, error: Error) -> None:
+        self.errors.append(str(error))
+
+    def _note_line(self, line: ConsoleMessage) -> None:
+        if line.type == "error":
+            self.errors.append(line.text)
+
+    def answer_with(self, answer: Callable[[dict[str, Any]], None]) -> None:
+        """Call a function with all that the widgets ask from now on."""
+        self.page.expose_function("ask", answer)
+        self._answered = True
 
     def publish(self, messages: Iterable[Message], widget: int | None = None) -> None:
         """What Python sends, to one widget or to all; returns when it is drawn."""
@@ -282,6 +317,11 @@ class Shown:
             self.page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
 
     def close(self) -> None:
-        """Close the page; whatever went wrong in it is an error of the test."""
-        self.page.close()
+        """Leave the page; whatever went wrong in it is an error of the test."""
+        self.page.remove_listener("pageerror", self._note_error)
+        self.page.remove_listener("console", self._note_line)
+        if self._answered or self.errors:  # a page keeps its functions for good
+            self.page.close()
+        else:
+            self._screen.give_back(self.page)
         assert not self.errors, self.errors
