@@ -1,6 +1,7 @@
 """Capture of the dataflow graph of a PyTorch model's whole step."""
 
 from planner.callable_package import make_callable
+from planner.capture.capture_saved import capture_saved
 from planner.capture.capturing import capture
 from planner.capture.hooks.active_modes import refuse_observers
 from planner.capture.kernel_counts import compare_with_eager
@@ -8,6 +9,8 @@ from planner.capture.lower.lower import lower
 from planner.capture.record.failures import unplannable
 from planner.capture.record.fakes import refuse_meta_default
 from planner.capture.record.optimizer_kernels import PersistentTensor
+from planner.capture.saved.saved_tensor_log import SaveAction
+from planner.capture.saved.saved_tensors import SavedTensor, SavedTensors
 from planner.capture.trace.batch_invariance import unused_leaves
 from planner.capture.trace.trace import Trace, trace
 from planner.capture.trace.trace_difference import trace_difference
@@ -15,6 +18,7 @@ from planner.capture.trace.trace_difference import trace_difference
 make_callable(__name__)
 
 __all__ = [
-    "PersistentTensor", "Trace", "capture", "compare_with_eager", "lower", "refuse_meta_default", "refuse_observers",
+    "PersistentTensor", "SaveAction", "SavedTensor", "SavedTensors", "Trace", "capture", "capture_saved",
+    "compare_with_eager", "lower", "refuse_meta_default", "refuse_observers",
     "trace", "trace_difference", "unplannable", "unused_leaves",
 ]  # fmt: skip

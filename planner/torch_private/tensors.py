@@ -14,7 +14,10 @@ from torch.utils import _pytree as pytree
 
 from planner.errors import StowageError
 
-__all__ = ["allocations", "layout_guard", "lazy", "pytree", "storage_identity", "tables", "tensors", "version"]
+__all__ = [
+    "allocations", "layout_guard", "lazy", "pytree", "storage_holders", "storage_identity", "tables", "tensors",
+    "version",
+]  # fmt: skip
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -49,6 +52,11 @@ def version(tensor: torch.Tensor) -> int:
 def storage_identity(storage: torch.UntypedStorage) -> int:
     """A number that no other living storage has."""
     return int(storage._cdata)
+
+
+def storage_holders(storage: torch.UntypedStorage) -> int:
+    """How many tensors have a storage, and one more for Python's own object of it."""
+    return int(torch._C._storage_Use_Count(storage._cdata))
 
 
 def lazy(tensor: torch.Tensor) -> bool:

@@ -7,7 +7,7 @@ as free as possible; `Op.overwrites` then states that it may still reuse the buf
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -18,6 +18,8 @@ from planner.capture.lower.costs import flops, traffic
 from planner.capture.lower.dead_code_elimination import find_live
 from planner.capture.lower.decompose import decompose
 from planner.capture.lower.tensors import Tensors
+from planner.capture.saved.saved_tensor_log import SaveAction
+from planner.capture.saved.saved_tensors import SavedTensors, saved_tensors_of
 from planner.capture.trace.trace import Trace
 from planner.errors import StowageError
 from planner.graph import Graph, Kind, Phase
@@ -59,6 +61,24 @@ def lower(trace: Trace, scalars: Callable[[int], Mapping[str, float]], backend: 
     return _Lowering(trace, backend).graph(scalars)
 
 
+def lower_with_saved(
+    trace: Trace, scalars: Callable[[int], Mapping[str, float]], backend: Backend
+) -> tuple[Graph, SavedTensors]:
+    """Build the graph of a trace, and what autograd saves in it.
+
+    Args:
+        trace: the recorded step, with `saved`.
+        scalars, backend: as in `lower`.
+
+    Raises:
+        StowageError: a call cannot be represented in a plan.
+    """
+    assert trace.saved is not None
+    lowering = _Lowering(trace, backend)
+    graph = lowering.graph(scalars)
+    return graph, saved_tensors_of(trace.saved, trace.events, lowering.saved, trace.storage_bytes, lowering.ops_before)
+
+
 class _Lowering:
     def __init__(self, trace: Trace, backend: Backend) -> None:
         self.trace, self.backend = trace, backend
@@ -70,6 +90,12 @@ class _Lowering:
         self.names: Counter[str] = Counter()
         self.allocations: dict[int, Event] = {}
         self.shaped = trace.readings.shaped
+        self.ops_before: list[int] = []
+        self.saved: dict[int, int] = {}
+        self._saves: deque[tuple[int, int, Layout]] = deque()
+        if trace.saved is not None:
+            layouts, actions = trace.saved.layouts, trace.saved.actions
+            self._saves.extend((n, calls, layouts[n]) for action, n, calls in actions if action is SaveAction.SAVE)
 
     def graph(self, scalars: Callable[[int], Mapping[str, float]]) -> Graph:
         trace, tensors = self.trace, self.tensors
@@ -80,11 +106,13 @@ class _Lowering:
             for place, (layout, value) in enumerate(trace.constants)
         ]
         for event, matters in zip(trace.events, find_live(trace.events, trace.kept), strict=True):
+            self._before_next_call()
             tensors.note_views(event)
             if matters:
                 self._lower(event)
             elif not _only_views(event) and event.kernel not in ALLOCATIONS:
                 self.unused[private.kernel_name(event.target)] += 1
+        self._before_next_call()
         if not self.calls:
             raise StowageError("the step runs no kernel, so there is nothing to plan: let the model compute something")
         for one in trace.persistent:
@@ -103,6 +131,13 @@ class _Lowering:
         # in the graph as well, so that a plan for any machine can be run by our kernels
         graph = self.builder.build(outputs).with_workspaces(self.temporaries)
         return replace(graph, device=self.backend.device, program=program)
+
+    def _before_next_call(self) -> None:
+        """Note how many ops come before the next recorded call, and the storages of what autograd saved before it."""
+        while self._saves and self._saves[0][1] == len(self.ops_before):
+            number, _, layout = self._saves.popleft()
+            self.saved[number] = self.tensors.storage(layout)
+        self.ops_before.append(len(self.calls))
 
     def _lower(self, event: Event) -> None:
         if _only_views(event):

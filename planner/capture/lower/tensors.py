@@ -47,6 +47,10 @@ class Tensors:
         """Whether the storage of a layout is live-in or has been written."""
         return layout.storage in self._now
 
+    def storage(self, layout: Layout) -> int:
+        """Return the graph's storage that a layout is in now, or -1 if nothing in the graph has written it."""
+        return self._now.get(layout.storage, -1)
+
     def whole(self, layout: Layout) -> bool:
         """Whether a layout covers its whole storage, each element once."""
         return layout.offset == 0 and layout.bytes == self._bytes[layout.storage] and layout.dense

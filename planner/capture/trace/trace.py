@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ from planner.capture.record.non_torch_rng import unchanged_generators
 from planner.capture.record.optimizer_kernels import PersistentTensor, Updates
 from planner.capture.record.recorder import Recorder
 from planner.capture.record.rng_tracker import RngTracker
+from planner.capture.saved.saved_tensor_log import SavedTensorLog
 from planner.capture.source.user_lines import UserLines
 from planner.capture.trace.variable_changes import Changes
 from planner.errors import StowageError
@@ -75,6 +77,7 @@ class Trace:
         given: the real batch with its current plain values, since it may be refilled; None if there is none.
         readings: values of the batch that Python code read.
         guessed: whether Python code asked if it was being traced while the batch had no values to read.
+        saved: the tensors that autograd saved; None if they were not recorded.
     """
 
     name: str
@@ -96,6 +99,7 @@ class Trace:
     given: Any
     readings: Readings
     guessed: bool
+    saved: SavedTensorLog | None = None
 
     @property
     def kept(self) -> Iterator[Layout]:
@@ -107,27 +111,30 @@ class Trace:
                 yield one.replaced
 
 
-def trace(step: Step, backend: Backend, progress: Progress) -> Trace:
+def trace(step: Step, backend: Backend, progress: Progress, saved: SavedTensorLog | None = None) -> Trace:
     """Trace a step by running it once on fake tensors.
 
     Args:
         step: the step; its model is left unchanged.
         backend: of the device that it is to run on.
         progress: called with the fraction done, from 0 to 1, and a description of the current work; it may raise.
+        saved: filled with the tensors that autograd saves; None to leave autograd without hooks.
 
     Raises:
         StowageError: the model does something that no graph can represent, or it raises an exception.
     """
     leftovers = Leftovers()
     try:
-        traced = _trace(step, backend, progress, leftovers)
+        traced = _trace(step, backend, progress, leftovers, saved)
     finally:
         leftovers.clear()
     leftovers.refuse()
     return traced
 
 
-def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftovers) -> Trace:
+def _trace(
+    step: Step, backend: Backend, progress: Progress, leftovers: Leftovers, saved: SavedTensorLog | None
+) -> Trace:
     def report_calls(calls: int) -> None:
         progress(0.1, f"{_RUNNING}: {calls:,} ops")
 
@@ -183,12 +190,13 @@ def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftover
         changes = Changes(step, model, reach, fakes)
         before = [_memory(fakes.get(id(member.tensor))) for member in found]
         progress(0.1, _RUNNING)
+        log = saved.following(recorder.layout, lambda: len(recorder.events)) if saved is not None else nullcontext()
         try:
             with (
                 draws.following(), fake, recorder, recorder.watching_modules(), without_garbage_collection(),
                 private.quiet(), Hooks(model, step.loss).watched(recorder.running), as_in_eager(),
                 private.tracing_hidden(steering.active) as question, torch.autograd.set_detect_anomaly(False),
-                private.addresses_refused(), unwritten(step.torch_optimizer),
+                private.addresses_refused(), unwritten(step.torch_optimizer), log,
             ):  # fmt: skip
                 outputs = step.passes(model, batch, recorder.enter)
                 draws.finish()
@@ -243,6 +251,7 @@ def _trace(step: Step, backend: Backend, progress: Progress, leftovers: Leftover
             as_given,
             readings.finish([one.layout.storage for one in persistent if one.replaced is not None]),
             question.asked and not readings.active,
+            saved,
         )
 
 
