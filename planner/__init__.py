@@ -14,6 +14,7 @@ _HOME = {
     "AdamW": "step",
     "InferenceStep": "step",
     "TrainStep": "step",
+    "apply": "",
     "capture": "",
     "fit": "",
     "graph": "",

@@ -8,6 +8,7 @@ from planner import profile as profile
 from planner import swap as swap
 from planner import units as units
 from planner import zoo as zoo
+from planner.apply import apply as apply
 from planner.capture import capture as capture
 from planner.errors import StowageError as StowageError
 from planner.fit import fit as fit

@@ -1,0 +1,68 @@
+"""A plan for ordinary PyTorch training."""
+
+from __future__ import annotations
+
+from planner.apply.hooks.applied import Applied
+from planner.apply.hooks.offloading import OffloadingHooks
+from planner.apply.schedule.absences import absences
+from planner.apply.schedule.hook_calls import HookCalls
+from planner.apply.schedule.live_bytes import peak_bytes
+from planner.apply.schedule.parts import expressed, left_out
+from planner.capture import capture, capture_saved
+from planner.errors import StowageError
+from planner.graph import Graph, fingerprint
+from planner.plan import PlanIndex, SwapPlan, validate
+from planner.progress import Progress, ShowProgress, reporting
+from planner.step import Step, TrainStep
+
+
+def apply(plan: SwapPlan, step: Step, *, progress: ShowProgress = True) -> Applied:
+    """Use a plan in ordinary PyTorch training, inside a `with` block.
+
+    Autograd keeps what the plan swaps of its saved tensors on the host, by hooks, and copies it back ahead of its use,
+    in the plan's order. The numbers are those of training without the plan, bit for bit. What hooks cannot do is in
+    `Applied.left_out`. Nothing is run; the step is captured twice, without memory for the model.
+
+    Args:
+        plan: made for the step's graph.
+        step: the step that the block trains, by its own code or by `step.eager()`, on any device. Inside the block,
+            nothing else may save tensors for a backward pass.
+        progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
+            status text.
+
+    Raises:
+        StowageError: the plan is for another graph or not valid, it is not a training step, or the step cannot be
+            captured. In the block, if the step saves other tensors than the captured one.
+    """
+    if not isinstance(plan, SwapPlan):
+        raise StowageError(f"a {type(plan).__name__} is not a plan: give a SwapPlan; load_plan reads one from a file")
+    if not isinstance(step, TrainStep):
+        raise StowageError(
+            f"a plan is applied to a TrainStep, got a {type(step).__name__}: without a backward pass nothing is saved"
+        )
+    with reporting(progress) as report:
+        whole = Progress(report)
+        graph = _graph_of(plan, step, whole.part(0.0, 0.5))
+        _, saved = capture_saved(step, device=graph.device, progress=whole.part(0.5, 1.0))
+    graph = graph.with_workspaces(dict(plan.workspaces))
+    problems = validate(plan, graph)
+    if problems:
+        raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")
+    index, calls = PlanIndex(graph, plan), HookCalls(graph, saved)
+    found = absences(graph, index, calls)
+    return Applied(
+        OffloadingHooks(calls, found.swapped, graph.name),
+        expressed(graph, found),
+        left_out(graph, index, calls, found),
+        peak_bytes(calls, found.swapped),
+        peak_bytes(calls, ()),
+    )
+
+
+def _graph_of(plan: SwapPlan, step: TrainStep, progress: Progress) -> Graph:
+    """The graph of a step, for the device that the plan is for."""
+    known = {fingerprint(one.graph): one.graph.device for one in step.captures}
+    graph = capture(step, device=known.get(plan.graph, "cpu"), progress=progress)
+    if fingerprint(graph) != plan.graph:
+        raise StowageError(f"this plan is not for {graph.name}: its graph is another one; plan again for this step")
+    return graph

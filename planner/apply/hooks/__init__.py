@@ -1,0 +1,1 @@
+"""Hooks of autograd that follow a schedule."""

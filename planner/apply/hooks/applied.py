@@ -1,0 +1,65 @@
+"""A plan in use."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from torch.autograd.graph import saved_tensors_hooks
+
+from planner.apply.hooks.offloading import OffloadingHooks
+from planner.apply.schedule.parts import AppliedPart
+from planner.errors import StowageError
+from planner.units import format_bytes
+
+
+class Applied:
+    """A plan that ordinary PyTorch follows inside a `with` block, as far as it can.
+
+    Args:
+        hooks: of autograd.
+        expressed: what of the plan is followed.
+        left_out: what is not.
+        peak_bytes: the most bytes of saved tensors on the device when a hook is called; parameters, buffers and the
+            batch are not counted, nor is what ops need beside saved tensors.
+        unswapped_bytes: the same without the plan.
+    """
+
+    def __init__(
+        self,
+        hooks: OffloadingHooks,
+        expressed: tuple[AppliedPart, ...],
+        left_out: tuple[AppliedPart, ...],
+        peak_bytes: int,
+        unswapped_bytes: int,
+    ) -> None:
+        self.expressed, self.left_out = expressed, left_out
+        self.peak_bytes, self.unswapped_bytes = peak_bytes, unswapped_bytes
+        self._hooks, self._entered, self._closed = hooks, saved_tensors_hooks(hooks.pack, hooks.unpack), False
+
+    @property
+    def steps(self) -> int:
+        """How many whole forward passes were recognised as the captured step's."""
+        return self._hooks.steps
+
+    def __enter__(self) -> Self:
+        if self._closed:
+            raise StowageError("this plan's context is closed: call planner.apply again")
+        self._closed = True
+        self._entered.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._entered.__exit__(kind, error, trace)
+        self._hooks.close()
+
+    def __repr__(self) -> str:
+        with_plan, without = format_bytes(self.peak_bytes), format_bytes(self.unswapped_bytes)
+        lines = [
+            f"saved tensors: at most {with_plan} on the device, {without} without the plan",
+            *(f"expressed: {part}" for part in self.expressed),
+            *(f"left out: {part}" for part in self.left_out),
+        ]
+        return "\n".join(lines)

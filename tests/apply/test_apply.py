@@ -1,0 +1,183 @@
+"""A plan in ordinary PyTorch training: eager's bits, and the memory that was said."""
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import planner
+from planner import StowageError
+from tests.apply.meter import Meter
+from tests.capture.test_transformers import gpt2, llama, text
+from tests.effort import EFFORT
+from tests.run.recomputing import recomputing_plan, repeatable
+from tests.run.steps import convolutions, gpt, normalisations
+
+STEPS = {
+    "convolutions": convolutions,
+    "gpt": gpt,
+    "normalisations": normalisations,
+    "gpt2": lambda: planner.TrainStep(gpt2, text, optimizer=planner.AdamW(lr=1e-2)),
+    "llama": lambda: planner.TrainStep(llama, text, optimizer=planner.AdamW(lr=1e-2)),
+    "wresnet": lambda: planner.zoo.load("wresnet:depth=50,batch=2,image=32"),
+}
+
+
+def planned(step):
+    """A plan by hand that swaps as much as possible."""
+    return recomputing_plan(planner.capture(step, progress=False), (), swapped=10**6)
+
+
+def aside(step):
+    """What is on the device whether it is saved or not."""
+    model = step.materialize().model
+    return [*model.parameters(), *model.buffers(), *step.batch_leaves()]
+
+
+def differences(step, other):
+    state, others = step.state(), other.state()
+    assert state.keys() == others.keys()
+    return [key for key in state if not torch.equal(state[key], others[key])]
+
+
+@pytest.mark.parametrize("name", STEPS if EFFORT > 1 else list(STEPS)[:5])
+def test_the_bits_are_those_of_eager_and_the_peak_is_the_one_that_was_said(name):
+    step = STEPS[name]()
+    applied = planner.apply(planned(step), step, progress=False)
+    eager, offloaded = step.clone(), step.clone()
+    torch.manual_seed(0)
+    plain = Meter(aside(eager))
+    with plain.watching():
+        losses = [eager.eager() for _ in range(5)]
+    torch.manual_seed(0)
+    meter = Meter(aside(offloaded))
+    with applied:
+        found = [offloaded.eager()]
+        with meter.watching():  # from the second step on no host copy is allocated, which would be counted here
+            found += [offloaded.eager() for _ in range(4)]
+    assert all(map(torch.equal, losses, found))
+    assert differences(eager, offloaded) == []
+    assert applied.steps == 5
+    assert plain.peak == applied.unswapped_bytes
+    assert applied.peak_bytes < 0.8 * applied.unswapped_bytes
+    assert meter.peak == pytest.approx(applied.peak_bytes, rel=0.05)
+
+
+class Odd(nn.Module):
+    """Views that share a storage, tensors saved more than once, checkpoints, and a write that autograd does not see."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 48), nn.Linear(16, 16)
+
+    def forward(self, x):
+        q, k, v = self.first(x).chunk(3, 1)
+        mixed = q * k + k * v * q
+        mixed = checkpoint(lambda y: torch.tanh(self.second(y)), mixed, use_reentrant=False)
+        scaled = mixed.exp()
+        product = scaled * q
+        scaled.data.mul_(0.5)  # the backward pass sees it
+        return product.sum(1, keepdim=True) * k.sigmoid()
+
+
+def odd():
+    def loss(model, batch):
+        x = batch[0].requires_grad_()
+        out = model(x).square().mean()
+        (slope,) = torch.autograd.grad(out, x, create_graph=True)
+        return out + slope.square().sum()
+
+    return planner.TrainStep(
+        Odd, lambda: (torch.randn(8, 16),), loss=loss, optimizer=planner.SGD(lr=1e-3), micro_batches=2
+    )
+
+
+def test_views_doubles_checkpoints_second_derivatives_and_hidden_writes_keep_their_bits():
+    step = odd()
+    applied = planner.apply(planned(step), step, progress=False)
+    eager, offloaded = step.clone(), step.clone()
+    losses = [eager.eager() for _ in range(3)]
+    with applied:
+        assert all(torch.equal(loss, offloaded.eager()) for loss in losses)
+    assert differences(eager, offloaded) == []
+    assert applied.expressed[0].storages > 3
+    assert any("while an op of the forward pass" in part.what for part in applied.left_out)
+
+
+def test_a_loop_of_ones_own_may_go_back_twice_and_after_the_block():
+    step = gpt()
+    applied = planner.apply(planned(step), step, progress=False)
+    gradients = []
+    for block in (nullcontext(), applied):
+        live = step.clone().materialize()
+        torch.manual_seed(0)
+        with block:
+            first = step.loss(live.model, live.batch)
+            first.backward(retain_graph=True)
+            first.backward()
+            last = step.loss(live.model, live.batch)
+        last.backward()
+        gradients.append([parameter.grad for parameter in live.model.parameters()])
+    assert all(map(torch.equal, *gradients))
+
+
+def test_a_step_that_is_broken_off_leaves_the_next_one_as_it_is():
+    step = gpt()
+    applied = planner.apply(planned(step), step, progress=False)
+    eager, offloaded = step.clone(), step.clone()
+    torch.manual_seed(0)
+    losses = [eager.eager() for _ in range(2)]
+    torch.manual_seed(0)
+
+    def fail(*_):
+        raise KeyError
+
+    with applied:
+        assert torch.equal(offloaded.eager(), losses[0])
+        state = torch.get_rng_state()
+        hook = list(offloaded.materialize().model.modules())[9].register_forward_hook(fail)
+        with pytest.raises(KeyError):
+            offloaded.eager()
+        hook.remove()
+        torch.set_rng_state(state)
+        assert torch.equal(offloaded.eager(), losses[1])
+
+
+def test_what_cannot_be_expressed_is_said_in_words_and_bytes():
+    step = planner.zoo.mlp(layers=3, hidden=64, batch=64)
+    graph = planner.capture(step, progress=False)
+    applied = planner.apply(recomputing_plan(graph, repeatable(graph)[::2], swapped=8), step, progress=False)
+    said = str(applied)
+    for part in ("saved tensors offloaded", "recomputation of saved tensors", "gradients", "addresses"):
+        assert part in said
+    plan = planner.plan_swaps(graph, planner.machine("v100-16gb"), "60%", time_limit=0, progress=False)
+    assert "swaps of parameters left on the device" in str(planner.apply(plan, step, progress=False))
+
+
+def test_mistakes_are_refused_in_a_sentence():
+    step, other = gpt(), planner.zoo.mlp(layers=2, hidden=32)
+    plan = planned(step)
+    with pytest.raises(StowageError, match="this plan is not for"):
+        planner.apply(plan, other)
+    with pytest.raises(StowageError, match="a str is not a plan"):
+        planner.apply("plan.json", step)
+    with pytest.raises(StowageError, match="got a InferenceStep"):
+        planner.apply(plan, planner.InferenceStep(nn.Linear(2, 2), torch.ones(1, 2)))
+    applied = planner.apply(plan, step, progress=False)
+    with applied, pytest.raises(StowageError, match=r"where a int64 tensor of shape \(4, 16\) is saved"):
+        other.eager()
+    with pytest.raises(StowageError, match=r"context is closed: call planner\.apply again"), applied:
+        pass
+
+
+def test_a_tensor_that_is_changed_after_it_was_saved_is_refused_as_by_autograd():
+    model, batch = nn.Linear(4, 4), torch.ones(2, 4)
+    step = planner.TrainStep(model, (batch,), loss=lambda model, batch: model(batch[0]).exp().mean())
+    with planner.apply(planned(step), step, progress=False):
+        result = model(batch).exp()
+        loss = result.mean()
+        result.add_(1)
+        with pytest.raises(StowageError, match="changed in place after it was saved: change a clone of it"):
+            loss.backward()
