@@ -34,7 +34,7 @@ PLANNER = {
         "capture", "graph", "guards", "machine", "memory", "partition", "plan", "profile", "program", "step", "swap",
         "torch_private",
     },
-    "apply": {"capture", "graph", "plan", "step", "torch_private"},
+    "apply": {"capture", "graph", "plan", "program", "step", "torch_private"},
     "fit": {"capture", "graph", "machine", "step", "swap"},
     "zoo": {"step"},
     "cli": {

@@ -63,5 +63,7 @@ class Meter(TorchDispatchMode):
             result = hook(given)
         finally:
             self.inside = False
+        if isinstance(result, torch.Tensor):
+            self.note(result)
         self.measure()
         return result

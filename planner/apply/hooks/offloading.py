@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 from weakref import WeakValueDictionary, ref
 
 import torch
 
-from planner.apply.hooks.held_storage import BufferPool, HeldStorage
-from planner.apply.hooks.packed_tensors import KeptTensor, OffloadedTensor
+from planner.apply.hooks.offloaded_storage import BufferPool, OffloadedStorage
+from planner.apply.hooks.packed_tensors import KeptTensor, SavedStorage, StorageView
+from planner.apply.hooks.replay import DroppedStorage, KernelReplay
 from planner.apply.schedule.absences import Absence
 from planner.apply.schedule.hook_calls import HookCalls
 from planner.errors import StowageError
@@ -19,16 +20,17 @@ class OffloadingHooks:
 
     Args:
         calls: of the hooks in a step.
-        absences: of saved storages from the device.
+        absences: of saved storages on the host.
+        replay: makes what is dropped.
         name: of the step, for messages.
 
     Attributes:
         steps: how many whole steps have been recognised.
     """
 
-    def __init__(self, calls: HookCalls, absences: Iterable[Absence], name: str) -> None:
+    def __init__(self, calls: HookCalls, absences: Iterable[Absence], replay: KernelReplay, name: str) -> None:
         absences = tuple(absences)
-        self._calls, self._name, self._pool = calls, name, BufferPool()
+        self._calls, self._replay, self._name, self._pool = calls, replay, name, BufferPool()
         self._swapped = {absence.storage for absence in absences}
         releases = [(one.release, False, one.turn, one.storage) for one in absences]
         self._due = sorted(releases + [(one.fetch, True, one.turn, one.storage) for one in absences])
@@ -43,11 +45,21 @@ class OffloadingHooks:
             StowageError: it is not what the captured step saves here.
         """
         number, holdings = self._recognised(tensor)
-        self._follow(holdings, self._calls.saves[number])
-        if self._calls.tensors[number].storage not in self._swapped:
-            return Packed(number, holdings, KeptTensor(tensor))
+        storage, by_storage = self._calls.tensors[number].storage, holdings.by_storage
         with torch.no_grad():
-            return Packed(number, holdings, OffloadedTensor(self._held(holdings, number, tensor), tensor))
+            self._follow(holdings, self._calls.saves[number])
+            held: SavedStorage | None = None
+            if storage in self._replay.found.made:
+                held = by_storage.get(storage) or self._dropped(storage, by_storage)
+            elif storage in self._swapped:
+                held = self._offloaded(storage, by_storage, tensor)
+            if held is not None:
+                return Packed(number, holdings, StorageView(held, tensor))
+            kept = KeptTensor(tensor)
+            self._refuse_other_state(storage, tensor)
+            if storage >= 0:
+                by_storage.setdefault(storage, kept)
+            return Packed(number, holdings, kept)
 
     def unpack(self, packed: Packed) -> torch.Tensor:
         """Return a tensor that autograd uses.
@@ -107,19 +119,43 @@ class OffloadingHooks:
             _, back, _, storage = self._due[holdings.done]
             holdings.done += 1
             held = holdings.by_storage.get(storage)
-            if held is not None and back:
-                held.fetch()
-            elif held is not None:
-                held.release()
+            if isinstance(held, OffloadedStorage):
+                if back:
+                    held.fetch()
+                else:
+                    held.release()
 
-    def _held(self, holdings: _Holdings, number: int, tensor: torch.Tensor) -> HeldStorage:
+    def _offloaded(
+        self, storage: int, held: MutableMapping[int, SavedStorage], tensor: torch.Tensor
+    ) -> OffloadedStorage:
         """The storage that a tensor is in; the first tensor saved in it starts its copy."""
-        storage = self._calls.tensors[number].storage
-        held = holdings.by_storage.get(storage)
-        if held is None or not held.is_of(tensor):
-            held = HeldStorage(tensor, self._pool)
-            holdings.by_storage[storage] = held
-        return held
+        known = held.get(storage)
+        if isinstance(known, OffloadedStorage) and known.is_of(tensor):
+            return known
+        held[storage] = made = OffloadedStorage(tensor, self._pool)
+        return made
+
+    def _dropped(self, storage: int, held: MutableMapping[int, SavedStorage]) -> DroppedStorage | None:
+        """A storage to be made again; None if what it is made of is not there."""
+        sources = [held.get(source) for source in self._replay.found.sources[storage]]
+        there = [source for source in sources if source is not None]
+        if len(there) < len(sources):
+            return None
+        held[storage] = made = DroppedStorage(storage, self._replay, held, there)
+        return made
+
+    def _refuse_other_state(self, storage: int, tensor: torch.Tensor) -> None:
+        """Refuse a parameter or buffer of another model, as others of the step's model are read to make things again.
+
+        Raises:
+            StowageError: it is another one.
+        """
+        live = self._replay.state.get(storage)
+        if live is not None and live().untyped_storage().data_ptr() != tensor.untyped_storage().data_ptr():
+            raise StowageError(
+                f"another model is trained than the one of {self._name}, whose parameters are needed to compute "
+                "tensors again: apply the plan to a step of the model that is trained"
+            )
 
 
 class _Holdings:
@@ -131,7 +167,7 @@ class _Holdings:
     """
 
     def __init__(self) -> None:
-        self.by_storage: WeakValueDictionary[int, HeldStorage] = WeakValueDictionary()
+        self.by_storage: WeakValueDictionary[int, SavedStorage] = WeakValueDictionary()
         self.done = 0
 
 
@@ -144,5 +180,5 @@ class Packed:
         tensor: the tensor, on the device or on the host.
     """
 
-    def __init__(self, number: int, holdings: _Holdings, tensor: OffloadedTensor | KeptTensor) -> None:
+    def __init__(self, number: int, holdings: _Holdings, tensor: StorageView | KeptTensor) -> None:
         self.number, self.holdings, self.tensor, self.used = number, holdings, tensor, 0

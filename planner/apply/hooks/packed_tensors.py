@@ -1,35 +1,42 @@
-"""Saved tensors, offloaded or kept."""
+"""Saved tensors as views of a storage that is offloaded, dropped or kept."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import torch
 
 from planner import torch_private as private
-from planner.apply.hooks.held_storage import HeldStorage
 from planner.errors import StowageError
 
 
-class OffloadedTensor:
-    """A tensor whose storage is offloaded.
+class SavedStorage(Protocol):
+    """A storage that autograd holds."""
+
+    def storage(self) -> torch.UntypedStorage:
+        """The storage, for what is computed from now on."""
+
+
+class StorageView:
+    """A saved tensor whose storage is offloaded or dropped.
 
     Args:
         held: its storage.
         tensor: the tensor, whose layout is kept.
     """
 
-    def __init__(self, held: HeldStorage, tensor: torch.Tensor) -> None:
+    def __init__(self, held: SavedStorage, tensor: torch.Tensor) -> None:
         self._held = held
         self._dtype, self._device = tensor.dtype, tensor.device
         self._layout = tensor.storage_offset(), tensor.shape, tensor.stride()
 
     def unpacked(self) -> torch.Tensor:
         """The tensor."""
-        storage = self._held.ready().untyped_storage()
-        return torch.empty(0, dtype=self._dtype, device=self._device).set_(storage, *self._layout)
+        return torch.empty(0, dtype=self._dtype, device=self._device).set_(self._held.storage(), *self._layout)
 
 
 class KeptTensor:
-    """A tensor that stays on the device.
+    """A saved tensor that stays on the device.
 
     Args:
         tensor: the tensor.
@@ -37,6 +44,10 @@ class KeptTensor:
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._tensor, self._version = tensor, private.version(tensor)
+
+    def storage(self) -> torch.UntypedStorage:
+        """The storage that it is in."""
+        return self.unpacked().untyped_storage()
 
     def unpacked(self) -> torch.Tensor:
         """The tensor.

@@ -1,4 +1,4 @@
-"""Storages that autograd holds for the backward pass, on the device or on the host."""
+"""Storages that are offloaded to the host."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BufferPool:
         self._free.clear()
 
 
-class HeldStorage:
+class OffloadedStorage:
     """A storage that is offloaded: all saved tensors in it share one copy.
 
     Args:
@@ -46,12 +46,8 @@ class HeldStorage:
 
     def __init__(self, tensor: torch.Tensor, pool: BufferPool) -> None:
         storage, device = tensor.untyped_storage(), tensor.device
-        self._version, self._device, self._pool, self._copies = (
-            private.version(tensor),
-            device,
-            pool,
-            pool.copies(device),
-        )
+        self._version, self._device = private.version(tensor), device
+        self._pool, self._copies = pool, pool.copies(device)
         self._identity = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
         self._bytes: torch.Tensor | None = torch.empty(0, dtype=torch.uint8, device=device)
         self._bytes.set_(storage)
@@ -77,11 +73,11 @@ class HeldStorage:
             self._bytes = self._copies.back(self._buffer)
         return self._bytes
 
-    def ready(self) -> torch.Tensor:
-        """Its bytes, for what is computed from now on."""
+    def storage(self) -> torch.UntypedStorage:
+        """The storage, or a copy, for what is computed from now on."""
         found = self.fetch()
         self._copies.wait(self._buffer)
-        return found
+        return found.untyped_storage()
 
     def __del__(self) -> None:
         self.release()
