@@ -71,7 +71,7 @@ def left_out(
     repeated = {storage for slot in index.repeats for storage in index.writes[slot]}
     parts = list(
         _part(
-            "swaps of saved tensors while an op of the forward pass still needs them, or that change in between",
+            "swaps of saved tensors at moments at which autograd calls no hook",
             graph,
             found.unreachable,
         )
