@@ -180,6 +180,17 @@ def test_mistakes_are_refused_in_a_sentence():
         pass
 
 
+def test_a_step_that_saves_the_same_shapes_by_other_ops_is_refused_where_it_would_be_recomputed():
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.Sigmoid(), nn.Linear(8, 8)), torch.randn(4, 8)
+    step = planner.TrainStep(model, x, loss=lambda model, x: model(x).square().mean())
+    graph = planner.capture(step, progress=False)
+    applied = planner.apply(recomputing_plan(graph, repeatable(graph)), step, progress=False)
+    assert any("recomputed" in part.what for part in applied.expressed)
+    model[1] = nn.Tanh()
+    with applied, pytest.raises(StowageError, match="sigmoid has other values when it is computed again"):
+        model(x).square().mean().backward()
+
+
 def test_a_tensor_that_is_changed_after_it_was_saved_is_refused_as_by_autograd():
     model, batch = nn.Linear(4, 4), torch.ones(2, 4)
     step = planner.TrainStep(model, (batch,), loss=lambda model, batch: model(batch[0]).exp().mean())

@@ -50,7 +50,7 @@ class OffloadingHooks:
             self._follow(holdings, self._calls.saves[number])
             held: SavedStorage | None = None
             if storage in self._replay.found.made:
-                held = by_storage.get(storage) or self._dropped(storage, by_storage)
+                held = by_storage.get(storage) or self._dropped(storage, holdings, tensor)
             elif storage in self._swapped:
                 held = self._offloaded(storage, by_storage, tensor)
             if held is not None:
@@ -93,10 +93,10 @@ class OffloadingHooks:
                 "planner.apply, with batches like the captured one, and whatever else needs gradients outside of it"
             )
         self._next = number + 1
-        self.steps += self._next == len(self._calls.tensors)
         if holdings is None:
-            holdings = _Holdings()
+            holdings = _Holdings(first=self.steps == 0)
             self._holdings = ref(holdings)
+        self.steps += self._next == len(self._calls.tensors)
         return number, holdings
 
     def _difference(self, tensor: torch.Tensor, number: int) -> str:
@@ -135,13 +135,23 @@ class OffloadingHooks:
         held[storage] = made = OffloadedStorage(tensor, self._pool)
         return made
 
-    def _dropped(self, storage: int, held: MutableMapping[int, SavedStorage]) -> DroppedStorage | None:
-        """A storage to be made again; None if what it is made of is not there."""
+    def _dropped(self, storage: int, holdings: _Holdings, tensor: torch.Tensor) -> DroppedStorage | None:
+        """A storage to be made again; None if what it is made of is not there.
+
+        In the first step, what is made is compared with what was saved: a step that runs other ops than the captured
+        one may save tensors of the same shapes.
+        """
+        held = holdings.by_storage
         sources = [held.get(source) for source in self._replay.found.sources[storage]]
         there = [source for source in sources if source is not None]
         if len(there) < len(sources):
             return None
-        held[storage] = made = DroppedStorage(storage, self._replay, held, there)
+        expected = None
+        if holdings.first:
+            offloaded = OffloadedStorage(tensor, self._pool)
+            offloaded.release()
+            expected = StorageView(offloaded, tensor)
+        held[storage] = made = DroppedStorage(storage, self._replay, held, there, expected)
         return made
 
     def _refuse_other_state(self, storage: int, tensor: torch.Tensor) -> None:
@@ -161,12 +171,16 @@ class OffloadingHooks:
 class _Holdings:
     """What autograd holds of one step; it is there as long as any of it.
 
+    Args:
+        first: whether no whole step came before.
+
     Attributes:
         by_storage: the storages that are offloaded.
         done: how many of the releases and copies that the schedule has for a step were made.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, first: bool) -> None:
+        self.first = first
         self.by_storage: WeakValueDictionary[int, SavedStorage] = WeakValueDictionary()
         self.done = 0
 

@@ -32,7 +32,15 @@ class StorageView:
 
     def unpacked(self) -> torch.Tensor:
         """The tensor."""
-        return torch.empty(0, dtype=self._dtype, device=self._device).set_(self._held.storage(), *self._layout)
+        return self._view(self._held.storage())
+
+    def is_equal(self, storage: torch.UntypedStorage) -> bool:
+        """Whether another storage has the bits of this tensor."""
+        ours, theirs = (one.contiguous().view(-1).view(torch.uint8) for one in (self.unpacked(), self._view(storage)))
+        return torch.equal(ours, theirs)
+
+    def _view(self, storage: torch.UntypedStorage) -> torch.Tensor:
+        return torch.empty(0, dtype=self._dtype, device=self._device).set_(storage, *self._layout)
 
 
 class KeptTensor:

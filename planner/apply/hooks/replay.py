@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from planner.apply.hooks.packed_tensors import SavedStorage
+from planner.apply.hooks.packed_tensors import SavedStorage, StorageView
 from planner.apply.schedule.recomputation import Recomputation
 from planner.errors import StowageError
 from planner.program import Program, TensorRef
@@ -51,6 +51,10 @@ class KernelReplay:
                 ours.update(self._graph.writes[op])
         return {one: made[one] for one in ours if one in made}
 
+    def name_of(self, storage: int) -> str:
+        """The name of a storage."""
+        return self._graph.storages[storage].name
+
     def _source(self, storage: int, held: Mapping[int, SavedStorage]) -> torch.UntypedStorage:
         there = held.get(storage)
         return self.state[storage]().untyped_storage() if there is None else there.storage()
@@ -90,12 +94,19 @@ class DroppedStorage:
         replay: makes it.
         held: by storage, what autograd holds of the step.
         sources: what it is made of, which stays until then.
+        expected: a tensor in it that is offloaded, with which what is made is compared; None for no comparison.
     """
 
     def __init__(
-        self, storage: int, replay: KernelReplay, held: Mapping[int, SavedStorage], sources: Iterable[SavedStorage]
+        self,
+        storage: int,
+        replay: KernelReplay,
+        held: Mapping[int, SavedStorage],
+        sources: Iterable[SavedStorage],
+        expected: StorageView | None,
     ) -> None:
         self._storage, self._replay, self._held, self._sources = storage, replay, held, tuple(sources)
+        self._expected = expected
         self._made: torch.UntypedStorage | None = None
 
     @property
@@ -104,7 +115,11 @@ class DroppedStorage:
         return self._made is None
 
     def storage(self) -> torch.UntypedStorage:
-        """The storage; what is made beside it is kept for those that autograd still holds."""
+        """The storage; what is made beside it is kept for those that autograd still holds.
+
+        Raises:
+            StowageError: other values are made than were saved.
+        """
         if self._made is None:
             for storage, made in self._replay.make(self._storage, self._held).items():
                 other = self._held.get(storage)
@@ -114,8 +129,18 @@ class DroppedStorage:
         return self._made
 
     def keep(self, made: torch.UntypedStorage) -> None:
-        """Take what was made."""
-        self._made, self._sources = made, ()
+        """Take what was made.
+
+        Raises:
+            StowageError: it has other values than were saved.
+        """
+        if self._expected is not None and not self._expected.is_equal(made):
+            name = self._replay.name_of(self._storage)
+            raise StowageError(
+                f"{name} has other values when it is computed again than in the step that runs, which is not the "
+                "captured one: run the captured step under planner.apply"
+            )
+        self._made, self._sources, self._expected = made, (), None
 
 
 def is_dropped(held: SavedStorage) -> bool:
