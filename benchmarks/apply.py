@@ -68,7 +68,6 @@ def t5() -> torch.nn.Module:
 
 ROWS: dict[str, Callable[[], Any]] = {
     "wresnet": lambda: planner.zoo.load("wresnet:depth=50,batch=8,image=64"),
-    "inception": lambda: planner.zoo.load("inception:batch=2"),
     "gpt": lambda: planner.zoo.load(
         "gpt:layers=6,hidden=64,heads=4,sequence=128,vocabulary=200,dropout=0.1,batch=4,optimizer=adamw"
     ),

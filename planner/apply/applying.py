@@ -16,7 +16,7 @@ from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.plan import PlanIndex, SwapPlan, validate
 from planner.progress import Progress, ShowProgress, reporting
-from planner.step import Step, TrainStep
+from planner.step import CaptureGuards, Step, TrainStep
 
 
 def apply(plan: SwapPlan, step: Step, *, progress: ShowProgress = True) -> Applied:
@@ -59,7 +59,7 @@ def apply(plan: SwapPlan, step: Step, *, progress: ShowProgress = True) -> Appli
     away = with_recomputation(found.swapped, calls, again)
     swapped = [absence for absence in away if absence.storage not in again.made]
     return Applied(
-        OffloadingHooks(calls, swapped, KernelReplay(again, state), graph.name),
+        OffloadingHooks(calls, swapped, KernelReplay(again, state), lambda: _guards(step), graph.name),
         expressed(graph, swapped, again),
         left_out(graph, index, calls, found, again),
         peak_bytes(calls, away, again.needed),
@@ -74,3 +74,10 @@ def _graph_of(plan: SwapPlan, step: TrainStep, progress: Progress) -> Graph:
     if fingerprint(graph) != plan.graph:
         raise StowageError(f"this plan is not for {graph.name}: its graph is another one; plan again for this step")
     return graph
+
+
+def _guards(step: TrainStep) -> CaptureGuards:
+    """What the ops of a live step depend on now."""
+    model = step.materialize().model
+    reach = step.reach(model)
+    return step.setup(model, step.persistent_tensors(model, reach), reach)

@@ -191,6 +191,27 @@ def test_a_step_that_saves_the_same_shapes_by_other_ops_is_refused_where_it_woul
         model(x).square().mean().backward()
 
 
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.last, self.factor = nn.Linear(8, 8), nn.Linear(8, 8), 2.0
+
+    def forward(self, x):
+        return self.last(torch.sigmoid(self.layer(x)) * self.factor)
+
+
+def test_a_number_that_is_changed_between_two_steps_is_noticed_where_it_is_recomputed_with():
+    model, x = Scaled(), torch.randn(4, 8)
+    step = planner.TrainStep(model, x, loss=lambda model, x: model(x).square().mean())
+    graph = planner.capture(step, progress=False)
+    with planner.apply(recomputing_plan(graph, repeatable(graph)), step, progress=False):
+        model(x).square().mean().backward()
+        model(x).square().mean().backward()
+        model.factor = 3.0
+        with pytest.raises(StowageError, match="has other values when it is computed again"):
+            model(x).square().mean().backward()
+
+
 def test_a_tensor_that_is_changed_after_it_was_saved_is_refused_as_by_autograd():
     model, batch = nn.Linear(4, 4), torch.ones(2, 4)
     step = planner.TrainStep(model, (batch,), loss=lambda model, batch: model(batch[0]).exp().mean())

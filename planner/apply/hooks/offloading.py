@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from weakref import WeakValueDictionary, ref
 
 import torch
@@ -13,6 +13,9 @@ from planner.apply.hooks.replay import DroppedStorage, KernelReplay
 from planner.apply.schedule.absences import Absence
 from planner.apply.schedule.hook_calls import HookCalls
 from planner.errors import StowageError
+from planner.step import CaptureGuards, guard_change
+
+_NONE: CaptureGuards = {}
 
 
 class OffloadingHooks:
@@ -22,13 +25,21 @@ class OffloadingHooks:
         calls: of the hooks in a step.
         absences: of saved storages on the host.
         replay: makes what is dropped.
+        guards: returns what the step's ops depend on now.
         name: of the step, for messages.
 
     Attributes:
         steps: how many whole steps have been recognised.
     """
 
-    def __init__(self, calls: HookCalls, absences: Iterable[Absence], replay: KernelReplay, name: str) -> None:
+    def __init__(
+        self,
+        calls: HookCalls,
+        absences: Iterable[Absence],
+        replay: KernelReplay,
+        guards: Callable[[], CaptureGuards],
+        name: str,
+    ) -> None:
         absences = tuple(absences)
         self._calls, self._replay, self._name, self._pool = calls, replay, name, BufferPool()
         self._swapped = {absence.storage for absence in absences}
@@ -36,6 +47,7 @@ class OffloadingHooks:
         self._due = sorted(releases + [(one.fetch, True, one.turn, one.storage) for one in absences])
         self._next = 0
         self._holdings: ref[_Holdings] | None = None
+        self._guards, self._known = guards, _NONE
         self.steps = 0
 
     def pack(self, tensor: torch.Tensor) -> Packed:
@@ -94,10 +106,17 @@ class OffloadingHooks:
             )
         self._next = number + 1
         if holdings is None:
-            holdings = _Holdings(first=self.steps == 0)
+            holdings = _Holdings(checked=self._is_new())
             self._holdings = ref(holdings)
         self.steps += self._next == len(self._calls.tensors)
         return number, holdings
+
+    def _is_new(self) -> bool:
+        """Whether the step that begins may run other ops, or with other numbers, than the one before."""
+        if not self._replay.found.made:
+            return False
+        before, self._known = self._known, self._guards()
+        return self.steps == 0 or bool(guard_change(before, self._known))
 
     def _difference(self, tensor: torch.Tensor, number: int) -> str:
         """How a tensor differs from a saved one of the captured step; empty if it does not."""
@@ -138,8 +157,8 @@ class OffloadingHooks:
     def _dropped(self, storage: int, holdings: _Holdings, tensor: torch.Tensor) -> DroppedStorage | None:
         """A storage to be made again; None if what it is made of is not there.
 
-        In the first step, what is made is compared with what was saved: a step that runs other ops than the captured
-        one may save tensors of the same shapes.
+        In the first step, and in others before which something changed that its ops depend on, what is made is compared
+        with what was saved: a step that runs other ops than the captured one may save tensors of the same shapes.
         """
         held = holdings.by_storage
         sources = [held.get(source) for source in self._replay.found.sources[storage]]
@@ -147,7 +166,7 @@ class OffloadingHooks:
         if len(there) < len(sources):
             return None
         expected = None
-        if holdings.first:
+        if holdings.checked:
             offloaded = OffloadedStorage(tensor, self._pool)
             offloaded.release()
             expected = StorageView(offloaded, tensor)
@@ -172,15 +191,15 @@ class _Holdings:
     """What autograd holds of one step; it is there as long as any of it.
 
     Args:
-        first: whether no whole step came before.
+        checked: whether what is made again is compared with what was saved.
 
     Attributes:
         by_storage: the storages that are offloaded.
         done: how many of the releases and copies that the schedule has for a step were made.
     """
 
-    def __init__(self, *, first: bool) -> None:
-        self.first = first
+    def __init__(self, *, checked: bool) -> None:
+        self.checked = checked
         self.by_storage: WeakValueDictionary[int, SavedStorage] = WeakValueDictionary()
         self.done = 0
 
