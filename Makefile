@@ -17,7 +17,8 @@ COMPILE := import planner; graph = planner.capture(planner.zoo.load("mlp:layers=
 	device = planner.machine("v100-16gb"); \
 	planner.swap.lower_bound(graph, device, 20_000_000, planner.machine.op_seconds(graph, device)); \
 	planner.memory.pack([k * 7 % 23 for k in range(30)], [k * 7 % 23 + 1 + k * 5 % 11 for k in range(30)], \
-	[1 + k * 13 % 17 for k in range(30)], seconds=0.1)
+	[1 + k * 13 % 17 for k in range(30)], seconds=0.1); \
+	planner.snapshot.check_plain(b"\x80\x04}.")
 
 # where this is set, every process would translate the sources of PyTorch anew, which takes longer than most tests
 unexport PYTHONDONTWRITEBYTECODE

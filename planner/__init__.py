@@ -29,6 +29,7 @@ _HOME = {
     "run_workers": "run",
     "search_partition": "partition",
     "search_swaps": "swap",
+    "snapshot": "",
     "swap": "",
     "units": "",
     "validate": "plan",

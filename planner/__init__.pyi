@@ -5,6 +5,7 @@ from planner import memory as memory
 from planner import partition as partition
 from planner import plan as plan
 from planner import profile as profile
+from planner import snapshot as snapshot
 from planner import swap as swap
 from planner import units as units
 from planner import zoo as zoo

@@ -27,6 +27,7 @@ PLANNER = {
     "profile": {"capture", "graph", "guards", "machine", "program", "step", "torch_private"},
     "plan": {"graph", "json_fields"},
     "memory": {"graph", "plan"},
+    "snapshot": {"graph", "memory", "plan"},
     "search": set(),
     "swap": {"graph", "json_fields", "machine", "memory", "plan", "search"},
     "partition": {"capture", "graph", "json_fields", "machine", "memory", "program", "search", "torch_private"},
