@@ -14,6 +14,7 @@ from widgets.figures import partition_splits as partition_splits
 from widgets.figures import predicted_and_measured as predicted_and_measured
 from widgets.figures import schedule_and_pool as schedule_and_pool
 from widgets.figures import search_history as search_history
+from widgets.figures import snapshot_map as snapshot_map
 from widgets.figures import streams as streams
 from widgets.figures import tensor_blocks as tensor_blocks
 from widgets.figures import worker_memory as worker_memory

@@ -3,6 +3,7 @@
 from planner.snapshot.memory_snapshot import LineBytes, MemorySnapshot
 from planner.snapshot.opcodes import check_plain
 from planner.snapshot.reading import read
+from planner.snapshot.segment_spans import ReservedSpans
 from planner.snapshot.tables import (
     ACTIONS,
     STATES,
@@ -19,6 +20,6 @@ from planner.snapshot.usage import MemoryUsage, ReservedPeak
 
 __all__ = [
     "ACTIONS", "STATES", "Action", "Allocations", "BlockState", "LineBytes", "MemoryBlocks", "MemoryEvents",
-    "MemorySegments", "MemorySnapshot", "MemoryUsage", "ReservedPeak", "StackFrame", "Stacks",
+    "MemorySegments", "MemorySnapshot", "MemoryUsage", "ReservedPeak", "ReservedSpans", "StackFrame", "Stacks",
     "check_plain", "read",
 ]  # fmt: skip

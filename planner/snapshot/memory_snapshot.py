@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from planner.snapshot.allocations import find_allocations
+from planner.snapshot.segment_spans import ReservedSpans, reserved_spans
 from planner.snapshot.tables import Allocations, Ints, MemoryBlocks, MemoryEvents, MemorySegments, Stacks
 from planner.snapshot.usage import MemoryUsage, ReservedPeak, peak_of, usage_of
 from planner.units import format_bytes, several
@@ -64,6 +65,11 @@ class MemorySnapshot:
     def usage(self) -> MemoryUsage:
         """Bytes allocated and reserved after each event."""
         return usage_of(self.events, self.allocations, int(self.segments.bytes.sum()))
+
+    @cached_property
+    def reserved_spans(self) -> ReservedSpans:
+        """Which addresses are reserved when."""
+        return reserved_spans(self.events, self.segments)
 
     @cached_property
     def peak(self) -> ReservedPeak:

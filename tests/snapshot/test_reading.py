@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from caching_allocator import KIB, MIB, Allocator, frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import StowageError, snapshot
 from planner.snapshot import ACTIONS, Action, MemorySnapshot
 from tests.effort import EFFORT
-from tests.snapshot.allocator import KIB, MIB, Allocator, frame
 
 TORCH = frame("/opt/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", 134)
 LIBRARY = frame("/opt/venv/lib/python3.11/site-packages/transformers/pytorch_utils.py", 101)
@@ -50,7 +50,8 @@ def test_levels_are_those_that_the_allocator_counted(
 ) -> None:
     """Also where the beginning of the trace is missing, because its buffer was full."""
     allocator = played(seed)
-    usage = read(allocator.snapshot(last=kept), tmp_path_factory.getbasetemp(), protocol).usage
+    found = read(allocator.snapshot(last=kept), tmp_path_factory.getbasetemp(), protocol)
+    usage, spans = found.usage, found.reserved_spans
     counted = np.array(allocator.levels[-kept:])
     assert usage.reserved[1:].tolist() == counted[:, 2].tolist()
     # a free is counted when it is requested, and its block is in use until it is completed
@@ -59,6 +60,12 @@ def test_levels_are_those_that_the_allocator_counted(
     # a block that was not split is larger than what was asked for, which is only known of those that are left
     assert (usage.allocated[1:][done] <= counted[done, 0]).all()
     assert usage.allocated[-1] == allocator.allocated
+    for event in range(-1, kept):  # where the segments are, not only how large
+        there = (spans.start <= event) & (event < spans.end)
+        assert spans.bytes[there].sum() == usage.reserved[event + 1]
+    for block in found.allocations.alive_after(kept - 1):
+        address = found.allocations.address[block]
+        assert any((spans.address[there] <= address) & (address < (spans.address + spans.bytes)[there]))
 
 
 def test_a_peak_says_what_is_reserved_allocated_and_asked_for(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from planner.plan import SwapPlan, Timeline
     from planner.progress import ShowProgress
     from planner.run import Run, RunResult
+    from planner.snapshot import MemorySnapshot
     from planner.step import Step
     from planner.swap import BudgetPoint, SwapSearch
     from widgets.figures.html_drawing import Drawing
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_peaks", "compare_speeds", "dataflow", "get_theme",
     "level_bytes", "live_memory", "memory_by_kind", "module_graph", "pareto", "partition_splits",
-    "predicted_and_measured", "schedule_and_pool", "search_history", "streams", "tensor_blocks", "worker_memory",
+    "predicted_and_measured", "schedule_and_pool", "search_history", "snapshot_map", "streams",
+    "tensor_blocks", "worker_memory",
 ]  # fmt: skip
 
 
@@ -145,6 +147,25 @@ def address_map(
     from widgets.info import get_address_map
 
     return _address_map.draw(get_address_map(graph, plan, timeline, axis), get_theme(theme))
+
+
+def snapshot_map(snapshot: MemorySnapshot, *, axis: Axis = "seconds", theme: ThemeName = "auto") -> Figure:
+    """Every block that a GPU had in use as a box of address and time, over the memory that was reserved.
+
+    Addresses that are never reserved are left out.
+
+    Args:
+        snapshot: what `planner.snapshot.read` returned.
+        axis: `"seconds"`, or `"slots"` for numbers of events.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: the events were recorded without times, the theme is unknown, or plotly is missing.
+    """
+    from widgets.figures import _snapshot_map
+    from widgets.info import get_snapshot_map
+
+    return _snapshot_map.draw(get_snapshot_map(snapshot, axis), get_theme(theme))
 
 
 def streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, *, theme: ThemeName = "auto") -> Figure:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.units import byte_unit, exact_bytes_label, format_seconds, several
+from widgets.figures._boxes import draw_boxes
 from widgets.figures._rectangle_merging import Rectangles, merged
 from widgets.figures.frame import (
     HATCHED,
@@ -22,7 +23,7 @@ from widgets.figures.frame import (
     value_axis,
 )
 from widgets.figures.theme import Theme, escape
-from widgets.info import STACK, AddressMap, Floats, Group, Ints
+from widgets.info import STACK, AddressMap, Floats, Ints
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -54,7 +55,9 @@ def draw(info: AddressMap, theme: Theme) -> Figure:
         if len(ours):
             high = (info.offset + info.bytes)[ours].astype(np.float64)
             boxes = Rectangles(info.start[ours], info.stop[ours], info.offset[ours].astype(np.float64), high, ours)
-            _draw_group(figure, info, theme, group, merged(boxes, pixel, _MOST_BOXES), pixel, scale, unit.size)
+            boxes = merged(boxes, pixel, _MOST_BOXES)
+            hovers = [_hover(info, box) for box in boxes.source.tolist()]
+            draw_boxes(figure, boxes, group.value, theme.kinds[group], theme.paper, hovers, pixel, scale, unit.size)
     entries = [(group.value, theme.kinds[group], SQUARE) for at, group in enumerate(STACK) if at in info.group]
     if _draw_copies(figure, info, theme, pixel, scale, unit.size):
         entries.append(("on the link", theme.second, HATCHED))
@@ -65,28 +68,6 @@ def draw(info: AddressMap, theme: Theme) -> Figure:
     _draw_names(figure, info, theme, pixel, scale, unit.size)
     add_budget(figure, theme, info.budget_bytes, unit, shown)
     return figure
-
-
-def _draw_group(
-    figure: Figure, info: AddressMap, theme: Theme, group: Group, boxes: Rectangles, pixel: tuple[float, float],
-    scale: float, unit: float,
-) -> None:  # fmt: skip
-    wide, tall = (boxes.right - boxes.left) / pixel[0], (boxes.high - boxes.low) / pixel[1]
-    figure.add_trace(
-        plotly().Bar(
-            x=(boxes.left + boxes.right) / 2 * scale,
-            width=(boxes.right - boxes.left) * scale,
-            base=boxes.low / unit,
-            y=(boxes.high - boxes.low) / unit,
-            name=group.value,
-            marker={
-                "color": theme.kinds[group],
-                # a hairline separates boxes that are large enough
-                "line": {"color": theme.paper, "width": np.where((wide > 4) & (tall > 4), 0.6, 0.0)},
-            },
-            hovertext=[_hover(info, box) for box in boxes.source.tolist()], hoverinfo="text",
-        )
-    )  # fmt: skip
 
 
 def _draw_names(

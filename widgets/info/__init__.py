@@ -20,6 +20,7 @@ from widgets.info.repeats import repeats_text
 from widgets.info.residency_spans import Axis, Flags, Floats, Ints, require_same_step, spans_of
 from widgets.info.schedule_and_pool import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.search_history import Found, SearchHistory, get_search_history
+from widgets.info.snapshot_map import HELD, Held, SnapshotMap, get_snapshot_map
 from widgets.info.step_facts import get_step_facts
 from widgets.info.step_requirements import Feasibility, assess_feasibility
 from widgets.info.storage_groups import GROUP_OF, STACK, Group
@@ -31,6 +32,7 @@ from widgets.info.worker_peaks import WorkerPeaks, WorkerRow, get_worker_peaks
 
 __all__ = [
     "GROUP_OF",
+    "HELD",
     "STACK",
     "AddressMap",
     "Answer",
@@ -50,6 +52,7 @@ __all__ = [
     "Flow",
     "Found",
     "Group",
+    "Held",
     "Holder",
     "Ints",
     "LevelBytes",
@@ -65,6 +68,7 @@ __all__ = [
     "Reasons",
     "ScheduleAndPool",
     "SearchHistory",
+    "SnapshotMap",
     "Speed",
     "SplitRow",
     "Stall",
@@ -96,6 +100,7 @@ __all__ = [
     "get_reasons",
     "get_schedule_and_pool",
     "get_search_history",
+    "get_snapshot_map",
     "get_step_facts",
     "get_streams",
     "get_tensor_blocks",

@@ -15,6 +15,8 @@ KIB, MIB = 2**10, 2**20
 
 @dataclass
 class Piece:
+    """A block."""
+
     address: int
     size: int
     state: str = "inactive"
@@ -24,6 +26,8 @@ class Piece:
 
 @dataclass
 class Chunk:
+    """A segment."""
+
     address: int
     size: int
     large: bool
@@ -35,6 +39,8 @@ def frame(filename: str, line: int, name: str = "forward") -> dict[str, Any]:
 
 
 class Allocator:
+    """The allocator of one device."""
+
     def __init__(self, device: int = 0) -> None:
         self.device = device
         self.chunks: list[Chunk] = []
@@ -44,6 +50,7 @@ class Allocator:
         self._next = 0x7F00_0000_0000
 
     def alloc(self, requested: int, frames: list[dict[str, Any]] | None = None) -> int:
+        """Allocate a block and return its address."""
         size = max(512, -(-requested // 512) * 512)
         large = size > MIB
         fits = [
@@ -64,6 +71,7 @@ class Allocator:
         return piece.address
 
     def free(self, address: int) -> None:
+        """Free a block."""
         chunk = next(one for one in self.chunks if one.address <= address < one.address + one.size)
         piece = next(one for one in chunk.pieces if one.address == address)
         self._event("free_requested", address, piece.requested, None)
@@ -79,6 +87,7 @@ class Allocator:
         chunk.pieces = merged
 
     def empty_cache(self) -> None:
+        """Give segments back in which nothing is in use."""
         for chunk in [one for one in self.chunks if all(piece.state == "inactive" for piece in one.pieces)]:
             self.chunks.remove(chunk)
             self.reserved -= chunk.size
