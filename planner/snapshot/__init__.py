@@ -1,8 +1,9 @@
 """Memory snapshots of CUDA devices: what PyTorch's allocator really did, beside what was planned."""
 
+from planner.snapshot.comparison.peaks import LineComparison, PeakComparison, compare
+from planner.snapshot.loading.opcodes import check_plain
+from planner.snapshot.loading.reading import read
 from planner.snapshot.memory_snapshot import LineBytes, MemorySnapshot
-from planner.snapshot.opcodes import check_plain
-from planner.snapshot.reading import read
 from planner.snapshot.segment_spans import ReservedSpans
 from planner.snapshot.tables import (
     ACTIONS,
@@ -19,7 +20,7 @@ from planner.snapshot.tables import (
 from planner.snapshot.usage import MemoryUsage, ReservedPeak
 
 __all__ = [
-    "ACTIONS", "STATES", "Action", "Allocations", "BlockState", "LineBytes", "MemoryBlocks", "MemoryEvents",
-    "MemorySegments", "MemorySnapshot", "MemoryUsage", "ReservedPeak", "ReservedSpans", "StackFrame", "Stacks",
-    "check_plain", "read",
+    "ACTIONS", "STATES", "Action", "Allocations", "BlockState", "LineBytes", "LineComparison", "MemoryBlocks",
+    "MemoryEvents", "MemorySegments", "MemorySnapshot", "MemoryUsage", "PeakComparison", "ReservedPeak",
+    "ReservedSpans", "StackFrame", "Stacks", "check_plain", "compare", "read",
 ]  # fmt: skip

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from planner.errors import StowageError
-from planner.snapshot.tables import ACTIONS, Action, Allocations, Ints, MemoryBlocks, MemoryEvents
+from planner.snapshot.block_sizes import unsplit_sizes
+from planner.snapshot.tables import ACTIONS, Action, Allocations, Ints, MemoryBlocks, MemoryEvents, MemorySegments
 from planner.units import several
 
 #: The allocator's smallest block, of which all others are multiples (`kMinBlockSize` of CUDACachingAllocator.cpp).
@@ -19,7 +20,7 @@ def rounded(requested: Ints) -> Ints:
     return np.maximum(-(-requested // BLOCK) * BLOCK, BLOCK)
 
 
-def find_allocations(events: MemoryEvents, blocks: MemoryBlocks) -> Allocations:
+def find_allocations(events: MemoryEvents, segments: MemorySegments, blocks: MemoryBlocks) -> Allocations:
     """Pair the events of each address.
 
     A block is in use until its free is completed, or if that is not in the trace until it was requested or the address
@@ -27,7 +28,7 @@ def find_allocations(events: MemoryEvents, blocks: MemoryBlocks) -> Allocations:
 
     Args:
         events: of the trace, whose beginning may be missing.
-        blocks: at its end.
+        segments, blocks: at its end.
 
     Raises:
         StowageError: nothing is ever freed in the trace, and blocks that it allocates are gone at the end.
@@ -75,7 +76,7 @@ def find_allocations(events: MemoryEvents, blocks: MemoryBlocks) -> Allocations:
         if where not in in_use:
             begin(-1, where, int(blocks.requested_bytes[place]), int(blocks.stack[place]))
     columns = [np.array(one, np.int64) for one in (address, requested, start, end, stack)]
-    sizes = rounded(columns[1])
+    sizes = unsplit_sizes(events, segments, columns[0], rounded(columns[1]), columns[2], columns[3])
     for where, place in places.items():
         number = in_use[where]
         sizes[number] = blocks.bytes[place]

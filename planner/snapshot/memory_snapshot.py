@@ -59,7 +59,7 @@ class MemorySnapshot:
     @cached_property
     def allocations(self) -> Allocations:
         """Every block that was in use at some time."""
-        return find_allocations(self.events, self.blocks)
+        return find_allocations(self.events, self.segments, self.blocks)
 
     @cached_property
     def usage(self) -> MemoryUsage:

@@ -144,7 +144,7 @@ class Allocations:
 
     Args:
         address: where it is.
-        bytes: of the block: its exact size if it is in use at the end, otherwise what the allocator rounds to.
+        bytes: of the block: what was asked for, rounded up, with what was not split off.
         requested_bytes: what was asked for.
         start: event that allocated it; -1 if it was in use before the first event.
         end: event that freed it; the number of events if it is still in use.

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from planner.errors import StowageError
-from planner.snapshot.fields import codes, column, rows, sizes, whole
+from planner.snapshot.loading.fields import codes, column, rows, sizes, whole
+from planner.snapshot.loading.unpickling import no_garbage_collection, unpickle
 from planner.snapshot.memory_snapshot import MemorySnapshot
 from planner.snapshot.stacks import StackTable
 from planner.snapshot.tables import ACTIONS, STATES, Action, Ints, MemoryBlocks, MemoryEvents, MemorySegments
-from planner.snapshot.unpickling import no_garbage_collection, unpickle
 from planner.units import several
 
 _ACTIONS = {action.value: number for number, action in enumerate(ACTIONS)}

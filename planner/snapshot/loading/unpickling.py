@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from planner.errors import StowageError, first_line
-from planner.snapshot.opcodes import check_plain
+from planner.snapshot.loading.opcodes import check_plain
 from planner.units import format_bytes
 
 #: The largest file that is read: its objects take several times as much memory.

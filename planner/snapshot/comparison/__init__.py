@@ -1,0 +1,1 @@
+"""A measured peak beside a predicted one."""

@@ -1,0 +1,1 @@
+"""Files of snapshots: a restricted unpickler, and checks of every field."""
