@@ -17,18 +17,26 @@ def write_text(path: str | Path, text: str) -> None:
         StowageError: the folder is missing or read-only, the disk is full, the file name is invalid, or the text cannot
             be encoded.
     """
-    encoded(text)
+    write_bytes(path, encoded(text))
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write `data` to `path` whole or not at all, as `write_text` does.
+
+    Raises:
+        StowageError: the folder is missing or read-only, the disk is full, or the file name is invalid.
+    """
     path = Path(path)
     temporary: str | None = None
     try:
         if path.is_symlink():
             path = path.resolve()
         if path.exists() and not (path.is_file() or path.is_dir()):  # /dev/stdout or a pipe cannot be renamed to
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(data)
             return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
         Path(temporary).chmod(0o666 & ~_umask())
         Path(temporary).replace(path)
     except OSError as error:

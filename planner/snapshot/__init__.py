@@ -18,9 +18,10 @@ from planner.snapshot.tables import (
     Stacks,
 )
 from planner.snapshot.usage import MemoryUsage, ReservedPeak
+from planner.snapshot.writing import write
 
 __all__ = [
     "ACTIONS", "STATES", "Action", "Allocations", "BlockState", "LineBytes", "LineComparison", "MemoryBlocks",
     "MemoryEvents", "MemorySegments", "MemorySnapshot", "MemoryUsage", "PeakComparison", "ReservedPeak",
-    "ReservedSpans", "StackFrame", "Stacks", "check_plain", "compare", "read",
+    "ReservedSpans", "StackFrame", "Stacks", "check_plain", "compare", "read", "write",
 ]  # fmt: skip

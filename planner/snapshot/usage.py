@@ -74,13 +74,13 @@ def usage_of(events: MemoryEvents, allocations: Allocations, reserved_at_end: in
     allocated, requested = (
         _levels(count, allocations, sizes) for sizes in (allocations.bytes, allocations.requested_bytes)
     )
-    less = np.flatnonzero(reserved < allocated)
+    less = np.flatnonzero(reserved < requested)
     if len(less):
         raise StowageError(
-            f"after event {less[0] - 1:,}, {allocated[less[0]]:,} bytes are allocated in {reserved[less[0]]:,} "
+            f"after event {less[0] - 1:,}, {requested[less[0]]:,} bytes are allocated in {reserved[less[0]]:,} "
             "reserved; record it again without skip_actions"
         )
-    return MemoryUsage(allocated, requested, reserved)
+    return MemoryUsage(np.minimum(allocated, reserved), requested, reserved)  # a plan's own blocks are not rounded up
 
 
 def _levels(count: int, allocations: Allocations, sizes: Ints) -> Ints:
