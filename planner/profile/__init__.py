@@ -5,10 +5,12 @@ from planner.profile.machine_by_name import machine, machines
 from planner.profile.measure import OpMeasurements, forget_ops, measure_ops
 from planner.profile.prepare import PreparedStep, prepare
 from planner.profile.signatures import signature
+from planner.profile.traces.trace_seconds import TraceMeasurements, trace_seconds
 
 __all__ = [
     "OpMeasurements",
     "PreparedStep",
+    "TraceMeasurements",
     "cache_path",
     "forget_ops",
     "machine",
@@ -16,4 +18,5 @@ __all__ = [
     "measure_ops",
     "prepare",
     "signature",
+    "trace_seconds",
 ]  # fmt: skip

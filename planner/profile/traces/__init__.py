@@ -1,0 +1,1 @@
+"""Op times from traces of `torch.profiler`."""
