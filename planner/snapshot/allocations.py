@@ -64,10 +64,10 @@ def find_allocations(events: MemoryEvents, segments: MemorySegments, blocks: Mem
     held = np.flatnonzero(blocks.active)
     places = dict(zip(blocks.address[held].tolist(), held.tolist(), strict=True))
     gone = [where for where in in_use if where not in places and where not in leaving]
-    if gone and len(places) + len(gone) and not events.where(Action.FREE_REQUESTED, Action.FREE_COMPLETED).size:
+    if gone and not events.where(Action.FREE_REQUESTED, Action.FREE_COMPLETED).size:
         raise StowageError(
-            f"its trace frees nothing, though {several(len(gone), 'block')} of it are gone at the end; "
-            "record it again without skip_actions"
+            f"its trace frees nothing, and of what it allocates {several(len(gone), 'block')} "
+            f"{'is' if len(gone) == 1 else 'are'} gone at the end; record it again without skip_actions"
         )
     for where, freed in leaving.items():
         if where not in places:
