@@ -39,7 +39,8 @@ PLANNER = {
     "fit": {"capture", "graph", "machine", "step", "swap"},
     "zoo": {"step"},
     "cli": {
-        "capture", "fit", "graph", "machine", "memory", "partition", "plan", "profile", "run", "search", "swap", "zoo",
+        "capture", "fit", "graph", "machine", "memory", "partition", "plan", "profile", "run", "search", "snapshot",
+        "swap", "zoo",
     },
 }  # fmt: skip
 WIDGETS = {

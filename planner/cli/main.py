@@ -10,7 +10,7 @@ import click
 
 from planner.errors import StowageError, did_you_mean
 
-_COMMANDS = ("models", "machines", "capture", "swap", "fit", "partition", "run", "pack", "validate")
+_COMMANDS = ("models", "machines", "capture", "swap", "fit", "partition", "run", "pack", "snapshot", "validate")
 
 _EPILOG = """\b
 Examples:

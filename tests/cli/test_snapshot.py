@@ -1,0 +1,70 @@
+"""`planner snapshot`: the peak, who holds it, and why it is not the predicted one."""
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from caching_allocator import MIB, Allocator, frame
+
+from planner import graph as graphs
+from tests.snapshot.test_comparison import step
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A run of the step of three storages, which allocates 5 MiB more than the step."""
+    allocator = Allocator()
+    for size, line in ((3, 12), (12, 12), (12, 12), (5, 4)):
+        allocator.alloc(size * MIB, [frame("/home/me/model.py", line)])
+    path = tmp_path / "snapshot.pickle"
+    path.write_bytes(pickle.dumps(allocator.snapshot()))
+    graphs.save(step(), tmp_path / "graph.json")
+    return path
+
+
+def test_the_peak_and_its_holders_are_shown(planner, recorded: Path) -> None:
+    facts = planner("snapshot", recorded, "--json").json
+    assert facts["peak_reserved_bytes"] == facts["allocated_bytes"] + facts["fragmentation_bytes"] == 32 * MIB
+    assert facts["holders"] == [
+        {"line": "model.py:12", "bytes": 27 * MIB, "allocations": 3},
+        {"line": "model.py:4", "bytes": 5 * MIB, "allocations": 1},
+    ]
+    told = planner("snapshot", recorded, "--lines", 1).out
+    assert [line.split() for line in told.splitlines()[-2:]] == [
+        ["model.py:12", "27.0", "MiB", "3"],
+        ["1", "more", "5.00", "MiB", "1"],
+    ]
+
+
+def test_it_is_compared_with_a_graph(planner, recorded: Path) -> None:
+    words = ["snapshot", recorded, "--graph", recorded.parent / "graph.json"]
+    compared = planner(*words, "--json").json["comparison"]
+    assert sum(compared["rows"].values()) == compared["measured_bytes"] - compared["predicted_bytes"] == 5 * MIB
+    assert compared["lines"][0] == {"line": "model.py:4", "measured_bytes": 5 * MIB, "predicted_bytes": 0}
+    told = planner(*words).out
+    assert "prediction's error      +5.00 MiB" in told
+    assert told.splitlines()[-1].split() == ["measured", "peak", "32.0", "MiB"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--device", "3"], "it has nothing of device 3; choose 0"),
+        (["--plan", "plan.json"], "--plan needs the step that it is for: add --graph graph.json"),
+        (["--lines", "0"], "0 is not in the range"),
+        (["--graph", "none.json"], "none.json"),
+    ],
+)
+def test_mistakes_are_sentences(planner, recorded: Path, more: list[str], said: str) -> None:
+    answer = planner("snapshot", recorded, *more)
+    assert answer.status == 2
+    assert answer.err.startswith("error: ")
+    assert said in answer.err
+
+
+def test_what_is_no_snapshot_is_refused(planner, tmp_path: Path) -> None:
+    (tmp_path / "graph.json").write_text(json.dumps({}))
+    answer = planner("snapshot", tmp_path / "graph.json")
+    assert answer.status == 2
+    assert "it is no pickle; give a file that torch.cuda.memory._dump_snapshot wrote" in answer.err
