@@ -1,7 +1,8 @@
 """A plan as the memory snapshot that a GPU would write if the plan were its allocator, for PyTorch's own viewer.
 
 The viewer (pytorch.org/memory_viz) and `torch/cuda/_memory_viz.py` open it. The arena is one segment, each residency a
-block, and every alloc and free an event at the predicted time of its slot.
+block, and every alloc and free an event at the predicted time of its slot. The arena and what is in it when the step
+starts are there before the first event.
 """
 
 from __future__ import annotations
@@ -62,9 +63,9 @@ class _Writer:
 
     def _events(self) -> Iterator[dict[str, Any]]:
         index = self._index
-        yield self._event("segment_alloc", _BASE, self._size, [], 0)
-        # in each slot, what leaves makes room for what comes
-        moments = [(int(start), 1, number) for number, start in enumerate(index.start)]
+        # in each slot, what leaves makes room for what comes; what is there when the step starts was allocated before
+        comes = np.flatnonzero(~index.from_step_start).tolist()
+        moments = [(int(index.start[number]), 1, number) for number in comes]
         moments += [(int(stop), 0, number) for number, stop in enumerate(index.stop) if index.ends[number]]
         for slot, begins, number in sorted(moments):
             storage, size = int(index.storage[number]), int(index.bytes[number])

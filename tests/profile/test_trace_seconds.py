@@ -3,6 +3,7 @@
 import gzip
 import json
 import statistics
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +21,7 @@ from planner.machine import PRESETS, op_seconds
 from planner.profile import trace_seconds
 
 V100 = PRESETS["v100-16gb"]
+HERE = replace(V100, name="here", devices=(replace(V100.device, kind="cpu"),))
 STEPS = 3
 
 
@@ -62,7 +64,7 @@ def test_ops_get_the_median_of_the_calls_with_their_inputs(tmp_path: Path, packe
     graph, text = recorded(True)
     path = tmp_path / "trace.json"
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    found = trace_seconds(path, graph, V100)
+    found = trace_seconds(path, graph, HERE)
     assert found.share > 0.8
     expected = {
         "classifier/addmm": durations("aten::addmm", [[10], [16, 32], [32, 10]]),
@@ -72,7 +74,7 @@ def test_ops_get_the_median_of_the_calls_with_their_inputs(tmp_path: Path, packe
     by_name = {op.name: op.id for op in graph.ops}
     for name, times in expected.items():
         assert found.seconds[by_name[name]] == statistics.median(times), name
-    roofline = op_seconds(graph, V100)
+    roofline = op_seconds(graph, HERE)
     assert found.seconds[~found.measured].tolist() == roofline[~found.measured].tolist()
 
 
@@ -80,7 +82,7 @@ def test_without_shapes_ops_are_found_by_their_order(tmp_path: Path) -> None:
     graph, text = recorded(False)
     path = tmp_path / "trace.json"
     path.write_text(text)
-    found = trace_seconds(path, graph, V100)
+    found = trace_seconds(path, graph, HERE)
     calls = [event["dur"] / 1e6 for event in events(False) if event.get("name") == "aten::addmm"]
     ours = [op.id for op in graph.ops if op.target == "aten.addmm.default"]
     assert found.seconds[ours].tolist() == [statistics.median(calls[k :: len(ours)]) for k in range(len(ours))]
@@ -127,4 +129,15 @@ def test_a_trace_of_another_model_is_refused_with_its_share(tmp_path: Path) -> N
     path.write_text(recorded(True)[1])
     other = planner.capture(planner.zoo.mlp(layers=2, hidden=48, batch=16), progress=False)
     with pytest.raises(StowageError, match=r"has \d+ % of the ops of mlp:.* by name, shapes and types; trace the same"):
-        trace_seconds(path, other, V100)
+        trace_seconds(path, other, HERE)
+
+
+def test_a_trace_of_another_type_of_device_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(recorded(True)[1])
+    with pytest.raises(StowageError, match="has times of a cpu device, and v100-16gb is another; trace with Profiler"):
+        trace_seconds(path, recorded(True)[0], V100)
+    kernel = {"ph": "X", "cat": "kernel", "ts": 1, "dur": 1, "args": {"External id": 1}}
+    path.write_text(json.dumps([*events(), kernel]))
+    with pytest.raises(StowageError, match="has times of a cuda device, and here is another; choose the GPU that it"):
+        trace_seconds(path, recorded(True)[0], HERE)

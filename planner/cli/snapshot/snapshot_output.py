@@ -47,4 +47,4 @@ def comparison_facts(compared: PeakComparison) -> dict[str, Any]:
 
 
 def _signed(size: int) -> str:
-    return f"{'-' if size < 0 else '+'}{bytes_label(abs(size))}"
+    return f"{'-' if size < 0 else '+' if size else ''}{bytes_label(abs(size))}"

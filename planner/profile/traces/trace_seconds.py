@@ -52,9 +52,16 @@ def trace_seconds(path: str | Path, graph: Graph, machine: Machine) -> TraceMeas
         machine: what it was traced on; its roofline is for ops that are not in the trace.
 
     Raises:
-        StowageError: the file cannot be read, or it is a trace of another model: fewer than half of the ops are in it.
+        StowageError: the file cannot be read, or it is a trace of another type of device or of another model: fewer
+            than half of the ops are in it.
     """
-    calls = [call for call in traced_calls(path) if call.seconds > 0]
+    traced = traced_calls(path)
+    if traced.device != machine.device.kind:
+        activity = (
+            "trace with ProfilerActivity.CUDA on it" if traced.device == "cpu" else "choose the GPU that it is of"
+        )
+        raise StowageError(f"{path} has times of a {traced.device} device, and {machine.name} is another; {activity}")
+    calls = [call for call in traced.calls if call.seconds > 0]
     found = _by_inputs(graph, calls) if any(call.shapes is not None for call in calls) else _by_order(graph, calls)
     measured = np.array([op.id in found for op in graph.ops], np.bool_)
     result = TraceMeasurements(op_seconds(graph, machine), measured)

@@ -46,8 +46,21 @@ class TracedCall:
     seconds: float
 
 
-def traced_calls(path: str | Path) -> list[TracedCall]:
-    """The calls in order of their start; calls within others are calls too.
+@dataclass(frozen=True, eq=False)
+class TracedCalls:
+    """The calls in a trace.
+
+    Args:
+        calls: in order of their start; calls within others are calls too.
+        device: PyTorch's name of the type of device that they were timed on.
+    """
+
+    calls: tuple[TracedCall, ...]
+    device: str
+
+
+def traced_calls(path: str | Path) -> TracedCalls:
+    """Read the calls in a trace.
 
     Args:
         path: what `torch.profiler.profile.export_chrome_trace` wrote, `.json` or `.json.gz`.
@@ -98,7 +111,7 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number")
 
 
-def _calls(events: Sequence[Any]) -> list[TracedCall]:
+def _calls(events: Sequence[Any]) -> TracedCalls:
     ops, on_device = list[dict[str, Any]](), dict[int, float]()
     is_gpu = False
     for event in events:
@@ -120,7 +133,7 @@ def _calls(events: Sequence[Any]) -> list[TracedCall]:
     ]
     seconds = _with_inner(ops, spans, launched) if is_gpu else [duration for _, duration in spans]
     order = sorted(range(len(ops)), key=lambda at: (spans[at][0], -spans[at][1]))
-    return [_call(ops[at], seconds[at] / 1e6) for at in order]
+    return TracedCalls(tuple(_call(ops[at], seconds[at] / 1e6) for at in order), "cuda" if is_gpu else "cpu")
 
 
 def _with_inner(
