@@ -77,6 +77,10 @@ _BOUND_SECONDS = 3.0
 @click.option(
     "--trace", type=OutputFile(), default=None, help="Write the step that the plan foresees here, for ui.perfetto.dev."
 )
+@click.option("--snapshot", type=OutputFile(), default=None, help="Write the plan here for pytorch.org/memory_viz.")
+@click.option(
+    "--op-times", type=click.Path(), default=None, help="A trace of torch.profiler, for times in place of the roofline."
+)
 @json_option
 def command(
     model: str,
@@ -91,6 +95,8 @@ def command(
     remeasure: bool,
     out: str | None,
     trace: str | None,
+    snapshot: str | None,
+    op_times: str | None,
     as_json: bool,
 ) -> None:
     """Plan the step of MODEL inside a memory budget; nothing is allocated and no GPU is needed.
@@ -98,7 +104,8 @@ def command(
     MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
     returns a planner.TrainStep or planner.InferenceStep.
 
-    On `cpu` and `auto`, ops are measured here; on presets their times come from a roofline. Ctrl-C ends the search and
+    On `cpu` and `auto`, ops are measured here; on presets their times come from a roofline, or a trace of
+    torch.profiler. Ctrl-C ends the search and
     takes the best plan so far, with exit status 0; before there is any plan, the status is 130 and nothing is written.
 
     \b
@@ -121,6 +128,7 @@ def command(
     """
     from planner import zoo
     from planner.profile import machine, prepare
+    from planner.snapshot import write as write_snapshot
     from planner.swap import search_swaps
 
     if isnan(seconds):
@@ -133,7 +141,7 @@ def command(
         )
     step = zoo.load(model)
     with reporting(True) as report:
-        ready = prepare(step, device, progress=report, remeasure=remeasure)
+        ready = prepare(step, device, progress=report, remeasure=remeasure, trace=op_times)
         report(0.0, "laying out the graph")
         search = search_swaps(
             ready.graph, device, device.device.memory_bytes if budget is None else budget, host_budget=host_budget,
@@ -144,6 +152,8 @@ def command(
             save_plan(plan, out)
         if trace is not None:
             save_trace(trace, ready.graph, plan)
+        if snapshot is not None:
+            write_snapshot(snapshot, ready.graph, plan)
         report(1.0, "proving a bound for the plan's order")
         facts = _facts(search, plan, ready, device, stopped)
     explanation = None

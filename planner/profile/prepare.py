@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.cancel import CancelToken, interruptibly
+from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.machine import Machine, op_seconds
 from planner.profile.machine_by_name import machine as machine_by_name
 from planner.profile.measure import measure_ops
+from planner.profile.traces.trace_seconds import trace_seconds
 from planner.progress import Progress, ShowProgress, reporting
 
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ def prepare(
     *,
     progress: ShowProgress = True,
     remeasure: bool = False,
+    trace: str | Path | None = None,
     stop: CancelToken | None = None,
 ) -> PreparedStep:
     """Capture a step and time its ops: measured on the device it is captured for, predicted by the roofline on others.
@@ -57,10 +61,12 @@ def prepare(
         progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
             status text.
         remeasure: measure again the ops whose costs are cached on disk.
+        trace: a file to take op times from in place of the roofline, as in `trace_seconds`.
         stop: checked periodically, also in another thread; None to never cancel.
 
     Raises:
-        StowageError: there is no such machine, or as `capture` and `measure_ops`.
+        StowageError: there is no such machine, a trace is given though ops are measured here, or as `capture`,
+            `measure_ops` and `trace_seconds`.
         Cancelled: cancellation was requested.
     """
     with reporting(progress) as report:
@@ -70,7 +76,10 @@ def prepare(
             machine = _interruptibly(lambda: machine_by_name(name, progress=known), stop)
         graph = step if isinstance(step, Graph) else _captured(step, whole.part(_KNOWN, _CAPTURED))
         if machine.device.kind != graph.device:
-            return PreparedStep(graph, machine, op_seconds(graph, machine))
+            times = op_seconds(graph, machine) if trace is None else trace_seconds(trace, graph, machine).seconds
+            return PreparedStep(graph, machine, times)
+        if trace is not None:
+            raise StowageError(f"the op times of {machine.name} are measured here; drop the trace, or plan for a GPU")
         device, measuring = machine, whole.part(_CAPTURED, 1.0)
         # held for many rounds of measuring, each as long as a step
         with global_state_lock(lambda: whole(_CAPTURED, "waiting for another capture or run")):

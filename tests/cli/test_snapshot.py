@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from caching_allocator import MIB, Allocator, frame
 
+import planner as planning
 from planner import graph as graphs
 from tests.snapshot.test_comparison import step
 
@@ -68,3 +69,20 @@ def test_what_is_no_snapshot_is_refused(planner, tmp_path: Path) -> None:
     answer = planner("snapshot", tmp_path / "graph.json")
     assert answer.status == 2
     assert "it is no pickle; give a file that torch.cuda.memory._dump_snapshot wrote" in answer.err
+
+
+def test_a_plan_leaves_a_snapshot_with_the_op_times_of_a_trace(planner, tmp_path: Path) -> None:
+    model, trace, written = "mlp:layers=2,hidden=64,batch=32", tmp_path / "trace.json", tmp_path / "plan.pickle"
+    events = []
+    for op in planning.capture(planning.zoo.load(model), progress=False).ops:
+        name = "::".join(op.target.split(".")[:2])
+        called = {"ph": "X", "ts": 100 * op.id, "dur": 9, "args": {"External id": op.id}}
+        events += [{**called, "cat": "cpu_op", "name": name}, {**called, "cat": "kernel", "dur": 1e6}]
+    trace.write_text(json.dumps(events))
+    words = ["swap", model, "--budget", "100%", "--seconds", 0, "--op-times", trace, "--snapshot", written, "--json"]
+    facts = planner(*words, "--machine", "laptop").json
+    assert facts["ideal_seconds"] == pytest.approx(len(events) / 2)  # a second for each op
+    assert facts["peak_bytes"] <= planner("snapshot", written, "--json").json["peak_reserved_bytes"]
+    refused = planner(*words, "--machine", "cpu")
+    assert (refused.status, refused.out) == (2, "")
+    assert "the op times of cpu are measured here; drop the trace, or plan for a GPU" in refused.err
