@@ -144,7 +144,8 @@ class Allocations:
 
     Args:
         address: where it is.
-        bytes: of the block: what was asked for, rounded up, with what was not split off.
+        bytes: of the block: what was asked for, rounded up, with what was not split off; of blocks that are gone, as by
+            PyTorch's default settings.
         requested_bytes: what was asked for.
         start: event that allocated it; -1 if it was in use before the first event.
         end: event that freed it; the number of events if it is still in use.

@@ -15,7 +15,7 @@ class MemoryUsage:
     """Bytes over the events of a trace, `[events + 1]`: entry 0 before the first, entry `i + 1` after event `i`.
 
     Args:
-        allocated: in blocks that are in use.
+        allocated: in blocks that are in use, also of those that wait for another stream once they are freed.
         requested: what was asked for in them, before rounding.
         reserved: in segments.
     """

@@ -58,7 +58,7 @@ def test_each_part_has_its_cause(tmp_path: Path) -> None:
     allocator.free(passing)
     allocator.alloc(RESULT, stack("model.py:12"))  # beside the weight
     allocator.alloc(GRADIENT)  # where 20 MiB were freed, of which 8 stay free
-    allocator.alloc(8320 * KIB)  # cuBLAS, in a segment of 20 MiB
+    allocator.alloc(8320 * KIB, stack("model.py:12"))  # cuBLAS, by the first product, in a segment of 20 MiB
     allocator.alloc(MIB, [frame("??", 0, "cudnnConvolutionForward"), frame("??", 0, "at::native::conv")])
     allocator.alloc(700 * KIB)
     allocator.alloc(5 * MIB, stack("other.py:4"))
@@ -77,6 +77,16 @@ def test_each_part_has_its_cause(tmp_path: Path) -> None:
         ("model.py:12", -100),
     ]
     assert "libraries +9.13 MiB" in repr(found)
+
+
+def test_of_blocks_as_large_as_a_workspace_the_first_that_stays_is_taken_for_one(tmp_path: Path) -> None:
+    allocator = Allocator()
+    tensors = [allocator.alloc(32 * MIB, stack("other.py:1")) for _ in range(3)]
+    allocator.free(tensors[0])
+    allocator.alloc(32 * MIB, stack("other.py:2"))
+    found = compare(read(allocator.snapshot(), tmp_path), step())
+    assert found.library_bytes == 32 * MIB  # one of those that stay
+    assert found.lines[0].measured_bytes == 64 * MIB
 
 
 def test_the_arena_of_a_plan_is_one_block(tmp_path: Path) -> None:

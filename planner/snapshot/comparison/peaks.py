@@ -5,15 +5,30 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from planner.graph import Graph
 from planner.plan import SwapPlan
-from planner.snapshot.comparison.libraries import is_library
+from planner.snapshot.comparison.libraries import LibraryBlocks
 from planner.snapshot.comparison.prediction import PredictedPeak, predicted_peak
 from planner.snapshot.comparison.rounding import segment_rounding
 from planner.snapshot.memory_snapshot import MemorySnapshot
 from planner.snapshot.stacks import line_of
 from planner.units import format_bytes
+
+
+class HeldBlock(NamedTuple):
+    """A block in use at the measured peak.
+
+    Args:
+        bytes: what was asked for.
+        stack: position in `Stacks`, -1 if unknown.
+        kept: whether it is never freed.
+    """
+
+    bytes: int
+    stack: int
+    kept: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +55,7 @@ class PeakComparison:
         block_rounding_bytes: blocks are multiples of 512 bytes, and up to 1 MiB is not split off a large one.
         segment_rounding_bytes: free because segments are larger than the blocks they were made for.
         fragmentation_bytes: reserved and free for any other reason.
-        library_bytes: what CUDA's libraries work in.
+        library_bytes: what CUDA's libraries work in, by the names of their calls or the size of a workspace of cuBLAS.
         unattributed_bytes: blocks of which no line is known and that no storage of the prediction has the size of.
         arena_gap_bytes: negative, what the plan's arena has between its storages at the predicted peak.
         rest_bytes: blocks of known lines less the storages predicted: the error of the prediction.
@@ -99,51 +114,48 @@ def compare(measured: MemorySnapshot, graph: Graph, plan: SwapPlan | None = None
     predicted, peak = predicted_peak(graph, plan), measured.peak
     alive = measured.allocations.alive_after(peak.event)
     segments = segment_rounding(measured, alive)
-    held = list(
-        zip(
-            measured.allocations.requested_bytes[alive].tolist(), measured.allocations.stack[alive].tolist(),
-            strict=True,
-        )
-    )  # fmt: skip
-    if plan is not None and any(size == plan.peak_bytes for size, _ in held):  # its arena is one block
-        held.remove(next(one for one in held if one[0] == plan.peak_bytes))
-        held += [(size, -1) for size in predicted.sizes.tolist()]
+    lives = measured.allocations
+    kept = lives.end[alive] == len(measured.events)
+    fields = (lives.requested_bytes[alive], lives.stack[alive], kept)
+    held = [HeldBlock(*one) for one in zip(*(field.tolist() for field in fields), strict=True)]
+    if plan is not None and any(one.bytes == plan.peak_bytes for one in held):  # its arena is one block
+        held.remove(next(one for one in held if one.bytes == plan.peak_bytes))
+        held += [HeldBlock(size, -1, True) for size in predicted.sizes.tolist()]
         gaps = predicted.bytes - int(predicted.sizes.sum())
         return _compared(measured, predicted, held, segments, extra=gaps)
     return _compared(measured, predicted, held, segments)
 
 
 def _compared(
-    measured: MemorySnapshot, predicted: PredictedPeak, held: list[tuple[int, int]], segments: int, extra: int = 0
+    measured: MemorySnapshot, predicted: PredictedPeak, held: list[HeldBlock], segments: int, extra: int = 0
 ) -> PeakComparison:
     peak = measured.peak
     wanted = Counter(zip(predicted.lines, predicted.sizes.tolist(), strict=True))
     lines: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for (line, size), count in wanted.items():
         lines[line][1] += size * count
-    lines_of = [_graph_line(measured, stack, predicted.known_lines) for _, stack in held]
-    left: list[tuple[int, int, str]] = []
-    for (size, stack), line in zip(held, lines_of, strict=True):
-        if wanted[line, size] > 0:
-            wanted[line, size] -= 1
-            lines[line][0] += size
+    left: list[tuple[HeldBlock, str]] = []
+    for one in held:
+        line = _graph_line(measured, one.stack, predicted.known_lines)
+        if wanted[line, one.bytes] > 0:
+            wanted[line, one.bytes] -= 1
+            lines[line][0] += one.bytes
         else:
-            left.append((size, stack, line))
+            left.append((one, line))
     by_size: dict[int, list[str]] = defaultdict(list)
     for (line, size), count in wanted.items():
         by_size[size] += [line] * count
-    library = unattributed = 0
-    for size, stack, line in left:
-        foreign = line not in predicted.known_lines
-        frames = measured.stacks.frames[stack] if stack >= 0 else ()
-        if foreign and by_size[size]:
-            lines[by_size[size].pop()][0] += size
+    libraries, library, unattributed = LibraryBlocks(), 0, 0
+    for one, line in left:
+        frames = measured.stacks.frames[one.stack] if one.stack >= 0 else ()
+        if line not in predicted.known_lines and by_size[one.bytes]:
+            lines[by_size[one.bytes].pop()][0] += one.bytes
+        elif libraries.take(frames, one.bytes, one.kept):
+            library += one.bytes
         elif line:
-            lines[line][0] += size
-        elif is_library(frames, size):
-            library += size
+            lines[line][0] += one.bytes
         else:
-            unattributed += size
+            unattributed += one.bytes
     rows = sorted((LineComparison(line, *both) for line, both in lines.items()), key=_difference)
     fragmentation = peak.reserved_bytes - peak.allocated_bytes - segments
     return PeakComparison(
