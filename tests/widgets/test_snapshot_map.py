@@ -1,5 +1,6 @@
 """The map of a memory snapshot shows each block where and when it was, over what was reserved."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from caching_allocator import MIB, Allocator, frame
 
 import widgets
-from planner import StowageError
+from planner import StowageError, snapshot
 from planner.snapshot import MemorySnapshot
 from tests.snapshot.test_reading import played, read, without
 from widgets.info import HELD, Held, get_snapshot_map
@@ -64,3 +65,14 @@ def test_without_times_it_says_so(tmp_path: Path) -> None:
 
 def test_segments_alone_are_drawn_as_they_are(tmp_path: Path) -> None:
     assert widgets.snapshot_map(read(played(2).snapshot()["segments"], tmp_path)).data
+
+
+def test_names_are_never_read_as_markup(tmp_path: Path) -> None:
+    allocator = Allocator()
+    allocator.alloc(4 * MIB, [frame("/home/<script>alert(1)<b>%{y}$x$.py", 7)])
+    path = tmp_path / "<script>%{y}.pickle"
+    path.write_bytes(pickle.dumps(allocator.snapshot()))
+    figure = widgets.snapshot_map(snapshot.read(path), axis="slots")
+    shown = [figure.layout.title.text, *(text for trace in figure.data for text in trace.hovertext or ())]
+    assert sum("&lt;script&gt;" in text for text in shown) == 2
+    assert not any(mark in text for mark in ("<script", "%{", "$x") for text in shown)
