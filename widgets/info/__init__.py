@@ -21,6 +21,7 @@ from widgets.info.residency_spans import Axis, Flags, Floats, Ints, require_same
 from widgets.info.schedule_and_pool import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.search_history import Found, SearchHistory, get_search_history
 from widgets.info.snapshot_map import HELD, Held, SnapshotMap, get_snapshot_map
+from widgets.info.source_lines import SourceLines, get_source_lines
 from widgets.info.step_facts import get_step_facts
 from widgets.info.step_requirements import Feasibility, assess_feasibility
 from widgets.info.storage_groups import GROUP_OF, STACK, Group
@@ -69,6 +70,7 @@ __all__ = [
     "ScheduleAndPool",
     "SearchHistory",
     "SnapshotMap",
+    "SourceLines",
     "Speed",
     "SplitRow",
     "Stall",
@@ -101,6 +103,7 @@ __all__ = [
     "get_schedule_and_pool",
     "get_search_history",
     "get_snapshot_map",
+    "get_source_lines",
     "get_step_facts",
     "get_streams",
     "get_tensor_blocks",

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from planner.graph import Graph, Module, Phase, Tensor, module_tree
 from planner.memory import lifetimes
-from widgets.info import GROUP_OF, STACK, get_forward_of, get_step_facts, get_touches
+from widgets.info import GROUP_OF, STACK, get_forward_of, get_source_lines, get_step_facts, get_touches
 from widgets.messages.message import Message, message
 
 _TIMES = " \N{MULTIPLICATION SIGN} "
-#: A notebook kernel gives the file of a cell a number that means nothing to its author.
-_SOURCE_OF_CELL = re.compile(r"^\d+\.py:(\d+)$")
 _PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
 
 
@@ -34,8 +31,8 @@ def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (
     whole = {tensor.storage: _layout(tensor) for tensor in reversed(graph.tensors) if tensor.base < 0}
     storage_layout = [whole.get(storage.id, "") for storage in graph.storages]
     op_layout = [_layout(graph.tensors[op.outputs[0]]) if op.outputs else "" for op in graph.ops]
-    op_source = [_SOURCE_OF_CELL.sub(r"line \1 of a cell", op.source) for op in graph.ops]
-    layouts, sources = _numbered([*storage_layout, *op_layout]), _numbered(op_source)
+    lines = get_source_lines(graph)
+    layouts, sources = _numbered([*storage_layout, *op_layout]), _numbered([*lines.of_op, *lines.of_storage])
     op_module, storage_module = np.zeros(len(graph.ops), np.int32), np.zeros(len(graph.storages), np.int32)
     for number, module in enumerate(modules):
         op_module[list(module.ops)] = number
@@ -60,7 +57,7 @@ def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (
         "op_module": ("i4", op_module),
         "op_phase": ("i4", [_PHASES.index(op.phase) for op in graph.ops]),
         "op_layout": ("i4", [layouts[layout] for layout in op_layout]),
-        "op_source": ("i4", [sources[source] for source in op_source]),
+        "op_source": ("i4", [sources[line] for line in lines.of_op]),
         "op_forward": ("i4", get_forward_of(graph)),
         "op_working_set": ("f8", touches.bytes),
         "op_touch_start": ("i4", touches.start),
@@ -72,6 +69,7 @@ def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (
         "storage_birth": ("i4", unswapped.birth),
         "storage_end": ("i4", unswapped.end),
         "storage_layout": ("i4", [layouts[layout] for layout in storage_layout]),
+        "storage_source": ("i4", [sources[line] for line in lines.of_storage]),
         "module_parent": ("i4", parents),
         "module_alike": ("i4", [module.isomorphic_group for module in modules]),
     })  # fmt: skip

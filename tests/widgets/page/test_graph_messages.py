@@ -56,6 +56,9 @@ def test_the_columns_say_what_each_op_works_on_and_which_module_has_it() -> None
         assert said["module_paths"][columns["storage_module"][storage.id]] == owners[storage.id]
         assert STACK[columns["storage_kind"][storage.id]] is GROUP_OF[storage.kind]
         assert columns["storage_bytes"][storage.id] == storage.bytes
+        touching = [op for op in graph.ops if storage.id in {*graph.reads[op.id], *graph.writes[op.id], op.workspace}]
+        lines = [op.source for op in touching if op.source]
+        assert said["sources"][columns["storage_source"][storage.id]] == (lines[0] if lines else "")
     parents = columns["module_parent"].tolist()
     assert parents[0] == -1
     assert all(0 <= parent < module for module, parent in enumerate(parents) if module)
@@ -69,6 +72,8 @@ def test_a_line_of_a_notebooks_cell_is_called_that() -> None:
     sent = graph_message(replace(graph, ops=ops), 1)
     sources = [sent.content["sources"][source] for source in unpack(sent)["op_source"][:3]]
     assert sources == ["line 7 of a cell", "model.py:8", graph.ops[2].source]
+    made = graph.writes[0][0]
+    assert sent.content["sources"][unpack(sent)["storage_source"][made]] == "line 7 of a cell"
 
 
 def test_an_op_belongs_to_the_forward_op_whose_gradient_or_parameter_it_computes() -> None:

@@ -1,8 +1,6 @@
 // The captured step: ops, storages and modules as columns, with lists derived from them.
 import { KINDS } from '../core/kinds.js';
 
-const LASTING = 2; // kinds up to this one exist before the step
-
 export class GraphData {
   // `message`: of kind `graph`, columns unpacked.
   constructor(message) {
@@ -60,10 +58,9 @@ export class GraphData {
   sourceOf(op) {
     return this.sources[this.op_source[op]];
   }
-  // The line of code that produces the contents of a storage.
-  sourceMaking(storage) {
-    const maker = this.uses(storage).find(op => this.writes(op).includes(storage));
-    return maker === undefined || this.kindOf(storage) <= LASTING ? '' : this.sourceOf(maker);
+  // The line that makes a storage or, if it exists before the step, first uses it.
+  sourceOfStorage(storage) {
+    return this.sources[this.storage_source[storage]];
   }
   opName(op) {
     return this.module_paths[this.op_module[op]] || this.shortTarget(op);

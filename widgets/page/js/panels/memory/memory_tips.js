@@ -8,7 +8,7 @@ import { againAt, awayFact } from './why_moved.js';
 export function layoutRows(graphData, storage) {
   const rows = [
     ['shape', graphData.storageLayout(storage)],
-    ['made at', graphData.sourceMaking(storage)],
+    ['source', graphData.sourceOfStorage(storage)],
   ];
   return rows.filter(([, value]) => value);
 }

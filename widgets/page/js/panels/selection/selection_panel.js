@@ -76,8 +76,8 @@ const SPOKEN = {
   storage({ id }, graph, plan) {
     const kind = graph.kindOf(id);
     const size = [KIND_LABELS[kind].toLowerCase(), exactBytes(graph.bytesOf(id))];
-    const [layout, source] = [graph.storageLayout(id), graph.sourceMaking(id)];
-    const facts = [size, ...plain(layout), ...(source ? [['made at', source]] : [])];
+    const [layout, source] = [graph.storageLayout(id), graph.sourceOfStorage(id)];
+    const facts = [size, ...plain(layout), ...(source ? [['source', source]] : [])];
     facts.push(['uses', countText(graph.uses(id).length)]);
     const residencies = plan ? plan.residencies(id) : [];
     const swaps = plan ? swapsOf(plan)[id] : 0;
