@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from tests.widgets.browser.page import EVERY_PANEL, Shown, wired
 from tests.widgets.browser.recorded_messages import DEEP, RecordedMessages, planned, says, trained
@@ -177,7 +178,7 @@ SHAPE = "4 \N{MULTIPLICATION SIGN} 32 \N{MULTIPLICATION SIGN} 256 float32"
 WEIGHT = "1000 \N{MULTIPLICATION SIGN} 64 float32"
 
 
-def test_tensors_and_ops_say_their_shape_and_dtype_and_the_line_that_makes_them(show: Show) -> None:
+def test_tensors_and_ops_say_their_shape_dtype_line_of_code_and_the_ops_before_and_after_them(show: Show) -> None:
     recorded = planned()
     page = shown(show, recorded)
     columns, said = recorded.columns("graph"), recorded["graph"]
@@ -191,12 +192,24 @@ def test_tensors_and_ops_say_their_shape_and_dtype_and_the_line_that_makes_them(
         page.plot("memory").evaluate(select, {"type": chosen, "id": fact})
         page.settle()
         assert SHAPE in page.selected()
-        assert "transformer.py:" in page.selected()
+        assert "used by" in page.selected()
+        line = said["sources"][columns[f"{chosen}_source"][fact]]
+        assert page.find(".sw-selection .copy").text_content() == line
+        assert line.startswith("transformer.py:")
     weight = names.index("head.weight")
     page.plot("memory").evaluate(select, {"type": "storage", "id": weight})
     page.settle()
     assert WEIGHT in page.selected()
-    assert "transformer.py" not in page.selected()
+    line = said["sources"][columns["storage_source"][weight]]
+    assert line in page.selected()
+    copy_it = page.find(".sw-selection .copy")
+    copy_it.focus()
+    page.press("Enter")
+    expect(copy_it).to_have_text("copied")
+    page.find("input[type=search]").focus()
+    page.press("ControlOrMeta+v")
+    assert page.find("input[type=search]").input_value() == line
+    page.find("input[type=search]").fill("")
     plan, step = recorded.columns("plan"), recorded["plan"]["step_seconds"]
     copy = int(np.argmax(plan["out_stop"] - plan["out_start"]))
     middle = (plan["out_start"][copy] + plan["out_stop"][copy]) / 2
@@ -210,6 +223,8 @@ def test_tensors_and_ops_say_their_shape_and_dtype_and_the_line_that_makes_them(
     page.move("streams", page.x_of("streams", 0.5), page.lane(0))
     assert page.tip()["result"] == SHAPE
     assert page.tip()["source"].startswith("transformer.py:")
+    assert page.tip()["inputs from"] == "blocks.0.expand addmm"
+    assert page.tip()["used by"] == "2: blocks.0.contract addmm, blocks.0.contract mm"
     page.find(".sw-graph button:text-is('Schedule')").click()
     page.settle()
     page.move("graph", 150, 60)

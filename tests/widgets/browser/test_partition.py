@@ -265,7 +265,7 @@ def test_too_little_memory_offers_the_least_that_would_do_and_what_was_stopped_g
 
 
 def test_what_is_selected_stays_selected_in_a_worker(page: Shown) -> None:
-    name = page.find(".sw-split-name[title='tokens.weight']")
+    name = page.find(".sw-split-name:has(bdi:text-is('tokens.weight'))")
     name.click()
     assert "tokens.weight" in page.selected()
     page.publish(worker().messages)

@@ -9,6 +9,8 @@ export class GraphData {
     this.storages = this.storage_kind.length;
     this.modules = this.module_labels.length;
     this.uses_ = grouped(this.storages, this.ops, op => this.touches(op));
+    this.readers_ = grouped(this.storages, this.ops, op => this.reads(op));
+    this.writers_ = grouped(this.storages, this.ops, op => this.writes(op));
     const parents = m => (this.module_parent[m] < 0 ? [] : [this.module_parent[m]]);
     this.children_ = grouped(this.modules, this.modules, parents);
     this.ownOps = grouped(this.modules, this.ops, op => [this.op_module[op]]);
@@ -33,6 +35,13 @@ export class GraphData {
   // Ops that touch a storage, in captured order.
   uses(storage) {
     return this.uses_.of(storage);
+  }
+  readers(storage) {
+    return this.readers_.of(storage);
+  }
+  // Those that write it, or use it as workspace.
+  writers(storage) {
+    return this.writers_.of(storage);
   }
   children(module) {
     return this.children_.of(module);
@@ -64,6 +73,10 @@ export class GraphData {
   }
   opName(op) {
     return this.module_paths[this.op_module[op]] || this.shortTarget(op);
+  }
+  // Its module and what it computes.
+  opTitle(op) {
+    return `${this.module_paths[this.op_module[op]]} ${this.shortTarget(op)}`.trim();
   }
   storageName(storage) {
     return this.storage_names[storage];

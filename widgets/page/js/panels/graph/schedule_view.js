@@ -1,5 +1,6 @@
 // Navigation in the schedule: scrolling, zooming, following the selection and stepping through search results.
 import { PHASES } from '../../core/kinds.js';
+import { opFacts } from '../../data/neighbours.js';
 import { SchedulePicture, TOP } from './schedule_picture.js';
 import { hideTip, showTip } from '../../plots/tooltip.js';
 import { bytesText, plural, secondsText } from '../../core/units.js';
@@ -62,9 +63,7 @@ export class ScheduleView extends SchedulePicture {
     const seconds = measure.secondsOf(op);
     const runs = measure.plan?.slots ? measure.plan.slotsOf(op).length : 1;
     if (seconds) rows.push(['takes', secondsText(seconds, 3) + (runs > 1 ? ` in ${runs} runs` : '')]);
-    const [layout, source] = [graphData.opLayout(op), graphData.sourceOf(op)];
-    if (source) rows.push(['source', source]);
-    if (layout) rows.push(['result', layout]);
+    rows.push(...opFacts(graphData, op));
     rows.push(['makes', bytesText(measure.made[op])], ['working set', bytesText(graphData.op_working_set[op])]);
     showTip(event, this.plot.host, graphData.opName(op), rows);
   }
@@ -123,7 +122,7 @@ export class ScheduleView extends SchedulePicture {
 
   foundName() {
     const op = this.plot.search.opList[this.plot.search.opAt];
-    return op === undefined ? 'no op' : `${this.graphData.opName(op)} ${this.graphData.shortTarget(op)}`;
+    return op === undefined ? 'no op' : this.graphData.opTitle(op);
   }
 
   found() {

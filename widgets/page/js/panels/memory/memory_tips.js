@@ -1,17 +1,9 @@
 // Tooltips of the memory map, in exact numbers.
 import { KINDS, KIND_LABELS, kindVariable } from '../../core/kinds.js';
+import { storageFacts } from '../../data/neighbours.js';
 import { hideTip, showTip } from '../../plots/tooltip.js';
 import { bytesUnit, countText, exactBytes, secondsText } from '../../core/units.js';
 import { againAt, awayFact } from './why_moved.js';
-
-// Shape and dtype of a storage, and the line of code that makes it, as far as they are known.
-export function layoutRows(graphData, storage) {
-  const rows = [
-    ['shape', graphData.storageLayout(storage)],
-    ['source', graphData.sourceOfStorage(storage)],
-  ];
-  return rows.filter(([, value]) => value);
-}
 
 // A residency, by its position in the plan's columns; -1 for none.
 export function residencyTip(event, host, plan, residency) {
@@ -29,7 +21,7 @@ export function residencyTip(event, host, plan, residency) {
   const address = bytes => Number((bytes / unit.size).toFixed(unit.name === 'GiB' ? 4 : 2));
   const rows = [
     ['kind', KIND_LABELS[kind], kindVariable(kind)],
-    ...layoutRows(graphData, storage),
+    ...storageFacts(graphData, storage),
     ['size', exactBytes(graphData.bytesOf(storage))],
     ['address', `${address(low)} to ${address(high)} ${unit.name}`],
     ['here', `${secondsText(plan.residency_start[residency], 3)} to ${secondsText(plan.residency_stop[residency], 3)}`],
@@ -59,7 +51,7 @@ export function kindsTip(event, host, plan, seconds) {
   const rows = KINDS.map((_, kind) => [KIND_LABELS[kind], exactBytes(held[kind]), kindVariable(kind)])
     .filter((_, kind) => held[kind] > 0)
     .reverse();
-  rows.unshift(['time', secondsText(seconds, 3)]);
+  rows.unshift(['time', secondsText(seconds, 3)], ['source', graphData.sourceOf(plan.order[slot])]);
   rows.push(['total', exactBytes(total)]);
   rows.push([plan.repeat_slot.length ? 'with all kept' : 'without swapping', exactBytes(plan.unswapped[slot])]);
   showTip(event, host, `${graphData.opName(plan.order[slot])}, ${plan.phaseAt(slot)}`, rows);

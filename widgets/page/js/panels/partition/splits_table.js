@@ -1,6 +1,7 @@
 // The table of splits: a row for tensors of equal layers, a column per level; a choice in a cell pins it.
 import { make, say } from '../../core/dom.js';
 import { drawnStorages } from '../../data/drawn_step.js';
+import { titleOf } from '../../data/neighbours.js';
 import { noKernel } from '../../data/action_availability.js';
 import { bytesText, plural } from '../../core/units.js';
 
@@ -96,9 +97,10 @@ const levelName = (mesh, level) => `level ${level + 1}${mesh[level] === 2 ? '' :
 
 function tableRow(store, row, number, was) {
   const id = `split ${row.storages[0]}`;
-  const name = make('button', { type: 'button', class: 'sw-split-name', 'data-id': id, title: row.name });
+  const name = make('button', { type: 'button', class: 'sw-split-name', 'data-id': id });
   name.append(make('bdi', { text: row.name }));
   const here = drawnStorages(store, row.storages);
+  name.title = titleOf(row.name, store.graph, here);
   const target = here.length ? { type: 'group', id, label: row.name, storages: here } : null;
   name.addEventListener('click', () => {
     const again = store.selection?.type === 'group' && store.selection.id === id;

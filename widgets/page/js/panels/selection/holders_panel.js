@@ -4,6 +4,7 @@ import { make, say } from '../../core/dom.js';
 import { holdersOf } from './holders.js';
 import { kindVariable, KIND_LABELS, KIND_PLURALS } from '../../core/kinds.js';
 import { bytesText, countText, plural, secondsText } from '../../core/units.js';
+import { titleOf } from '../../data/neighbours.js';
 import { withinOther } from '../../data/budget_answers.js';
 
 const SHOWN = 7;
@@ -107,7 +108,7 @@ function rowElement() {
 function fillRow(row, group, most, store) {
   say(row.name, group.name);
   say(row.kind, kindOf(group) + countOf(group));
-  row.button.title = `${group.name} ${kindOf(group)}${countOf(group)}`;
+  row.button.title = titleOf(`${group.name} ${kindOf(group)}${countOf(group)}`, store.graph, group.storages);
   say(row.value, bytesText(group.bytes));
   const colour = kindVariable(group.kind);
   row.swatch.style.background = row.bar.style.background = colour;

@@ -4,6 +4,8 @@ import { goToSelection } from '../../core/actions.js';
 import { allow, allowed, make, say } from '../../core/dom.js';
 import { KIND_LABELS, kindVariable, PHASES } from '../../core/kinds.js';
 import { countText, exactBytes, secondsText } from '../../core/units.js';
+import { opFacts, storageFacts } from '../../data/neighbours.js';
+import { copyButton } from './copy_button.js';
 import { awayFact, swapsOf, whyMoved } from '../memory/why_moved.js';
 
 const HINT = 'Click a tensor, an op or a module to follow it through every panel. ';
@@ -15,7 +17,8 @@ export function selectionPanel(section, bench) {
   const name = make('span', { class: 'name' });
   const facts = make('span', { class: 'facts' });
   const why = make('span', { class: 'why' });
-  const line = make('div', { class: 'line', role: 'status', 'aria-atomic': 'true' }, swatch, name, facts, why);
+  const [source, spoken, setSource] = copyButton();
+  const line = make('div', { class: 'line', role: 'status', 'aria-atomic': 'true' }, swatch, name, source, facts, why);
   const hint = make('span', { class: 'why' }, HINT, make('kbd', { text: '?' }), ' shows the keys.');
   const news = make('div', { class: 'news', role: 'status' });
   const button = (text, key, click) =>
@@ -27,7 +30,7 @@ export function selectionPanel(section, bench) {
     store.set({ selection: null });
     bench.root.focus();
   });
-  section.append(line, hint, news, make('span', { class: 'grow' }), zoom, clear);
+  section.append(line, hint, spoken, news, make('span', { class: 'grow' }), zoom, clear);
 
   const show = () => {
     const { focus, graph, plan } = store;
@@ -35,7 +38,8 @@ export function selectionPanel(section, bench) {
     name.textContent = focus ? told.name : '';
     swatch.hidden = told.kind === undefined;
     if (told.kind !== undefined) swatch.style.background = kindVariable(told.kind);
-    facts.replaceChildren(...told.facts.map(fact));
+    setSource(told.facts.find(([label]) => label === 'source')?.[1] ?? '');
+    facts.replaceChildren(...told.facts.filter(([label]) => label !== 'source').map(fact));
     say(why, told.why || '');
     why.title = told.why || '';
     name.title = focus ? told.name : '';
@@ -67,18 +71,13 @@ export function selectionPanel(section, bench) {
 
 const fact = ([label, value]) => make('span', {}, label, label && value ? ' ' : null, make('em', { text: value }));
 
-// A fact without a name, if known.
-const plain = text => (text ? [['', text]] : []);
-
 const NOTHING = { facts: [['Nothing selected.', '']] };
 
 const SPOKEN = {
   storage({ id }, graph, plan) {
     const kind = graph.kindOf(id);
     const size = [KIND_LABELS[kind].toLowerCase(), exactBytes(graph.bytesOf(id))];
-    const [layout, source] = [graph.storageLayout(id), graph.sourceOfStorage(id)];
-    const facts = [size, ...plain(layout), ...(source ? [['source', source]] : [])];
-    facts.push(['uses', countText(graph.uses(id).length)]);
+    const facts = [size, ...storageFacts(graph, id)];
     const residencies = plan ? plan.residencies(id) : [];
     const swaps = plan ? swapsOf(plan)[id] : 0;
     const again = plan ? plan.recomputed(id) : 0;
@@ -97,8 +96,7 @@ const SPOKEN = {
     const where = `op ${countText(slot + 1)} of ${countText(plan?.slots || graph.ops)}`;
     const facts = [
       [graph.shortTarget(id), ''],
-      ...plain(graph.opLayout(id)),
-      ...plain(graph.sourceOf(id)),
+      ...opFacts(graph, id),
       [PHASES[graph.op_phase[id]], where],
     ];
     if (plan?.slots) {

@@ -1,6 +1,6 @@
 // Tooltips of the streams, in exact numbers.
 import { KIND_LABELS, kindVariable } from '../../core/kinds.js';
-import { layoutRows } from '../memory/memory_tips.js';
+import { opFacts, storageFacts } from '../../data/neighbours.js';
 import { showTip } from '../../plots/tooltip.js';
 import { exactBytes, countText, secondsText } from '../../core/units.js';
 
@@ -12,13 +12,9 @@ export function opTip(event, host, plan, slot) {
   const op = plan.order[slot];
   const again = plan.isRepeat(slot);
   const others = again ? [plan.slotOf(op)] : [...plan.slotsOf(op)].slice(1);
-  const known = [
-    ['result', graphData.opLayout(op)],
-    ['source', graphData.sourceOf(op)],
-  ].filter(([, value]) => value);
   showTip(event, host, graphData.opName(op), [
     ['op', graphData.targetOf(op)],
-    ...known,
+    ...opFacts(graphData, op),
     ['phase', `${plan.phaseAt(slot)}, op ${countText(slot + 1)} of ${countText(plan.slots)}`],
     ['runs', span(plan.op_start[slot], plan.op_stop[slot])],
     ['takes', secondsText(plan.secondsAt(slot), 3)],
@@ -38,7 +34,7 @@ export function copyTip(event, host, plan, out, at) {
   const kind = graphData.kindOf(storage);
   const rows = [
     ['kind', KIND_LABELS[kind], kindVariable(kind)],
-    ...layoutRows(graphData, storage),
+    ...storageFacts(graphData, storage),
     ['size', exactBytes(graphData.bytesOf(storage))],
     [out ? 'leaves' : 'arrives', span(start, stop)],
   ];
@@ -60,7 +56,7 @@ export function stallTip(event, host, plan, at) {
   if (storage >= 0) {
     const wanted = arrives(plan, storage, start, stop) ? 'arrive' : 'leave';
     rows.push(['waits for', `${graphData.storageName(storage)} to ${wanted}`]);
-    rows.push(['size', exactBytes(graphData.bytesOf(storage))]);
+    rows.push(['size', exactBytes(graphData.bytesOf(storage))], ...storageFacts(graphData, storage));
   }
   showTip(event, host, `Stall ${secondsText(stop - start)}`, rows);
 }
@@ -69,7 +65,7 @@ export function stallTip(event, host, plan, at) {
 function useOr(plan, slot = -1) {
   if (slot < 0) return 'step boundary';
   const op = plan.order[slot];
-  const name = `${plan.graphData.opName(op)} ${plan.graphData.shortTarget(op)}`;
+  const name = plan.graphData.opTitle(op);
   return plan.isRepeat(slot) ? `${name}, run again` : name;
 }
 
