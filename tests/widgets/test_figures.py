@@ -48,6 +48,7 @@ def plots(graph: Graph, plan: SwapPlan, theme: Any = "light") -> dict[str, Figur
         "address": figures.address_map(graph, plan, theme=theme),
         "address, slots": figures.address_map(graph, plan, axis="slots", theme=theme),
         "streams": figures.streams(graph, plan, theme=theme),
+        "holders": figures.holders(graph, plan, by="line", theme=theme),
         "run": figures.predicted_and_measured(plan, run_of(plan), theme=theme),
     }
 

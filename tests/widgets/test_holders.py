@@ -4,14 +4,18 @@ from collections import Counter
 from functools import cache
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planner import zoo
 from planner.capture import capture
-from planner.graph import Graph
+from planner.errors import StowageError
+from planner.graph import Graph, Kind, Op, Storage, Tensor, storage_lines
 from tests.widgets.steps import by_hand
-from widgets.info import Group
+from widgets import figures
+from widgets.info import GROUP_OF, Group, get_peak_holders
 from widgets.info.holders import get_holders
-from widgets.info.model_division import get_holder_parts
+from widgets.info.model_division import GroupBy, get_holder_parts
 from widgets.info.residency_spans import captured_stays
 
 MODELS = (
@@ -41,15 +45,60 @@ def test_every_storage_is_in_exactly_one_part_and_a_part_is_of_one_group(spec: s
         assert found <= kinds.get(part.group.value, {part.group.value.replace(" ", "_").removesuffix("s")})
 
 
+@pytest.mark.parametrize("by", ["module", "line", "kind"])
 @pytest.mark.parametrize("spec", MODELS)
-def test_no_part_holds_more_than_a_quarter_of_the_peak_but_a_single_tensor(spec: str) -> None:
+def test_no_part_holds_more_than_a_quarter_of_the_peak_but_a_single_tensor(spec: str, by: GroupBy) -> None:
     graph = step(spec)
     stays = captured_stays(graph)
-    rows = get_holders(graph, stays, stays.fullest)
+    rows = get_holders(graph, stays, stays.fullest, by)
     peak = sum(graph.storages[storage].bytes for storage in at_peak(graph))
     assert sum(row.bytes for row in rows) == peak
     assert [row for row in rows if row.bytes > 0.25 * peak and row.storages > 1] == []
     assert len({(row.name, row.group) for row in rows}) == len(rows) >= 4
+
+
+@pytest.mark.parametrize("spec", MODELS)
+def test_by_line_a_part_is_of_one_line_and_by_kind_a_small_kind_is_one_part(spec: str) -> None:
+    graph = step(spec)
+    present = at_peak(graph)
+    lines = storage_lines(graph)
+    for part in get_holder_parts(graph, present, "line"):
+        assert {lines[storage] for storage in part.storages} == {part.line}
+        assert part.name.startswith(part.line)
+    held = Counter[Group]()
+    for storage in present:
+        held[GROUP_OF[graph.storages[storage].kind]] += graph.storages[storage].bytes
+    parts = Counter(part.group for part in get_holder_parts(graph, present, "kind"))
+    small = {group for group, size in held.items() if 4 * size <= held.total()}
+    assert small
+    assert {parts[group] for group in small} == {1}
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=12), st.sampled_from(["module", "line", "kind"]))
+def test_any_sizes_unfold_down_to_single_tensors(sizes: list[int], by: GroupBy) -> None:
+    graph = chain(sizes)
+    rows = get_holder_parts(graph, range(len(sizes)), by)
+    held = [[sizes[storage] for storage in part.storages] for part in rows]
+    assert sum(map(sum, held)) == sum(sizes)
+    assert [part for part in held if 4 * sum(part) > sum(sizes) and len(part) > 1] == []
+
+
+def chain(sizes: list[int]) -> Graph:
+    """Storages of these sizes of one kind, module and line."""
+    tensors = [Tensor(k, f"t{k}", k, (size,), (1,), 0, "uint8") for k, size in enumerate(sizes)]
+    ops = [Op(k, f"op{k}", "aten.relu.default", (), (k,), source="model.py:1") for k in range(len(sizes))]
+    storages = [Storage(k, f"t{k}", size, Kind.ACTIVATION) for k, size in enumerate(sizes)]
+    return Graph("chain", tuple(ops), tuple(tensors), tuple(storages))
+
+
+def test_a_figure_has_a_row_for_each_of_the_largest_and_refuses_another_grouping() -> None:
+    graph = step(MODELS[0])
+    drawn = figures.holders(graph, by="line")
+    assert drawn.layout.meta["summary"] == get_peak_holders(graph, by="line").summary
+    assert list(drawn.data[0].x)[:2] == [holder.bytes for holder in get_peak_holders(graph, by="line").holders[:2]]
+    with pytest.raises(StowageError, match='by must be "module", "line" or "kind", got \'layer\''):
+        figures.holders(graph, by="layer")  # type: ignore[arg-type]
 
 
 def test_layers_that_are_alike_are_one_part_of_each_place_in_them() -> None:

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from planner.step import Step
     from planner.swap import BudgetPoint, SwapSearch
     from widgets.figures.html_drawing import Drawing
-    from widgets.info import Axis
+    from widgets.info import Axis, GroupBy
 
 __all__ = [
     "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_peaks", "compare_speeds", "dataflow", "get_theme",
     "level_bytes", "live_memory", "memory_by_kind", "module_graph", "pareto", "partition_splits",
     "predicted_and_measured", "schedule_and_pool", "search_history", "snapshot_map", "streams",
     "tensor_blocks", "worker_memory",
+    "holders", "level_bytes", "live_memory", "memory_by_kind", "module_graph", "pareto", "partition_splits",
+    "predicted_and_measured", "schedule_and_pool", "search_history", "streams", "tensor_blocks", "worker_memory",
 ]  # fmt: skip
 
 
@@ -100,6 +102,32 @@ def memory_by_kind(
     from widgets.info import get_memory_by_kind
 
     return _memory_by_kind.draw(get_memory_by_kind(graph, plan, budget, timeline, axis), get_theme(theme))
+
+
+def holders(
+    graph: Graph,
+    plan: SwapPlan | None = None,
+    timeline: Timeline | None = None,
+    *,
+    by: GroupBy = "module",
+    theme: ThemeName = "auto",
+) -> Figure:
+    """What holds the peak, the largest first; unfolds until no row but a single tensor holds more than a quarter.
+
+    Args:
+        graph: the step.
+        plan: its plan; by default the captured order with nothing swapped, op by op.
+        timeline: times of the ops and copies, such as measured ones; by default the predicted ones.
+        by: `"module"`, `"line"` for the line of code that makes or first uses a tensor, or `"kind"`.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: `by` is another word, the plan or timeline is for another graph, or plotly is missing.
+    """
+    from widgets.figures import _holders
+    from widgets.info import get_peak_holders
+
+    return _holders.draw(get_peak_holders(graph, plan, timeline, by), get_theme(theme))
 
 
 def compare_peaks(

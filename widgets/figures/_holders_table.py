@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.units import bytes_label, format_seconds, several
 from widgets.figures._bar_rows import Row, Table
 from widgets.figures.theme import Theme, escape, shorten
-from widgets.info import Holder, MemoryByKind
+from widgets.info import Holder, MemoryByKind, PeakHolders
 
 _MOST_ROWS = 8
 _NAME_LETTERS = 22
@@ -13,7 +13,7 @@ _NAME_LETTERS = 22
 _INDENT = "&nbsp;" * 5
 
 
-def holders_table(info: MemoryByKind, theme: Theme) -> Table:
+def holders_table(info: MemoryByKind | PeakHolders, theme: Theme) -> Table:
     """A table of the largest holders, and the rest in one row."""
     rows = [_row(holder, theme) for holder in info.holders]
     if len(rows) > _MOST_ROWS:

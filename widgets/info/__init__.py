@@ -10,11 +10,12 @@ from widgets.info.holders import Holder, get_holders
 from widgets.info.level_bytes import LevelBytes, get_level_bytes
 from widgets.info.live_memory import LiveMemory, MeasuredMemory, get_live_memory, measured_memory
 from widgets.info.memory_by_kind import MemoryByKind, get_memory_by_kind
-from widgets.info.model_division import get_holder_parts
+from widgets.info.model_division import GroupBy, HolderPart, get_holder_parts
 from widgets.info.module_edges import Edge
 from widgets.info.module_graph import Box, ModuleGraph, get_module_graph
 from widgets.info.pareto import Pareto, get_pareto
 from widgets.info.partition_splits import PartitionSplits, SplitRow, get_partition_splits
+from widgets.info.peak_holders import PeakHolders, get_peak_holders
 from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured, get_predicted_and_measured
 from widgets.info.repeats import repeats_text
 from widgets.info.residency_spans import Axis, Flags, Floats, Ints, require_same_step, spans_of
@@ -54,7 +55,9 @@ __all__ = [
     "Found",
     "Group",
     "Held",
+    "GroupBy",
     "Holder",
+    "HolderPart",
     "Ints",
     "LevelBytes",
     "LiveMemory",
@@ -65,6 +68,7 @@ __all__ = [
     "Pareto",
     "PartitionSplits",
     "Peak",
+    "PeakHolders",
     "PredictedAndMeasured",
     "Reasons",
     "ScheduleAndPool",
@@ -98,6 +102,7 @@ __all__ = [
     "get_module_graph",
     "get_pareto",
     "get_partition_splits",
+    "get_peak_holders",
     "get_predicted_and_measured",
     "get_reasons",
     "get_schedule_and_pool",

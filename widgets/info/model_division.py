@@ -1,7 +1,8 @@
-"""Divide a model into parts for the list of holders of memory.
+"""Divide a model into parts for the list of holders of memory: by module, by line of code or by kind.
 
 A module is divided into its children, identical modules into the parts at the same place in each of them, and a
-module's own tensors by what computes them, until no part holds more than a quarter or there are enough parts.
+module's own tensors by what computes them; a line into its tensors. This goes on, down to single tensors, until no part
+holds more than a quarter.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby, takewhile, zip_longest
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.errors import StowageError
 from planner.graph import Graph, Module, module_tree
+from widgets.info.source_lines import get_source_lines
 from widgets.info.storage_groups import GROUP_OF, STACK, Group
 
 #: Largest share of all bytes for a part that can be divided.
 _MOST = 0.25
-#: Number of non-empty parts from which on nothing is divided further.
-_MOST_PARTS = 24
 #: With more children than this, neighbours are merged.
 _MOST_CHILDREN = 8
 #: Number of groups that tensors of one name are divided into.
@@ -29,33 +32,49 @@ _MOST_TENSORS = 4
 #: A module with more than this share of the bytes of all its identical neighbours is a part of its own.
 _HALF = 0.5
 
+#: What the holders of memory may be grouped by.
+GroupBy = Literal["module", "line", "kind"]
+
 
 @dataclass(frozen=True, eq=False)
 class HolderPart:
     """Storages of one group in one part of the model.
 
     Args:
-        name: the module's path, a range of paths, or the name of tensors.
+        name: the module's path, a range of paths, the line of code, or the name of tensors.
         group: their group.
         storages: all its storages, including those that are not present.
+        line: the line of code that they share, if the model is divided by line and it is known.
     """
 
     name: str
     group: Group
     storages: tuple[int, ...]
+    line: str = ""
+
+    def name_of(self, storage: str) -> str:
+        """Its name when it holds a single storage, which has a name of its own."""
+        return f"{self.line} {storage}".lstrip()
 
 
-def get_holder_parts(graph: Graph, present: Sequence[int]) -> tuple[HolderPart, ...]:
+def get_holder_parts(graph: Graph, present: Sequence[int], by: GroupBy = "module") -> tuple[HolderPart, ...]:
     """Divide a model into the parts that best explain one moment; every storage is in exactly one part.
 
     Args:
         graph: the step.
         present: storages that are on the device at that moment.
+        by: what it is divided by first.
+
+    Raises:
+        StowageError: `by` is another word.
     """
+    if by not in get_args(GroupBy):
+        raise StowageError(f'by must be "module", "line" or "kind", got {by!r}')
     bytes_present = np.zeros(len(graph.storages), np.int64)
     bytes_present[list(present)] = [graph.storages[storage].bytes for storage in present]
     return tuple(
-        HolderPart(part.name, part.group, tuple(part.storages)) for part in _Division(graph, bytes_present).parts()
+        HolderPart(part.name, part.group, tuple(part.storages), part.line)
+        for part in _Division(graph, bytes_present).parts(by)
     )
 
 
@@ -66,6 +85,7 @@ class _Part:
     Args:
         modules: one, or several identical ones.
         parts: the parts it was merged from, if any.
+        line: the line of code that its tensors share, if known and divided by.
     """
 
     name: str
@@ -74,6 +94,7 @@ class _Part:
     storages: list[int]
     divide: Callable[[_Part], list[_Part]] | None
     parts: tuple[_Part, ...] = field(default=())
+    line: str = ""
 
 
 class _Division:
@@ -82,10 +103,17 @@ class _Division:
         self._root = module_tree(graph)
         self._groups = [GROUP_OF[storage.kind] for storage in graph.storages]
 
-    def parts(self) -> list[_Part]:
-        parts = [part for group in STACK for part in self._children(self._whole(group))]
+    @cached_property
+    def _lines(self) -> tuple[str, ...]:
+        return get_source_lines(self._graph).of_storage
+
+    def parts(self, by: GroupBy) -> list[_Part]:
+        parts = [whole for group in STACK if (whole := self._whole(group)).storages]
+        if by != "kind":
+            divide = self._children if by == "module" else self._by_line
+            parts = [part for whole in parts for part in divide(whole)]
         most = _MOST * sum(self._bytes(part) for part in parts)
-        while sum(self._bytes(part) > 0 for part in parts) < _MOST_PARTS:
+        while True:
             large = [part for part in parts if part.divide is not None and self._bytes(part) > most]
             if not large:
                 break
@@ -95,7 +123,7 @@ class _Division:
         return parts
 
     def _whole(self, group: Group) -> _Part:
-        return _Part("", group, (self._root,), self._of(group, self._root.all_storages), self._children)
+        return _Part("all", group, (self._root,), self._of(group, self._root.all_storages), self._children)
 
     def _of(self, group: Group, storages: Sequence[int]) -> list[int]:
         return [storage for storage in storages if self._groups[storage] is group]
@@ -112,7 +140,8 @@ class _Division:
 
     def _children(self, part: _Part) -> list[_Part]:
         """A part for each child of its modules, and one for the modules' own storages."""
-        name, group, modules = part.name, part.group, part.modules
+        group, modules = part.group, part.modules
+        name = "" if modules[0] is self._root else part.name
         own = self._of(group, [storage for module in modules for storage in module.storages])
         top = "batch" if group is Group.INPUT else "top level"
         found = [_Part(name or top, group, modules, own, self._by_name)] if own else []
@@ -177,8 +206,18 @@ class _Division:
             for tail, storages in named.items()
         ]
 
+    def _by_line(self, part: _Part) -> list[_Part]:
+        """Divide by the line of code that tensors belong to."""
+        named = defaultdict(list)
+        for storage in part.storages:
+            named[self._lines[storage]].append(storage)
+        return [
+            replace(part, name=line or "no known line", storages=storages, divide=self._by_tensor, line=line)
+            for line, storages in named.items()
+        ]
+
     def _by_tensor(self, part: _Part) -> list[_Part]:
-        """Divide tensors of one name, in order, into a few groups of about the same size."""
+        """Divide tensors of one name or line, in order, into a few groups of about the same size."""
         total, there = max(self._bytes(part), 1), int((self._present[part.storages] > 0).sum())
         before = np.cumsum(self._present[part.storages]) - self._present[part.storages]
         number, groups = -1, list[list[int]]()
@@ -188,7 +227,17 @@ class _Division:
                 number = group
                 groups.append([])
             groups[-1].append(storage)  # a storage that is not present joins the one before it
-        return [replace(part, name=self._range(storages), storages=storages, divide=None) for storages in groups]
+        if len(groups) == 1 and there > 1:  # one tensor holds nearly all, and has a group of its own
+            at = int(self._present[part.storages].argmax())
+            groups = [
+                each for each in (part.storages[:at], part.storages[at : at + 1], part.storages[at + 1 :]) if each
+            ]
+        return [self._tensors(part, storages) for storages in groups]
+
+    def _tensors(self, part: _Part, storages: list[int]) -> _Part:
+        name = f"{part.line} {self._range(storages)}".lstrip()
+        several = int((self._present[storages] > 0).sum()) > 1
+        return replace(part, name=name, storages=storages, divide=self._by_tensor if several else None)
 
     def _range(self, storages: list[int]) -> str:
         present = [storage for storage in storages if self._present[storage]] or storages[:1]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.graph import Graph
 from planner.memory import unswapped_bytes
 from planner.plan import PlanIndex, PlanSummary, SwapPlan
 from planner.units import bytes_label, format_percent, format_seconds
 from widgets.info import (
-    STACK,
+    GroupBy,
+    HolderPart,
     address_map_of,
     get_collectives,
     get_holder_parts,
@@ -55,10 +59,8 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
     spans, streams = spans_of(index, timeline), streams_of(index, timeline)
     collectives = get_collectives(graph, plan)
     outs, ins = [copy.storage for copy in plan.swap_outs], [copy.storage for copy in plan.swap_ins]
-    parts = get_holder_parts(graph, spans.storage[spans.present(spans.fullest)].tolist())
-    storage_part = np.zeros(len(graph.storages), np.int32)
-    for number, part in enumerate(parts):
-        storage_part[list(part.storages)] = number
+    held = spans.storage[spans.present(spans.fullest)].tolist()
+    parts = {by: get_holder_parts(graph, held, by) for by in get_args(GroupBy)}
     content = {
         "plan": status.number,
         "method": plan.method,
@@ -78,7 +80,7 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "summary": _summary(plan, status),
         "memory_summary": address_map_of(index, spans).summary,
         "streams_summary": f"{streams.summary} {collectives.summary}".rstrip(),
-        "part_names": [part.name for part in parts],
+        "part_names": {by: [part.name for part in each] for by, each in parts.items()},
     }
     return message("plan", content, {
         "order": ("i4", plan.order),
@@ -109,10 +111,17 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "stall_stop": ("f4", [stall.stop for stall in streams.stalls]),
         "stall_op": ("i4", [stall.op for stall in streams.stalls]),
         "stall_storage": ("i4", [stall.storage for stall in streams.stalls]),
-        "part_kind": ("i4", [STACK.index(part.group) for part in parts]),
-        "storage_part": ("i4", storage_part),
+        **{f"{by}_part": ("i4", _part_of(graph, each)) for by, each in parts.items()},
         "unswapped": ("f8", unswapped_bytes(index)),
     })  # fmt: skip
+
+
+def _part_of(graph: Graph, parts: Sequence[HolderPart]) -> NDArray[np.int32]:
+    """Per storage, the number of its part."""
+    numbers = np.zeros(len(graph.storages), np.int32)
+    for number, part in enumerate(parts):
+        numbers[list(part.storages)] = number
+    return numbers
 
 
 def _unused_by_repeats(index: PlanIndex) -> list[tuple[int, int]]:

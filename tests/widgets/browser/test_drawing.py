@@ -1,5 +1,6 @@
 """Every panel draws, and its numbers are Python's."""
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -172,6 +173,13 @@ def test_who_holds_the_peak_holds_all_of_it(show: Show) -> None:
     bars = page.find(".sw-holders li .v").all_text_contents()
     assert len(bars) >= 2
     assert page.text(".sw-holders h3") == "Who holds the peak"
+    page.find(".sw-holders select").select_option("line")
+    page.publish([message for message in recorded.messages if message.kind == "plan"])
+    assert says(page.text(".sw-holders .note"), held.sum(axis=1).max())
+    assert re.match(r"(steps|transformer)\.py:\d+ ", page.text(".sw-holders li .n"))
+    page.find(".sw-holders select").select_option("kind")
+    page.settle()
+    assert "all parameters" in page.text(".sw-holders .holders")
 
 
 SHAPE = "4 \N{MULTIPLICATION SIGN} 32 \N{MULTIPLICATION SIGN} 256 float32"

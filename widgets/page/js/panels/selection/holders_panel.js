@@ -14,12 +14,16 @@ export function holdersPanel(section, { store }) {
   const title = make('h3', { text: 'Who holds the peak' });
   const list = make('ul', { class: 'holders', 'aria-label': 'Groups of tensors, largest first' });
   const note = make('span', { class: 'note' });
-  section.append(make('div', { class: 'sw-title' }, title, note), list);
+  const change = () => store.set({ holdersBy: by.value });
+  const by = make('select', { 'aria-label': 'Group by', change });
+  for (const value of ['module', 'line', 'kind']) by.append(make('option', { value, text: `by ${value}` }));
+  section.append(make('div', { class: 'sw-title' }, title, note, by), list);
   const rest = make('li', { class: 'rest' }, make('span'), make('span'));
   let [rows, groups, frame, room] = [[], [], 0, 0];
 
   const show = () => {
     frame = 0;
+    by.value = store.holdersBy;
     const { graph, plan } = store;
     if (!graph || !plan) {
       list.replaceChildren();
@@ -28,11 +32,12 @@ export function holdersPanel(section, { store }) {
     }
     const pointing = store.cursor !== null && !list.matches(':hover, :focus-within');
     const seconds = pointing ? store.cursor : plan.peak.seconds;
-    groups = holdersOf(graph, plan, plan.present(seconds));
+    groups = holdersOf(graph, plan, plan.present(seconds), store.holdersBy);
     const bytes = groups.reduce((sum, group) => sum + group.bytes, 0);
     say(title, pointing ? 'Who holds memory' : 'Who holds the peak');
     const other = withinOther(store);
-    say(note, `${other && other + ': '}${bytesText(bytes)} in use at ${secondsText(seconds)}`);
+    say(note, `${other && other + ': '}${bytesText(bytes)} at ${secondsText(seconds)}`);
+    note.title = note.textContent;
     const lines = Math.floor(room / LINE);
     const shown = groups.slice(0, groups.length <= lines ? lines : Math.max(1, Math.min(SHOWN, lines - 1)));
     while (rows.length < shown.length) rows.push(rowElement());
@@ -73,7 +78,7 @@ export function holdersPanel(section, { store }) {
     for (const button of buttons) button.tabIndex = button === next ? 0 : -1;
     next.focus();
   });
-  const stop = store.on(['graph', 'plan', 'budget', 'budget_bytes', 'cursor', 'selection'], ask);
+  const stop = store.on(['graph', 'plan', 'budget', 'budget_bytes', 'cursor', 'selection', 'holdersBy'], ask);
   // a notebook lays out nothing that is out of view, so the available height is used only if it is not zero
   const observer = new ResizeObserver(([{ contentRect }]) => {
     if (!contentRect.height || contentRect.height === room) return;
@@ -116,4 +121,9 @@ function fillRow(row, group, most, store) {
   row.button.setAttribute('aria-pressed', store.selection?.type === 'group' && store.selection.id === group.id);
 }
 
-registerFeature({ name: 'holders', label: 'Who holds memory', panel: holdersPanel });
+registerFeature({
+  name: 'holders',
+  label: 'Who holds memory',
+  panel: holdersPanel,
+  state: { holdersBy: 'module' },
+});

@@ -1,0 +1,63 @@
+"""The holders of the peak of a step or a plan, by module, by line of code or by kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.graph import Graph
+from planner.plan import SwapPlan, Timeline
+from planner.units import bytes_label, format_percent, several
+from widgets.info.holders import Holder, get_holders
+from widgets.info.model_division import GroupBy
+from widgets.info.residency_spans import Axis, captured_stays, plan_stays
+
+
+@dataclass(frozen=True, slots=True)
+class PeakHolders:
+    """What holds the peak.
+
+    Args:
+        name: what was captured.
+        by: what its tensors are grouped by.
+        axis: whether `peak_at` is in seconds or in slots.
+        peak_bytes, peak_at: the most bytes in use, and when they first are.
+        holders: the largest first; together exactly `peak_bytes`.
+    """
+
+    name: str
+    by: GroupBy
+    axis: Axis
+    peak_bytes: int
+    peak_at: float
+    holders: tuple[Holder, ...]
+
+    @property
+    def summary(self) -> str:
+        """The picture in one sentence."""
+        if not self.holders:
+            return f"{self.name} holds no memory at any time."
+        first, count = self.holders[0], several(len(self.holders), "group")
+        share = format_percent(first.bytes / self.peak_bytes)
+        return (
+            f"{count} by {self.by} hold the peak of {bytes_label(self.peak_bytes)}; {first.name} holds most, "
+            f"{bytes_label(first.bytes)} or {share}, in {first.group.value}."
+        )
+
+
+def get_peak_holders(
+    graph: Graph, plan: SwapPlan | None = None, timeline: Timeline | None = None, by: GroupBy = "module"
+) -> PeakHolders:
+    """Find what holds the peak.
+
+    Args:
+        graph: the step.
+        plan: its plan; by default the captured order with nothing swapped.
+        timeline: seconds for the plan's slots; by default its predicted timeline.
+        by: `"module"`, `"line"` for the line of code, or `"kind"`.
+
+    Raises:
+        StowageError: `by` is another word, or the plan or timeline is for another graph.
+    """
+    spans = captured_stays(graph) if plan is None else plan_stays(graph, plan, timeline)
+    holders = get_holders(graph, spans, spans.fullest, by)
+    return PeakHolders(graph.name, by, spans.axis, sum(holder.bytes for holder in holders), spans.fullest, holders)
