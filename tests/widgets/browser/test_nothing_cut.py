@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.widgets.browser.page import Shown
@@ -267,9 +268,10 @@ def test_a_box_is_named_with_its_module_or_not_at_all(show: Show) -> None:
     assert alone == []
 
 
-def test_a_search_goes_through_names_before_classes(show: Show) -> None:
+def test_a_search_goes_through_names_before_classes_and_marks_what_is_found_in_all_plots(show: Show) -> None:
     recorded = planned("wresnet:depth=50,batch=4,image=64", "100%")
     page = open_at(show, recorded)
+    before = [page.pixels(panel) for panel in ("memory", "streams")]
     page.find("input[type=search]").fill("conv2")
     page.settle()
     paths, kinds = recorded["graph"]["module_paths"], recorded["graph"]["module_kinds"]
@@ -279,6 +281,18 @@ def test_a_search_goes_through_names_before_classes(show: Show) -> None:
     assert named == sorted(named, reverse=True)
     assert any(kinds[place] == "Conv2d" and "conv2" not in paths[place] for place in places)
     assert "conv2" in page.text(".sw-graph [role=status]").rpartition(": ")[2]
+    found = "host => [...host.plot.store.found.ops]"
+    marked = page.plot("memory").evaluate(found)
+    op_module, op_source = recorded.columns("graph")["op_module"], recorded.columns("graph")["op_source"]
+    assert {op for op in range(len(op_module)) if "conv2" in paths[op_module[op]]} <= set(marked)
+    assert [page.pixels(panel) != old for panel, old in zip(("memory", "streams"), before, strict=True)] == [True] * 2
+    line = recorded["graph"]["sources"][op_source[0]]
+    page.find("input[type=search]").fill(line)
+    page.settle()
+    assert sorted(page.plot("memory").evaluate(found)) == np.flatnonzero(op_source == op_source[0]).tolist()
+    page.find("input[type=search]").fill("")
+    page.settle()
+    assert [page.pixels(panel) for panel in ("memory", "streams")] == before
 
 
 def test_a_picture_of_the_graph_has_all_of_its_boxes(show: Show, tmp_path: Path) -> None:

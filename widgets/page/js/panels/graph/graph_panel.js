@@ -98,10 +98,10 @@ registerFeature({
   name: 'graph',
   label: 'Graph',
   panel: graphPanel,
-  state: { graphMode: 'modules', metric: 'memory', query: '' },
+  state: { graphMode: 'modules', metric: 'memory', query: '', found: null },
   keys: { Escape: clearQuery, '/': focusSearch },
   help: [
     [['Space'], 'fold or unfold modules that are alike'],
-    [['/'], 'search modules and ops; ↑ ↓ go through what is found'],
+    [['/'], 'search modules, ops and lines of code; ↑ ↓ go through what is found'],
   ],
 });

@@ -30,6 +30,7 @@ export class GraphPlot extends Plot {
     this.views = graph && { modules: new ModulesView(this, graph), schedule: new ScheduleView(this, graph) };
     this.search = graph && new GraphSearch(graph);
     this.view = null;
+    this.store.set({ found: null });
     if (!graph) return;
     this.setPlan();
     this.setMode();
@@ -51,6 +52,7 @@ export class GraphPlot extends Plot {
   find() {
     if (!this.search) return;
     this.search.find(this.store.query);
+    this.store.set({ found: this.search.found });
     this.view.found();
   }
 

@@ -1,4 +1,5 @@
-// Search in the graph: modules by path and class, ops by what they compute. One pass per keystroke.
+// Search in the graph: modules by path and class, ops by what they compute and by their line of code, `model.py:7`.
+// One pass per keystroke.
 import { shortTarget } from '../../data/module_contents.js';
 import { countText, plural } from '../../core/units.js';
 
@@ -33,7 +34,7 @@ export class GraphSearch {
       else if (this.classes[module].includes(words)) this.modules[module] = 1;
     });
     for (let op = 0; op < graphData.ops; op++) {
-      if (!targets[graphData.op_target[op]]) continue;
+      if (!targets[graphData.op_target[op]] && graphData.sourceOf(op).toLowerCase() !== words) continue;
       this.ops[op] = this.runs[graphData.op_module[op]] = 1;
       this.opList.push(op);
     }
@@ -47,6 +48,20 @@ export class GraphSearch {
       if (this.modules[module] || this.runs[module]) this.above[module] = 1;
       if (this.above[module] && module) this.above[graphData.parentOf(module)] = 1;
     }
+  }
+
+  // What the other plots mark: the modules and ops that match, and the storages that they own and write.
+  get found() {
+    if (!this.places.length) return null;
+    const { graphData, opList } = this;
+    const [storages, ops] = [new Set(), new Set(opList)];
+    for (const op of opList) for (const storage of graphData.writes(op)) storages.add(storage);
+    for (const module of this.places) {
+      if (!this.modules[module]) continue;
+      for (const storage of graphData.moduleStorages(module)) storages.add(storage);
+      for (const op of graphData.moduleOps(module)) ops.add(op);
+    }
+    return { storages, ops };
   }
 
   label(module) {

@@ -36,7 +36,7 @@ export class MemoryMap extends Plot {
       }),
       store.on(['budget_bytes'], () => this.fitAddresses()),
       store.on(['focus'], () => this.reveal()),
-      store.on(['plan', 'budget', 'budget_bytes', 'memoryView', 'focus', 'theme'], () => this.draw()),
+      store.on(['plan', 'budget', 'budget_bytes', 'memoryView', 'focus', 'found', 'theme'], () => this.draw()),
       store.on(['hoverFocus', 'cursor'], () => this.drawOver()),
     ];
     attachTime(axis, this, {
@@ -55,7 +55,7 @@ export class MemoryMap extends Plot {
     return this.store.plan;
   }
   get focus() {
-    return this.store.focus;
+    return this.store.focus ?? this.store.found;
   }
   get view() {
     return this.views[this.store.memoryView];

@@ -23,7 +23,7 @@ export class StreamsView extends Plot {
         if (remapped) this.rebuild();
         this.draw();
       }),
-      store.on(['plan', 'budget', 'focus', 'theme'], () => this.draw()),
+      store.on(['plan', 'budget', 'focus', 'found', 'theme'], () => this.draw()),
       store.on(['hoverFocus', 'cursor'], () => this.drawOver()),
     ];
     attachTime(axis, this, {
@@ -38,7 +38,7 @@ export class StreamsView extends Plot {
     return this.store.plan;
   }
   get focus() {
-    return this.store.focus;
+    return this.store.focus ?? this.store.found;
   }
   get bottom() {
     return this.height - AXIS;
