@@ -12,6 +12,7 @@ from widgets.figures import memory_by_kind as memory_by_kind
 from widgets.figures import module_graph as module_graph
 from widgets.figures import pareto as pareto
 from widgets.figures import partition_splits as partition_splits
+from widgets.figures import peak_icicle as peak_icicle
 from widgets.figures import predicted_and_measured as predicted_and_measured
 from widgets.figures import schedule_and_pool as schedule_and_pool
 from widgets.figures import search_history as search_history

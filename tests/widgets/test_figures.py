@@ -49,6 +49,8 @@ def plots(graph: Graph, plan: SwapPlan, theme: Any = "light") -> dict[str, Figur
         "address, slots": figures.address_map(graph, plan, axis="slots", theme=theme),
         "streams": figures.streams(graph, plan, theme=theme),
         "holders": figures.holders(graph, plan, by="line", theme=theme),
+        "icicle": figures.peak_icicle(graph, plan, theme=theme),
+        "icicle, lines": figures.peak_icicle(graph, by="line", theme=theme),
         "run": figures.predicted_and_measured(plan, run_of(plan), theme=theme),
     }
 
@@ -168,7 +170,7 @@ def test_many_boxes_and_spans_stay_few_rectangles() -> None:
     graph = build.build(tensors[-1:])
     for name, figure in plots(graph, plan_of(graph)).items():
         for trace in figure.data:
-            assert len(trace.x) <= 5000, name
+            assert len(trace.values if trace.type == "icicle" else trace.x) <= 5000, name
         assert len(figure.to_json()) < 3e6, name
 
 

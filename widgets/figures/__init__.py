@@ -23,15 +23,13 @@ if TYPE_CHECKING:
     from planner.step import Step
     from planner.swap import BudgetPoint, SwapSearch
     from widgets.figures.html_drawing import Drawing
-    from widgets.info import Axis, GroupBy
+    from widgets.info import Axis, GroupBy, IcicleLevels
 
 __all__ = [
-    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_peaks", "compare_speeds", "dataflow", "get_theme",
-    "level_bytes", "live_memory", "memory_by_kind", "module_graph", "pareto", "partition_splits",
-    "predicted_and_measured", "schedule_and_pool", "search_history", "snapshot_map", "streams",
-    "tensor_blocks", "worker_memory",
-    "holders", "level_bytes", "live_memory", "memory_by_kind", "module_graph", "pareto", "partition_splits",
-    "predicted_and_measured", "schedule_and_pool", "search_history", "streams", "tensor_blocks", "worker_memory",
+    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_peaks", "compare_speeds", "dataflow",
+    "get_theme", "holders", "level_bytes", "live_memory", "memory_by_kind", "module_graph", "pareto",
+    "partition_splits", "peak_icicle", "predicted_and_measured", "schedule_and_pool", "search_history",
+    "snapshot_map", "streams", "tensor_blocks", "worker_memory",
 ]  # fmt: skip
 
 
@@ -212,6 +210,32 @@ def streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, *, t
     from widgets.info import get_streams
 
     return _streams.draw(get_streams(graph, plan, timeline), get_theme(theme))
+
+
+def peak_icicle(
+    graph: Graph,
+    plan: SwapPlan | None = None,
+    timeline: Timeline | None = None,
+    *,
+    by: IcicleLevels = "module",
+    theme: ThemeName = "auto",
+) -> Figure:
+    """The peak as nested boxes, each as wide as what it holds, down to the kinds of tensors; a click zooms.
+
+    Args:
+        graph: the step.
+        plan: its plan; by default the captured order with nothing swapped, op by op.
+        timeline: times of the ops and copies, such as measured ones; by default the predicted ones.
+        by: `"module"` for modules in modules, or `"line"` for lines of code in files.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: `by` is another word, the plan or timeline is for another graph, or plotly is missing.
+    """
+    from widgets.figures import _peak_icicle
+    from widgets.info import get_peak_icicle
+
+    return _peak_icicle.draw(get_peak_icicle(graph, plan, timeline, by), get_theme(theme))
 
 
 def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "auto") -> Figure:

@@ -16,6 +16,7 @@ from widgets.info.module_graph import Box, ModuleGraph, get_module_graph
 from widgets.info.pareto import Pareto, get_pareto
 from widgets.info.partition_splits import PartitionSplits, SplitRow, get_partition_splits
 from widgets.info.peak_holders import PeakHolders, get_peak_holders
+from widgets.info.peak_icicle import IcicleBox, IcicleLevels, PeakIcicle, get_peak_icicle
 from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured, get_predicted_and_measured
 from widgets.info.repeats import repeats_text
 from widgets.info.residency_spans import Axis, Flags, Floats, Ints, require_same_step, spans_of
@@ -54,10 +55,12 @@ __all__ = [
     "Flow",
     "Found",
     "Group",
-    "Held",
     "GroupBy",
+    "Held",
     "Holder",
     "HolderPart",
+    "IcicleBox",
+    "IcicleLevels",
     "Ints",
     "LevelBytes",
     "LiveMemory",
@@ -69,6 +72,7 @@ __all__ = [
     "PartitionSplits",
     "Peak",
     "PeakHolders",
+    "PeakIcicle",
     "PredictedAndMeasured",
     "Reasons",
     "ScheduleAndPool",
@@ -103,6 +107,7 @@ __all__ = [
     "get_pareto",
     "get_partition_splits",
     "get_peak_holders",
+    "get_peak_icicle",
     "get_predicted_and_measured",
     "get_reasons",
     "get_schedule_and_pool",

@@ -16,7 +16,7 @@ export function holdersPanel(section, { store }) {
   const note = make('span', { class: 'note' });
   const change = () => store.set({ holdersBy: by.value });
   const by = make('select', { 'aria-label': 'Group by', change });
-  for (const value of ['module', 'line', 'kind']) by.append(make('option', { value, text: `by ${value}` }));
+  for (const value of ['module', 'line', 'kind']) by.append(make('option', { value, text: value }));
   section.append(make('div', { class: 'sw-title' }, title, note, by), list);
   const rest = make('li', { class: 'rest' }, make('span'), make('span'));
   let [rows, groups, frame, room] = [[], [], 0, 0];
