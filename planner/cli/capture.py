@@ -7,6 +7,9 @@ import click
 from planner.cli.output import OutputFile, json_option, show
 from planner.progress import reporting
 
+#: Lines of code that the table names.
+_LINES = 5
+
 
 @click.command("capture", epilog="Example: python -m planner capture rnn:layers=2,hidden=512 --out graph.json --json")
 @click.argument("model")
@@ -20,13 +23,17 @@ def command(model: str, out: str | None, as_json: bool) -> None:
 
     The peak is that of the step with nothing swapped. The temporary memory of ops comes on top where they are measured:
     `planner swap` and `planner run` print that larger one as `step peak`.
+
+    Peak lines are the lines of code that hold the most at the peak: those that make a tensor or, for parameters and
+    optimizer states, first use it.
     """
     import time
 
     from planner import graph as graphs
     from planner import zoo
     from planner.capture import capture
-    from planner.memory import step_peak
+    from planner.memory import peak_lines, step_peak
+    from planner.units import format_bytes, several
 
     step = zoo.load(model)
     with reporting(True) as report:
@@ -35,6 +42,10 @@ def command(model: str, out: str | None, as_json: bool) -> None:
         seconds = time.perf_counter() - started
     if out is not None:
         graphs.save(graph, out)
+    lines = peak_lines(graph)
+    largest = [f"{line or 'no known line'} {format_bytes(size)}" for line, size in list(lines.items())[:_LINES]]
+    if len(lines) > _LINES:
+        largest.append(several(len(lines) - _LINES, "smaller one"))
     show(
         {
             "ops": len(graph.ops),
@@ -43,6 +54,8 @@ def command(model: str, out: str | None, as_json: bool) -> None:
             "parameter_bytes": graph.bytes_of([graphs.Kind.PARAMETER]),
             "peak_bytes": step_peak(graph),
             "capture_seconds": seconds,
+            "peak_lines": lines,
         },
         as_json,
+        replacements={"peak_lines": largest},
     )

@@ -13,6 +13,7 @@ from planner.memory.packing import (
     write_buffers,
 )
 from planner.memory.packing.exact import place_exactly
+from planner.memory.peak_lines import peak_lines
 from planner.memory.step_packing import pack_step, step_peak
 from planner.memory.unswapped import unswapped_bytes
 
@@ -27,6 +28,7 @@ __all__ = [
     "pack",
     "pack_step",
     "parse_budget",
+    "peak_lines",
     "place_exactly",
     "plan_buffers",
     "read_buffers",

@@ -27,7 +27,13 @@ def test_machines_lists_presets_and_what_is_attached(planner) -> None:
 
 def test_capture_counts(planner) -> None:
     facts = planner("capture", MODEL, "--json").json
-    assert set(facts) == {"ops", "tensors", "storages", "parameter_bytes", "peak_bytes", "capture_seconds"}
+    assert set(facts) == {
+        "ops", "tensors", "storages", "parameter_bytes", "peak_bytes", "capture_seconds", "peak_lines",
+    }  # fmt: skip
+    lines = facts["peak_lines"]
+    assert facts["parameter_bytes"] < sum(lines.values()) <= facts["peak_bytes"]
+    assert list(lines.values()) == sorted(lines.values(), reverse=True)
+    assert f"{next(iter(lines))} " in planner("capture", MODEL).out
     assert 0 < facts["parameter_bytes"] < facts["peak_bytes"]
 
 
