@@ -6,12 +6,9 @@ from importlib import import_module
 from typing import Any
 
 _FIGURES = (
-    "address_map", "compare_peaks", "compare_speeds", "dataflow", "level_bytes", "live_memory", "memory_by_kind",
-    "module_graph", "pareto", "partition_splits", "predicted_and_measured", "schedule_and_pool", "search_history",
-    "snapshot_map", "streams", "tensor_blocks", "worker_memory",
-    "address_map", "compare_peaks", "compare_speeds", "dataflow", "holders", "level_bytes", "live_memory",
+    "address_map", "compare_peaks", "compare_speeds", "dataflow", "fit", "holders", "level_bytes", "live_memory",
     "memory_by_kind", "module_graph", "pareto", "partition_splits", "peak_icicle", "predicted_and_measured",
-    "schedule_and_pool", "search_history", "streams", "tensor_blocks", "worker_memory",
+    "schedule_and_pool", "search_history", "snapshot_map", "streams", "tensor_blocks", "worker_memory",
 )  # fmt: skip
 _ROOMS = ("figures", "info")
 _STATIC = ("save_html",)

@@ -5,6 +5,7 @@ from widgets.figures import address_map as address_map
 from widgets.figures import compare_peaks as compare_peaks
 from widgets.figures import compare_speeds as compare_speeds
 from widgets.figures import dataflow as dataflow
+from widgets.figures import fit as fit
 from widgets.figures import holders as holders
 from widgets.figures import level_bytes as level_bytes
 from widgets.figures import live_memory as live_memory

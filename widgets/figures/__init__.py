@@ -14,6 +14,7 @@ from widgets.figures.theme import FONT, LIGHT, Theme, ThemeName, get_theme
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+    from planner.fit import Fit
     from planner.graph import Graph
     from planner.partition import PartitionPlan
     from planner.plan import SwapPlan, Timeline
@@ -253,6 +254,22 @@ def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "a
     from widgets.info import get_pareto
 
     return _pareto.draw(get_pareto(graph, points), get_theme(theme))
+
+
+def fit(found: Fit, *, theme: ThemeName = "auto") -> Figure:
+    """Memory and speed over the sizes of a step that `planner.fit` tried, with the largest that fit.
+
+    Args:
+        found: what `planner.fit` returned.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: it is something else, the theme is unknown, or plotly is missing.
+    """
+    from widgets.figures import _fit
+    from widgets.info import get_fit_curves
+
+    return _fit.draw(get_fit_curves(found), get_theme(theme))
 
 
 def compare_speeds(reached: Mapping[str, Mapping[str, tuple[float, str]]], *, theme: ThemeName = "auto") -> Figure:

@@ -6,6 +6,7 @@ from widgets.info.collectives import Collectives, get_collectives
 from widgets.info.compare_peaks import ComparePeaks, Peak, get_compare_peaks
 from widgets.info.compare_speeds import CompareSpeeds, Speed, get_compare_speeds
 from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
+from widgets.info.fit_curves import FitAnswer, FitCurves, get_fit_curves
 from widgets.info.holders import Holder, get_holders
 from widgets.info.level_bytes import LevelBytes, get_level_bytes
 from widgets.info.live_memory import LiveMemory, MeasuredMemory, get_live_memory, measured_memory
@@ -50,6 +51,8 @@ __all__ = [
     "Edge",
     "End",
     "Feasibility",
+    "FitAnswer",
+    "FitCurves",
     "Flags",
     "Floats",
     "Flow",
@@ -97,6 +100,7 @@ __all__ = [
     "get_cost",
     "get_dataflow",
     "get_fit",
+    "get_fit_curves",
     "get_forward_of",
     "get_holder_parts",
     "get_holders",
