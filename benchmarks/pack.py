@@ -1,10 +1,9 @@
-"""How low offset packing gets, and how fast: steps of the zoo, random boxes, squares cut into pieces, your own files.
+"""How low offset packing gets, and how fast: steps of the zoo, random boxes, your own files.
 
     python benchmarks/pack.py [FILE.csv ...]
 
 `over bound` compares the height with the most bytes that are alive at once, which no packing can go below; `least`
-says where that is met. The pieces of a square fit back into it, so there the bound can be met: such puzzles have no
-slack and are harder than any step.
+says where that is met. Puzzles without slack, which are harder than any step, are in `benchmarks/packing.py`.
 """
 
 from __future__ import annotations
@@ -42,24 +41,6 @@ def random_boxes(count: int, seed: int = 0) -> Packing:
     return pack(lower, upper, (2 ** random.uniform(6, 24, count)).astype(int), alignment=512)
 
 
-def cut_square(pieces: int, seed: int = 0) -> Packing:
-    """A square of bytes x time, cut again and again at random."""
-    random = np.random.default_rng(seed)
-    found = [(0, 1024, 0, 1024)]
-    while len(found) < pieces:
-        areas = np.array([np.sqrt((up - low) * (top - bottom)) for low, up, bottom, top in found])
-        place = int(random.choice(len(found), p=areas / areas.sum()))
-        low, up, bottom, top = found[place]
-        if random.random() < 0.5 and up - low > 1:
-            cut = int(random.integers(low + 1, up))
-            found[place : place + 1] = [(low, cut, bottom, top), (cut, up, bottom, top)]
-        elif top - bottom > 1:
-            cut = int(random.integers(bottom + 1, top))
-            found[place : place + 1] = [(low, up, bottom, cut), (low, up, cut, top)]
-    lower, upper, bottoms, tops = np.array(found).T
-    return pack(lower, upper, (tops - bottoms) * 1024)
-
-
 def instances(files: list[str]) -> Iterator[tuple[str, Packing]]:
     for name in files:
         buffers = read_buffers(name)
@@ -70,8 +51,6 @@ def instances(files: list[str]) -> Iterator[tuple[str, Packing]]:
         yield model, pack_step(arrays(capture(load(model))), alignment=512)
     for count in (1_000, 20_000, 60_000):
         yield f"{count} random boxes", random_boxes(count)
-    for pieces in (150, 300, 450):
-        yield f"a square in {pieces} pieces", cut_square(pieces)
 
 
 def main() -> None:
