@@ -8,10 +8,16 @@ from planner.cli.output import json_option, show, show_table
 from planner.units import format_bytes
 
 
-@click.command("machines", epilog="Example: python -m planner machines")
+@click.command(
+    "machines",
+    epilog="Examples: python -m planner machines; python -m planner fit gpt --machine rtx4090:memory=48GB --over batch=1..32",
+)
 @json_option
 def command(as_json: bool) -> None:
     """List the machines that can be planned for; `cpu` and `auto` are measured.
+
+    The others are presets, whose memory, host_memory, host_link and hosts can be set wherever one is named, as in
+    `l4:memory=48GB` or `h100x8:hosts=4`.
 
     How long an op takes here is measured once and kept in a file, whose path is printed below the table; `planner swap`
     and `planner run` measure anew with --remeasure, or when that file has been removed.

@@ -8,6 +8,7 @@ from planner.machine.mesh import MeshLevel, mesh_levels, prime_factors
 from planner.machine.op_classes import OpClass, op_class, operator
 from planner.machine.presets import MOST_HOSTS, PRESETS, with_hosts
 from planner.machine.roofline import CPU_EFFICIENCY, CUDA_EFFICIENCY, op_seconds
+from planner.machine.settings import SETTINGS, with_settings
 
 make_callable(__name__, "planner.profile")  # measures the attached machine
 
@@ -16,6 +17,7 @@ __all__ = [
     "CUDA_EFFICIENCY",
     "MOST_HOSTS",
     "PRESETS",
+    "SETTINGS",
     "Collective",
     "CollectiveAlgorithm",
     "Device",
@@ -32,4 +34,5 @@ __all__ = [
     "operator",
     "prime_factors",
     "with_hosts",
+    "with_settings",
 ]  # fmt: skip

@@ -20,10 +20,15 @@ _TERA = 1e12
 
 def _gpu(
     name: str, memory_gb: int, bandwidth_gbs: float, *, float32: float, half: float, float64: float,
-    launch: float = 5e-6,
+    bfloat16: float | None = None, launch: float = 5e-6,
 ) -> Device:  # fmt: skip
-    """A CUDA device from its data sheet: memory in GB and GB/s, peaks in TFLOP/s; `launch` in seconds."""
-    peaks = {"float64": float64, "float32": float32, "float16": half, "bfloat16": half}
+    """A CUDA device from its data sheet: memory in GB and GB/s, peaks in TFLOP/s; `launch` in seconds.
+
+    `half` is the peak of matrix products of 16-bit floats that are summed in 32 bits, also of bfloat16 if no other is
+    given.
+    """
+    bfloat16 = half if bfloat16 is None else bfloat16
+    peaks = {"float64": float64, "float32": float32, "float16": half, "bfloat16": bfloat16}
     return Device(
         name=name,
         kind="cuda",
@@ -38,6 +43,9 @@ def _gpu(
 #: Host memory where neither a paper nor the usual server gives a figure: half a terabyte.
 _HOST_MEMORY = 512 * _GB
 _SERVER_MEMORY = 2000 * _GB
+_WORKSTATION_MEMORY = 64 * _GB
+#: Copies over 16 lanes of PCI Express, measured from and to pinned memory: one way, and both ways together.
+_PCIE3, _PCIE4, _PCIE5 = Link(12e9, 20e9, 10e-6), Link(25e9, 42e9, 10e-6), Link(53e9, 90e9, 10e-6)
 #: The most hosts that a machine may have.
 MOST_HOSTS = 1024
 #: A message between hosts by InfiniBand, and by the cloud's Ethernet of 2016.
@@ -48,7 +56,7 @@ _MACHINES = (
     Machine(
         "v100-16gb",
         (_gpu("NVIDIA V100 SXM2 16 GB", 16, 900, float32=14, half=112, float64=7, launch=1e-5),),
-        Link(12e9, 20e9, 10e-6),
+        _PCIE3,
         host_memory_bytes=244 * _GB,
     ),
     # Tofu's machine (EuroSys 2019): 21 GB/s between peers; Amazon's p2.8xlarge has a network of 10 Gb/s
@@ -64,7 +72,7 @@ _MACHINES = (
     Machine(
         "a100-80gb",
         (_gpu("NVIDIA A100 SXM4 80 GB", 80, 2039, float32=19.5, half=312, float64=9.7),),
-        Link(25e9, 42e9, 10e-6),
+        _PCIE4,
         host_memory_bytes=_HOST_MEMORY,
         peer_link=Link(300e9, 600e9, 5e-6),
     ),
@@ -72,14 +80,14 @@ _MACHINES = (
     Machine(
         "h100",
         (_gpu("NVIDIA H100 SXM5 80 GB", 80, 3350, float32=67, half=989, float64=34),),
-        Link(53e9, 90e9, 10e-6),
+        _PCIE5,
         host_memory_bytes=_HOST_MEMORY,
         peer_link=Link(450e9, 900e9, 5e-6),
     ),
     Machine(
         "h200",
         (_gpu("NVIDIA H200 SXM5 141 GB", 141, 4800, float32=67, half=989, float64=34),),
-        Link(53e9, 90e9, 10e-6),
+        _PCIE5,
         host_memory_bytes=_HOST_MEMORY,
         peer_link=Link(450e9, 900e9, 5e-6),
     ),
@@ -89,6 +97,71 @@ _MACHINES = (
         (_gpu("NVIDIA RTX 4060 Laptop 8 GB", 8, 256, float32=11.6, half=46, float64=0.18),),
         Link(12e9, 20e9, 10e-6),
         host_memory_bytes=16 * _GB,
+    ),
+)
+
+
+#: Single GPUs by their makers' data sheets; the host has 16 lanes to each.
+_CARDS = (
+    # Turing has no bfloat16 of its own
+    Machine(
+        "t4",
+        (_gpu("NVIDIA T4 16 GB", 16, 320, float32=8.1, half=65, float64=0.25, bfloat16=8.1, launch=1e-5),),
+        _PCIE3,
+        host_memory_bytes=_HOST_MEMORY,
+    ),
+    Machine(
+        "l4",
+        (_gpu("NVIDIA L4 24 GB", 24, 300, float32=30.3, half=121, float64=0.47),),
+        _PCIE4,
+        host_memory_bytes=_HOST_MEMORY,
+    ),
+    Machine(
+        "a10",
+        (_gpu("NVIDIA A10 24 GB", 24, 600, float32=31.2, half=125, float64=0.98),),
+        _PCIE4,
+        host_memory_bytes=_HOST_MEMORY,
+    ),
+    Machine(
+        "a100-40gb",
+        (_gpu("NVIDIA A100 SXM4 40 GB", 40, 1555, float32=19.5, half=312, float64=9.7),),
+        _PCIE4,
+        host_memory_bytes=_HOST_MEMORY,
+        peer_link=Link(300e9, 600e9, 5e-6),
+    ),
+    Machine(
+        "rtx3090",
+        (_gpu("NVIDIA GeForce RTX 3090 24 GB", 24, 936, float32=35.6, half=71, float64=0.56),),
+        _PCIE4,
+        host_memory_bytes=_WORKSTATION_MEMORY,
+    ),
+    Machine(
+        "rtx4090",
+        (_gpu("NVIDIA GeForce RTX 4090 24 GB", 24, 1008, float32=82.6, half=165, float64=1.29),),
+        _PCIE4,
+        host_memory_bytes=_WORKSTATION_MEMORY,
+    ),
+    Machine(
+        "rtx5090",
+        (_gpu("NVIDIA GeForce RTX 5090 32 GB", 32, 1792, float32=104.8, half=210, float64=1.64),),
+        _PCIE5,
+        host_memory_bytes=_WORKSTATION_MEMORY,
+    ),
+    # one of the eight of an HGX board, fifth-generation NVLink
+    Machine(
+        "b200",
+        (_gpu("NVIDIA B200 SXM6 180 GB", 180, 7700, float32=75, half=2250, float64=37),),
+        _PCIE5,
+        host_memory_bytes=_HOST_MEMORY,
+        peer_link=Link(900e9, 1800e9, 5e-6),
+    ),
+    # to PyTorch, devices of ROCm are CUDA devices too
+    Machine(
+        "mi300x",
+        (_gpu("AMD Instinct MI300X 192 GB", 192, 5300, float32=163.4, half=1307, float64=81.7),),
+        _PCIE5,
+        host_memory_bytes=_HOST_MEMORY,
+        peer_link=Link(448e9, 896e9, 5e-6),
     ),
 )
 
@@ -116,7 +189,7 @@ _SERVERS = (
     _with_eight_devices("h200x8", "h200", 8 * 50),
 )
 
-PRESETS: Mapping[str, Machine] = MappingProxyType({preset.name: preset for preset in (*_MACHINES, *_SERVERS)})
+PRESETS: Mapping[str, Machine] = MappingProxyType({preset.name: preset for preset in (*_MACHINES, *_CARDS, *_SERVERS)})
 
 
 def with_hosts(preset: Machine, hosts: int) -> Machine:

@@ -8,12 +8,8 @@ from fractions import Fraction
 from numbers import Integral
 
 from planner.errors import StowageError
+from planner.units import BYTE_UNITS
 
-_UNITS = {
-    "": 1, "b": 1,
-    "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
-    "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
-}  # fmt: skip
 _AMOUNT = re.compile(r"(\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(e[+-]?\d{1,3})?\s*(%|[a-z]*)", re.IGNORECASE | re.ASCII)
 _EXAMPLES = 'write "8GiB", "8GB", "50%" or a whole number of bytes'
 _LARGEST = 2**62
@@ -53,6 +49,6 @@ def _exact(budget: str | int | float, step_peak_bytes: int) -> Fraction:
     amount = Fraction(digits + (exponent or "")) * (-1 if text.startswith("-") else 1)
     if unit == "%":
         return amount * step_peak_bytes / 100
-    if unit.lower() not in _UNITS:
+    if unit.lower() not in BYTE_UNITS:
         raise StowageError(f'"{unit}" in the budget "{budget}" is not a unit of memory; {_EXAMPLES}')
-    return amount * _UNITS[unit.lower()]
+    return amount * BYTE_UNITS[unit.lower()]

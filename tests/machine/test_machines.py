@@ -9,7 +9,8 @@ import torch
 from planner.errors import StowageError
 from planner.profile import machine, machines
 
-PRESETS = ["v100-16gb", "k80x8", "a100-80gb", "h100", "h200", "laptop", "a100x8", "h100x8", "h200x8"]
+CARDS = ["t4", "l4", "a10", "a100-40gb", "rtx3090", "rtx4090", "rtx5090", "b200", "mi300x"]
+PRESETS = ["v100-16gb", "k80x8", "a100-80gb", "h100", "h200", "laptop", *CARDS, "a100x8", "h100x8", "h200x8"]
 
 
 def test_every_machine_can_be_named() -> None:
@@ -56,16 +57,42 @@ def test_hosts_are_counted_in_a_machines_name() -> None:
     [
         ("h100x8:hosts=0", "hosts must be 1 to 1024, got 0"),
         ("h100x8:hosts=9999", "hosts must be 1 to 1024"),
-        ("h100x8:hosts=two", "as in h100x8:hosts=4, not 'hosts=two'"),
-        ("h100x8:4", "as in h100x8:hosts=4"),
+        ("h100x8:hosts=two", "as in h100x8:hosts=4, not 'two'"),
+        ("h100x8:4", "'4' is not a setting; write h100x8:hosts=4 or h100x8:memory=24GB"),
+        ("l4:hosts=1,hosts=2", "'hosts=2' is set twice"),
+        ("l4:memry=3GB", r"l4 has no setting 'memry' \(did you mean memory\?\); it takes hosts, memory, host_memory"),
+        ("l4:memory=lots", "memory must be an amount as in l4:memory=24GB, got 'lots'"),
+        ("l4:memory=0GB", "memory must be an amount"),
+        ("l4:memory=-1GB", "memory must be an amount"),
+        ("l4:host_link=25GB/h", "host_link must be an amount as in l4:host_link=25GB/s, got '25GB/h'"),
         ("h100x9:hosts=2", "did you mean h100x8"),
         ("laptop:hosts=2", "laptop has no network to other hosts; choose one of k80x8, a100x8, h100x8, h200x8"),
         ("cpu:hosts=2", "unknown preset 'cpu'"),
     ],
 )
-def test_hosts_that_make_no_sense_are_refused(name: str, says: str) -> None:
+def test_settings_that_make_no_sense_are_refused(name: str, says: str) -> None:
     with pytest.raises(StowageError, match=says):
         machine(name)
+
+
+def test_a_preset_takes_other_figures_by_name_or_argument() -> None:
+    named = machine("RTX4090:memory=48gb,host_memory=128GiB,host_link=12.5GB/s")
+    given = machine("rtx4090", memory="48GB", host_memory="128GiB", host_link="12.5GB/s")
+    assert named == given
+    assert named.name == "rtx4090:memory=48GB,host_memory=128GiB,host_link=12.5GB/s"
+    assert (named.device.memory_bytes, named.host_memory_bytes) == (48 * 10**9, 128 * 2**30)
+    assert (named.host_link.bandwidth, named.host_link.duplex_bandwidth) == (12.5e9, 21e9)
+    assert named.device.flops == machine("rtx4090").device.flops
+    assert "48GB" in repr(named)
+    assert machine(named.name) == named
+    servers = machine("h100x8:memory=40GB", hosts=2)
+    assert (servers.name, servers.hosts) == ("h100x8:hosts=2,memory=40GB", 2)
+    assert {device.memory_bytes for device in servers.devices} == {40 * 10**9}
+
+
+def test_what_is_measured_takes_no_other_figures() -> None:
+    with pytest.raises(StowageError, match="cpu is measured and has no memory to set; set it of a preset such as l4"):
+        machine("cpu", memory="8GB")
 
 
 @pytest.mark.parametrize("name", ["cpu", "auto", *PRESETS])

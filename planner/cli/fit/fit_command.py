@@ -23,7 +23,12 @@ _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\d{1,9})\s*\.\.\s*(\d{1,9})\s*", re
 
 @click.command("fit", epilog=_EPILOG)
 @click.argument("model")
-@click.option("--machine", "machine_name", required=True, help="A GPU; see `planner machines`.")
+@click.option(
+    "--machine",
+    "machine_name",
+    required=True,
+    help="A GPU; see `planner machines`, which also says how to change its figures.",
+)
 @click.option("--over", required=True, help="The argument to vary, its first and its last value: batch=1..64.")
 @json_option
 def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
