@@ -1,4 +1,4 @@
-"""Forks ranks, as a launcher starts them, from a process that has imported PyTorch: `python rank_server.py`.
+"""Forks ranks, as a launcher starts them, from a process that has loaded what they need: `python rank_server.py`.
 
 Reads a JSON line per launch from its standard input: which of `SCENARIOS` its ranks go through, with which arguments,
 and the environment of each. Answers with a line of their process numbers, and when all have ended with one of what each
@@ -11,32 +11,49 @@ import sys
 import tempfile
 from pathlib import Path
 
-from planner import torch_private
-from tests.run.workers.launch.scenarios import SCENARIOS
+import torch
+
+import planner
+from planner.capture import capture
+from planner.partition import PartitionPlan, coarsen, optimize, worker_graph
+from tests.run.workers.launch.scenarios import SCENARIOS, network
+
+
+def get_ready() -> None:
+    """Import, compile and measure once what each rank would otherwise, which takes it longer than all that it does."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # a fork would come without the other threads of a pool, and wait for them
+    graph = capture(network(), progress=False)
+    worker_graph(PartitionPlan.of(optimize(coarsen(graph), 2)), graph, 0)
+    planner.run(network(), steps=1, progress=False).wait()
+    assert planner.run_workers  # is imported when it is named
+    torch.set_num_threads(threads)
 
 
 def serve() -> None:
-    torch_private.import_compiler()
+    get_ready()
     for line in sys.stdin:
         asked = json.loads(line)
         with tempfile.TemporaryDirectory() as folder:
             files = [Path(folder) / str(rank) for rank in range(len(asked["environments"]))]
-            pairs = zip(files, asked["environments"], strict=True)
-            processes = [fork(asked["scenario"], asked["arguments"], each, file) for file, each in pairs]
+            numbered = enumerate(zip(files, asked["environments"], strict=True))
+            processes = [
+                fork(asked["scenario"], number, asked["arguments"], each, file) for number, (file, each) in numbered
+            ]
             print(json.dumps(processes), flush=True)
             for _ in processes:
                 os.wait()  # whichever ends next, or it would seem to be there still
             print(json.dumps([json.loads(file.read_text()) if file.exists() else None for file in files]), flush=True)
 
 
-def fork(scenario: str, arguments: list[object], environment: dict[str, str], file: Path) -> int:
+def fork(scenario: str, number: int, arguments: list[object], environment: dict[str, str], file: Path) -> int:
     process = os.fork()
     if process:
         return process
     sys.stdin.close()
     os.environ.update(environment)
     try:
-        found = SCENARIOS[scenario](int(environment.get("RANK", 0)), *arguments)
+        found = SCENARIOS[scenario](number, *arguments)
     except BaseException as error:
         found = f"{type(error).__name__}: {error}"
     file.write_text(json.dumps(found))

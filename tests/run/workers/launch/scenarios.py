@@ -1,8 +1,13 @@
 """What the ranks of a launch do in these tests, each in its own process, as a user's script would."""
 
 import hashlib
+import os
+import runpy
 import signal
+import sys
+import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -148,9 +153,15 @@ def interrupted(rank, parts, folder):
 
     def loops():
         run = planner.run_workers(step, partition_from_json(parts), steps=0, progress=False)
-        for number, _ in enumerate(run.steps(batches(1_000_000)), 1):
-            if number == 3:
+        for _ in run.steps(noted()):
+            pass
+
+    def noted():
+        """Batches; the 66th is far from the next step before which the model's code is captured again."""
+        for number, batch in enumerate(batches(1_000_000), 1):
+            if number == 66:
                 reached()
+            yield batch
 
     for makes_steps in (waits, loops):
         before = bits(step)
@@ -162,4 +173,35 @@ def interrupted(rank, parts, folder):
     return found
 
 
-SCENARIOS = {each.__name__: each for each in (agreeing, going_on, disagreeing, endless, interrupted)}
+def host(number, folders, arguments):
+    """What `torchrun` does on a host, in a folder of its own; only its rank is a fork and loads nothing again."""
+    from torch.distributed.launcher.api import elastic_launch
+    from torch.distributed.run import config_from_args, parse_args
+
+    os.chdir(folders[number])
+    for stream, name in ((1, "said"), (2, "complained")):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), stream)
+    tempfile.tempdir = None  # as TMPDIR says from now on
+    for variable, name in (("TMPDIR", "temporary"), ("XDG_CACHE_HOME", "cache")):
+        Path(name).mkdir()
+        os.environ[variable] = str(Path(name).absolute())
+    config, program, command = config_from_args(parse_args(["--node-rank", str(number), *arguments]))
+    assert program == sys.executable
+    elastic_launch(replace(config, start_method="fork"), as_python)(*command)
+    return "done"
+
+
+def as_python(*command):
+    """What `python -u -m NAME ...` does."""
+    unbuffered, module, name, *rest = command
+    assert (unbuffered, module) == ("-u", "-m")
+    sys.argv = [name, *rest]
+    try:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code:
+            raise RuntimeError(f"ended with {end.code}") from end
+    sys.stdout.flush()
+
+
+SCENARIOS = {each.__name__: each for each in (agreeing, going_on, disagreeing, endless, interrupted, host)}

@@ -1,12 +1,9 @@
 """Ranks of PyTorch's launcher run a partition as one process with its workers would, or say why they cannot."""
 
-import json
 import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -20,16 +17,9 @@ from planner.errors import StowageError
 from planner.partition import PartitionPlan, coarsen, optimize, partition_to_json
 from tests.run.workers.launch.scenarios import batches, bits, network, outcome
 
-ROOT = Path(__file__).parents[4]
-
 
 def partition(step, workers):
     return PartitionPlan.of(optimize(coarsen(capture(step, progress=False)), workers))
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def until(condition, seconds=120):
@@ -39,46 +29,6 @@ def until(condition, seconds=120):
             return True
         time.sleep(0.05)
     return False
-
-
-class Launcher:
-    """Starts ranks in processes that know of each other what a launcher's environment says."""
-
-    def __init__(self):
-        threads = max(1, (os.cpu_count() or 1) // 2)  # as two workers of one process have
-        self._server = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("rank_server.py"))], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True, cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(threads)},
-        )  # fmt: skip
-
-    def start(self, scenario, ranks, *arguments):
-        """Start ranks; returns the numbers of their processes."""
-        address = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        environments = [{"RANK": str(rank), **address} for rank in range(ranks)]
-        asked = {"scenario": scenario, "arguments": arguments, "environments": environments}
-        self._server.stdin.write(json.dumps(asked) + "\n")
-        self._server.stdin.flush()
-        return json.loads(self._server.stdout.readline())
-
-    def results(self):
-        """What each rank returns."""
-        return json.loads(self._server.stdout.readline())
-
-    def launch(self, scenario, ranks, *arguments):
-        self.start(scenario, ranks, *arguments)
-        return self.results()
-
-    def close(self):
-        self._server.stdin.close()
-        self._server.wait()
-
-
-@pytest.fixture(scope="module")
-def launcher():
-    made = Launcher()
-    yield made
-    made.close()
 
 
 def test_ranks_leave_the_bits_that_workers_of_one_process_leave(launcher):
