@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout
 
-from planner.cancel import uninterrupted
+from planner.cancel import CancelToken, interruptibly, uninterrupted
 from planner.errors import StowageError
 from planner.run import run, same_bits
 from planner.run.loop.background_run import PATIENCE
@@ -205,29 +204,24 @@ def test_a_step_whose_scheduler_raises_is_counted_once(check: bool) -> None:
 
 def test_a_program_can_be_traced_after_a_run() -> None:
     """As debuggers and coverage do; CPython 3.11 hangs where an error to be raised in a thread was taken back."""
-    code = """
-import faulthandler, sys, time
-faulthandler.dump_traceback_later(100, exit=True)
-import planner, torch
-from planner.cancel import CancelToken, interruptibly
-stop = CancelToken()
+    stop = CancelToken()
 
-def late():  # as it ends, it is to be stopped
-    stop.cancel()
-    try:
-        while True: time.sleep(0.001)
-    except BaseException:
-        return 1
+    def late() -> int:
+        stop.cancel()  # as it ends, it is to be stopped
+        try:
+            while True:
+                time.sleep(0.001)
+        except BaseException:
+            return 1
 
-interruptibly(late, stop)
-planner.run(planner.InferenceStep(torch.nn.Linear(2, 2), torch.ones(1, 2)), budget="100%").wait()
-sys.settrace(lambda frame, event, arg: None)
-(lambda: 1)()
-sys.settrace(None)
-print("traced")
-"""
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=200)
-    assert done.stdout == "traced\n", done.stderr
+    assert interruptibly(late, stop) == 1
+    run(InferenceStep(torch.nn.Linear(2, 2), torch.ones(1, 2)), budget="100%").wait()
+    before = sys.gettrace()
+    traced: list[str] = []
+    sys.settrace(lambda frame, event, arg: traced.append(event))
+    stop.clear()  # any function
+    sys.settrace(before)
+    assert "call" in traced
 
 
 def test_control_c_waits_for_what_must_be_whole() -> None:
