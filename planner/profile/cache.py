@@ -7,6 +7,7 @@ import json
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import platformdirs
@@ -112,6 +113,16 @@ def cache_path() -> Path:
 
 
 def _read(path: Path) -> dict[str, Cost]:
+    """The costs in a file, which is parsed again only once it has been written again."""
+    try:
+        now = path.stat()
+    except OSError:
+        return {}
+    return dict(_parsed(path, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
+
+
+@lru_cache(maxsize=4)
+def _parsed(path: Path, *_version: int) -> Mapping[str, Cost]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["version"] != _VERSION:
