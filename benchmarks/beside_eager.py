@@ -206,7 +206,7 @@ def _given(loop: Loop) -> Iterator[Any]:
 
 
 def _seed(seed: int) -> None:
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)  # as `torch.manual_seed`, which notes its caller's stack for each device
     random.seed(seed)
     np.random.seed(seed)
 
