@@ -16,10 +16,12 @@ from planner.swap.methods.annealing.decode import blank_decode_buffers, decode
 from planner.swap.methods.method import SearchContext
 from planner.swap.problem.problem import build_problem
 from planner.swap.search.driver import SearchState, one_by_one
+from tests.effort import EFFORT
 from tests.swap.event_simulator import step_seconds
 from tests.swap.random_graphs import ALIGNMENT, build, least_budget, machine
 
 _MACHINE = machine(1e9, 1.4e9, 1e-7)
+_TAKEN_APART = 20 * EFFORT
 
 
 def problem(number, layers=None):
@@ -67,7 +69,7 @@ def texts(plans):
 @pytest.mark.parametrize("method", ["on-demand", "calendar"])
 def test_every_plan_it_returns_is_valid_and_faster_than_the_one_before(method):
     better = 0
-    for number in range(25):
+    for number in range(12 * EFFORT):
         task = problem(number)
         first = planned(task, method)
         annealing, now = begun(task, first)
@@ -85,7 +87,7 @@ def test_every_plan_it_returns_is_valid_and_faster_than_the_one_before(method):
 
 def test_a_plan_whose_copies_go_as_soon_as_they_can_is_taken_apart_and_put_together_again_with_the_same_times():
     methods = []
-    for number in range(40):
+    for number in range(_TAKEN_APART):
         task = problem(number)
         plan = planned(task)
         methods.append(plan.method)
@@ -96,7 +98,7 @@ def test_a_plan_whose_copies_go_as_soon_as_they_can_is_taken_apart_and_put_toget
         run = timed(arrays, decisions, buffers, decode(arrays, decisions, buffers))
         assert run.seconds == pytest.approx(plan.predicted.seconds), number
         assert buffers.live_bytes[: task.ops].max() <= task.memory, number
-    assert methods.count("calendar") > 20
+    assert methods.count("calendar") > _TAKEN_APART / 2
 
 
 def test_the_same_seed_gives_the_same_plans_with_threads_or_without():
@@ -135,7 +137,7 @@ def test_it_ends_when_nothing_gets_better_and_at_once_where_the_bound_is_met():
 
 
 def test_few_boxes_are_packed_as_low_as_can_be():
-    for number in range(300):
+    for number in range(100 * EFFORT):
         random = Random(number)
         count = random.randint(3, 6)
         lower = [random.randint(0, 4) for _ in range(count)]

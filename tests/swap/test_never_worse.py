@@ -13,7 +13,7 @@ from planner.swap.problem.problem import build_problem
 from tests.effort import EFFORT
 from tests.swap.random_graphs import ALIGNMENT, build, least_budget, machine
 
-_CHUNKS, _EACH = 2 * EFFORT, 12
+_CHUNKS, _EACH = 2 * EFFORT, 6
 
 
 @pytest.mark.parametrize("chunk", range(_CHUNKS))

@@ -20,7 +20,7 @@ from tests.swap.exhaustive import UNIT, optimum, orders, plan_of
 from tests.swap.random_graphs import least_budget, machine
 from tests.swap.tiny_steps import tiny
 
-_CHUNKS, _EACH = 2 * EFFORT, 20
+_CHUNKS, _EACH = EFFORT, 20
 _MOST_ORDERS = 24
 _CLOSE = 1 + 1e-9
 #: A storage of `UNIT` bytes takes a microsecond; both directions at full speed, as `exhaustive` asks for.

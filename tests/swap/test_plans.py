@@ -26,7 +26,7 @@ def between(graph, share):
 
 
 @given(steps(), st.floats(0.0, 1.0))
-@settings(max_examples=12 * EFFORT, deadline=None)
+@settings(max_examples=6 * EFFORT, deadline=None)
 def test_a_plan_is_valid_within_its_budget_and_no_slower_than_the_baselines(step, share):
     graph, seconds = step
     budget = between(graph, share)
@@ -47,7 +47,7 @@ def test_a_plan_is_valid_within_its_budget_and_no_slower_than_the_baselines(step
 def test_the_least_budget_that_a_refusal_names_will_do_and_nothing_below_it(step):
     graph, seconds = step
     least = least_budget(graph)
-    assert validate(plan_swaps(graph, machine(), least, seconds=seconds), graph) == []
+    assert validate(plan_swaps(graph, machine(), least, seconds=seconds, time_limit=0), graph) == []
     if least > 1:
         with pytest.raises(StowageError, match=f"allow at least {least} bytes"):
             plan_swaps(graph, machine(), least - 1, seconds=seconds)
@@ -63,22 +63,22 @@ def test_what_fits_moves_nothing(step, more):
     assert plan.predicted.seconds == pytest.approx(sum(seconds))
 
 
-@given(steps(), st.floats(0.0, 1.0))
+@given(steps(most_layers=4), st.floats(0.0, 1.0))
 @settings(max_examples=6 * EFFORT, deadline=None)
 def test_the_least_host_budget_that_a_refusal_names_will_do(step, share):
     graph, seconds = step
     budget = between(graph, share)
     try:
-        plan = plan_swaps(graph, machine(), budget, host_budget=1, seconds=seconds)
+        plan = plan_swaps(graph, machine(), budget, host_budget=1, seconds=seconds, time_limit=0)
     except StowageError as error:
         least = int(re.search(r"allow at least (\d+) bytes", str(error))[1])
-        plan = plan_swaps(graph, machine(), budget, host_budget=least, seconds=seconds)
+        plan = plan_swaps(graph, machine(), budget, host_budget=least, seconds=seconds, time_limit=0)
         assert plan.host_budget_bytes == least
     assert validate(plan, graph) == []
 
 
-@given(steps(), st.floats(0.0, 1.0))
-@settings(max_examples=8 * EFFORT, deadline=None)
+@given(steps(most_layers=5), st.floats(0.0, 1.0))
+@settings(max_examples=4 * EFFORT, deadline=None)
 def test_the_same_request_gives_the_same_plan(step, share):
     graph, seconds = step
     budget = between(graph, share)

@@ -31,7 +31,7 @@ def request(layers=24, budget="40%", **options):
 
 
 def test_it_returns_at_once_and_ends_with_a_valid_plan_no_slower_than_any_baseline():
-    graph, search = request()
+    graph, search = request(layers=16)
     plan = search.wait()
     assert validate(plan, graph) == []
     assert search.best is plan
@@ -46,7 +46,7 @@ def test_it_returns_at_once_and_ends_with_a_valid_plan_no_slower_than_any_baseli
 
 
 def test_every_best_plan_on_the_way_is_valid():
-    graph, search = request(time_limit=None)
+    graph, search = request(layers=12, time_limit=None)
     seen = []
     while search.progress.state == "running":
         if search.best is not None and (not seen or search.best is not seen[-1]):
@@ -104,7 +104,7 @@ def test_the_middle_of_the_local_search_can_be_kept(tmp_path):
 
 
 def test_a_host_budget_that_was_too_small_still_is_when_the_search_is_loaded(tmp_path):
-    graph, search = request(layers=8, host_budget=1)
+    graph, search = request(layers=3, host_budget=1)
     with pytest.raises(StowageError) as first:
         search.wait()
     search.save(tmp_path / "search.json")
@@ -118,7 +118,7 @@ def test_a_host_budget_that_was_too_small_still_is_when_the_search_is_loaded(tmp
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_ends_where_no_plan_keeps_to_the_host_budget(method):
-    _, search = request(layers=6, method=method, host_budget=1, time_limit=0)
+    _, search = request(layers=4, method=method, host_budget=1, time_limit=0)
     with pytest.raises(StowageError, match="a host budget of 1 B is too small"):
         search.wait(120)  # far more than it takes: that it ends is the point
     assert search.progress.state == "done"
@@ -311,9 +311,9 @@ def test_what_cannot_be_is_said_before_anything_runs():
 
 
 def test_a_host_budget_is_never_exceeded():
-    graph, search = request(layers=8)
+    graph, search = request(layers=3)
     free = search.wait()
-    _, tight = request(layers=8, host_budget=free.host_bytes - 1)
+    _, tight = request(layers=3, host_budget=free.host_bytes - 1)
     sentence = ""
     try:
         plan = tight.wait()
@@ -322,7 +322,7 @@ def test_a_host_budget_is_never_exceeded():
     except StowageError as error:
         sentence = str(error)
     assert not sentence or "of host memory" in sentence
-    _, none = request(layers=8, host_budget=1)
+    _, none = request(layers=3, host_budget=1)
     with pytest.raises(StowageError, match="a host budget of 1 B is too small"):
         none.wait()
 
@@ -348,8 +348,8 @@ def test_one_op_is_a_step():
 
 
 def test_a_huge_graph_gets_a_plan():
-    graph = layered(5_000 * EFFORT, size=4096, parameters=4096)
-    assert len(graph.ops) > 20_000 * EFFORT
+    graph = layered(2_600 * EFFORT, size=4096, parameters=4096)
+    assert len(graph.ops) > 10_000 * EFFORT  # which is not laid out at once
     budget = int(0.95 * lifetimes(graph).peak_bytes)
     search = search_swaps(graph, machine(), budget, seconds=np.full(len(graph.ops), 3e-6), time_limit=0)
     plan = search.wait()
@@ -358,7 +358,7 @@ def test_a_huge_graph_gets_a_plan():
 
 
 def test_comparing_plans_finds_what_a_search_finds():
-    graph, search = request(seed=2, time_limit=None)
+    graph, search = request(layers=10, seed=2, time_limit=None)
     found = compare_plans(graph, machine(1e9, 1.4e9, 0.0), "40%", seconds=np.full(len(graph.ops), 3e-5), seed=2)
     assert plan_to_json(found.plan) == plan_to_json(search.wait())
     assert found.evaluations == search.progress.evaluations

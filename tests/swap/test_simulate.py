@@ -97,7 +97,7 @@ def test_bytes_in_use_are_those_of_the_residencies_in_each_slot():
 
 
 @given(steps(6), st.sampled_from([1.0, 1.3, 2.0, 3.0]), st.floats(0.0, 1.0))
-@settings(max_examples=12 * EFFORT, deadline=None)
+@settings(max_examples=6 * EFFORT, deadline=None)
 def test_it_agrees_with_a_plain_account_of_the_streams(step, duplex, share):
     graph, seconds = step
     device = machine(duplex=duplex * 1e9)

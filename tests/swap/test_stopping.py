@@ -86,13 +86,13 @@ def test_a_proof_ends_between_its_facts():
 @pytest.mark.parametrize("method", METHODS if EFFORT > 1 else ["auto", "swapadvisor"])
 def test_a_search_that_is_stopped_again_and_again_is_as_if_it_never_was(method):
     """Every piece of work is cut short once, at whatever moment, and begun again."""
-    whole = SearchState(problem(), method=method, seed=3)
+    whole = SearchState(problem(12), method=method, seed=3)
     ask = Counted(10**9)
-    search_state = SearchState(problem(stop=CancelToken(ask)), method=method, seed=3)
+    search_state = SearchState(problem(12, stop=CancelToken(ask)), method=method, seed=3)
     random, stopped = np.random.default_rng(1), 0
-    while not whole.done and whole.evaluations < 500:
+    while not whole.done and whole.evaluations < 300:
         whole.step()
-    while not search_state.done and search_state.evaluations < 500:
+    while not search_state.done and search_state.evaluations < 300:
         ask.asked, ask.yes_from = 0, int(random.integers(1, 30))
         try:
             search_state.step()
@@ -141,7 +141,7 @@ def test_what_a_share_stands_for_is_found_out_by_the_search_of_a_large_graph():
 
 
 def test_saving_while_it_runs_changes_nothing(tmp_path):
-    graph = layered(24)
+    graph = layered(12)
     seconds = np.full(len(graph.ops), 3e-5)
     options = {"seconds": seconds, "seed": 3, "time_limit": None, "evaluations": 300}
     expected = plan_to_json(search_swaps(graph, MACHINE, "40%", **options).wait())
@@ -182,7 +182,7 @@ def test_the_search_of_the_paper_ends_by_itself():
 
 
 def test_a_host_budget_of_nothing_is_called_by_its_name_and_the_one_named_is_enough_for_every_seed():
-    graph = layered(5)
+    graph = layered(4)
     seconds = np.full(len(graph.ops), 3e-5)
     with pytest.raises(StowageError, match="a host budget of 0 leaves no memory"):
         plan_swaps(graph, MACHINE, "40%", seconds=seconds, host_budget=0)
