@@ -14,7 +14,7 @@ from planner.step import AdamW, TrainStep
 from planner.zoo import load
 from tests.capture.test_transformers import CASES
 
-MODELS = ("mlp:optimizer=adamw", "wresnet:depth=50,batch=2", "rnn:steps=3", "gpt:layers=1,optimizer=adam")
+MODELS = ("mlp:optimizer=adamw", "wresnet:depth=50,batch=2,image=32", "rnn:steps=2", "gpt:layers=1,optimizer=adam")
 
 
 @pytest.fixture(scope="module")

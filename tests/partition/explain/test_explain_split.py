@@ -46,7 +46,7 @@ def test_alternatives_cost_what_a_search_with_them_pinned_finds(words) -> None:
 
 
 def test_an_alternative_within_a_memory_limit_is_the_best_that_the_limit_allows() -> None:
-    step = planner.capture(planner.zoo.load("mlp:layers=4,hidden=512,batch=64"), progress=False)
+    step = planner.capture(planner.zoo.load("mlp:layers=2,hidden=512,batch=64"), progress=False)
     free = search_partition(step, 4, time_limit=None)
     free.wait(progress=False)
     limit = free.solution.memory.most
@@ -99,7 +99,7 @@ def test_a_search_refuses_another_graph() -> None:
 
 
 def test_a_search_that_found_nothing_says_why() -> None:
-    found = search_partition(graph(), 4, memory=1000, time_limit=None)
+    found = search_partition(graph(), 2, memory=1000, time_limit=None)
     with pytest.raises(StowageError, match="too little"):
         found.wait(progress=False)
     with pytest.raises(StowageError, match="too little"):

@@ -61,10 +61,10 @@ def test_pins_cost_bytes_and_never_save_any() -> None:
 
 
 def test_other_pins_begin_with_what_is_known_about_the_graph() -> None:
-    search = search_partition(graph(), 4, time_limit=None)
+    search = search_partition(graph(), 4, time_limit=None, evaluations=4)
     search.wait(progress=False)
-    pinned = search.with_pins({"head.weight": 1}, time_limit=None)
-    assert pinned.wait(progress=False) == plan_with({"head.weight": 1}, evaluations=None)
+    pinned = search.with_pins({"head.weight": 1}, time_limit=None, evaluations=4)
+    assert pinned.wait(progress=False) == plan_with({"head.weight": 1}, evaluations=4)
     assert pinned.problem.coarse is search.problem.coarse
 
 
@@ -97,11 +97,11 @@ def test_the_smallest_conflicting_set_of_many_pins_is_named() -> None:
 
 def test_of_pins_that_take_too_much_memory_the_smallest_set_is_named() -> None:
     pins = {"blocks.0.expand.weight": 1, "head.weight": "replicated", "tokens.weight": "replicated"}
-    allowed = search_partition(graph(), 4, time_limit=None, evaluations=1)
+    allowed = search_partition(graph(), 2, time_limit=None, evaluations=1)
     allowed.wait(progress=False)
     memory = allowed.solution.memory.most + 100_000  # for one of the two copies, but not for both
     with pytest.raises(StowageError, match=r"with the pins? .*replicated.* drop a pin") as raised:
-        search_partition(graph(), 4, memory=memory, pins=pins, time_limit=None).wait(progress=False)
+        search_partition(graph(), 2, memory=memory, pins=pins, time_limit=None).wait(progress=False)
     assert "blocks.0.expand.weight" not in str(raised.value).split(": the op")[0]
 
 

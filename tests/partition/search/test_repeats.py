@@ -11,6 +11,7 @@ from planner.partition import coarsen, optimize
 from planner.partition.search.costs import shared_fetches as shared_fetches_module
 from planner.partition.search.factors.repeats import find_repeats
 from planner.zoo import load
+from tests.effort import EFFORT
 from tests.partition.search.every_choice import least_bytes_by_trying, random_graph
 
 
@@ -67,7 +68,7 @@ def test_the_blocks_of_a_model_are_chosen_alike():
 def test_the_bound_holds_where_contents_have_more_readers_than_copies_are_told_apart(monkeypatch):
     monkeypatch.setattr(shared_fetches_module, "_MOST_COPIES", 1)
     apart = 0
-    for seed, mesh in product(range(100, 140), [(2,), (3,), (2, 2)]):
+    for seed, mesh in product(range(100, 100 + 20 * EFFORT), [(2,), (3,), (2, 2)]):
         graph = random_graph(random.Random(seed), most=6 if len(mesh) == 1 else 4, sizes=(2, 4, 8))
         found, least = optimize(coarsen(graph), mesh), least_bytes_by_trying(graph, mesh)
         assert found.bound <= least * (1 + 1e-9) <= found.bytes_moved * (1 + 2e-9), seed

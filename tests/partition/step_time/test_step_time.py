@@ -14,10 +14,11 @@ from planner.partition.baselines import baselines
 from planner.partition.step_time import BUCKET_BYTES, local_work, step_time, transfers
 from planner.profile import machine
 from planner.zoo import load
+from tests.partition.residual import residual
 
 DEVICE = Device("round", "cuda", 10**9, 1e9, {"float32": 1e12}, {}, launch_seconds=1e-6)
 FAR = Link(1e300, 2e300)
-MODELS = ["mlp:batch=64,optimizer=adam", "gpt:layers=2", "rnn:layers=2,steps=5", "wresnet:depth=50,batch=8"]
+MODELS = ["mlp:batch=64,optimizer=adam", "gpt:layers=2", "rnn:layers=2,steps=5", "residual"]
 
 
 def machine_of(devices, link):
@@ -26,7 +27,8 @@ def machine_of(devices, link):
 
 @pytest.fixture(scope="module", params=MODELS)
 def found(request):
-    return recurse(coarsen(capture(load(request.param))), 8)
+    step = residual() if request.param == "residual" else load(request.param)
+    return recurse(coarsen(capture(step)), 8)
 
 
 def product_of(rows, middle, columns):
