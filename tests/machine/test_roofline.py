@@ -8,8 +8,6 @@ from planner import zoo
 from planner.capture import capture
 from planner.graph import Graph, GraphBuilder, Kind
 from planner.machine import Device, Link, Machine, OpClass, op_class, op_seconds
-from planner.profile import machine
-from tests.effort import EFFORT
 
 DEVICE = Device(
     name="round numbers",
@@ -58,14 +56,14 @@ def families(text: str) -> dict[str, set[OpClass]]:
 
 
 def test_convolutions_are_told_apart_by_their_shapes() -> None:
-    found = families("wresnet")
+    found = families("wresnet:image=32,batch=2")
     convolution, gradients = "aten.convolution.default", "aten.convolution_backward.default"
     for target in (convolution, gradients):
         assert found[f"stages.0.0.conv1 {target}"] == {OpClass.CONVOLUTION}  # 1 by 1
         assert found[f"stages.0.0.conv2 {target}"] == {OpClass.CONVOLUTION_3X3}
         assert found[f"stages.1.0.conv2 {target}"] == {OpClass.CONVOLUTION}  # stride 2
         assert found[f"stem.0 {target}"] == {OpClass.CONVOLUTION}  # 7 by 7
-    found = families("nasnet:cells=1,filters=8,image=64")
+    found = families("nasnet:cells=1,filters=4,image=33")
     for target in (convolution, gradients):
         assert found[f"cells.0.body.left0.depthwise1 {target}"] == {OpClass.DEPTHWISE}
         assert found[f"cells.0.body.left0.pointwise1 {target}"] == {OpClass.CONVOLUTION}
@@ -81,27 +79,3 @@ def test_attention_and_matrix_products_have_their_families() -> None:
     assert len(attention) == 2
     assert all(kinds == {OpClass.ATTENTION} for kinds in attention)
     assert by_target["aten.gelu.default"] == {OpClass.MEMORY}
-
-
-#: Of SwapAdvisor's table, samples per second without a limit of memory.
-_MEASURED = [
-    ("rnn:layers=8,hidden=8192", 128, 14.5),
-    ("brnn:layers=4,hidden=8192", 128, 10.9),
-    ("wresnet:depth=152,widen=10,image=224", 16, 3.85),
-    ("inception", 16, 12.7),
-    ("nasnet", 16, 7.06),
-]
-_AT_ANOTHER_BATCH = [
-    ("wresnet:depth=152,widen=10,image=224", 64, 4.21),
-    ("inception", 64, 14.2),
-    ("nasnet", 64, 9.46),
-]
-
-
-@pytest.mark.parametrize(
-    ("text", "batch", "samples_per_second"), [*_MEASURED, *(_AT_ANOTHER_BATCH if EFFORT > 1 else [])]
-)
-def test_swapadvisors_models_take_what_the_paper_measured(text: str, batch: int, samples_per_second: float) -> None:
-    graph = capture(zoo.load(f"{text}{',' if ':' in text else ':'}batch={batch}"))
-    predicted = float(op_seconds(graph, machine("v100-16gb")).sum())
-    assert predicted == pytest.approx(batch / samples_per_second, rel=0.15)

@@ -9,6 +9,10 @@ import torch
 
 from planner import zoo
 from planner.capture import capture
+from planner.graph import Graph
+from planner.machine import op_seconds
+from planner.profile import machine
+from tests.effort import EFFORT
 
 
 @pytest.fixture(autouse=True)
@@ -129,13 +133,46 @@ def test_the_optimizer_brings_its_state(optimizer: str, states: int) -> None:
     assert len(large) == states * len(weights)
 
 
+#: SwapAdvisor's convolutional models and the batch of its table: samples per second without a limit of memory, and
+#: how many ops are to be expected.
+_CONVOLUTIONAL = {
+    "nasnet:batch=16": (16, 7.06, (5_200, 5_800)),
+    "inception:batch=16": (16, 12.7, (800, 1_300)),
+    "wresnet:depth=152,widen=10,image=224,batch=16": (16, 3.85, (850, 1_900)),
+}
+if EFFORT > 1:
+    _CONVOLUTIONAL |= {
+        "wresnet:depth=152,widen=10,image=224,batch=64": (64, 4.21, (850, 1_900)),
+        "inception:batch=64": (64, 14.2, (800, 1_300)),
+        "nasnet:batch=64": (64, 9.46, (5_200, 5_800)),
+    }
+
+
+@pytest.fixture(scope="module", params=_CONVOLUTIONAL)
+def convolutional(request: pytest.FixtureRequest) -> tuple[str, Graph]:
+    return request.param, capture(zoo.load(request.param))
+
+
+def test_the_papers_models_are_captured_whole_without_their_memory(convolutional: tuple[str, Graph]) -> None:
+    text, graph = convolutional
+    least, most = _CONVOLUTIONAL[text][2]
+    assert least <= len(graph.ops) <= most
+
+
+def predicted(graph: Graph) -> float:
+    return float(op_seconds(graph, machine("v100-16gb")).sum())
+
+
+def test_they_take_what_the_paper_measured(convolutional: tuple[str, Graph]) -> None:
+    text, graph = convolutional
+    batch, samples_per_second, _ = _CONVOLUTIONAL[text]
+    assert predicted(graph) == pytest.approx(batch / samples_per_second, rel=0.15)
+
+
 @pytest.mark.parametrize(
-    ("text", "least", "most"),
-    [
-        ("nasnet", 5_200, 5_800),
-        ("inception", 800, 1_300),
-        ("wresnet:depth=152,widen=10,image=224,batch=16", 850, 1_900),
-    ],
+    ("text", "samples_per_second"), [("rnn:layers=8,hidden=8192", 14.5), ("brnn:layers=4,hidden=8192", 10.9)]
 )
-def test_the_papers_models_are_captured_whole_without_their_memory(text: str, least: int, most: int) -> None:
-    assert least <= len(capture(zoo.load(text)).ops) <= most
+def test_the_papers_recurrent_models_take_what_it_measured(text: str, samples_per_second: float) -> None:
+    # all of the twenty time steps but the first are alike
+    first, both = (predicted(capture(zoo.load(f"{text},batch=128,steps={steps}"))) for steps in (1, 2))
+    assert first + 19 * (both - first) == pytest.approx(128 / samples_per_second, rel=0.15)
