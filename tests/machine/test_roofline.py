@@ -63,7 +63,7 @@ def test_convolutions_are_told_apart_by_their_shapes() -> None:
         assert found[f"stages.0.0.conv2 {target}"] == {OpClass.CONVOLUTION_3X3}
         assert found[f"stages.1.0.conv2 {target}"] == {OpClass.CONVOLUTION}  # stride 2
         assert found[f"stem.0 {target}"] == {OpClass.CONVOLUTION}  # 7 by 7
-    found = families("nasnet:cells=1,filters=4,image=33")
+    found = families("nasnet:cells=1,filters=8,image=64")
     for target in (convolution, gradients):
         assert found[f"cells.0.body.left0.depthwise1 {target}"] == {OpClass.DEPTHWISE}
         assert found[f"cells.0.body.left0.pointwise1 {target}"] == {OpClass.CONVOLUTION}
