@@ -74,6 +74,21 @@ def test_a_capture_that_fails_leaves_caches_clean_too():
     assert positions.cache_info().currsize == 0
 
 
+@pytest.mark.parametrize("grows_old", [False, True])
+def test_a_cache_made_after_another_capture_failed_is_left_clean_too(grows_old):
+    def fails(values):
+        return values * values.sum().item()
+
+    with pytest.raises(StowageError):
+        capture(step_of(fails))
+    later = lru_cache(lambda count: torch.arange(count, dtype=torch.float32))
+    if grows_old:
+        gc.collect()
+    with pytest.raises(StowageError):
+        capture(step_of(lambda x: fails(x + later(4))))
+    assert later.cache_info().currsize == 0
+
+
 def test_a_tensor_kept_where_nobody_looks_is_refused_and_taken_out():
     with pytest.raises(StowageError, match=r"keeps a tensor of shape .* outside of the model"):
         capture(step_of(hiding))

@@ -31,8 +31,8 @@ class Leftovers:
         """Clear every `functools.lru_cache` that keeps a fake tensor."""
         if not self._alive():
             return
-        for cache in gc.get_referrers(_lru_cache_wrapper):  # instances refer to their class
-            if type(cache) is _lru_cache_wrapper and _keeps_fakes(gc.get_referents(cache), _DEPTH):
+        for cache in _CACHES.living():
+            if _keeps_fakes(gc.get_referents(cache), _DEPTH):
                 cache.cache_clear()
 
     def refuse(self) -> None:
@@ -65,6 +65,33 @@ class Leftovers:
 
     def _alive(self) -> list[torch.Tensor]:
         return [tensor for tensor in (made() for made in self._made) if tensor is not None]
+
+
+class _Caches:
+    """Finds every `functools.lru_cache` of the process, and goes through old objects only where new ones may be there.
+
+    An object grows old in a collection of a generation above the youngest alone: until the next one, caches that were
+    made after the last search are young, and young objects are few.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[ref[_lru_cache_wrapper[Any]]] = []
+        self._collections: tuple[int, ...] = ()
+
+    def living(self) -> list[_lru_cache_wrapper[Any]]:
+        """All that exist."""
+        collections = gc.get_freeze_count(), *(generation["collections"] for generation in gc.get_stats()[1:])
+        if collections == self._collections:
+            others = [*gc.get_objects(0), *gc.get_objects(1)]
+        else:
+            others, self._found = gc.get_referrers(_lru_cache_wrapper), []  # instances refer to their class
+        known = {id(cache): cache for cache in (found() for found in self._found) if cache is not None}
+        known |= {id(cache): cache for cache in others if type(cache) is _lru_cache_wrapper}
+        self._found, self._collections = [ref(cache) for cache in known.values()], collections
+        return list(known.values())
+
+
+_CACHES = _Caches()
 
 
 def _taken_out(holder: Any, kept: list[torch.Tensor]) -> str:
