@@ -9,7 +9,7 @@ import planner
 
 def llama():
     config = transformers.LlamaConfig(
-        vocab_size=200, hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=4,
+        vocab_size=200, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, max_position_embeddings=32,
     )
     tokens = torch.randint(200, (2, 16), generator=torch.Generator().manual_seed(0))

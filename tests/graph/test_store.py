@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from planner import StowageError
 from planner.graph import check, fingerprint, from_json, load, save, to_json
+from tests.effort import EFFORT
 from tests.graph.graphs import graphs
 from tests.graph.test_graph import small
 
@@ -41,7 +42,7 @@ def test_a_graph_is_pickled_and_copied_as_it_is_written(copied):
 
 
 @given(graphs(), st.data())
-@settings(max_examples=200)
+@settings(max_examples=100 * EFFORT)
 def test_every_cut_of_the_text_is_refused(graph, data):
     text = to_json(graph)
     with pytest.raises(StowageError, match="capture it again"):
@@ -89,7 +90,7 @@ VALUES = st.recursive(
 
 
 @given(st.data())
-@settings(max_examples=500)
+@settings(max_examples=250 * EFFORT)
 def test_any_change_of_one_value_gives_a_sound_graph_or_one_sentence(data):
     whole = json.loads(to_json(small()))
     place = whole

@@ -7,6 +7,7 @@ import pytest
 from planner.errors import StowageError
 from planner.plan import plan_from_json, plan_to_json, validate
 from planner.swap import plan_swaps
+from tests.effort import EFFORT
 from tests.plan.corruption import corruptions
 from tests.plan.interpreter import runs_clean
 from tests.swap.random_graphs import build, machine
@@ -28,12 +29,12 @@ def plans(seed):
 @pytest.fixture(scope="module")
 def swapping():
     """Graphs and plans that move something, those with the most copies first."""
-    found = [pair for seed in range(12) for pair in plans(seed) if pair[1].swap_ins]
+    found = [pair for seed in range(8 * EFFORT) for pair in plans(seed) if pair[1].swap_ins]
     return sorted(found, key=lambda pair: -len(pair[1].swap_ins))
 
 
 def test_the_planners_plans_compute_the_right_values(swapping):
-    assert len(swapping) > 8
+    assert len(swapping) > 5 * EFFORT
     for graph, plan in swapping:
         again = plan_from_json(plan_to_json(plan))
         assert validate(again, graph) == []

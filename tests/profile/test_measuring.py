@@ -118,7 +118,7 @@ def choosy() -> TrainStep:
         lambda: zoo.wresnet(image=32, batch=2),
         lambda: zoo.rnn(hidden=16, steps=3, batch=2),
         lambda: zoo.gpt(layers=1, hidden=32, heads=2, sequence=8, dropout=0.1, optimizer="adam"),
-        lambda: zoo.nasnet(cells=1, filters=8, image=64, batch=2),
+        lambda: zoo.nasnet(cells=1, filters=4, image=33, batch=2),
         indexing,
         indirect,
         choosy,
