@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.plan import validate
+from tests.effort import EFFORT
 from tests.memory.graphs import random_graph, random_order
 from tests.plan.by_hand import plan, step
 from tests.plan.changing import replace
@@ -21,7 +22,7 @@ from tests.plan.plans import random_plan, with_times
 SEEDS = st.integers(0, 10**6)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60 * EFFORT, deadline=None)
 @given(SEEDS, SEEDS, SEEDS)
 def test_sound_plans_are_accepted_and_compute_the_right_values(seed, shuffle, choice):
     graph = random_graph(seed)
@@ -62,7 +63,7 @@ def test_every_corruption_of_a_field_is_caught_or_harmless():
     assert caught > 10 * len(harmless) > 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30 * EFFORT, deadline=None)
 @given(SEEDS, SEEDS, st.data())
 def test_every_corruption_of_any_plan_is_caught_or_harmless(seed, choice, data):
     graph = random_graph(seed, ops=7)
@@ -109,7 +110,7 @@ def moved(plan, graph, random):
     return replace(plan, peak_bytes=top, budget_bytes=max(top, 0), host_bytes=host_top, host_budget_bytes=None)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75 * EFFORT, deadline=None)
 @given(SEEDS, SEEDS, SEEDS)
 def test_plans_changed_in_several_places_are_caught_or_harmless(seed, choice, change):
     graph = random_graph(seed, ops=9)

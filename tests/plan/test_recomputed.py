@@ -23,6 +23,7 @@ from planner.plan import (
 )
 from planner.plan.validator.order import check_ops, check_order
 from planner.plan.validator.slot_accesses import slot_accesses
+from tests.effort import EFFORT
 from tests.memory.graphs import random_graph, random_order
 from tests.plan.again import computes_the_same, with_repeats
 from tests.plan.again_by_hand import END, LAST, MAKE, MORE, ORDER, OUT, TWIST, UPDATE, A, B, C, W, X, plan, step
@@ -257,7 +258,7 @@ def test_the_host_copy_of_another_value_does_not():
     assert any("needs a as op twist leaves it" in problem for problem in complaints(stale))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60 * EFFORT, deadline=None)
 @given(SEEDS, SEEDS, SEEDS)
 def test_sound_plans_with_ops_that_run_again_are_accepted_and_compute_the_right_values(seed, shuffle, choice):
     graph = random_graph(seed)
@@ -291,7 +292,7 @@ def test_such_plans_drop_values_and_make_them_again():
     assert reused > 3
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100 * EFFORT, deadline=None)
 @given(SEEDS, SEEDS)
 def test_an_order_is_accepted_exactly_if_it_computes_the_same(seed, shuffle):
     """Ops are put in, moved and left out at random, mostly to no good."""
@@ -311,7 +312,7 @@ def test_an_order_is_accepted_exactly_if_it_computes_the_same(seed, shuffle):
     assert (problems == []) == computes_the_same(graph, order), problems
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30 * EFFORT, deadline=None)
 @given(SEEDS, SEEDS, st.data())
 def test_every_corruption_of_such_a_plan_is_caught_or_harmless(seed, choice, data):
     graph = random_graph(seed, ops=7)
