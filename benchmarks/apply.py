@@ -7,7 +7,8 @@ plain       the most bytes of saved tensors on the device without the plan, as s
 applied     the same with the plan
 ratio       measured by said, with the plan
 step        time of a step with the plan by that without it; on a CPU nothing overlaps the copies
-In "swap" each op runs once, in "joint" some run again. What is measured shares no code with what is applied.
+In "swap" each op runs once; in "joint" some would run again, which hooks leave out. What is measured shares no code
+with what is applied.
 """
 
 from __future__ import annotations

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from planner.apply.hooks.applied import Applied
 from planner.apply.hooks.offloading import OffloadingHooks
-from planner.apply.hooks.replay import KernelReplay
-from planner.apply.live_state import live_state
-from planner.apply.schedule.absences import absences, with_recomputation
+from planner.apply.schedule.absences import absences
 from planner.apply.schedule.hook_calls import HookCalls
 from planner.apply.schedule.live_bytes import peak_bytes
 from planner.apply.schedule.parts import expressed, left_out
-from planner.apply.schedule.recomputation import recomputation
 from planner.capture import capture, capture_saved
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.plan import PlanIndex, SwapPlan, validate
 from planner.progress import Progress, ShowProgress, reporting
-from planner.step import CaptureGuards, Step, TrainStep
+from planner.step import Step, TrainStep
 
 
 def apply(plan: SwapPlan, step: Step, *, progress: ShowProgress = True) -> Applied:
     """Use a plan in ordinary PyTorch training, inside a `with` block.
 
     Autograd keeps what the plan swaps of its saved tensors on the host, by hooks, and copies it back ahead of its use,
-    in the plan's order; what the plan recomputes is dropped, and made again by the same kernels where that needs only
-    what autograd saves, parameters and buffers. The numbers are those of training without the plan, bit for bit. What
-    hooks cannot do is in `Applied.left_out`. Nothing is run; the step is captured twice, without memory for the model.
+    in the plan's order. The numbers are those of training without the plan, bit for bit, as copies change none. What
+    hooks cannot do is in `Applied.left_out`; recomputation is left out too, because only the model's own code, run
+    again, would notice that something it depends on has changed since the capture. Nothing is run; the step is captured
+    twice, without memory for the model.
 
     Args:
         plan: made for the step's graph.
@@ -54,16 +52,12 @@ def apply(plan: SwapPlan, step: Step, *, progress: ShowProgress = True) -> Appli
         raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")
     index, calls = PlanIndex(graph, plan), HookCalls(graph, saved)
     found = absences(graph, index, calls)
-    state = live_state(graph, step) if found.recomputed else {}
-    again = recomputation(graph, calls, found.recomputed, state)
-    away = with_recomputation(found.swapped, calls, again)
-    swapped = [absence for absence in away if absence.storage not in again.made]
     return Applied(
-        OffloadingHooks(calls, swapped, KernelReplay(again, state), lambda: _guards(step), graph.name),
-        expressed(graph, swapped, again),
-        left_out(graph, index, calls, found, again),
-        peak_bytes(calls, away, again.needed),
-        peak_bytes(calls, (), {}),
+        OffloadingHooks(calls, found.swapped, graph.name),
+        expressed(graph, found),
+        left_out(graph, index, calls, found),
+        peak_bytes(calls, found.swapped),
+        peak_bytes(calls, ()),
     )
 
 
@@ -74,10 +68,3 @@ def _graph_of(plan: SwapPlan, step: TrainStep, progress: Progress) -> Graph:
     if fingerprint(graph) != plan.graph:
         raise StowageError(f"this plan is not for {graph.name}: its graph is another one; plan again for this step")
     return graph
-
-
-def _guards(step: TrainStep) -> CaptureGuards:
-    """What the ops of a live step depend on now."""
-    model = step.materialize().model
-    reach = step.reach(model)
-    return step.setup(model, step.persistent_tensors(model, reach), reach)

@@ -10,7 +10,7 @@ from planner.units import format_bytes
 
 @click.command(
     "machines",
-    epilog="Examples: python -m planner machines; python -m planner fit gpt --machine rtx4090:memory=48GB --over batch=1..32",
+    epilog="Example: python -m planner machines, or python -m planner swap gpt --machine l4:memory=48GB",
 )
 @json_option
 def command(as_json: bool) -> None:

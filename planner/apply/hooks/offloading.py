@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping
 from weakref import WeakValueDictionary, ref
 
 import torch
 
 from planner.apply.hooks.offloaded_storage import BufferPool, OffloadedStorage
-from planner.apply.hooks.packed_tensors import KeptTensor, SavedStorage, StorageView
-from planner.apply.hooks.replay import DroppedStorage, KernelReplay
+from planner.apply.hooks.packed_tensors import KeptTensor, StorageView
 from planner.apply.schedule.absences import Absence
 from planner.apply.schedule.hook_calls import HookCalls
 from planner.errors import StowageError
-from planner.step import CaptureGuards, guard_change
-
-_NONE: CaptureGuards = {}
 
 
 class OffloadingHooks:
@@ -24,30 +20,20 @@ class OffloadingHooks:
     Args:
         calls: of the hooks in a step.
         absences: of saved storages on the host.
-        replay: makes what is dropped.
-        guards: returns what the step's ops depend on now.
         name: of the step, for messages.
 
     Attributes:
         steps: how many whole steps have been recognised.
     """
 
-    def __init__(
-        self,
-        calls: HookCalls,
-        absences: Iterable[Absence],
-        replay: KernelReplay,
-        guards: Callable[[], CaptureGuards],
-        name: str,
-    ) -> None:
+    def __init__(self, calls: HookCalls, absences: Iterable[Absence], name: str) -> None:
         absences = tuple(absences)
-        self._calls, self._replay, self._name, self._pool = calls, replay, name, BufferPool()
+        self._calls, self._name, self._pool = calls, name, BufferPool()
         self._swapped = {absence.storage for absence in absences}
         releases = [(one.release, False, one.turn, one.storage) for one in absences]
         self._due = sorted(releases + [(one.fetch, True, one.turn, one.storage) for one in absences])
         self._next = 0
         self._holdings: ref[_Holdings] | None = None
-        self._guards, self._known = guards, _NONE
         self.steps = 0
 
     def pack(self, tensor: torch.Tensor) -> Packed:
@@ -60,18 +46,9 @@ class OffloadingHooks:
         storage, by_storage = self._calls.tensors[number].storage, holdings.by_storage
         with torch.no_grad():
             self._follow(holdings, self._calls.saves[number])
-            held: SavedStorage | None = None
-            if storage in self._replay.found.made:
-                held = by_storage.get(storage) or self._dropped(storage, holdings, tensor)
-            elif storage in self._swapped:
-                held = self._offloaded(storage, by_storage, tensor)
-            if held is not None:
-                return Packed(number, holdings, StorageView(held, tensor))
-            kept = KeptTensor(tensor)
-            self._refuse_other_state(storage, tensor)
-            if storage >= 0:
-                by_storage.setdefault(storage, kept)
-            return Packed(number, holdings, kept)
+            if storage not in self._swapped:
+                return Packed(number, holdings, KeptTensor(tensor))
+            return Packed(number, holdings, StorageView(self._offloaded(storage, by_storage, tensor), tensor))
 
     def unpack(self, packed: Packed) -> torch.Tensor:
         """Return a tensor that autograd uses.
@@ -106,17 +83,10 @@ class OffloadingHooks:
             )
         self._next = number + 1
         if holdings is None:
-            holdings = _Holdings(checked=self._is_new())
+            holdings = _Holdings()
             self._holdings = ref(holdings)
         self.steps += self._next == len(self._calls.tensors)
         return number, holdings
-
-    def _is_new(self) -> bool:
-        """Whether the step that begins may run other ops, or with other numbers, than the one before."""
-        if not self._replay.found.made:
-            return False
-        before, self._known = self._known, self._guards()
-        return self.steps == 0 or bool(guard_change(before, self._known))
 
     def _difference(self, tensor: torch.Tensor, number: int) -> str:
         """How a tensor differs from a saved one of the captured step; empty if it does not."""
@@ -138,69 +108,32 @@ class OffloadingHooks:
             _, back, _, storage = self._due[holdings.done]
             holdings.done += 1
             held = holdings.by_storage.get(storage)
-            if isinstance(held, OffloadedStorage):
-                if back:
-                    held.fetch()
-                else:
-                    held.release()
+            if held is not None and back:
+                held.fetch()
+            elif held is not None:
+                held.release()
 
     def _offloaded(
-        self, storage: int, held: MutableMapping[int, SavedStorage], tensor: torch.Tensor
+        self, storage: int, held: MutableMapping[int, OffloadedStorage], tensor: torch.Tensor
     ) -> OffloadedStorage:
         """The storage that a tensor is in; the first tensor saved in it starts its copy."""
         known = held.get(storage)
-        if isinstance(known, OffloadedStorage) and known.is_of(tensor):
+        if known is not None and known.is_of(tensor):
             return known
         held[storage] = made = OffloadedStorage(tensor, self._pool)
         return made
 
-    def _dropped(self, storage: int, holdings: _Holdings, tensor: torch.Tensor) -> DroppedStorage | None:
-        """A storage to be made again; None if what it is made of is not there.
-
-        In the first step, and in others before which something changed that its ops depend on, what is made is compared
-        with what was saved: a step that runs other ops than the captured one may save tensors of the same shapes.
-        """
-        held = holdings.by_storage
-        sources = [held.get(source) for source in self._replay.found.sources[storage]]
-        there = [source for source in sources if source is not None]
-        if len(there) < len(sources):
-            return None
-        expected = None
-        if holdings.checked:
-            offloaded = OffloadedStorage(tensor, self._pool)
-            offloaded.release()
-            expected = StorageView(offloaded, tensor)
-        held[storage] = made = DroppedStorage(storage, self._replay, held, there, expected)
-        return made
-
-    def _refuse_other_state(self, storage: int, tensor: torch.Tensor) -> None:
-        """Refuse a parameter or buffer of another model, as others of the step's model are read to make things again.
-
-        Raises:
-            StowageError: it is another one.
-        """
-        live = self._replay.state.get(storage)
-        if live is not None and live().untyped_storage().data_ptr() != tensor.untyped_storage().data_ptr():
-            raise StowageError(
-                f"another model is trained than the one of {self._name}, whose parameters are needed to compute "
-                "tensors again: apply the plan to a step of the model that is trained"
-            )
-
 
 class _Holdings:
     """What autograd holds of one step; it is there as long as any of it.
-
-    Args:
-        checked: whether what is made again is compared with what was saved.
 
     Attributes:
         by_storage: the storages that are offloaded.
         done: how many of the releases and copies that the schedule has for a step were made.
     """
 
-    def __init__(self, *, checked: bool) -> None:
-        self.checked = checked
-        self.by_storage: WeakValueDictionary[int, SavedStorage] = WeakValueDictionary()
+    def __init__(self) -> None:
+        self.by_storage: WeakValueDictionary[int, OffloadedStorage] = WeakValueDictionary()
         self.done = 0
 
 

@@ -7,12 +7,11 @@ in them, and kept between the uses of a storage.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 from planner.apply.schedule.hook_calls import HookCalls
-from planner.apply.schedule.recomputation import Recomputation
 from planner.graph import Graph
 from planner.plan import PlanIndex
 
@@ -41,7 +40,7 @@ class SavedAbsences:
     Args:
         swapped: the absences that hooks express.
         unreachable: saved storages that the plan swaps where hooks cannot.
-        recomputed: saved storages that the plan drops and makes again.
+        recomputed: saved storages that the plan drops and makes again; under hooks they stay.
     """
 
     swapped: tuple[Absence, ...]
@@ -80,24 +79,6 @@ class _UsedResidency(NamedTuple):
     start: int
     stop: int
     copy_in: int
-
-
-def with_recomputation(absences: Iterable[Absence], calls: HookCalls, found: Recomputation) -> list[Absence]:
-    """The absences of what is swapped, which ends earlier where something is made of it, and of what is made again.
-
-    Args:
-        absences: of what is swapped.
-        calls: of the hooks in the step.
-        found: what is made again; it is not swapped.
-    """
-    result = [
-        Absence(storage, calls.saves[calls.numbers[storage][0]], call, -1) for storage, call in found.made.items()
-    ]
-    for one in absences:
-        if one.storage not in found.made:
-            needed = [call for call in found.needed.get(one.storage, ()) if one.release <= call < one.fetch]
-            result.append(replace(one, fetch=min([one.fetch, *needed])))
-    return [one for one in result if one.release < one.fetch]
 
 
 def _absence(

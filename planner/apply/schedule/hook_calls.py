@@ -25,7 +25,6 @@ class HookCalls:
         left: by number of the tensor that is saved last in a storage, the first call from which on nothing but
             autograd holds that storage; missing if others hold it until the end.
         dropped: by number of a saved tensor, the first call after it is dropped.
-        numbers: by storage of the graph, the numbers of the saved tensors in it.
         members: by storage, the numbers of the saved tensors in it; a tensor whose storage the graph does not have is
             by itself, under a negative key. Parameters, buffers, optimizer state and the batch are not among them: they
             are on the device whether they are saved or not.
@@ -51,11 +50,8 @@ class HookCalls:
                 self.uses[number].append(len(positions))
             positions.append(position)
         self.position: NDArray[np.int64] = np.array(positions, np.int64)
-        self.numbers: dict[int, list[int]] = {}
         self.members: dict[int, list[int]] = {}
         for number, one in enumerate(saved.tensors):
-            if one.storage >= 0:
-                self.numbers.setdefault(one.storage, []).append(number)
             kind = graph.storages[one.storage].kind if one.storage >= 0 else Kind.ACTIVATION
             if kind not in PERSISTENT and kind is not Kind.INPUT:
                 self.members.setdefault(one.storage if one.storage >= 0 else -1 - number, []).append(number)
@@ -66,14 +62,6 @@ class HookCalls:
     def first_at(self, position: int) -> int:
         """The first call at which so many ops have run; the number of calls if there is none."""
         return int(np.searchsorted(self.position, position))
-
-    def first_use(self, storage: int) -> int | None:
-        """The first call that uses a tensor in a storage; None if none does."""
-        return min((call for number in self.numbers[storage] for call in self.uses[number]), default=None)
-
-    def last_call(self, storage: int) -> int:
-        """The first call after all tensors in a storage are dropped."""
-        return max(self.dropped.get(number, len(self)) for number in self.numbers[storage])
 
     def offloadable(self, storage: int) -> bool:
         """Whether hooks may offload a storage: an op makes it, and none writes it while autograd holds it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from planner.apply.schedule.absences import Absence
 from planner.apply.schedule.hook_calls import HookCalls
 
 
-def peak_bytes(calls: HookCalls, absences: Iterable[Absence], needed: Mapping[int, Sequence[int]]) -> int:
+def peak_bytes(calls: HookCalls, absences: Iterable[Absence]) -> int:
     """The most bytes of saved tensors that are on the device when a hook is called.
 
     A storage is there from when it is saved until autograd drops it, apart from its absences, and as long as variables
@@ -19,7 +19,6 @@ def peak_bytes(calls: HookCalls, absences: Iterable[Absence], needed: Mapping[in
     Args:
         calls: of the hooks in a step.
         absences: of the saved storages, those of one storage in order and without overlap.
-        needed: by storage from which others are made, the calls at which that happens, until which it is kept.
     """
     away: dict[int, list[Absence]] = {}
     for absence in absences:
@@ -30,7 +29,7 @@ def peak_bytes(calls: HookCalls, absences: Iterable[Absence], needed: Mapping[in
         gaps, end = away.get(storage, ()), len(calls)
         starts = [calls.saves[numbers[0]], *(gap.fetch for gap in gaps)]
         dropped = max(calls.dropped.get(number, end) for number in numbers)
-        stops = [*(gap.release for gap in gaps), max([dropped, *needed.get(storage, ())])]
+        stops = [*(gap.release for gap in gaps), dropped]
         stops[0] = max(stops[0], calls.left.get(numbers[-1], end))
         for start, stop in zip(starts, stops, strict=True):
             changes[start] += size

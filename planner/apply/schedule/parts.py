@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from planner.apply.schedule.absences import Absence, SavedAbsences
+from planner.apply.schedule.absences import SavedAbsences
 from planner.apply.schedule.hook_calls import HookCalls
-from planner.apply.schedule.recomputation import Recomputation
 from planner.graph import PERSISTENT, Graph, Kind
 from planner.plan import PlanIndex
 from planner.units import format_bytes, several
@@ -39,24 +38,18 @@ class AppliedPart:
         return f"{self.what}: {several(self.storages, 'tensor')}, {format_bytes(self.bytes)}"
 
 
-def expressed(graph: Graph, swapped: Iterable[Absence], again: Recomputation) -> tuple[AppliedPart, ...]:
+def expressed(graph: Graph, found: SavedAbsences) -> tuple[AppliedPart, ...]:
     """What hooks do.
 
     Args:
         graph: of the step.
-        swapped: the absences of what is offloaded.
-        again: what is dropped and made again.
+        found: what the plan swaps and recomputes of that which autograd saves.
     """
-    offloaded = {absence.storage for absence in swapped}
-    return (
-        *_part("saved tensors offloaded to the host and copied back", graph, offloaded),
-        *_part("saved tensors dropped and recomputed", graph, again.made),
-    )
+    offloaded = {absence.storage for absence in found.swapped}
+    return tuple(_part("saved tensors offloaded to the host and copied back", graph, offloaded))
 
 
-def left_out(
-    graph: Graph, index: PlanIndex, calls: HookCalls, found: SavedAbsences, again: Recomputation
-) -> tuple[AppliedPart, ...]:
+def left_out(graph: Graph, index: PlanIndex, calls: HookCalls, found: SavedAbsences) -> tuple[AppliedPart, ...]:
     """What the plan does and hooks do not.
 
     Args:
@@ -64,7 +57,6 @@ def left_out(
         index: of the plan.
         calls: of the hooks in the step.
         found: what the plan swaps and recomputes of that which autograd saves.
-        again: what of it is made again.
     """
     plan = index.plan
     moved = {copy.storage for copy in plan.swap_ins} | {copy.storage for copy in plan.swap_outs}
@@ -80,9 +72,7 @@ def left_out(
         rest = {one for one in moved - set(calls.members) if graph.storages[one].kind is kind}
         stays = " left on the device" if kind in PERSISTENT | {Kind.INPUT} else ""
         parts += _part(f"swaps of {_NAMES[kind]}{stays}", graph, rest)
-    parts += _part(
-        "recomputation of saved tensors, which stay on the device", graph, found.recomputed - again.made.keys()
-    )
+    parts += _part("recomputation of saved tensors, which stay on the device", graph, found.recomputed)
     parts += _part("recomputation of other tensors", graph, repeated - found.recomputed)
     if index.first_runs != tuple(range(len(graph.ops))):
         parts.append(AppliedPart("the plan's order of ops: PyTorch runs them as the model's code calls them", 0, 0))
