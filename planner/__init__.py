@@ -18,6 +18,7 @@ _HOME = {
     "capture": "",
     "fit": "",
     "graph": "",
+    "levers": "",
     "machine": "",
     "memory": "",
     "pack": "memory",

@@ -13,6 +13,7 @@ from planner.apply import apply as apply
 from planner.capture import capture as capture
 from planner.errors import StowageError as StowageError
 from planner.fit import fit as fit
+from planner.levers import levers as levers
 from planner.memory import pack as pack
 from planner.partition import search_partition as search_partition
 from planner.plan import validate as validate

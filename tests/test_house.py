@@ -37,10 +37,11 @@ PLANNER = {
     },
     "apply": {"capture", "graph", "plan", "program", "step", "torch_private"},
     "fit": {"capture", "graph", "machine", "step", "swap"},
+    "levers": {"capture", "fit", "graph", "machine", "plan", "step", "swap", "torch_private"},
     "zoo": {"step"},
     "cli": {
-        "capture", "fit", "graph", "machine", "memory", "partition", "plan", "profile", "run", "search", "snapshot",
-        "swap", "zoo",
+        "capture", "fit", "graph", "levers", "machine", "memory", "partition", "plan", "profile", "run", "search",
+        "snapshot", "swap", "zoo",
     },
 }  # fmt: skip
 WIDGETS = {

@@ -10,7 +10,19 @@ import click
 
 from planner.errors import StowageError, did_you_mean
 
-_COMMANDS = ("models", "machines", "capture", "swap", "fit", "partition", "run", "pack", "snapshot", "validate")
+_COMMANDS = (
+    "models",
+    "machines",
+    "capture",
+    "swap",
+    "fit",
+    "levers",
+    "partition",
+    "run",
+    "pack",
+    "snapshot",
+    "validate",
+)
 
 _EPILOG = """\b
 Examples:
@@ -18,6 +30,7 @@ Examples:
   python -m planner capture gpt:layers=4,hidden=256 --out graph.json
   python -m planner swap wresnet:depth=50,batch=16 --machine v100-16gb --budget 40% --out plan.json
   python -m planner fit gpt --machine h100 --over batch=1..64
+  python -m planner levers gpt --machine h100
   python -m planner run wresnet:depth=50,batch=16 --budget 40% --steps 3 --check"""
 
 

@@ -1,0 +1,61 @@
+"""The command, and its rows as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from planner.cli.output import json_option, show
+from planner.progress import reporting
+
+if TYPE_CHECKING:
+    from planner.levers import Levers
+
+_EPILOG = """\b
+Examples:
+  python -m planner levers gpt --machine h100
+  python -m planner levers wresnet:depth=152,widen=10,batch=32,image=224 --machine v100-16gb --json
+  python -m planner levers path/to/file.py:function --machine laptop"""
+
+
+@click.command("levers", epilog=_EPILOG)
+@click.argument("model")
+@click.option("--machine", "machine_name", required=True, help="See `planner machines`.")
+@json_option
+def command(model: str, machine_name: str, as_json: bool) -> None:
+    """Say what other ways to make the step of MODEL need: batch, optimizer, precision, checkpointing, plans.
+
+    MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
+    returns a planner.TrainStep or planner.InferenceStep.
+
+    Peaks are those of the captured order with nothing swapped, and times come from a roofline. Rows per second are of
+    the batch, along dimension 0. Numbers are those of the step as given, bit for bit, or up to rounding, or changed.
+    What the step does not allow is listed with the reason. Ctrl-C ends it without an answer, with exit status 130.
+    """
+    from planner import zoo
+    from planner.levers import levers
+    from planner.profile import machine
+
+    with reporting(True) as report:
+        report(0.0, "loading the model")
+        step, device = zoo.load(model), machine(machine_name, progress=report)
+        found = levers(step, device, progress=report)
+    if as_json:
+        show(_facts(found), as_json)
+    else:
+        click.echo(repr(found))
+
+
+def _facts(found: Levers) -> dict[str, Any]:
+    names = (
+        "name", "change", "peak_bytes", "step_seconds", "samples_per_second", "fits", "changes_numbers", "parts",
+    )  # fmt: skip
+    return {
+        "name": found.name,
+        "machine": found.machine,
+        "budget_bytes": found.budget_bytes,
+        "unit": found.unit,
+        "rows": [{name: getattr(row, name) for name in names} for row in found.rows],
+        "unchangeable": [{"name": one.name, "reason": one.reason} for one in found.unchangeable],
+    }

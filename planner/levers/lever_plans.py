@@ -1,0 +1,83 @@
+"""Swapping and recomputing in place of another step: plans of the given step within the memory of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.cancel import CancelToken
+from planner.graph import Graph
+from planner.levers.lever_rows import LeverRow, Numbers, Unchangeable
+from planner.machine import Machine
+from planner.plan import SwapPlan
+from planner.step import Step
+from planner.swap import BudgetTooSmallError, search_swaps
+from planner.units import format_bytes
+
+#: By name, the method of the search and what changes.
+_PLANS = {
+    "swapped by a plan": ("swap", "tensors are copied to the host and back"),
+    "swapped and recomputed by a plan": ("joint", "tensors are copied to the host and back, or made again"),
+}
+#: Plans timed for each, where nothing else is asked.
+EVALUATIONS = 200
+
+
+def planned_rows(
+    step: Step, graph: Graph, machine: Machine, budget: int, peak: int, rows: int, *, evaluations: int, seed: int,
+    stop: CancelToken, report: Callable[[float, str], object],
+) -> list[LeverRow | Unchangeable]:  # fmt: skip
+    """Plan the step within a budget.
+
+    Args:
+        step, graph: as given.
+        machine: the machine, whose host memory may be pinned.
+        budget: bytes of device memory.
+        peak: bytes that the step takes with nothing swapped.
+        rows: of the batch.
+        evaluations: plans that each search times.
+        seed: for random choices.
+        stop: checked several times a second.
+        report: called with the share done, from 0 to 1, and a status text.
+
+    Raises:
+        StowageError: the figures of the machine's links are impossible.
+        Cancelled: cancellation was requested.
+    """
+    found: list[LeverRow | Unchangeable] = []
+    for number, (name, (method, change)) in enumerate(_PLANS.items()):
+        if machine.device.kind == "cpu":
+            found.append(Unchangeable(name, "a CPU computes in the memory that it would be swapped to"))
+        elif peak <= budget:
+            found.append(Unchangeable(name, f"the step fits in the {format_bytes(budget)} of {machine.name} without"))
+        else:
+
+            def look(share: float, _: str, number: int = number, name: str = name) -> None:
+                stop.check()
+                report((number + share) / len(_PLANS), name)
+
+            try:
+                plan = search_swaps(
+                    graph, machine, budget, host_budget=machine.host_memory_bytes, method=method, seed=seed,
+                    time_limit=None, evaluations=evaluations,
+                ).wait(progress=look)  # fmt: skip
+            except BudgetTooSmallError as error:
+                found.append(Unchangeable(name, str(error)))
+            else:
+                found.append(_row(step, plan, name, change, budget, rows))
+    return found
+
+
+def _row(step: Step, plan: SwapPlan, name: str, change: str, budget: int, rows: int) -> LeverRow:
+    seconds = plan.predicted.seconds
+    return LeverRow(
+        name,
+        change,
+        plan.peak_bytes,
+        seconds,
+        rows / seconds,
+        plan.peak_bytes <= budget,
+        Numbers.SAME,
+        (),
+        plan,
+        lambda: step,
+    )
