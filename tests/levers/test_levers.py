@@ -9,8 +9,10 @@ from torch import nn
 
 import planner
 from planner import StowageError
+from planner.cancel import Cancelled, CancelToken
 from planner.levers import Numbers
 from planner.machine import PRESETS
+from planner.memory import pack_step
 from tests.effort import EFFORT
 from tests.levers.arena_meter import run_measured
 
@@ -23,34 +25,57 @@ def small(memory):
     return replace(H100, devices=(replace(H100.device, memory_bytes=memory + reserve),))
 
 
+def unswapped(graph):
+    """The captured order with every storage at its offset of the lowest packing."""
+    plan = planner.plan_swaps(graph, H100, "100%", time_limit=0, progress=False)
+    packing = pack_step(graph, alignment=H100.device.alignment)
+    placed = [replace(stay, offset=int(packing.offsets[stay.storage])) for stay in plan.residencies]
+    return replace(plan, residencies=tuple(placed), peak_bytes=packing.peak, budget_bytes=2**30)
+
+
 class Convolutions(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first = nn.Conv2d(3, 8, 3)
-        self.blocks = nn.Sequential(*(nn.Sequential(nn.Conv2d(8, 8, 3), nn.ReLU()) for _ in range(2)))
-        self.last = nn.Linear(8, 4)
+        self.blocks = nn.Sequential(
+            *(nn.Sequential(nn.Conv2d(3, 3, 3), nn.BatchNorm2d(3), nn.ReLU()) for _ in range(2))
+        )
 
     def forward(self, x):
-        return self.last(self.blocks(self.first(x)).mean((2, 3)))
+        return self.blocks(x).mean((2, 3))
+
+
+class Language(nn.Module):
+    """Residual blocks on embedded tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(40, 8)
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.Linear(32, 8)) for _ in range(2))
+
+    def forward(self, tokens):
+        x = self.tokens(tokens)
+        for block in self.blocks:
+            x = x + block(x)
+        return x
 
 
 def mean_square(model, batch):
     return model(batch).square().mean()
 
 
-def convolutions(model=Convolutions, **settings):
-    torch.manual_seed(0)
-    return planner.TrainStep(model, torch.randn(8, 3, 10, 10), loss=mean_square, **settings)
+def language():
+    return planner.TrainStep(Language, torch.arange(160).reshape(4, 40) % 40, loss=mean_square)
 
 
 STEPS = {
-    "convolutions": convolutions,
-    "gpt": lambda: planner.zoo.load("gpt:layers=2,hidden=16,heads=2,sequence=8,vocabulary=40,batch=4"),
+    "convolutions": lambda: planner.TrainStep(Convolutions, lambda: torch.randn(8, 3, 10, 10), loss=mean_square),
+    "language": language,
     "mlp": lambda: planner.zoo.load("mlp:layers=2,hidden=32,batch=64,optimizer=adam"),
+    "gpt": lambda: planner.zoo.load("gpt:layers=2,hidden=16,heads=2,sequence=8,vocabulary=40,batch=4"),
 }
 SHOWN = {
     "convolutions": ["half the batch", "2 micro-batches", "checkpointed blocks", "SGD with momentum"],
-    "gpt": ["twice the batch", "4 micro-batches", "checkpointed blocks", "embeddings frozen", "first half frozen"],
+    "language": ["twice the batch", "4 micro-batches", "checkpointed blocks", "embeddings frozen", "first half frozen"],
     "mlp": ["SGD", "AdamW", "autocast to bfloat16", "parameters in bfloat16"],
 }
 
@@ -61,12 +86,171 @@ def found(name):
 
 
 ROWS = [(name, row) for name, rows in SHOWN.items() for row in rows]
+if EFFORT > 1:
+    ROWS += [("gpt", row) for row in [*SHOWN["language"], "Adam", "parameters in bfloat16"]]
 
 
 @pytest.mark.parametrize(("model", "name"), ROWS)
 def test_a_peak_is_to_the_byte_what_the_changed_step_writes_and_its_numbers_are_eagers(model, name):
     row = found(model)[name]
-    plan = planner.plan_swaps(row.graph, H100, row.peak_bytes, time_limit=0, progress=False)
-    outputs, highest = run_measured(row.step, row.graph, replace(plan, budget_bytes=2 * plan.peak_bytes))
+    outputs, highest = run_measured(row.step, row.graph, unswapped(row.graph))
     assert highest == row.peak_bytes
     assert torch.equal(outputs[0], row.step.clone().eager())
+
+
+def state(module):
+    """What a module is: its classes, its attributes' names and its numbers."""
+    parts = [(name, type(part), sorted(vars(part))) for name, part in module.named_modules()]
+    tensors = module.state_dict(keep_vars=True)
+    return parts, {name: (one, one.clone(), one.requires_grad, one.grad) for name, one in tensors.items()}
+
+
+def test_a_given_model_batch_and_optimizer_stay_as_they_are_even_where_a_row_is_run():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    step = planner.TrainStep(model, torch.ones(2, 4), loss=mean_square, optimizer=optimizer)
+    before, batch = state(model), step.batch.clone()
+    levers = planner.levers(step, H100, progress=False)
+    for name in ("checkpointed blocks", "first half frozen", "Adam", "half the batch"):
+        levers[name].step.eager()
+    assert state(model)[0] == before[0]
+    for name, (one, value, trained, gradient) in state(model)[1].items():
+        assert one is before[1][name][0]
+        assert torch.equal(value, before[1][name][1])
+        assert (trained, gradient) == before[1][name][2:]
+    assert torch.equal(step.batch, batch)
+    assert optimizer.param_groups[0]["params"][0] is model[0].weight
+    assert not optimizer.state
+    assert levers["as given"].step is step
+    reasons = {one.name: one.reason for one in levers.unchangeable}
+    assert reasons["parameters in bfloat16"].startswith("the live optimizer has states")
+
+
+def test_checkpointing_keeps_the_bits_of_the_given_step_and_micro_batches_those_of_eager_up_to_rounding():
+    levers = found("language")
+    names = ("as given", "checkpointed blocks", "2 micro-batches")
+    given, checkpointed, cut = (levers[name].step.clone() for name in names)
+    losses = [[one.eager() for _ in range(3)] for one in (given, checkpointed, cut)]
+    assert levers["checkpointed blocks"].changes_numbers is Numbers.SAME
+    assert losses[0] == losses[1]
+    assert all(torch.equal(one, given.state()[key]) for key, one in checkpointed.state().items())
+    assert levers["2 micro-batches"].changes_numbers is Numbers.ROUNDING
+    torch.testing.assert_close(losses[0], losses[2])
+    assert levers["checkpointed blocks"].peak_bytes < levers["as given"].peak_bytes
+    assert levers["checkpointed blocks"].step_seconds > levers["as given"].step_seconds
+
+
+def test_batch_statistics_are_said_to_change_in_parts_and_where_blocks_run_twice():
+    levers = found("convolutions")
+    assert levers["2 micro-batches"].changes_numbers is levers["checkpointed blocks"].changes_numbers is Numbers.CHANGED
+    assert "statistics" in levers["2 micro-batches"].change
+    assert "updated twice" in levers["checkpointed blocks"].change
+
+
+def test_pairs_are_of_levers_that_each_lower_the_peak():
+    for name in SHOWN:
+        levers = found(name)
+        pairs = [row for row in levers if row.parts]
+        assert len(pairs) <= 6
+        for row in pairs:
+            assert all(levers[part].peak_bytes < levers["as given"].peak_bytes for part in row.parts)
+    assert any(row.parts for row in found("language"))
+
+
+def test_rows_count_the_batch_and_say_whether_they_fit():
+    levers = found("mlp")
+    assert levers.unit == "rows"
+    for name, rows in {"as given": 64, "half the batch": 32, "twice the batch": 128, "Adam": None}.items():
+        if rows is None:
+            assert name not in {row.name for row in levers}  # the step has it
+        else:
+            assert levers[name].samples_per_second * levers[name].step_seconds == pytest.approx(rows)
+    peak = levers["as given"].peak_bytes
+    assert [row.fits for row in levers] == [row.peak_bytes <= levers.budget_bytes for row in levers]
+    assert peak < levers.budget_bytes
+
+
+def test_a_step_that_does_not_fit_is_planned_for_the_memory_that_there_is():
+    step = STEPS["mlp"]()
+    memory = int(0.7 * found("mlp")["as given"].peak_bytes)
+    levers = planner.levers(step, small(memory), evaluations=3, progress=False)
+    plan = levers["swapped by a plan"].plan
+    assert planner.validate(plan, levers["swapped by a plan"].graph) == []
+    assert levers["swapped by a plan"].fits
+    assert not levers["as given"].fits
+    assert levers["swapped by a plan"].step is step
+    assert plan.peak_bytes == levers["swapped by a plan"].peak_bytes <= memory == levers.budget_bytes
+
+
+@pytest.mark.parametrize(
+    ("make", "reasons"),
+    [
+        (lambda: planner.TrainStep(nn.Linear(4, 4), {"x": torch.ones(3, 4), "y": torch.ones(2)},
+                                   loss=lambda model, batch: model(batch["x"]).mean() + batch["y"].mean()),
+         {"batch": "batch/x has 3 rows along dimension 0 and batch/y has 2, so that there is no batch size to change",
+          "2 micro-batches": "do not agree",
+          "checkpointed blocks": "no ModuleList or Sequential of the model has two members",
+          "embeddings frozen": "no nn.Embedding"}),
+        (lambda: planner.TrainStep(nn.Linear(4, 4), torch.ones(3, 4), loss=mean_square, autocast=torch.bfloat16),
+         {"half the batch": "3 rows along dimension 0, which two does not divide", "autocast": "has it already"}),
+        (lambda: planner.TrainStep(nn.Linear(4, 4), [torch.ones(2, 4), ["a", "b"]],
+                                   loss=lambda model, batch: model(batch[0]).mean()),
+         {"twice the batch": "batch/1 has an entry for each row and is no tensor"}),
+        (lambda: planner.InferenceStep(nn.Linear(4, 4), torch.ones(2, 4)),
+         {"optimizer": "the step is inference", "checkpointing": "the step is inference"}),
+    ],
+)  # fmt: skip
+def test_what_a_step_cannot_change_is_listed_with_the_reason(make, reasons):
+    levers = planner.levers(make(), H100, progress=False)
+    said = {one.name: one.reason for one in levers.unchangeable}
+    assert not said.keys() & {row.name for row in levers}
+    for name, reason in reasons.items():
+        assert reason in said[name]
+    assert all(reason in repr(levers) for reason in said.values())
+
+
+def test_a_loss_that_holds_the_model_itself_is_not_taken_for_one_of_its_copy():
+    model = nn.Linear(4, 4)
+    step = planner.TrainStep(model, torch.ones(2, 4), loss=lambda _, batch: model(batch).square().mean())
+    levers = planner.levers(step, H100, progress=False)
+    assert [row.name for row in levers] == ["as given"]
+    assert all(one.reason for one in levers.unchangeable)
+    assert "the loss refers to the model itself" in repr(levers)
+
+
+def test_the_table_has_a_line_for_each_row_and_the_notebooks_has_the_same_cells():
+    levers = found("language")
+    text, page = repr(levers), levers._repr_html_()
+    assert levers.title in text
+    assert levers.title in page
+    for row in levers:
+        assert any(line.startswith(row.name) for line in text.splitlines())
+        assert f">{row.change}</td>" in page
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"step": nn.Linear(2, 2)}, "levers are for a step, not a Linear"),
+        ({"machine": "h100"}, "'h100' is not a machine"),
+        ({"seed": -1}, "seed must be a whole number of 0 or more, got -1"),
+        ({"evaluations": 0.5}, "evaluations must be a whole number of 0 or more, got 0.5"),
+    ],
+)
+def test_a_mistake_is_refused_in_a_sentence(changed, sentence):
+    asked = {"step": planner.zoo.mlp(), "machine": H100, **changed}
+    with pytest.raises(StowageError, match=sentence):
+        planner.levers(**asked, progress=False)
+
+
+def test_cancelling_ends_it_without_an_answer():
+    stop, seen = CancelToken(), []
+
+    def look(share, doing):
+        seen.append((share, doing))
+        if doing == "half the batch":
+            stop.cancel()
+
+    with pytest.raises(Cancelled):
+        planner.levers(STEPS["mlp"](), H100, progress=look, stop=stop)
+    assert [share for share, _ in seen] == sorted(share for share, _ in seen)
