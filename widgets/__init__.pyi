@@ -8,6 +8,7 @@ from widgets.figures import dataflow as dataflow
 from widgets.figures import fit as fit
 from widgets.figures import holders as holders
 from widgets.figures import level_bytes as level_bytes
+from widgets.figures import levers as levers
 from widgets.figures import live_memory as live_memory
 from widgets.figures import memory_by_kind as memory_by_kind
 from widgets.figures import module_graph as module_graph

@@ -126,7 +126,7 @@ class Levers:
         cells = [
             (
                 row.name, format_bytes(row.peak_bytes), "yes" if row.fits else "no", format_seconds(row.step_seconds),
-                f"{row.samples_per_second:,.4g} {self.unit}", str(row.changes_numbers), row.change,
+                f"{_count(row.samples_per_second)} {self.unit}", str(row.changes_numbers), row.change,
             )
             for row in self.rows
         ]  # fmt: skip
@@ -149,3 +149,7 @@ class Levers:
         listed = f"<p>Not possible:</p><ul>{others}</ul>" if others else ""
         caption = f"<caption {left}>{escape(self.title)}</caption>"
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{listed}"
+
+
+def _count(amount: float) -> str:
+    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.3g}"

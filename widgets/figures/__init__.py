@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from planner.fit import Fit
     from planner.graph import Graph
+    from planner.levers import Levers
     from planner.partition import PartitionPlan
     from planner.plan import SwapPlan, Timeline
     from planner.progress import ShowProgress
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from widgets.info import Axis, GroupBy, IcicleLevels
 
 __all__ = [
-    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_peaks", "compare_speeds", "dataflow",
-    "get_theme", "holders", "level_bytes", "live_memory", "memory_by_kind", "module_graph", "pareto",
+    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_peaks", "compare_speeds", "dataflow", "fit",
+    "get_theme", "holders", "level_bytes", "levers", "live_memory", "memory_by_kind", "module_graph", "pareto",
     "partition_splits", "peak_icicle", "predicted_and_measured", "schedule_and_pool", "search_history",
     "snapshot_map", "streams", "tensor_blocks", "worker_memory",
 ]  # fmt: skip
@@ -270,6 +271,22 @@ def fit(found: Fit, *, theme: ThemeName = "auto") -> Figure:
     from widgets.info import get_fit_curves
 
     return _fit.draw(get_fit_curves(found), get_theme(theme))
+
+
+def levers(result: Levers, *, theme: ThemeName = "auto") -> Figure:
+    """The ways to make a step, by peak and speed, with the memory of the machine.
+
+    Args:
+        result: what `planner.levers` returned.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: it is something else, the theme is unknown, or plotly is missing.
+    """
+    from widgets.figures import _levers
+    from widgets.info import get_levers
+
+    return _levers.draw(get_levers(result), get_theme(theme))
 
 
 def compare_speeds(reached: Mapping[str, Mapping[str, tuple[float, str]]], *, theme: ThemeName = "auto") -> Figure:

@@ -9,6 +9,7 @@ from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
 from widgets.info.fit_curves import FitAnswer, FitCurves, get_fit_curves
 from widgets.info.holders import Holder, get_holders
 from widgets.info.level_bytes import LevelBytes, get_level_bytes
+from widgets.info.levers import LeverKind, LeverPoint, LeverPoints, get_levers
 from widgets.info.live_memory import LiveMemory, MeasuredMemory, get_live_memory, measured_memory
 from widgets.info.memory_by_kind import MemoryByKind, get_memory_by_kind
 from widgets.info.model_division import GroupBy, HolderPart, get_holder_parts
@@ -66,6 +67,9 @@ __all__ = [
     "IcicleLevels",
     "Ints",
     "LevelBytes",
+    "LeverKind",
+    "LeverPoint",
+    "LeverPoints",
     "LiveMemory",
     "MeasuredMemory",
     "MemoryByKind",
@@ -105,6 +109,7 @@ __all__ = [
     "get_holder_parts",
     "get_holders",
     "get_level_bytes",
+    "get_levers",
     "get_live_memory",
     "get_memory_by_kind",
     "get_module_graph",
