@@ -43,8 +43,8 @@ def levers(
     """Find what other ways to make a step need: batch, micro-batches, checkpointing, optimizer, precision and plans.
 
     Each is captured as a step of its own, whose model is a copy; the given step, its model and its batch stay as they
-    are. Peaks are those of the captured order with nothing swapped, and times the machine's roofline. Pairs are of
-    levers of different families that each lower the peak.
+    are. Peaks are those of the captured order with nothing swapped, as `planner.run` makes it: eager PyTorch may hold more or
+    less. Times are the machine's roofline. Pairs are of levers of different families that each lower the peak.
 
     Args:
         step: a `TrainStep` or an `InferenceStep`.

@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING
 
 from planner.units import Unit, byte_unit, bytes_label, format_seconds
 from widgets.figures.frame import add_key, framed, plotly, tag, unit_label, value_axis
-from widgets.figures.theme import Theme, escape, shorten
+from widgets.figures.theme import Theme, escape
 from widgets.info import Group, LeverPoint, LeverPoints
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_HEIGHT, _MARK, _NAME = 330, 10, 30
+_HEIGHT, _MARK = 330, 10
 #: How far beyond the highest peak the memory of the machine is still drawn in its place.
 _NEAR = 1.5
-#: Room right of and above the marks for their names; the least distance of two names, as shares of the axes.
-_ROOM, _APART_X, _APART_Y = 1.12, 0.36, 0.055
+#: Room right of and above the marks, relative to the furthest.
+_ROOM, _TOP = 1.12, 1.3
+#: The size of a narrow plot, and of a letter and a line of a name, in pixels; distance of a name from its mark.
+_WIDE, _TALL, _LETTER, _LINE, _GAP = 510, _HEIGHT, 5.6, 13, 9
+#: Where a name may stand beside its mark, the first that is free: how it is anchored, across and up.
+_PLACES = (("left", "middle"), ("right", "middle"), ("left", "bottom"), ("right", "bottom"), ("left", "top"),
+           ("right", "top"))  # fmt: skip
 _SYMBOLS = {"as given": "star", "lever": "circle", "pair": "diamond", "plan": "square"}
 _MARKS = {"as given": "\N{BLACK STAR}", "lever": "\N{BLACK CIRCLE}", "pair": "\N{BLACK DIAMOND}",
           "plan": "\N{BLACK SQUARE}"}  # fmt: skip
@@ -29,13 +34,13 @@ def draw(info: LeverPoints, theme: Theme) -> Figure:
     near = info.budget_bytes <= _NEAR * highest
     longest = max(highest, info.budget_bytes) if near else highest
     unit, end = byte_unit(longest), _ROOM * longest
-    top = 1.15 * max(point.samples_per_second for point in info.points)
+    top = _TOP * max(point.samples_per_second for point in info.points)
     figure.update_layout(
         xaxis=value_axis(theme, range=[0, end / unit.size], ticksuffix=f" {unit.name}", nticks=7, fixedrange=True),
         yaxis=value_axis(theme, range=[0, top], nticks=6, fixedrange=True, tickformat="~s"),
     )
     colours = _colours(theme)
-    for kind in _SYMBOLS:
+    for kind in reversed(_SYMBOLS):  # the step as given on top
         points = [point for point in info.points if point.kind == kind]
         if points:
             _draw_marks(figure, info, points, unit, colours[kind], theme)
@@ -74,21 +79,33 @@ def _draw_marks(
 
 
 def _draw_names(figure: Figure, info: LeverPoints, unit: Unit, end: float, top: float, theme: Theme) -> None:
-    """Name the step as given and the best, as far as there is room."""
-    named: list[tuple[float, float]] = []
-    for point in sorted(info.points, key=lambda point: (point.kind != "as given", not point.best, point.peak_bytes)):
-        place = point.peak_bytes / end, point.samples_per_second / top
-        free = all(abs(place[0] - x) > _APART_X or abs(place[1] - y) > _APART_Y for x, y in named)
-        if (point.kind == "as given" or point.best) and free:
-            named.append(place)
-            left = place[0] > 0.5
+    """Name the step as given and the best, where a name covers neither marks nor other names."""
+    marks = [(_WIDE * point.peak_bytes / end, _TALL * point.samples_per_second / top) for point in info.points]
+    taken = [(x - _MARK / 2, y - _MARK / 2, x + _MARK / 2, y + _MARK / 2) for x, y in marks]
+    for point, (x, y) in sorted(zip(info.points, marks, strict=True), key=lambda both: both[0].kind != "as given"):
+        if point.kind != "as given" and not point.best:
+            continue
+        lines = [escape(line) for line in point.name.replace(" and ", " and\n").split("\n")]
+        wide, tall = _LETTER * max(map(len, lines)), _LINE * len(lines)
+        for across, up in _PLACES:
+            left = x + _GAP if across == "left" else x - _GAP - wide
+            low = {"middle": y - tall / 2, "bottom": y + _GAP / 2, "top": y - _GAP / 2 - tall}[up]
+            box = left, low, left + wide, low + tall
+            if not (left >= 0 and box[2] <= _WIDE and low >= 0) or any(_overlap(box, other) for other in taken):
+                continue
+            taken.append(box)
+            shift = {"middle": 0, "bottom": _GAP // 2, "top": -(_GAP // 2)}[up]
             figure.add_annotation(
                 tag(
-                    escape(shorten(point.name, _NAME)), theme.ink, x=point.peak_bytes / unit.size,
-                    y=point.samples_per_second, xanchor="right" if left else "left", xshift=-9 if left else 9,
-                    yanchor="middle",
+                    "<br>".join(lines), theme.ink, x=point.peak_bytes / unit.size, y=point.samples_per_second,
+                    xanchor=across, xshift=_GAP if across == "left" else -_GAP, yanchor=up, yshift=shift, align=across,
                 )
             )  # fmt: skip
+            break
+
+
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _draw_memory(figure: Figure, info: LeverPoints, unit: Unit, near: bool, theme: Theme) -> None:
@@ -102,7 +119,7 @@ def _draw_memory(figure: Figure, info: LeverPoints, unit: Unit, near: bool, them
     else:
         text = f"{text}, far to the right"
     figure.add_annotation(
-        tag(text, theme.on_limit, theme.limit, yref="y domain", y=0, yanchor="bottom", yshift=2, xanchor="right",
+        tag(text, theme.on_limit, theme.limit, yref="y domain", y=1, yanchor="top", xanchor="right",
             **place)
     )  # fmt: skip
 
