@@ -43,8 +43,8 @@ def levers(
     """Find what other ways to make a step need: batch, micro-batches, checkpointing, optimizer, precision and plans.
 
     Each is captured as a step of its own, whose model is a copy; the given step, its model and its batch stay as they
-    are. Peaks are those of the captured order with nothing swapped, as `planner.run` makes it: eager PyTorch may hold more or
-    less. Times are the machine's roofline. Pairs are of levers of different families that each lower the peak.
+    are. Peaks are those of the captured order with nothing swapped, as `planner.run` makes it: eager PyTorch may hold
+    more or less. Times are the machine's roofline. Pairs are of levers of different families that each lower the peak.
 
     Args:
         step: a `TrainStep` or an `InferenceStep`.
@@ -146,12 +146,13 @@ def _possible(recipe: StepRecipe, graph: Graph) -> tuple[list[Lever], list[Uncha
 
 def _loss_holds_model(step: Step) -> bool:
     """Whether a loss reaches the model's tensors without being given the model, so that a copy would not be used."""
-    model = step.live.model if step.live is not None else step.model
-    if not isinstance(model, nn.Module):
-        return False
     nothing = nn.Identity()
-    reached = {id(one.tensor) for one in step.persistent_tensors(nothing, step.reach(nothing))}
-    return any(id(one) in reached for one in [*model.parameters(), *model.buffers()])
+    reached = [one.tensor for one in step.persistent_tensors(nothing, step.reach(nothing))]
+    model = step.live.model if step.live is not None else step.model
+    if not isinstance(model, nn.Module):  # a function may return a module that the loss knows
+        return any(one.requires_grad for one in reached)
+    own = {id(one) for one in [*model.parameters(), *model.buffers()]}
+    return any(id(one) in own for one in reached)
 
 
 def _good_pairs(singles: Mapping[Lever, LeverRow], peak: int) -> list[tuple[Lever, Lever]]:

@@ -75,7 +75,8 @@ class StepRecipe:
         """A function that makes the changed model, without memory while a step is captured."""
 
         def make() -> nn.Module:
-            made = independent_copy(model) if isinstance(model, nn.Module) else model()
+            # a function may return a module that its caller keeps
+            made = independent_copy(model if isinstance(model, nn.Module) else model())
             for change in self.on_model:
                 change(made)
             return made

@@ -126,6 +126,20 @@ def test_a_given_model_batch_and_optimizer_stay_as_they_are_even_where_a_row_is_
     assert reasons["parameters in bfloat16"].startswith("the live optimizer has states")
 
 
+def test_a_model_that_a_function_returns_again_and_again_stays_as_it_is_too():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    before = state(model)
+    levers = planner.levers(planner.TrainStep(lambda: model, torch.ones(2, 4), loss=mean_square), H100, progress=False)
+    for name in ("checkpointed blocks", "first half frozen", "parameters in bfloat16"):
+        levers[name].step.eager()
+    parts, tensors = state(model)
+    assert parts == before[0]
+    for name, (one, value, trained, gradient) in tensors.items():
+        assert one is before[1][name][0]
+        assert torch.equal(value, before[1][name][1])
+        assert (trained, gradient) == before[1][name][2:]
+
+
 def test_checkpointing_keeps_the_bits_of_the_given_step_and_micro_batches_those_of_eager_up_to_rounding():
     levers = found("language")
     names = ("as given", "checkpointed blocks", "2 micro-batches")
@@ -209,9 +223,11 @@ def test_what_a_step_cannot_change_is_listed_with_the_reason(make, reasons):
     assert all(reason in repr(levers) for reason in said.values())
 
 
-def test_a_loss_that_holds_the_model_itself_is_not_taken_for_one_of_its_copy():
+@pytest.mark.parametrize("by_function", [False, True])
+def test_a_loss_that_holds_the_model_itself_is_not_taken_for_one_of_its_copy(by_function):
     model = nn.Linear(4, 4)
-    step = planner.TrainStep(model, torch.ones(2, 4), loss=lambda _, batch: model(batch).square().mean())
+    given = (lambda: model) if by_function else model
+    step = planner.TrainStep(given, torch.ones(2, 4), loss=lambda _, batch: model(batch).square().mean())
     levers = planner.levers(step, H100, progress=False)
     assert [row.name for row in levers] == ["as given"]
     assert all(one.reason for one in levers.unchangeable)
