@@ -100,7 +100,7 @@ ELITE, CHAIN = ("method_state", "elite", 0), ("method_state", "chains", 0)
 )  # fmt: skip
 def test_what_kernels_could_not_work_on_is_damage(files, tmp_path, name, where, value):
     body = json.loads(files[name])
-    part = body
+    part = body["families"][0]
     for step in where[:-1]:
         part = part[step]
     assert part[where[-1]] is not value

@@ -196,13 +196,10 @@ def test_a_host_budget_of_nothing_is_called_by_its_name_and_the_one_named_is_eno
 
 def test_annealing_that_is_cancelled_stays_where_it_was():
     task = problem(8)
-    search_state = SearchState(task, seed=1)
+    search_state = SearchState(task, method="swap", seed=1)
     while search_state.best is None or len(search_state.baselines) < len(BASELINES):
         search_state.step()
-    annealing, untouched = (
-        Annealing(search_state.context(swaps_only=True)),
-        Annealing(search_state.context(swaps_only=True)),
-    )
+    annealing, untouched = (Annealing(search_state.families[0].context()) for _ in range(2))
     annealing.search_step(), untouched.search_step()
     before = annealing.state_dict()
     task.stop.cancel()

@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.cancel import Cancelled
 from planner.swap.emit.place_and_assemble import finish_packed, finish_placed
+from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.methods.candidate import Candidate, Evaluation, Evaluator
 from planner.swap.methods.method import SearchContext, SearchStep
 from planner.swap.problem.problem import Seconds
@@ -59,6 +60,7 @@ class Portfolio:
         self.candidates = list(ways(context, bias) if candidates is None else candidates)
         self.evaluator = Evaluator(self.problem)
         self.best = np.inf
+        self.steps_done = 0
         self._steps = self._search()
 
     def search_step(self) -> SearchStep | None:
@@ -66,14 +68,18 @@ class Portfolio:
         search_step = next(self._steps, None)
         if isinstance(search_step, Cancelled):
             raise search_step
+        self.steps_done += 1
         return search_step
 
     def state_dict(self) -> dict[str, Any]:
-        """Empty: a portfolio is quick to run again."""
-        return {}
+        """How many search steps were run: they are quick to run again."""
+        return {"steps": self.steps_done}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Start from the beginning."""
+        """Run as many search steps again, from the beginning."""
+        for _ in range(valid.whole(state["steps"], 0, 1 << 40)):
+            if self.search_step() is None:
+                break
 
     def _search(self) -> Iterator[SearchStep | Cancelled]:
         problem, candidates, memory = self.problem, self.candidates, self.problem.memory
@@ -85,8 +91,9 @@ class Portfolio:
             for batch in self._batches([replace(candidate, memory=memory) for candidate in candidates], found):
                 evaluations = yield from _until_done(partial(self._try, batch))
                 found += evaluations
-                yield SearchStep(len(evaluations), None, doing, trial / _MAX_TRIALS)
-                if self._met(min((one.seconds for one in found), default=np.inf)):
+                fastest = min((one.seconds for one in found), default=np.inf)
+                yield SearchStep(len(evaluations), None, doing, trial / _MAX_TRIALS, fastest)
+                if self._met(fastest):
                     break
             found.sort(key=_seconds)
             if found:

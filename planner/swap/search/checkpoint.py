@@ -21,11 +21,12 @@ from planner.progress import Progress
 from planner.swap.baselines.registry import BASELINES
 from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.problem.problem import Problem, Seconds
-from planner.swap.search.driver import METHODS, RECOMPUTING, Point, SearchState
+from planner.swap.search.driver import METHODS, Point, SearchState
+from planner.swap.search.family import Family
 from planner.swap.search.inputs import make_problem
 from planner.swap.simulate.streams import simulate
 
-_ENVELOPE = Envelope("search", "stowage-search", 4, "begin a new search")
+_ENVELOPE = Envelope("search", "stowage-search", 5, "begin a new search")
 
 
 def save_search(search_state: SearchState, path: str | Path) -> None:
@@ -34,7 +35,7 @@ def save_search(search_state: SearchState, path: str | Path) -> None:
     Raises:
         StowageError: the file cannot be written; an existing one is left unchanged.
     """
-    problem = search_state.problem
+    problem, plans = search_state.problem, _plans(search_state)
     body = {
         "graph": fingerprint(problem.graph),
         "machine": problem.machine.name,
@@ -43,7 +44,6 @@ def save_search(search_state: SearchState, path: str | Path) -> None:
         "host_budget": search_state.host_budget,
         "method": search_state.method,
         "seed": search_state.seed,
-        "stage": search_state.stage,
         "evaluations": search_state.evaluations,
         "seconds": search_state.seconds,
         "least_host": search_state.least_host,
@@ -52,9 +52,9 @@ def save_search(search_state: SearchState, path: str | Path) -> None:
             [point.seconds, point.evaluations, point.step_seconds, point.method] for point in search_state.history
         ],
         "recompute_limit": search_state.recompute_limit if np.isfinite(search_state.recompute_limit) else None,
-        "best": _plan_data(search_state.best),
-        "best_swap": None if search_state.best_swap is search_state.best else _plan_data(search_state.best_swap),
-        "method_state": None if search_state.current_method is None else search_state.current_method.state_dict(),
+        "plans": [json.loads(plan_to_json(plan)) for plan in plans],
+        "best": _place(plans, search_state.best),
+        "families": [_family_data(family, plans) for family in search_state.families],
     }
     write_text(path, _ENVELOPE.seal(body))
 
@@ -104,7 +104,6 @@ def _restored(
         problem, host_budget, data["method"], json_fields.whole(data["seed"], "seed"),
         recompute_limit=valid.seconds(data["recompute_limit"]),
     )  # fmt: skip
-    search_state.stage = json_fields.whole(data["stage"], "stage")
     search_state.evaluations = valid.whole(data["evaluations"], 0, 1 << 60)
     search_state.seconds = valid.number(data["seconds"])
     search_state.least_host = valid.whole(data["least_host"], 0, 1 << 62)
@@ -120,33 +119,79 @@ def _restored(
         )
         for begun, count, step, name in data["history"]
     ]
-    report(0.6, "validating the best plan")
-    search_state.best = _plan(data["best"], path, problem, host_budget)
-    search_state.best_swap = _plan(data["best_swap"], path, problem, host_budget)
-    best = search_state.best
-    swaps = [search_state.best_swap, *([] if search_state.method in RECOMPUTING else [best])]
-    for plan in filter(None, swaps):
-        require_each_op_once(graph, plan, "a search for swaps")
-    if search_state.best_swap is None and best is not None and len(best.order) == len(graph.ops):
-        search_state.best_swap = best
-    if search_state.stage:
-        search_state.spare_the_host()
-    if not (0 <= search_state.stage <= len(search_state.methods) and search_state.baselines.keys() <= BASELINES.keys()):
-        raise ValueError("there is no such stage of a search, or no such baseline")
-    if data["method_state"] is not None and search_state.stage < len(search_state.methods):
-        search_state.current_method = search_state.make_method()
-        search_state.current_method.load_state_dict(data["method_state"])
+    report(0.6, "validating the best plans")
+    plans = [_plan(one, path, problem, host_budget) for one in data["plans"]]
+    search_state.best = _at(plans, data["best"])
+    if not search_state.baselines.keys() <= BASELINES.keys():
+        raise ValueError("there is no such baseline")
+    for family, saved in zip(search_state.families, data["families"], strict=True):
+        _restore_family(family, saved, plans)
+    fastest = min((family.step_seconds for family in search_state.families), default=np.inf)
+    if fastest != (np.inf if search_state.best is None else search_state.best.predicted.seconds):
+        raise ValueError("the best plan is not the fastest")
     return search_state
 
 
-def _plan_data(plan: SwapPlan | None) -> Any:
-    return None if plan is None else json.loads(plan_to_json(plan))
+def _plans(search_state: SearchState) -> list[SwapPlan]:
+    """The best plans of all families, each once."""
+    distinct = {id(family.best): family.best for family in search_state.families if family.best is not None}
+    return list(distinct.values())
 
 
-def _plan(data: Any, path: str | Path, problem: Problem, host_budget: int | None) -> SwapPlan | None:
+def _place(plans: list[SwapPlan], plan: SwapPlan | None) -> int | None:
+    """Where a plan stands among them; None for None."""
+    return None if plan is None else next(place for place, one in enumerate(plans) if one is plan)
+
+
+def _at(plans: list[SwapPlan], place: Any) -> SwapPlan | None:
+    """The plan at a place.
+
+    Raises:
+        ValueError: there is no such place.
+    """
+    return None if place is None else plans[valid.whole(place, 0, len(plans) - 1)]
+
+
+def _family_data(family: Family, plans: list[SwapPlan]) -> dict[str, Any]:
+    return {
+        "best": _place(plans, family.best),
+        "methods": len(family.methods),
+        "stage": family.stage,
+        "share": family.share,
+        "turns": family.turns,
+        "fastest": family.fastest if np.isfinite(family.fastest) else None,
+        "found": family.found,
+        "method_state": None if family.method is None else family.method.state_dict(),
+    }
+
+
+def _restore_family(family: Family, data: dict[str, Any], plans: list[SwapPlan]) -> None:
+    """Continue a family from what was saved of it.
+
+    Raises:
+        StowageError: its best plan is not of its kind.
+    """
+    best = _at(plans, data["best"])
+    if best is not None:
+        if not family.recomputes:
+            require_each_op_once(family.problem.graph, best, "a search for swaps")
+        if not family.improved_by(best):
+            raise ValueError("the best plan of a family is not of its kind")
+    family.best = best
+    if data["methods"] != len(family.methods):
+        family.spare_the_host()
+    if data["methods"] != len(family.methods):
+        raise ValueError("a family has no such methods")
+    family.stage = valid.whole(data["stage"], 0, len(family.methods))
+    family.share, family.turns = valid.number(data["share"], 0.0, 1.0), valid.whole(data["turns"], 0, 1 << 60)
+    family.fastest, family.found = valid.seconds(data["fastest"]), bool(valid.flags([data["found"]], 1)[0])
+    if data["method_state"] is not None:
+        family.method = family.make_method()
+        family.method.load_state_dict(data["method_state"])
+
+
+def _plan(data: Any, path: str | Path, problem: Problem, host_budget: int | None) -> SwapPlan:
     """A plan of a saved search, with its times predicted anew."""
-    if data is None:
-        return None
     plan = plan_from_json(json.dumps(data))
     if problems := validate(plan, problem.graph):
         raise StowageError(f"the plan in {path} is wrong: {problems[0]}; begin a new search")

@@ -1,4 +1,4 @@
-"""The driver of a search: the baselines first, then one method after another, a search step at a time."""
+"""The driver of a search: the baselines first, then one or more families of methods, a search step at a time."""
 
 from __future__ import annotations
 
@@ -7,54 +7,27 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
 
-import numpy as np
-
 from planner.errors import StowageError, did_you_mean
 from planner.plan import SwapPlan, validate
 from planner.search import STOPPED
 from planner.swap.baselines.registry import BASELINES
 from planner.swap.bounds.any_order import bound_of, recomputing_bound_of
-from planner.swap.methods.annealing import Annealing
 from planner.swap.methods.eviction_portfolio import CLOSE, Portfolio
-from planner.swap.methods.local_search import LocalSearch
-from planner.swap.methods.method import Each, Item, Method, Result, SearchContext, SearchStep
-from planner.swap.methods.recomputing import Recomputing, Refining, without_copies
-from planner.swap.methods.swapadvisor import Genetic
+from planner.swap.methods.method import Each, Item, Result, SearchStep
 from planner.swap.problem.problem import Problem
 from planner.swap.schedule.budget_feasibility import BudgetTooSmallError
+from planner.swap.search.family import FAMILIES, RECOMPUTING_FAMILIES, Family
+from planner.swap.search.turns import next_family
 from planner.units import format_bytes
 
-Factory = Callable[[SearchContext], Method]
-
-#: The methods that each choice runs in turn, after the baselines.
-METHODS: Mapping[str, tuple[Factory, ...]] = MappingProxyType(
-    {
-        "auto": (Portfolio, without_copies, Recomputing, Refining, LocalSearch, Annealing),
-        "swap": (Portfolio, LocalSearch, Annealing),
-        "recompute": (without_copies,),
-        "joint": (Recomputing, Refining),
-        "calendar": (Portfolio,),
-        "swapadvisor": (Genetic,),
-        "on-demand": (),
-    }
+#: The families that each choice of a method shares its time between.
+METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"auto": ("swap", "joint", "recompute"), **{name: (name,) for name in FAMILIES}}
 )
 #: The method of a search that is not told another.
 DEFAULT = "swap"
 #: The methods whose plans may run ops again.
-RECOMPUTING = frozenset({"auto", "recompute", "joint"})
-
-
-def _sparing(factor: float) -> Factory:
-    """A portfolio that prefers or avoids evicting persistent storages, which take host memory for the whole step."""
-
-    def make(context: SearchContext) -> Method:
-        return Portfolio(context, np.where(context.problem.arrays.persistent, factor, 1.0))
-
-    return make
-
-
-#: Tried in addition if no plan keeps to the host budget.
-_SPARING = (_sparing(1 / 64), _sparing(64.0))
+RECOMPUTING = frozenset(name for name, families in METHODS.items() if RECOMPUTING_FAMILIES.intersection(families))
 
 
 def check_choice(method: str, seed: int) -> None:
@@ -99,13 +72,11 @@ class SearchState:
 
     Attributes:
         bound: lower bound on the step time of any plan that the method may find, in seconds.
-        swap_bound: lower bound on the step time of plans that run each op once.
+        families: those of the method, each with its best plan.
         baselines: seconds by baseline, None where it has no plan within the budgets.
         best: the fastest plan so far; it has passed the validator.
-        best_swap: the fastest of those that run each op once.
         history: every new best.
         evaluations: how many plans were timed.
-        stage: index of the running method; `len(methods)` when all are done.
         doing, share: what is being tried, and how much of it is done, from 0 to 1.
         seconds: time spent searching.
         least_host: bytes of the smallest host slab of all plans that do not depend on the seed, also of those beyond
@@ -119,13 +90,11 @@ class SearchState:
     each: Each = one_by_one
     recompute_limit: float = inf
     bound: float = field(init=False)
-    swap_bound: float = field(init=False)
+    families: tuple[Family, ...] = field(init=False)
     baselines: dict[str, float | None] = field(default_factory=dict)
     best: SwapPlan | None = None
-    best_swap: SwapPlan | None = None
     history: list[Point] = field(default_factory=list)
     evaluations: int = 0
-    stage: int = 0
     doing: str = "trying simple policies"
     share: float = 0.0
     seconds: float = 0.0
@@ -133,35 +102,47 @@ class SearchState:
 
     def __post_init__(self) -> None:
         check_choice(self.method, self.seed)
-        self.swap_bound = bound_of(self.problem)
-        recomputes = self.method in RECOMPUTING
-        self.bound = recomputing_bound_of(self.problem) if recomputes else self.swap_bound
-        self.methods: list[Factory] = list(METHODS[self.method])
-        self.current_method: Method | None = None
-        self.pending: SearchStep | None = None
+        names = METHODS[self.method]
+        swapping = bound_of(self.problem)
+        recomputing = recomputing_bound_of(self.problem) if self.method in RECOMPUTING else swapping
+        self.bound = min(swapping, recomputing)
+        self.families = tuple(
+            Family(
+                name, self.problem, recomputing if name in RECOMPUTING_FAMILIES else swapping, self.seed,
+                lambda function, items: self.each(function, items),  # noqa: PLW0108 - `each` changes as it runs
+                self.recompute_limit,
+            )
+            for name in names
+        )  # fmt: skip
+        self.pending: tuple[Family, SearchStep] | None = None
 
     @property
     def done(self) -> bool:
         """Whether nothing is left to try."""
         if len(self.baselines) < len(BASELINES) or self.pending is not None:
             return False
-        return self._met(self.bound) or self.stage >= len(self.methods)
+        return self._met(self.bound) or not self._worth_a_turn()
 
     def _met(self, bound: float) -> bool:
         """Whether no plan that a bound holds for is faster than the best."""
         best = self.best
         met = best is not None and best.predicted.seconds <= bound * CLOSE
         if best is not None and self.problem.may_run_beside.any():  # what they wait for, the bound does not know
-            met = met or not (best.swap_outs or best.swap_ins)
+            plain = len(best.order) == len(self.problem.graph.ops)
+            met = met or (plain and not (best.swap_outs or best.swap_ins))
         return met
+
+    def _worth_a_turn(self) -> list[Family]:
+        """The families that may still find the fastest plan."""
+        return [family for family in self.families if not (family.done or self._met(family.bound))]
 
     def share_done(self, time_limit: float | None) -> float:
         """The share done of the methods, or of the time if that is more, from 0 to 1."""
-        of_methods = (self.stage + self.share) / max(1, len(self.methods))
+        of_methods = sum(family.share_done for family in self.families) / len(self.families)
         return min(1.0, max(of_methods, self.seconds / time_limit if time_limit else 0.0))
 
     def step(self) -> None:
-        """Evaluate the next baseline, or run one search step of the current method.
+        """Evaluate the next baseline, or run one search step of a family.
 
         Raises:
             Cancelled: cancellation was requested; the next call repeats this step.
@@ -169,16 +150,15 @@ class SearchState:
         if len(self.baselines) < len(BASELINES):
             name = list(BASELINES)[len(self.baselines)]
             plan = BASELINES[name](self.problem)
-            self.baselines[name] = self._offer(plan, int(plan is not None))
+            self.baselines[name] = self._offer(plan, int(plan is not None), self.families, fixed=True)
             return
         if self.pending is None:
-            if self.current_method is None and not (self.stage_swaps_only and self._met(self.swap_bound)):
-                self.current_method = self.make_method()
-            self.pending = None if self.current_method is None else self.current_method.search_step()
-            if self.pending is None:
-                self.current_method, self.stage = None, self.stage + 1
+            family = next_family(self._worth_a_turn())
+            search_step = family.search_step()
+            if search_step is None:
                 self.spare_the_host()
                 return
+            self.pending = family, search_step
         self.settle()
 
     def settle(self) -> None:
@@ -188,88 +168,68 @@ class SearchState:
             Cancelled: cancellation was requested; the result is still pending.
         """
         if self.pending is not None:
-            self._offer(self.pending.plan, self.pending.evaluations)
-            self.doing, self.share = self.pending.doing, self.pending.share
+            family, search_step = self.pending
+            fixed = isinstance(family.method, Portfolio)  # does not depend on the seed
+            self._offer(search_step.plan, search_step.evaluations, (family,), fixed=fixed)
+            family.count(search_step)
+            self.doing, self.share = search_step.doing, search_step.share
             self.pending = None
 
     def spare_the_host(self) -> None:
         """Add methods that need less host memory once all are done and no plan keeps to the host budget."""
-        if self.stage >= len(METHODS[self.method]) == len(self.methods) and self.best is None:
-            self.methods += _SPARING
-
-    def make_method(self) -> Method:
-        """The method of the current stage, at its start."""
-        return self.methods[self.stage](self.context(swaps_only=self.stage_swaps_only))
-
-    @property
-    def stage_swaps_only(self) -> bool:
-        """Whether the plans of the current stage run each op once, and so come after other plans of that kind alone.
-
-        A search with more methods is then never worse than one with fewer.
-        """
-        return self.methods[self.stage] not in (Recomputing, Refining, without_copies)
-
-    def context(self, *, swaps_only: bool) -> SearchContext:
-        """The search context of a method; its functions look up `each` and plans, which change while it runs.
-
-        Args:
-            swaps_only: whether the method runs each op once, and so competes with such plans alone.
-        """
-
-        def best() -> SwapPlan | None:
-            return self.best_swap if swaps_only else self.best
-
-        def seconds() -> float:
-            plan = best()
-            return inf if plan is None else plan.predicted.seconds
-
-        return SearchContext(
-            self.problem, self.swap_bound if swaps_only else self.bound, self.seed,
-            lambda function, items: self.each(function, items),  # noqa: PLW0108
-            seconds, best, self.recompute_limit,
-        )  # fmt: skip
+        if self.best is None and all(family.done for family in self.families):
+            for family in [family for family in self.families if family.copies][:1]:
+                family.spare_the_host()
 
     def plan(self) -> SwapPlan:
         """The best plan.
 
         Raises:
-            BudgetTooSmallError: there is none within the host budget.
+            BudgetTooSmallError: there is none within the budgets.
             StowageError: the search was cancelled before it had one.
         """
         if self.best is not None:
             return self.best
         if not self.done:
             raise StowageError(STOPPED)
+        if not any(family.copies for family in self.families):
+            raise BudgetTooSmallError(
+                f"no plan that copies nothing was found within {format_bytes(self.problem.budget)}; take the method "
+                '"auto", which may copy too, or allow more memory'
+            )
         raise BudgetTooSmallError(
             f"a host budget of {format_bytes(self.host_budget or 0)} is too small beside "
             f"{format_bytes(self.problem.budget)} on the device; allow at least {self.least_host} bytes "
             f"({format_bytes(self.least_host)}) of host memory, or more on the device"
         )
 
-    def _offer(self, plan: SwapPlan | None, evaluations: int) -> float | None:
-        """Keep a plan if it is the best; returns its time if it is within the host budget."""
-        swaps_only = plan is not None and len(plan.order) == len(self.problem.graph.ops)
-        if plan is not None and (self._better(plan, self.best) or (swaps_only and self._better(plan, self.best_swap))):
+    def _offer(
+        self, plan: SwapPlan | None, evaluations: int, families: Iterable[Family], *, fixed: bool
+    ) -> float | None:
+        """Keep a plan if it is the best of a family; returns its time if it is within the host budget.
+
+        Args:
+            plan: the plan, or None.
+            evaluations: how many plans were timed for it.
+            families: those that may take it.
+            fixed: whether it does not depend on the seed.
+        """
+        kept = plan is not None and (self.host_budget is None or plan.host_bytes <= self.host_budget)
+        takers = [family for family in families if kept and plan is not None and family.improved_by(plan)]
+        if plan is not None and takers:
             plan = replace(plan, host_budget_bytes=self.host_budget)
             problems = validate(plan, self.problem.graph, stop=self.problem.stop)
             if problems:
                 raise AssertionError(f"the {plan.method} plan for {self.problem.graph.name} is wrong: {problems[0]}")
-            if swaps_only and self._better(plan, self.best_swap):
-                self.best_swap = plan
-            if self._better(plan, self.best):
+            for family in takers:
+                family.best = plan
+            if self.best is None or plan.predicted.seconds < self.best.predicted.seconds:
                 self.best = plan
                 point = Point(self.seconds, self.evaluations + evaluations, plan.predicted.seconds, plan.method)
                 self.history.append(point)
         self.evaluations += evaluations
         if plan is None:
             return None
-        if self.current_method is None or isinstance(self.current_method, Portfolio):  # these do not depend on the seed
+        if fixed:
             self.least_host = min(self.least_host, plan.host_bytes)
-        return plan.predicted.seconds if self._kept_to(plan) else None
-
-    def _kept_to(self, plan: SwapPlan) -> bool:
-        return self.host_budget is None or plan.host_bytes <= self.host_budget
-
-    def _better(self, plan: SwapPlan, than: SwapPlan | None) -> bool:
-        faster = than is None or plan.predicted.seconds < than.predicted.seconds
-        return faster and self._kept_to(plan)
+        return plan.predicted.seconds if kept else None

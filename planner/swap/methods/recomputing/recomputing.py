@@ -130,7 +130,8 @@ class Recomputing:
         if best < self.goal * _GAIN:
             self.goal, self.idle = best, 0
         share = 0.0 if scanning else min(1.0, self.idle / _PATIENCE)
-        return SearchStep(len(batch), plan, _DOING, share)
+        fastest = min((one.seconds for one in outcomes), default=np.inf)
+        return SearchStep(len(batch), plan, _DOING, share, fastest)
 
     def _possible(self) -> bool:
         """Whether anything can run again, and what persists fits if nothing may leave."""
