@@ -121,7 +121,7 @@ def planned(row: Row, name: str, seconds: float, console: Console) -> dict[str, 
     with console.status(f"{row.name} {row.batch}: capturing") as status:
         graph, target = graph_of(row.text), machine(name)
         begin = perf_counter()
-        search = search_swaps(graph, target, row.budget, time_limit=None)
+        search = search_swaps(graph, target, row.budget, method="swap", time_limit=None)
         while search.progress.state == "running" and (left := begin + seconds - perf_counter()) > 0:
             waited(search, min(left, 0.25))
             status.update(doing(row, search))
@@ -229,7 +229,7 @@ def main() -> None:
     lost: list[dict[str, Any]] = []
     try:
         with progress.status("compiling"):
-            search_swaps(capture(load("mlp")), machine(chosen.machine), "70%", time_limit=2).wait()
+            search_swaps(capture(load("mlp")), machine(chosen.machine), "70%", method="swap", time_limit=2).wait()
         for row in rows():
             if row.part in wanted and meant(row.name, row.batch):
                 found.append(planned(row, chosen.machine, chosen.seconds or row.seconds, progress))

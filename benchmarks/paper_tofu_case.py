@@ -98,7 +98,7 @@ def swapped_seconds(case: Case, graph: Graph, seconds: np.ndarray) -> float | No
     """The step time of the best swap plan found within a device's memory; None if there is none."""
     try:
         found = compare_plans(
-            graph, case.alone, case.memory, seconds=seconds, time_limit=case.seconds, progress=False
+            graph, case.alone, case.memory, seconds=seconds, method="swap", time_limit=case.seconds, progress=False
         )  # fmt: skip
     except StowageError:
         return None

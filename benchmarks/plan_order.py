@@ -60,7 +60,9 @@ def plans_of(
         for name, make in BASELINES.items():
             if (plan := make(problem)) is not None:
                 plans[budget, name] = plan
-        plans[budget, "search"] = plan_swaps(graph, here, problem.budget, seconds=measured.seconds, time_limit=10)
+        plans[budget, "search"] = plan_swaps(
+            graph, here, problem.budget, seconds=measured.seconds, method="swap", time_limit=10
+        )
     return step, plans
 
 

@@ -35,7 +35,7 @@ _OVER = frozenset({"paused", "done", "failed", "cancelled"})
 def alone(graph: Graph, budget: str, seconds: float) -> tuple[int, float, float]:
     """Evaluations, seconds and the program's processor seconds of a search that nobody watches."""
     begun = process_time()
-    search = search_swaps(graph, machine(MACHINE), budget, time_limit=seconds)
+    search = search_swaps(graph, machine(MACHINE), budget, method="swap", time_limit=seconds)
     search.wait()
     return search.progress.evaluations, search.progress.seconds, process_time() - begun
 

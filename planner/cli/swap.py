@@ -57,8 +57,8 @@ _BOUND_SECONDS = 3.0
 @click.option(
     "--method",
     default=None,
-    help="swap (the default: each op runs once), recompute (ops run again and nothing is "
-    "copied), joint (both), auto (all three), calendar, swapadvisor (as in the paper) or on-demand. "
+    help="auto (the default: whichever of the next three comes furthest), swap (each op runs once), recompute (ops run "
+    "again and nothing is copied), joint (both), calendar, swapadvisor (as in the paper) or on-demand. "
     "The fastest of its plans and the baselines is taken.",
 )
 @click.option(

@@ -61,7 +61,7 @@ def assess(
     ideal, unswapped = float(seconds.sum()), peak_of(graph, machine.device.alignment, stop)
     if unswapped <= budget:
         return Needs(value, unswapped, ideal, ideal, unswapped, 0)
-    method = "calendar" if evaluations is None else "swap"
+    method = "calendar" if evaluations is None else None
 
     def look(share: float, _: str) -> None:
         stop.check()

@@ -47,17 +47,17 @@ def test_a_plan_is_valid_within_its_budget_and_no_slower_than_the_baselines(step
 def test_the_least_budget_that_a_refusal_names_will_do_and_nothing_below_it(step):
     graph, seconds = step
     least = least_budget(graph)
-    assert validate(plan_swaps(graph, machine(), least, seconds=seconds, time_limit=0), graph) == []
+    assert validate(plan_swaps(graph, machine(), least, seconds=seconds, method="swap", time_limit=0), graph) == []
     if least > 1:
         with pytest.raises(StowageError, match=f"allow at least {least} bytes"):
-            plan_swaps(graph, machine(), least - 1, seconds=seconds)
+            plan_swaps(graph, machine(), least - 1, seconds=seconds, method="swap")
 
 
 @given(steps(), st.integers(0, 100))
 @settings(max_examples=25 * EFFORT, deadline=None)
 def test_what_fits_moves_nothing(step, more):
     graph, seconds = step
-    plan = plan_swaps(graph, machine(), max(1, step_peak(graph, ALIGNMENT) + more), seconds=seconds)
+    plan = plan_swaps(graph, machine(), max(1, step_peak(graph, ALIGNMENT) + more), seconds=seconds, method="swap")
     assert (plan.swap_outs, plan.swap_ins, plan.host_bytes) == ((), (), 0)
     assert plan.order == tuple(range(len(graph.ops)))
     assert plan.predicted.seconds == pytest.approx(sum(seconds))
@@ -69,10 +69,10 @@ def test_the_least_host_budget_that_a_refusal_names_will_do(step, share):
     graph, seconds = step
     budget = between(graph, share)
     try:
-        plan = plan_swaps(graph, machine(), budget, host_budget=1, seconds=seconds, time_limit=0)
+        plan = plan_swaps(graph, machine(), budget, host_budget=1, seconds=seconds, method="swap", time_limit=0)
     except StowageError as error:
         least = int(re.search(r"allow at least (\d+) bytes", str(error))[1])
-        plan = plan_swaps(graph, machine(), budget, host_budget=least, seconds=seconds, time_limit=0)
+        plan = plan_swaps(graph, machine(), budget, host_budget=least, seconds=seconds, method="swap", time_limit=0)
         assert plan.host_budget_bytes == least
     assert validate(plan, graph) == []
 
@@ -82,7 +82,7 @@ def test_the_least_host_budget_that_a_refusal_names_will_do(step, share):
 def test_the_same_request_gives_the_same_plan(step, share):
     graph, seconds = step
     budget = between(graph, share)
-    first, second = (plan_swaps(graph, machine(), budget, seconds=seconds) for _ in range(2))
+    first, second = (plan_swaps(graph, machine(), budget, seconds=seconds, method="swap") for _ in range(2))
     assert plan_to_json(first) == plan_to_json(second)
 
 
@@ -119,14 +119,14 @@ def test_a_link_that_is_fast_enough_costs_no_time():
     graph = layered(30)
     seconds = np.full(len(graph.ops), 1e-3)
     for budget in ("60%", "30%", "20%"):
-        plan = plan_swaps(graph, machine(1e9, 2e9, 0.0), budget, seconds=seconds)
+        plan = plan_swaps(graph, machine(1e9, 2e9, 0.0), budget, seconds=seconds, method="swap")
         assert plan.swap_ins
         assert plan.predicted.seconds == pytest.approx(seconds.sum(), rel=1e-3)
 
 
 def test_on_a_slow_link_planning_ahead_takes_less_than_half_the_time_of_swapping_on_demand():
     graph = layered(30)
-    found = compare_plans(graph, machine(1e9, 2e9, 0.0), "40%", seconds=np.full(len(graph.ops), 1e-5))
+    found = compare_plans(graph, machine(1e9, 2e9, 0.0), "40%", seconds=np.full(len(graph.ops), 1e-5), method="swap")
     assert found.bound_seconds > 2 * found.ideal_seconds
     assert found.plan.predicted.seconds < 2 * found.bound_seconds
     assert found.plan.predicted.seconds < found.baselines["on-demand"] / 2
@@ -136,7 +136,7 @@ def test_inputs_are_never_copied_out_and_workspaces_never_copied():
     graph = layered(12)
     graph = graph.with_workspaces({op.id: 100 * KB for op in graph.ops if op.phase is Phase.BACKWARD})
     kinds = [storage.kind for storage in graph.storages]
-    plan = plan_swaps(graph, machine(), least_budget(graph), seconds=np.full(len(graph.ops), 1e-4))
+    plan = plan_swaps(graph, machine(), least_budget(graph), seconds=np.full(len(graph.ops), 1e-4), method="swap")
     assert plan.swap_outs
     assert all(kinds[copy.storage] not in {Kind.INPUT, Kind.WORKSPACE} for copy in plan.swap_outs)
     assert all(kinds[copy.storage] is not Kind.WORKSPACE for copy in plan.swap_ins)
@@ -144,7 +144,7 @@ def test_inputs_are_never_copied_out_and_workspaces_never_copied():
 
 def test_a_copy_out_may_begin_as_soon_as_the_value_is_there_and_is_made_once():
     graph = layered(20)
-    plan = plan_swaps(graph, machine(), "30%", seconds=np.full(len(graph.ops), 1e-4))
+    plan = plan_swaps(graph, machine(), "30%", seconds=np.full(len(graph.ops), 1e-4), method="swap")
     slots = {op: slot for slot, op in enumerate(plan.order)}
     made = {storage: slots[op.id] for op in graph.ops for storage in graph.writes[op.id]}
     fleeting = [copy for copy in plan.swap_outs if graph.storages[copy.storage].kind is Kind.ACTIVATION]
@@ -155,7 +155,7 @@ def test_a_copy_out_may_begin_as_soon_as_the_value_is_there_and_is_made_once():
 
 def test_the_memory_of_a_swapped_storage_is_only_held_while_it_or_its_copies_need_it():
     graph = layered(20)
-    plan = plan_swaps(graph, machine(), "30%", seconds=np.full(len(graph.ops), 1e-4))
+    plan = plan_swaps(graph, machine(), "30%", seconds=np.full(len(graph.ops), 1e-4), method="swap")
     begin, span = plan.predicted.compute[:, 0], plan.predicted.swap_out
     last = {(r.storage, r.stop): r for r in plan.residencies}
     touched = defaultdict(list)

@@ -362,7 +362,9 @@ def test_a_huge_graph_gets_a_plan():
 
 def test_comparing_plans_finds_what_a_search_finds():
     graph, search = request(layers=10, seed=2, time_limit=None)
-    found = compare_plans(graph, machine(1e9, 1.4e9, 0.0), "40%", seconds=np.full(len(graph.ops), 3e-5), seed=2)
+    found = compare_plans(
+        graph, machine(1e9, 1.4e9, 0.0), "40%", seconds=np.full(len(graph.ops), 3e-5), method="swap", seed=2
+    )
     assert plan_to_json(found.plan) == plan_to_json(search.wait())
     assert found.evaluations == search.progress.evaluations
 

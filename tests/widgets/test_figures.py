@@ -95,7 +95,7 @@ def hostile() -> Graph:
 
 
 def plan_of(graph: Graph) -> SwapPlan:
-    return plan_swaps(graph, machine("cpu"), 256 * MIB)
+    return plan_swaps(graph, machine("cpu"), 256 * MIB, method="swap")
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -18,7 +18,7 @@ from widgets.info import get_predicted_and_measured
 @pytest.fixture(scope="module")
 def ran() -> tuple[SwapPlan, RunResult]:
     step = zoo.load("mlp:optimizer=adam")
-    plan = plan_swaps(capture(step), machine("cpu"), "70%")
+    plan = plan_swaps(capture(step), machine("cpu"), "70%", method="swap")
     return plan, run(step, plan, steps=3, check=True).wait()
 
 

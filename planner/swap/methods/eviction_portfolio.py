@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from planner.cancel import Cancelled
+from planner.plan import SwapPlan
 from planner.swap.emit.place_and_assemble import finish_packed, finish_placed
 from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.methods.candidate import Candidate, Evaluation, Evaluator
@@ -91,8 +92,12 @@ class Portfolio:
             for batch in self._batches([replace(candidate, memory=memory) for candidate in candidates], found):
                 evaluations = yield from _until_done(partial(self._try, batch))
                 found += evaluations
+                first_plan: SwapPlan | None = None
+                estimate = np.inf
+                if trial == 0 and evaluations and len(found) == len(evaluations):
+                    first_plan, estimate = yield from self._first_plan(min(evaluations, key=_seconds))
                 fastest = min((one.seconds for one in found), default=np.inf)
-                yield SearchStep(len(evaluations), None, doing, trial / _MAX_TRIALS, fastest)
+                yield SearchStep(len(evaluations), first_plan, doing, trial / _MAX_TRIALS, estimate)
                 if self._met(fastest):
                     break
             found.sort(key=_seconds)
@@ -114,6 +119,14 @@ class Portfolio:
                 yield from self._with_addresses(candidates)
             # where packing overshoots, the next passes get that much less memory and a little less again
             memory = int(_STEP * memory * problem.memory / min(peaks)) // problem.alignment * problem.alignment
+
+    def _first_plan(self, first: Evaluation) -> Generator[Cancelled, None, tuple[SwapPlan | None, float]]:
+        """A plan from the first batch if its fastest fits, as better ones take longer, and what it may lead to."""
+        result = yield from _until_done(partial(self.evaluator.pack, first))
+        if result.peak > self.problem.memory:
+            return None, first.seconds * result.peak / max(1, self.problem.memory)
+        plan = yield from _until_done(partial(finish_packed, self.problem, result, NAME))
+        return plan, plan.predicted.seconds
 
     def _batches(self, candidates: list[Candidate], found: list[Evaluation]) -> Iterator[list[Candidate]]:
         """All candidates with the ideal clock, then the fastest ones again with their resulting times as the clock."""

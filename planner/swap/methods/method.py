@@ -18,15 +18,15 @@ class SearchStep(NamedTuple):
     """The result of one search step.
 
     `evaluations` plans were timed; `plan` is one that may be better than all before, or None. `doing` says in words
-    what is being tried and `share` how much of it is done, from 0 to 1. `fastest` is the least time of all plans that
-    were timed, in seconds, also of those that no offsets were looked for yet: what the method may reach soon.
+    what is being tried and `share` how much of it is done, from 0 to 1. `estimate` is the step time that the plans
+    timed may lead to, in seconds, also those that do not fit yet; infinite if nothing is known.
     """
 
     evaluations: int
     plan: SwapPlan | None
     doing: str
     share: float
-    fastest: float = inf
+    estimate: float = inf
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"auto": ("swap", "joint", "recompute"), **{name: (name,) for name in FAMILIES}}
 )
 #: The method of a search that is not told another.
-DEFAULT = "swap"
+DEFAULT = "auto"
 #: The methods whose plans may run ops again.
 RECOMPUTING = frozenset(name for name, families in METHODS.items() if RECOMPUTING_FAMILIES.intersection(families))
 

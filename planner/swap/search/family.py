@@ -46,6 +46,8 @@ def _sparing(factor: float) -> Factory:
     return make
 
 
+#: Turns for which a family that has found no plan is believed to reach what its first turn made likely.
+_BELIEVED = 8
 #: Tried in addition if no plan keeps to the host budget.
 _SPARING = (_sparing(1 / 64), _sparing(64.0))
 
@@ -65,7 +67,7 @@ class Family:
         stage: index of the running method; `len(methods)` when all are done.
         share: how much of what it is trying is done, from 0 to 1.
         turns: how many search steps it had.
-        fastest: the least time of all plans that it timed, in seconds, also of those that are not placed.
+        estimate: the step time that its first search step made likely, in seconds.
         found: whether it found a plan itself.
     """
 
@@ -79,7 +81,7 @@ class Family:
     stage: int = 0
     share: float = 0.0
     turns: int = 0
-    fastest: float = inf
+    estimate: float = inf
     found: bool = False
     method: Method | None = None
     methods: list[Factory] = field(init=False)
@@ -114,8 +116,9 @@ class Family:
 
     @property
     def promises(self) -> float:
-        """The step time that counts for its turns: of its best plan, or of one still to be placed before it has any."""
-        return self.step_seconds if self.found else min(self.step_seconds, self.fastest)
+        """The step time that counts for its turns: of its best plan, or in its first turns what is likely."""
+        believed = not self.found and self.turns <= _BELIEVED
+        return min(self.step_seconds, self.estimate) if believed else self.step_seconds
 
     def improved_by(self, plan: SwapPlan) -> bool:
         """Whether a plan is of its kind and faster than all of them so far."""
@@ -155,7 +158,8 @@ class Family:
         return search_step
 
     def count(self, search_step: SearchStep) -> None:
-        """Count a search step whose plan was taken or refused."""
+        """Count a search step, once its plan was taken or refused."""
+        if self.turns == 0:
+            self.estimate = search_step.estimate
         self.turns, self.share = self.turns + 1, search_step.share
-        self.fastest = min(self.fastest, search_step.fastest)
         self.found |= search_step.plan is not None

@@ -149,8 +149,8 @@ def search_swaps(
         budget: device bytes, or text such as `"8GiB"` or `"50%"` of what the step takes when nothing is swapped.
         host_budget: bytes of pinned host memory, likewise; None for no limit.
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
-        method: one of `METHODS`; None for `"swap"`, which runs each op once. `"recompute"` runs ops again and copies
-            nothing, `"joint"` does both, and `"auto"` tries all three.
+        method: one of `METHODS`. `"swap"` runs each op once, `"recompute"` runs ops again and copies nothing,
+            `"joint"` does both; None for `"auto"`, which tries all three and gives most time to what comes furthest.
         seed: for random choices.
         time_limit: seconds after which the search pauses, without those in which kernels are compiled; None for no
             limit.

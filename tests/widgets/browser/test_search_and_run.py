@@ -226,7 +226,7 @@ def test_before_a_run_it_says_what_running_does_and_asks_for_three_steps(show: S
 @pytest.mark.parametrize("panels", [EVERY_PANEL, ("run",)])
 def test_a_graph_without_its_step_is_not_offered_to_be_run_and_says_why(show: Show, panels: tuple[str, ...]) -> None:
     graph = planner.capture(zoo.load("mlp:layers=3"))
-    plan = planner.plan_swaps(graph, planner.machine("v100-16gb"), "60%")
+    plan = planner.plan_swaps(graph, planner.machine("v100-16gb"), "60%", method="swap")
     session = Session((graph, plan))
     MessageRecorder(session).planned()
     page = show(panels)

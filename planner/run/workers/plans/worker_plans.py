@@ -179,8 +179,8 @@ def plan_worker(
     known = graph.with_workspaces({op: size for op, size in needed.items() if size})
     machine = replace(ready.machine, peer_link=link, communicates_beside=has_cores_to_spare(workers_here))
     communicates = [is_collective(op) for op in graph.ops]
-    search = search_swaps(
-        known, machine, "100%" if budget is None else budget, time_limit=_PLANNING_SECONDS,
+    search = search_swaps(  # swaps alone: workers take no plans in which ops run again
+        known, machine, "100%" if budget is None else budget, method="swap", time_limit=_PLANNING_SECONDS,
         seconds=np.where(communicates, op_seconds(graph, machine), ready.seconds),
     )  # fmt: skip
     plan = found_plan(search, progress)

@@ -56,17 +56,18 @@ class Recomputing:
         self.queue = [RecomputeTrial(choice, self.problem.memory) for choice in self._grid()]
         self.tried: frozenset[bytes] = frozenset()
         self.elite: list[RecomputeOutcome] = []
+        self.first = True  # whether nothing was tried yet
         self.two_prices = True  # whether the second half of the grid is still to come
         self.idle, self.goal = 0, np.inf
 
     def search_step(self) -> SearchStep | None:
         """Try a batch of prices."""
-        before = self.queue, self.tried, self.elite, self.two_prices, self.idle, self.goal
+        before = self.queue, self.tried, self.elite, self.first, self.two_prices, self.idle, self.goal
         rng_state = self.random.bit_generator.state
         try:
             return self._search_step()
         except Cancelled:
-            self.queue, self.tried, self.elite, self.two_prices, self.idle, self.goal = before
+            self.queue, self.tried, self.elite, self.first, self.two_prices, self.idle, self.goal = before
             self.random.bit_generator.state = rng_state
             raise
 
@@ -77,6 +78,7 @@ class Recomputing:
             "elite": [one.trial.to_json() for one in self.elite],
             "rates": [one.rate for one in self.elite],
             "tried": [key.hex() for key in sorted(self.tried)],
+            "first": self.first,
             "two_prices": self.two_prices,
             "idle": self.idle,
             "goal": self.goal if np.isfinite(self.goal) else None,
@@ -93,7 +95,7 @@ class Recomputing:
             if one is not None
         ]
         self.tried = frozenset(bytes.fromhex(key) for key in state["tried"])
-        self.two_prices = bool(valid.flags([state["two_prices"]], 1)[0])
+        self.first, self.two_prices = map(bool, valid.flags([state["first"], state["two_prices"]], 2))
         self.idle, self.goal = valid.whole(state["idle"], 0, 1 << 40), valid.seconds(state["goal"])
         self.random.bit_generator.state = state["random"]
 
@@ -115,9 +117,10 @@ class Recomputing:
             self.idle += max(1, len(batch))
         last_of_scan = scanning and not self.queue
         self._keep(outcomes)
-        plan = None
-        if not scanning or last_of_scan:
-            fast = [one for one in self.elite if one.packing is None and one.seconds < best][:_PACKED]
+        plan, packings = None, []
+        first, self.first = self.first, False
+        if not scanning or last_of_scan or first:  # the first plan comes soon, the others once all prices were tried
+            fast = [one for one in self.elite if one.packing is None and one.seconds < best][: 1 if first else _PACKED]
             packings = self.context.each(lambda one: self.runner.pack(one, best), fast)
             self.elite = [one for one in self.elite if not any(one is other for other in fast)]
             self._keep(packings)
@@ -130,8 +133,7 @@ class Recomputing:
         if best < self.goal * _GAIN:
             self.goal, self.idle = best, 0
         share = 0.0 if scanning else min(1.0, self.idle / _PATIENCE)
-        fastest = min((one.seconds for one in outcomes), default=np.inf)
-        return SearchStep(len(batch), plan, _DOING, share, fastest)
+        return SearchStep(len(batch), plan, _DOING, share, min(map(_estimate, packings or outcomes), default=np.inf))
 
     def _possible(self) -> bool:
         """Whether anything can run again, and what persists fits if nothing may leave."""
@@ -233,6 +235,12 @@ _DOING = "weighing what to run again"
 
 def _rate(one: RecomputeOutcome) -> float:
     return one.rate
+
+
+def _estimate(one: RecomputeOutcome) -> float:
+    """What an outcome may lead to: one that packs too high counts as that much slower."""
+    over = 1.0 if one.packing is None else max(1.0, one.packing.peak / max(1, one.problem.memory))
+    return one.seconds * over
 
 
 def without_copies(context: SearchContext) -> Recomputing:
