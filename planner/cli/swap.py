@@ -58,8 +58,8 @@ _BOUND_SECONDS = 3.0
     "--method",
     default=None,
     help="auto (the default: whichever of the next three comes furthest), swap (each op runs once), recompute (ops run "
-    "again and nothing is copied), joint (both), calendar, swapadvisor (as in the paper) or on-demand. "
-    "The fastest of its plans and the baselines is taken.",
+    "again and nothing is copied), joint (both), calendar, on-demand or swapadvisor (as in the paper). "
+    "The fastest of its plans and the baselines is taken, with recompute of those that copy nothing.",
 )
 @click.option(
     "--recompute-limit",

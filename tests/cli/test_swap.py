@@ -31,7 +31,11 @@ def test_help_names_every_method_and_the_words_of_every_row(planner) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_plans(planner, method: str) -> None:
-    facts = planner("swap", MODEL, *WORDS, "--method", method, "--json").json
+    answer = planner("swap", MODEL, *WORDS, "--method", method, "--json")
+    if method == "recompute":  # here, nothing fits without copies
+        assert 'take the method "auto"' in answer.err
+        return
+    facts = answer.json
     assert facts["step_seconds"] <= min(seconds for seconds in facts["baselines"].values() if seconds is not None)
 
 
