@@ -156,3 +156,17 @@ def test_a_little_more_bandwidth_is_a_little_faster_and_never_slower() -> None:
     # with the link twice as fast, no step that is all copies takes less than half
     assert 0 < found.bandwidth.percent <= 50.001
     assert found.memory.saved_seconds >= 0
+
+
+def test_a_sweep_of_a_method_has_only_plans_of_its_kind() -> None:
+    graph = layered(8)
+    points = {
+        method: sweep(graph, SLOW, ["50%", "80%", "100%"], seconds=slow(graph), time_limit_each=0.1, method=method)
+        for method in ("swap", "recompute", "joint")
+    }
+    assert not any(point.bytes_moved for point in points["recompute"])
+    assert all(len(point.plan.order) == len(graph.ops) for point in points["swap"])
+    assert all(point.bound_seconds <= point.step_seconds for each in points.values() for point in each)
+    assert len(points["joint"]) == 3
+    with pytest.raises(StowageError, match='"magic" is not a search method'):
+        sweep(graph, SLOW, ["50%"], seconds=slow(graph), method="magic")

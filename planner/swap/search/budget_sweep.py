@@ -15,9 +15,10 @@ from planner.graph import Graph
 from planner.machine import Machine
 from planner.plan import SwapPlan, bytes_copied, percent_of_ideal
 from planner.progress import Progress, ShowProgress, reporting
-from planner.swap.bounds.any_order import bound_of
+from planner.swap.bounds.any_order import bound_of, recomputing_bound_of
 from planner.swap.problem.problem import Problem, Seconds
-from planner.swap.schedule.budget_feasibility import least_budget
+from planner.swap.schedule.budget_feasibility import BudgetTooSmallError, least_budget
+from planner.swap.search.driver import RECOMPUTING, check_choice
 from planner.swap.search.handle import search_swaps
 from planner.swap.search.inputs import make_problem, peak_of
 from planner.units import format_bytes
@@ -71,12 +72,11 @@ def sweep(
     seconds: Seconds | None = None,
     time_limit_each: float = SECONDS_EACH,
     seed: int = 0,
+    method: str = "swap",
     progress: ShowProgress = True,
     stop: CancelToken | None = None,
 ) -> tuple[BudgetPoint, ...]:
     """Plan swaps for several budgets; more memory never gives a slower step, as a plan fits every larger budget too.
-
-    Each op runs once: what recomputation could gain is not among the points.
 
     Args:
         graph, machine: what is planned, and where.
@@ -85,6 +85,8 @@ def sweep(
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
         time_limit_each: seconds of search for each budget.
         seed: for random choices.
+        method: as in `search_swaps`; by default each op runs once. Of `"recompute"`, budgets within which nothing fits
+            without copies have no point.
         progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and what
             is being done.
         stop: checked several times a second; once it is cancelled, the points so far are returned.
@@ -95,6 +97,7 @@ def sweep(
     Raises:
         StowageError: a budget is not an amount, or below the least that there is a plan for.
     """
+    check_choice(method, seed)
     stop = stop or CancelToken()
     points: list[BudgetPoint] = []
     with reporting(progress) as report:
@@ -105,7 +108,7 @@ def sweep(
                     break
                 words = f"planning for {format_bytes(problem.budget)}"
                 each = report.part(done / len(problems), (done + 1) / len(problems), words)
-                best = best_at(problem, points[-1].plan if points else None, time_limit_each, seed, stop, each)
+                best = best_at(problem, points[-1].plan if points else None, time_limit_each, seed, stop, each, method)
                 if best is not None:
                     points.append(best)
         report(1.0, "done")
@@ -144,10 +147,12 @@ def best_at(
     seed: int,
     stop: CancelToken,
     report: Progress,
+    method: str = "swap",
 ) -> BudgetPoint | None:
     """The faster of a plan that is known to fit and what a search finds; None if cancelled before there is any.
 
-    Of two equally fast plans, the one that moves less. If the known plan moves nothing, no search is run.
+    Of two equally fast plans, the one that moves less. If the known plan moves nothing and runs each op once, no search
+    is run. With the method `"recompute"`, there may be no plan.
 
     Args:
         problem: what is planned.
@@ -156,16 +161,17 @@ def best_at(
         seed: for random choices.
         stop: checked several times a second.
         report: called with the share of the time limit that has passed, from 0 to 1.
+        method: as in `search_swaps`.
 
     Raises:
         StowageError: there is no plan.
     """
-    bound, graph = bound_of(problem), problem.graph
+    bound, graph = (recomputing_bound_of if method in RECOMPUTING else bound_of)(problem), problem.graph
     if known is not None:
         known = replace(known, budget_bytes=problem.budget)
-    if known is None or any(bytes_copied(graph, known)):
+    if known is None or any(bytes_copied(graph, known)) or len(known.order) > len(graph.ops):
         search = search_swaps(
-            problem.graph, problem.machine, problem.budget, seconds=problem.seconds, method="swap", seed=seed,
+            problem.graph, problem.machine, problem.budget, seconds=problem.seconds, method=method, seed=seed,
             time_limit=time_limit,
         )  # fmt: skip
         try:
@@ -177,7 +183,12 @@ def best_at(
         except BaseException:  # an interrupt, or `report` raised
             search.cancel()
             raise
-        found = search.best if stop.requested else search.wait(progress=False)  # `wait` raises if there is none
+        try:
+            found = search.best if stop.requested else search.wait(progress=False)  # `wait` raises if there is none
+        except BudgetTooSmallError:
+            if method != "recompute":
+                raise
+            found = None
         if known is None or (found is not None and _better(found, known, graph)):
             known = found
     if known is None:
