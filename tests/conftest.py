@@ -6,6 +6,7 @@ import signal
 
 from hypothesis import settings
 
+from tests import preloaded
 from tests.effort import EFFORT
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -22,3 +23,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # random cases of tests that do not say how many: half of what Hypothesis tries by itself, twice that in `make test-all`
 settings.register_profile("stowage", max_examples=50 * EFFORT)
 settings.load_profile("stowage")
+
+
+def pytest_configure() -> None:
+    preloaded.begin()
+
+
+def pytest_unconfigure() -> None:
+    preloaded.end()

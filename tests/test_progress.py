@@ -7,7 +7,6 @@ import re
 import select
 import signal
 import subprocess
-import sys
 import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from planner import profile, swap
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.progress import reporting
+from tests import preloaded
 
 ROOT = Path(__file__).parent.parent
 GPU = "v100-16gb"
@@ -54,7 +54,8 @@ class Terminal:
             no_echo[3] &= ~termios.ECHO
             termios.tcsetattr(0, termios.TCSANOW, no_echo)
             os.environ |= {"PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
-            os.execv(sys.executable, [sys.executable, str(script)])
+            command = preloaded.command(str(script))
+            os.execv(command[0], command)
 
     def read_until(self, text: str) -> None:
         """Read until a text is shown after what was read before."""
@@ -200,13 +201,14 @@ for number in range(400):
         pass
 print("heard them all")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=200)
+    done = subprocess.run(preloaded.command("-c", code), capture_output=True, text=True, check=False, timeout=200)
     assert (done.stdout, done.stderr) == ("heard them all\n", "")
 
 
 def gated(script: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preloaded.command(str(script)), text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
 

@@ -2,8 +2,9 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
+
+from tests import preloaded
 
 RUNNING = """
 import os
@@ -38,7 +39,7 @@ def test_control_c_ends_a_run_with_one_line_after_the_steps_it_has_made(tmp_path
     (tmp_path / "mine.py").write_text(RUNNING)
     words = ["run", f"{tmp_path / 'mine.py'}:f", "--budget", "100%", "--steps", "10"]
     done = subprocess.run(
-        [sys.executable, "-m", "planner", *words],
+        preloaded.command("-m", "planner", *words),
         capture_output=True, text=True, check=False, timeout=300, cwd=Path(__file__).parents[2],
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
     )  # fmt: skip

@@ -17,8 +17,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import minify
-
 from planner.errors import StowageError
 
 _HERE = Path(__file__).parent
@@ -41,7 +39,7 @@ def script(entry: str = "index") -> str:
     _visit(entry, order, ())
     names = {module: f"${number}" for number, module in enumerate(order)}
     text = "\n".join([*(_wrapped(module, names) for module in order[:-1]), _without_imports(entry, names)])
-    return str(minify.string("application/javascript", text))
+    return _minified("application/javascript", text)
 
 
 @cache
@@ -54,7 +52,13 @@ def packed_script() -> str:
 def style() -> str:
     """The style sheets, concatenated in order of file name."""
     text = "\n".join(path.read_text() for path in sorted((_HERE / "css").glob("*.css")))
-    return str(minify.string("text/css", text))
+    return _minified("text/css", text)
+
+
+def _minified(kind: str, text: str) -> str:
+    import minify  # starts threads of its own, which a process that only imports the views can do without
+
+    return str(minify.string(kind, text))
 
 
 def _visit(module: str, order: list[str], above: tuple[str, ...]) -> None:
