@@ -1,6 +1,7 @@
 """Figures are as dark as the page they are on, and change with it; in a real JupyterLab, saved, and elsewhere."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,7 @@ def test_a_saved_notebook_that_is_not_trusted_shows_light_figures(server: lab.La
     notebook.close()
 
 
+@cache
 def every_plot() -> dict[str, Figure]:
     graph, plan = real(SPEC)[1], real_plan(SPEC, "60%")
     search = search_swaps(graph, machine("laptop"), "60%", time_limit=0.2)

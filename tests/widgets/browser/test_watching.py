@@ -1,7 +1,9 @@
 """Plots that follow a search and a run, in a real JupyterLab."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser
 
 from tests.widgets.browser import lab
@@ -42,41 +44,40 @@ UNFIT = """() => [...document.querySelectorAll('.jp-OutputArea-output:has(.js-pl
     .map(e => `${e.className.baseVal ?? e.className}: ${e.clientWidth} of ${cell.clientWidth}, ${e.scrollWidth}`))"""
 
 
-def test_a_run_and_a_search_are_followed_to_their_ends(server: lab.Lab, browser: Browser, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def watched(server: lab.Lab, browser: Browser) -> Iterator[lab.Opened]:
+    """A notebook with a run, a search and one that is cancelled, which were followed to their ends."""
     notebook = server.open(browser, "watching.ipynb", [WATCH_RUN, WATCH_SEARCH, WATCH_CANCELLED])
-    page = notebook.page
     notebook.load_slowly()
     notebook.run_all()
     notebook.until(f"() => ({WORDS})(0).some(text => text.includes('after 5 steps'))")
     notebook.until(f"() => ({WORDS})(1).some(text => /^Search, (done|proven|at its limit)/.test(text))")
     notebook.until(f"() => ({WORDS})(2).some(text => /^Search, cancelled/.test(text))")
-    run, search = (page.evaluate(f"number => ({WORDS})(number)", number) for number in (0, 1))
-    page.screenshot(path=tmp_path / "watched.png")
+    yield notebook
+    assert notebook.ours() == []
+    notebook.close()
+
+
+def test_a_run_and_a_search_are_followed_to_their_ends(watched: lab.Opened, tmp_path: Path) -> None:
+    run, search = (watched.page.evaluate(f"number => ({WORDS})(number)", number) for number in (0, 1))
+    watched.page.screenshot(path=tmp_path / "watched.png")
     assert "MiB" in run
     assert any(text.startswith("step ") for text in run)
     assert any(text.startswith("budget") for text in run)
     assert any(text.startswith("lower bound on time") for text in search)
-    assert [error for error in notebook.errors if "Error setting state" in error] == []
-    assert notebook.ours() == []
-    notebook.close()
+    assert [error for error in watched.errors if "Error setting state" in error] == []
 
 
-def test_what_follows_is_as_wide_as_its_cell(server: lab.Lab, browser: Browser) -> None:
-    notebook = server.open(browser, "widths_of_watched.ipynb", [WATCH_RUN, WATCH_SEARCH])
-    page = notebook.page
-    notebook.run_all()
-    notebook.until(f"() => ({WORDS})(0).some(text => text.includes('after 5 steps'))")
-    notebook.until(f"() => ({WORDS})(1).some(text => /^Search, (done|proven|at its limit)/.test(text))")
+def test_what_follows_is_as_wide_as_its_cell(watched: lab.Opened) -> None:
+    page = watched.page
     widths: list[int] = []
     for width in (1440, 764, 1000):  # narrower and wider again
-        page.set_viewport_size({"width": width, "height": 1500})
-        notebook.until(f"() => !{widths}.includes(document.querySelector('.js-plotly-plot').clientWidth)")
-        notebook.until(f"() => ({UNFIT})().length === 0")
+        page.set_viewport_size({"width": width, "height": 2000})
+        watched.until(f"() => !{widths}.includes(document.querySelector('.js-plotly-plot').clientWidth)")
+        watched.until(f"() => ({UNFIT})().length === 0")
         for wrong in (WRONG, LEFT_OUT):  # once they are drawn anew
-            notebook.until(f"() => ({wrong})().length === 0")
+            watched.until(f"() => ({wrong})().length === 0")
         picture(page, f"watched-{width}")
-        assert page.locator(".stowage-text").count() == 2
+        assert page.locator(".stowage-text").count() == 3
         widths.append(page.evaluate("() => document.querySelector('.js-plotly-plot').clientWidth"))
     assert len(set(widths)) == 3
-    assert notebook.ours() == []
-    notebook.close()
