@@ -55,6 +55,9 @@ def preload() -> None:
         getattr(planner, name)
     for name in MODULES:
         import_module(name)
+    planner.pack([0, 0], [1, 1], [8, 8])  # the first compiled kernel that is used imports most of numba
+    plotly = import_module("plotly.graph_objects")
+    plotly.Figure([plotly.Bar(), plotly.Scatter()], {"title": {"text": ""}})  # and the first figure most of Plotly
     threads = len(os.listdir("/proc/self/task"))
     assert threads == 1, f"{threads - 1} threads, which would be lost in a fork, are running: {threading.enumerate()}"
     gc.collect()
