@@ -44,6 +44,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         steering: notified of every call, and provides the values that Python code reads.
         leftovers: notified of every tensor.
         report_calls: called several times a second with the number of calls so far; may raise to end the recording.
+        check_interrupted: called after every op; may raise to end the recording.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         steering: Steering,
         leftovers: Leftovers,
         report_calls: Callable[[int], object],
+        check_interrupted: Callable[[], object],
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.events: list[Event] = []
@@ -65,6 +67,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.phase = Phase.FORWARD
         self.current: private.OpOverload | None = None
         self.draws, self._steering, self._leftovers, self._report_calls = draws, steering, leftovers, report_calls
+        self._check_interrupted = check_interrupted
         self._checked_at = perf_counter()
         self.fake, self._backend = fake, backend
         self.paths, self._lines = paths, lines
@@ -80,7 +83,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func is torch.ops.prim.device.default:  # the most frequent call, never part of a graph
             return private.device_of(args[0])
         kwargs = kwargs or {}
-        # PyTorch aborts if an exception is raised while it queries a device or layout
+        # PyTorch aborts if an exception is raised while it queries a device or layout, which are ops of prim
         if perf_counter() > self._checked_at + _CHECK_SECONDS and func.namespace != "prim":
             with private.no_modes():
                 self._report_calls(len(self.events))
@@ -138,6 +141,8 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         )
         self._steering.note(self.events[-1])
         self.current = None
+        if func.namespace != "prim":
+            self._check_interrupted()
         return result
 
     def layout(self, tensor: torch.Tensor) -> Layout:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +31,7 @@ from planner.capture.record.recorder import Recorder
 from planner.capture.record.rng_tracker import RngTracker
 from planner.capture.saved.saved_tensor_log import SavedTensorLog
 from planner.capture.source.user_lines import UserLines
+from planner.capture.trace.interrupts import interrupted_safely
 from planner.capture.trace.variable_changes import Changes
 from planner.errors import StowageError
 from planner.finalizers import without_garbage_collection
@@ -124,16 +125,22 @@ def trace(step: Step, backend: Backend, progress: Progress, saved: SavedTensorLo
         StowageError: the model does something that no graph can represent, or it raises an exception.
     """
     leftovers = Leftovers()
-    try:
-        traced = _trace(step, backend, progress, leftovers, saved)
-    finally:
-        leftovers.clear()
+    with interrupted_safely() as check_interrupted:
+        try:
+            traced = _trace(step, backend, progress, leftovers, saved, check_interrupted)
+        finally:
+            leftovers.clear()
     leftovers.refuse()
     return traced
 
 
 def _trace(
-    step: Step, backend: Backend, progress: Progress, leftovers: Leftovers, saved: SavedTensorLog | None
+    step: Step,
+    backend: Backend,
+    progress: Progress,
+    leftovers: Leftovers,
+    saved: SavedTensorLog | None,
+    check_interrupted: Callable[[], None],
 ) -> Trace:
     def report_calls(calls: int) -> None:
         progress(0.1, f"{_RUNNING}: {calls:,} ops")
@@ -178,6 +185,7 @@ def _trace(
             steering,
             leftovers,
             report_calls,
+            check_interrupted,
         )
         persistent = [_persistent(member, recorder.layout(fakes[id(member.tensor)])) for member in own]
         inputs = [(name, recorder.layout(leaf)) for name, leaf in tensors_of(batch).items()]
@@ -189,6 +197,7 @@ def _trace(
                 steering.hold_member(member, recorder.layout(tensor))
         changes = Changes(step, model, reach, fakes)
         before = [_memory(fakes.get(id(member.tensor))) for member in found]
+        check_interrupted()
         progress(0.1, _RUNNING)
         log = saved.following(recorder.layout, lambda: len(recorder.events)) if saved is not None else nullcontext()
         try:
@@ -224,9 +233,12 @@ def _trace(
         persistent, effects, left = changes.found(persistent, found, recorder)
         if changes.advances and not step.recapture:
             steering = Steering(list(real.values()), list(real))
-            once_more = Recorder(backend, fake, {}, lines, RngTracker(), steering, leftovers, report_calls)
+            once_more = Recorder(
+                backend, fake, {}, lines, RngTracker(), steering, leftovers, report_calls, check_interrupted
+            )
             steering.hold_batch([once_more.layout(leaf) for leaf in tensors_of(batch).values()])
             changes.refuse_advancing(lambda: _again(step, model, batch, fakes.values(), once_more))
+        check_interrupted()
         progress(0.7, "adding the optimizer")
         updates = Updates(step, recorder, found)
         updates.emit(groups, persistent, gradients)
