@@ -11,6 +11,7 @@ from planner import zoo
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph, Kind, Op, Storage, Tensor, storage_lines
+from planner.units import bytes_label
 from tests.widgets.steps import by_hand
 from widgets import figures
 from widgets.info import GROUP_OF, Group, get_peak_holders
@@ -53,8 +54,27 @@ def test_no_part_holds_more_than_a_quarter_of_the_peak_but_a_single_tensor(spec:
     rows = get_holders(graph, stays, stays.fullest, by)
     peak = sum(graph.storages[storage].bytes for storage in at_peak(graph))
     assert sum(row.bytes for row in rows) == peak
-    assert [row for row in rows if row.bytes > 0.25 * peak and row.storages > 1] == []
-    assert len({(row.name, row.group) for row in rows}) == len(rows) >= 4
+    parts = [part for row in rows for part in row.parts or (row,)]
+    assert [part for part in parts if part.bytes > 0.25 * peak and part.storages > 1] == []
+    assert len({(row.name, row.group) for row in rows}) == len(rows)
+    assert len(parts) >= 4
+
+
+def test_by_line_there_is_a_row_for_each_line_and_below_one_with_more_than_a_quarter_are_its_parts() -> None:
+    graph = step(MODELS[0])
+    lines, held = storage_lines(graph), Counter[str]()
+    for storage in at_peak(graph):
+        held[lines[storage]] += graph.storages[storage].bytes
+    info = get_peak_holders(graph, by="line")
+    assert {row.name: row.bytes for row in info.holders} == held
+    unfolded = [row for row in info.holders if row.parts]
+    assert unfolded == [row for row in info.holders if 4 * row.bytes > info.peak_bytes and row.storages > 1] != []
+    assert all(sum(part.bytes for part in row.parts) == row.bytes for row in unfolded)
+    line, size = held.most_common(1)[0]
+    assert info.summary.startswith(f"{len(held)} lines hold the peak of ")
+    assert f"; {line} holds most, {bytes_label(size)} or " in info.summary
+    labels = [note.text for note in figures.holders(graph, by="line").layout.annotations]
+    assert sum(line in label for label in labels) == 2  # in the title, and once in the rows
 
 
 @pytest.mark.parametrize("spec", MODELS)
@@ -96,7 +116,8 @@ def test_a_figure_has_a_row_for_each_of_the_largest_and_refuses_another_grouping
     graph = step(MODELS[0])
     drawn = figures.holders(graph, by="line")
     assert drawn.layout.meta["summary"] == get_peak_holders(graph, by="line").summary
-    assert list(drawn.data[0].x)[:2] == [holder.bytes for holder in get_peak_holders(graph, by="line").holders[:2]]
+    first = get_peak_holders(graph, by="line").holders[0]
+    assert list(drawn.data[0].x)[: 1 + len(first.parts)] == [first.bytes, *(part.bytes for part in first.parts)]
     with pytest.raises(StowageError, match='by must be "module", "line" or "kind", got \'layer\''):
         figures.holders(graph, by="layer")  # type: ignore[arg-type]
 

@@ -24,7 +24,9 @@ from widgets.info.source_lines import get_source_lines
 from widgets.info.storage_groups import GROUP_OF, STACK, Group
 
 #: Largest share of all bytes for a part that can be divided.
-_MOST = 0.25
+LARGEST_SHARE = 0.25
+#: The name of what no line of code is known of.
+NO_LINE = "no known line"
 #: With more children than this, neighbours are merged.
 _MOST_CHILDREN = 8
 #: Number of groups that tensors of one name are divided into.
@@ -112,7 +114,7 @@ class _Division:
         if by != "kind":
             divide = self._children if by == "module" else self._by_line
             parts = [part for whole in parts for part in divide(whole)]
-        most = _MOST * sum(self._bytes(part) for part in parts)
+        most = LARGEST_SHARE * sum(self._bytes(part) for part in parts)
         while True:
             large = [part for part in parts if part.divide is not None and self._bytes(part) > most]
             if not large:
@@ -212,7 +214,7 @@ class _Division:
         for storage in part.storages:
             named[self._lines[storage]].append(storage)
         return [
-            replace(part, name=line or "no known line", storages=storages, divide=self._by_tensor, line=line)
+            replace(part, name=line or NO_LINE, storages=storages, divide=self._by_tensor, line=line)
             for line, storages in named.items()
         ]
 

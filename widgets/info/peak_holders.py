@@ -8,7 +8,7 @@ from planner.graph import Graph
 from planner.plan import SwapPlan, Timeline
 from planner.units import bytes_label, format_percent, several
 from widgets.info.holders import Holder, get_holders
-from widgets.info.model_division import GroupBy
+from widgets.info.model_division import NO_LINE, GroupBy
 from widgets.info.residency_spans import Axis, captured_stays, plan_stays
 
 
@@ -36,11 +36,15 @@ class PeakHolders:
         """The picture in one sentence."""
         if not self.holders:
             return f"{self.name} holds no memory at any time."
-        first, count = self.holders[0], several(len(self.holders), "group")
+        first, count = self.holders[0], len(self.holders)
+        groups = several(count, "line") if self.by == "line" else f"{several(count, 'group')} by {self.by}"
+        hold = "holds" if count == 1 else "hold"
+        name = f"what has {NO_LINE}" if first.name == NO_LINE else first.name
+        where = f"{'mostly ' if first.more_groups else ''}in {first.group.value}"
         share = format_percent(first.bytes / self.peak_bytes)
         return (
-            f"{count} by {self.by} hold the peak of {bytes_label(self.peak_bytes)}; {first.name} holds most, "
-            f"{bytes_label(first.bytes)} or {share}, in {first.group.value}."
+            f"{groups} {hold} the peak of {bytes_label(self.peak_bytes)}; {name} holds most, "
+            f"{bytes_label(first.bytes)} or {share}, {where}."
         )
 
 

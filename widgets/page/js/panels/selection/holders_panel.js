@@ -8,6 +8,7 @@ import { titleOf } from '../../data/neighbours.js';
 import { withinOther } from '../../data/budget_answers.js';
 
 const SHOWN = 7;
+const NAMED = 3; // tensors in a row's tooltip
 const LINE = 18; // pixels of a row
 
 export function holdersPanel(section, { store }) {
@@ -33,18 +34,20 @@ export function holdersPanel(section, { store }) {
     const pointing = store.cursor !== null && !list.matches(':hover, :focus-within');
     const seconds = pointing ? store.cursor : plan.peak.seconds;
     groups = holdersOf(graph, plan, plan.present(seconds), store.holdersBy);
-    const bytes = groups.reduce((sum, group) => sum + group.bytes, 0);
+    const bytes = totalOf(groups);
     say(title, pointing ? 'Who holds memory' : 'Who holds the peak');
     const other = withinOther(store);
     say(note, `${other && other + ': '}${bytesText(bytes)} at ${secondsText(seconds)}`);
     note.title = note.textContent;
     const lines = Math.floor(room / LINE);
+    const whole = groups.filter(group => !group.inside);
+    if (groups.length > lines && whole.length > 2) groups = whole; // parts would hide other lines
     const shown = groups.slice(0, groups.length <= lines ? lines : Math.max(1, Math.min(SHOWN, lines - 1)));
     while (rows.length < shown.length) rows.push(rowElement());
     shown.forEach((group, k) => fillRow(rows[k], group, groups[0].bytes, store));
-    const others = groups.slice(shown.length);
-    say(rest.firstChild, plural(others.length, 'smaller group'));
-    say(rest.lastChild, bytesText(others.reduce((sum, group) => sum + group.bytes, 0)));
+    const others = groups.slice(shown.length).filter(group => !group.inside);
+    say(rest.firstChild, plural(others.length, store.holdersBy === 'line' ? 'smaller line' : 'smaller group'));
+    say(rest.lastChild, bytesText(totalOf(others)));
     const wanted = [...rows.slice(0, shown.length).map(row => row.item), ...(others.length ? [rest] : [])];
     const same = wanted.length === list.children.length && wanted.every((item, k) => item === list.children[k]);
     if (!same) list.replaceChildren(...wanted);
@@ -94,8 +97,18 @@ export function holdersPanel(section, { store }) {
   };
 }
 
-const kindOf = ({ kind, storages }) => (storages.length > 1 ? KIND_PLURALS[kind] : KIND_LABELS[kind].toLowerCase());
+// The parts of a line are in its sum.
+const totalOf = groups => groups.reduce((sum, group) => sum + (group.inside ? 0 : group.bytes), 0);
+const kindOf = ({ kind, storages, mixed }) =>
+  (storages.length > 1 ? KIND_PLURALS[kind] : KIND_LABELS[kind].toLowerCase()) + (mixed ? ' and others' : '');
 const countOf = ({ storages }) => (storages.length > 1 ? `, ${countText(storages.length)}` : '');
+
+// The largest of them.
+function namesOf(graph, storages) {
+  const largest = [...storages].sort((a, b) => graph.bytesOf(b) - graph.bytesOf(a)).slice(0, NAMED);
+  const more = storages.length - largest.length;
+  return largest.map(storage => graph.storageName(storage)).join(', ') + (more ? ` and ${countText(more)} more` : '');
+}
 
 function target(group) {
   const label = `${group.name}, ${kindOf(group)}`;
@@ -113,7 +126,9 @@ function rowElement() {
 function fillRow(row, group, most, store) {
   say(row.name, group.name);
   say(row.kind, kindOf(group) + countOf(group));
-  row.button.title = titleOf(`${group.name} ${kindOf(group)}${countOf(group)}`, store.graph, group.storages);
+  row.item.classList.toggle('inside', Boolean(group.inside));
+  const ops = group.storages.length > 1 ? '\n' + namesOf(store.graph, group.storages) : '';
+  row.button.title = titleOf(`${group.name} ${kindOf(group)}${countOf(group)}${ops}`, store.graph, group.storages);
   say(row.value, bytesText(group.bytes));
   const colour = kindVariable(group.kind);
   row.swatch.style.background = row.bar.style.background = colour;
