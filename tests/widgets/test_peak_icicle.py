@@ -8,6 +8,7 @@ import pytest
 from planner.errors import StowageError
 from planner.graph import Graph, storage_lines, storage_modules
 from planner.memory import lifetimes
+from planner.units import format_percent
 from tests.widgets.steps import by_hand, real, real_plan
 from widgets import figures
 from widgets.info import get_peak_icicle
@@ -56,6 +57,19 @@ def test_lines_of_a_file_are_in_their_order_and_unknown_ones_have_a_box() -> Non
 
     assert boxes("model.py:12", "model.py:9", "") == ["by hand", "model.py", "line 9", "line 12"]
     assert boxes("") == ["by hand", "no known line"]
+
+
+def test_the_title_names_the_module_or_the_line_that_holds_most() -> None:
+    graph = real(MODEL)[1]
+    held: Counter[str] = Counter()
+    for storage in peak_of(graph):
+        held[storage_lines(graph)[storage]] += graph.storages[storage].bytes
+    line, size = held.most_common(1)[0]
+    said = get_peak_icicle(graph, by="line").summary
+    assert said.endswith(f", {line} holds {format_percent(size / held.total())}.")
+    assert ", layers holds " in get_peak_icicle(graph).summary
+    unknown = replace(graph, ops=tuple(replace(op, source="") for op in graph.ops))
+    assert get_peak_icicle(unknown, by="line").summary.endswith(", what has no known line holds 100 %.")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -10,6 +10,7 @@ from planner.errors import StowageError
 from planner.graph import Graph, storage_modules
 from planner.plan import SwapPlan, Timeline
 from planner.units import bytes_label, format_percent
+from widgets.info.model_division import NO_LINE
 from widgets.info.residency_spans import captured_stays, plan_stays
 from widgets.info.source_lines import get_source_lines
 from widgets.info.storage_groups import GROUP_OF, STACK, Group
@@ -61,9 +62,16 @@ class PeakIcicle:
         """The picture in one sentence."""
         if not self.peak_bytes:
             return f"{self.name} holds no memory at any time."
-        top = max((box for box in self.boxes if box.parent == 0), key=lambda box: box.bytes)
+        boxes = [box for box in self.boxes if box.parent == 0]
+        if self.by == "line":  # which are in files; what no line is known of is in none
+            boxes = [
+                box for box in self.boxes
+                if box.group is None and (box.name == NO_LINE or self.boxes[box.parent].parent == 0)
+            ]  # fmt: skip
+        top = max(boxes, key=lambda box: box.bytes)
+        name = f"what has {NO_LINE}" if top.name == NO_LINE else top.name
         share = format_percent(top.bytes / self.peak_bytes)
-        return f"Of the peak of {bytes_label(self.peak_bytes)}, {top.label} holds {share}."
+        return f"Of the peak of {bytes_label(self.peak_bytes)}, {name} holds {share}."
 
 
 def get_peak_icicle(
@@ -118,8 +126,7 @@ def _modules(graph: Graph) -> list[tuple[str, ...]]:
 def _lines(graph: Graph) -> list[tuple[str, ...]]:
     """Per storage, its file and its line in it."""
     return [
-        (line.rpartition(":")[0] or line, line) if line else ("no known line",)
-        for line in get_source_lines(graph).of_storage
+        (line.rpartition(":")[0] or line, line) if line else (NO_LINE,) for line in get_source_lines(graph).of_storage
     ]
 
 
