@@ -1,4 +1,4 @@
-"""Writing files atomically: a failure leaves the previous file unchanged."""
+"""Writing files atomically: a failure leaves the previous file unchanged; and refusing arguments of other types."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from errno import EISDIR
 from pathlib import Path
 
 from planner.errors import StowageError
+
+#: The types of what names a file.
+PATH = (str, os.PathLike)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -111,3 +114,31 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def require_arguments(function: str, **arguments: tuple[object, type | tuple[type, ...]]) -> None:
+    """Check the types of arguments.
+
+    Args:
+        function: what is called, for the message.
+        arguments: by name, in the order in which the function takes them, each value and its type.
+
+    Raises:
+        StowageError: one is of another type.
+    """
+    for name, (value, wanted) in arguments.items():
+        if not isinstance(value, wanted):
+            what = "a str or a Path" if wanted == PATH else f"of type {getattr(wanted, '__name__', wanted)}"
+            raise StowageError(f"{function} takes {_order(*arguments)}; the {name} must be {what}, got {_type(value)}")
+
+
+def _order(*names: str) -> str:
+    if len(names) == 1:
+        return f"the {names[0]}"
+    if len(names) == 2:
+        return f"the {names[0]} first, then the {names[1]}"
+    return ", ".join(f"the {name}" for name in names[:-1]) + f" and the {names[-1]} in this order"
+
+
+def _type(value: object) -> str:
+    return "None" if value is None else type(value).__name__

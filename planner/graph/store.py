@@ -12,7 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from planner.errors import StowageError
-from planner.files import read_text, write_text
+from planner.files import PATH, read_text, require_arguments, write_text
 from planner.graph.check import check
 from planner.graph.types import Graph, Kind, Op, Phase, Storage, Tensor
 
@@ -76,7 +76,12 @@ def from_json(text: str) -> Graph:
 
 
 def save(graph: Graph, path: str | Path) -> None:
-    """Write a graph to a file atomically."""
+    """Write a graph to a file atomically.
+
+    Raises:
+        StowageError: an argument is of another type, or the file cannot be written; an existing one is left unchanged.
+    """
+    require_arguments("graph.save", graph=(graph, Graph), path=(path, PATH))
     write_text(path, to_json(graph))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from planner import json_fields
 from planner.errors import StowageError
-from planner.files import read_text, write_text
+from planner.files import PATH, read_text, require_arguments, write_text
 from planner.json_fields import DamageError, Envelope
 from planner.plan.schema.lanes import COMPUTE, Lane
 from planner.plan.schema.swap_plan import ENTRIES, HostResidency, Queues, Residency, SwapPlan, device_queues
@@ -70,8 +70,9 @@ def save_plan(plan: SwapPlan, path: str | Path) -> None:
     """Write a plan to a file atomically.
 
     Raises:
-        StowageError: the file cannot be written; an existing one is left unchanged.
+        StowageError: an argument is of another type, or the file cannot be written; an existing one is left unchanged.
     """
+    require_arguments("save_plan", plan=(plan, SwapPlan), path=(path, PATH))
     write_text(path, plan_to_json(plan))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import StowageError
-from planner.files import write_text
+from planner.files import PATH, require_arguments, write_text
 from planner.graph import Graph
 from planner.plan.index import PlanIndex
 from planner.plan.replay import bytes_by_kind
@@ -38,8 +38,14 @@ def save_trace(path: str | Path, graph: Graph, plan: SwapPlan, timelines: Sequen
         graph, plan, timelines: as in `trace_json`.
 
     Raises:
-        StowageError: the file cannot be written, or the graph, the plan and the timelines are not of one step.
+        StowageError: an argument is of another type, the file cannot be written, or the graph, the plan and the
+            timelines are not of one step.
     """
+    require_arguments("save_trace", path=(path, PATH), graph=(graph, Graph), plan=(plan, SwapPlan))
+    if timelines is not None and not (
+        isinstance(timelines, Sequence) and all(isinstance(timeline, Timeline) for timeline in timelines)
+    ):
+        raise StowageError("timelines must be a list of timelines, as `Run.timelines` is")
     write_text(path, trace_json(graph, plan, timelines))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from planner.errors import StowageError
-from planner.files import write_bytes
+from planner.files import PATH, require_arguments, write_bytes
 from planner.graph import Graph, storage_lines
 from planner.plan import PlanIndex, SwapPlan
 
@@ -34,8 +34,9 @@ def write(path: str | Path, graph: Graph, plan: SwapPlan) -> None:
         plan: its plan.
 
     Raises:
-        StowageError: the plan is for another graph, or the file cannot be written.
+        StowageError: an argument is of another type, the plan is for another graph, or the file cannot be written.
     """
+    require_arguments("snapshot.write", path=(path, PATH), graph=(graph, Graph), plan=(plan, SwapPlan))
     graph = graph.with_workspaces(dict(plan.workspaces))
     storages = range(len(graph.storages))
     if set(plan.order) != set(range(len(graph.ops))) or any(r.storage not in storages for r in plan.residencies):

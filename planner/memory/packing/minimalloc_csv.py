@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import StowageError
-from planner.files import read_text, write_text
+from planner.files import PATH, read_text, require_arguments, write_text
 from planner.graph import Graph
 from planner.plan import SwapPlan
 
@@ -142,6 +142,9 @@ def write_buffers(path: str | Path, buffers: Buffers, offsets: NDArray[np.int64]
         buffers, offsets: as in `buffers_to_csv`.
 
     Raises:
-        StowageError: the file cannot be written.
+        StowageError: an argument is of another type, or the file cannot be written.
     """
+    require_arguments("write_buffers", path=(path, PATH), buffers=(buffers, Buffers))
+    if offsets is not None and not isinstance(offsets, np.ndarray):
+        raise StowageError(f"offsets must be a NumPy array of bytes, got {type(offsets).__name__}")
     write_text(path, buffers_to_csv(buffers, offsets))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from planner.cancel import CancelToken
 from planner.errors import StowageError
+from planner.files import PATH, require_arguments
 from planner.graph import Graph
 from planner.jit import doing
 from planner.machine import Machine
@@ -184,9 +185,10 @@ class PartitionSearch(SearchHandle[PartitionSearchState, PartitionPlan]):
         A long search step in progress is restarted afterwards.
 
         Raises:
-            StowageError: the file cannot be written and an existing one is left unchanged; the search has only begun;
-                or the process was forked.
+            StowageError: `path` is of another type; the file cannot be written and an existing one is left
+                unchanged; the search has only begun; or the process was forked.
         """
+        require_arguments("save", path=(path, PATH))
         with self._runner.at_home().between_turns() as search_state:
             save_partition_search(search_state, path)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from planner import json_fields
 from planner.errors import StowageError
-from planner.files import read_text, write_text
+from planner.files import PATH, read_text, require_arguments, write_text
 from planner.json_fields import DamageError, Envelope
 from planner.partition.plan.partition_plan import AxisDivision, Division, LinearDivision, PartitionPlan
 from planner.partition.strategy import Partial, Replicated, Split, State, Unread
@@ -69,8 +69,9 @@ def save_partition(plan: PartitionPlan, path: str | Path) -> None:
     """Write a partition plan to a file atomically.
 
     Raises:
-        StowageError: the file cannot be written; an existing one is left unchanged.
+        StowageError: an argument is of another type, or the file cannot be written; an existing one is left unchanged.
     """
+    require_arguments("save_partition", plan=(plan, PartitionPlan), path=(path, PATH))
     write_text(path, partition_to_json(plan))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from planner.cancel import CancelToken
 from planner.errors import StowageError
+from planner.files import PATH, require_arguments
 from planner.graph import Graph
 from planner.jit import doing
 from planner.machine import Machine
@@ -117,9 +118,10 @@ class SwapSearch(SearchHandle[SearchState, SwapPlan]):
         A long search step in progress is restarted afterwards.
 
         Raises:
-            StowageError: the file cannot be written and an existing one is left unchanged; the graph is not laid out
-                yet; or the process was forked.
+            StowageError: `path` is of another type; the file cannot be written and an existing one is left
+                unchanged; the graph is not laid out yet; or the process was forked.
         """
+        require_arguments("save", path=(path, PATH))
         with self._runner.at_home().between_turns() as search_state:
             save_search(search_state, path)
 
