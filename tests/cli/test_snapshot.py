@@ -45,7 +45,9 @@ def test_it_is_compared_with_a_graph(planner, recorded: Path) -> None:
     assert compared["lines"][0] == {"line": "model.py:4", "measured_bytes": 5 * MIB, "predicted_bytes": 0}
     told = planner(*words).out
     assert "prediction's error      +5.00 MiB" in told
-    assert told.splitlines()[-1].split() == ["measured", "peak", "32.0", "MiB"]
+    assert told.splitlines()[-3].split() == ["measured", "peak", "32.0", "MiB"]
+    assert told.splitlines()[-1] == "27 MiB (100 %) of what was predicted is found in the snapshot by line and size."
+    assert (compared["paired_bytes"], compared["is_of_another_step"]) == (27 * MIB, False)
 
 
 @pytest.mark.parametrize(

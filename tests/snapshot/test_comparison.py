@@ -100,6 +100,24 @@ def test_the_arena_of_a_plan_is_one_block(tmp_path: Path) -> None:
         compare(read(allocator.snapshot(), tmp_path), mlp(), plan)
 
 
+def test_it_says_how_much_of_the_prediction_was_found_and_where_that_is_little_that_it_is_another_step(
+    tmp_path: Path,
+) -> None:
+    """With the weight alone, at a line of its own, a ninth is found; with the result, more than half."""
+    other, same = Allocator(), Allocator()
+    for allocator in (other, same):
+        allocator.alloc(WEIGHT, stack("setup.py:3"))
+        allocator.alloc(RESULT // 2, stack("model.py:12"))  # the line of the result, at another batch size
+    same.alloc(RESULT, stack("model.py:12"))
+    few, most = (compare(read(allocator.snapshot(), tmp_path), step()) for allocator in (other, same))
+    assert (few.paired_bytes, few.paired, few.is_of_another_step) == (WEIGHT, 1 / 9, True)
+    assert "3 MiB (11 %) of what was predicted is found" in few.pairing
+    assert "seems to be of another step" in few.pairing
+    assert few.pairing.rstrip(".") in repr(few)
+    assert (most.paired_bytes, most.is_of_another_step) == (WEIGHT + RESULT, False)
+    assert most.pairing == "15 MiB (56 %) of what was predicted is found in the snapshot by line and size."
+
+
 def mlp() -> Graph:
     return planner.capture(planner.zoo.mlp(layers=2, hidden=64, batch=32), progress=False)
 
@@ -121,6 +139,7 @@ def test_a_captured_step_that_is_played_as_predicted_has_no_error(tmp_path: Path
     assert found.predicted_bytes == life.peak_bytes
     assert found.rest_bytes == found.unattributed_bytes == found.library_bytes == 0
     assert all(row.measured_bytes == row.predicted_bytes for row in found.lines)
+    assert found.paired == 1
     assert sum(found.rows.values()) == found.measured_bytes - found.predicted_bytes
 
 

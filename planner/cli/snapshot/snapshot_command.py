@@ -67,3 +67,5 @@ def command(
     if compared is not None:
         click.echo()
         show_table(["measured and predicted", "bytes"], comparison_rows(compared))
+        click.echo()
+        click.echo(compared.pairing)

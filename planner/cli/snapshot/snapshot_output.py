@@ -39,6 +39,8 @@ def comparison_facts(compared: PeakComparison) -> dict[str, Any]:
         "measured_bytes": compared.measured_bytes,
         "predicted_bytes": compared.predicted_bytes,
         "rows": dict(compared.rows),
+        "paired_bytes": compared.paired_bytes,
+        "is_of_another_step": compared.is_of_another_step,
         "lines": [
             {"line": one.line, "measured_bytes": one.measured_bytes, "predicted_bytes": one.predicted_bytes}
             for one in compared.lines

@@ -14,7 +14,10 @@ from planner.snapshot.comparison.prediction import PredictedPeak, predicted_peak
 from planner.snapshot.comparison.rounding import segment_rounding
 from planner.snapshot.memory_snapshot import MemorySnapshot
 from planner.snapshot.stacks import line_of
-from planner.units import format_bytes
+from planner.units import format_bytes, format_percent
+
+#: A snapshot in which less of the predicted bytes is found seems to be of another step.
+_LEAST_PAIRED = 0.5
 
 
 class HeldBlock(NamedTuple):
@@ -60,6 +63,8 @@ class PeakComparison:
         arena_gap_bytes: negative, what the plan's arena has between its storages at the predicted peak.
         rest_bytes: blocks of known lines less the storages predicted: the error of the prediction.
         lines: the same line by line, the largest difference first.
+        paired_bytes: of the storages at the predicted peak, those that have a block of their size in their line, or in
+            a line that is none of the graph's.
     """
 
     measured_bytes: int
@@ -72,6 +77,27 @@ class PeakComparison:
     arena_gap_bytes: int
     rest_bytes: int
     lines: tuple[LineComparison, ...]
+    paired_bytes: int
+
+    @property
+    def paired(self) -> float:
+        """The bytes that were found as a share of all that were predicted, between 0 and 1."""
+        predicted = sum(row.predicted_bytes for row in self.lines)
+        return self.paired_bytes / predicted if predicted else 1.0
+
+    @property
+    def is_of_another_step(self) -> bool:
+        """Whether so little was found, less than half, that the snapshot seems to be of another step."""
+        return self.paired < _LEAST_PAIRED
+
+    @property
+    def pairing(self) -> str:
+        """How much of what was predicted was found, in one sentence."""
+        found = f"{format_bytes(self.paired_bytes)} ({format_percent(self.paired)}) of what was predicted"
+        text = f"{found} is found in the snapshot by line and size"
+        if self.is_of_another_step:
+            text += ", so it seems to be of another step, model or batch; compare it with the graph of its own step"
+        return text + "."
 
     @property
     def rows(self) -> Mapping[str, int]:
@@ -92,7 +118,7 @@ class PeakComparison:
         parts = ", ".join(f"{name} {_signed(size)}" for name, size in self.rows.items() if size)
         return (
             f"<PeakComparison: {format_bytes(self.measured_bytes)} measured, {format_bytes(self.predicted_bytes)} "
-            f"predicted: {parts or 'no difference'}>"
+            f"predicted: {parts or 'no difference'}; {self.pairing.rstrip('.')}>"
         )
 
 
@@ -134,12 +160,13 @@ def _compared(
     lines: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for (line, size), count in wanted.items():
         lines[line][1] += size * count
-    left: list[tuple[HeldBlock, str]] = []
+    left, paired = list[tuple[HeldBlock, str]](), 0
     for one in held:
         line = _graph_line(measured, one.stack, predicted.known_lines)
         if wanted[line, one.bytes] > 0:
             wanted[line, one.bytes] -= 1
             lines[line][0] += one.bytes
+            paired += one.bytes
         else:
             left.append((one, line))
     by_size: dict[int, list[str]] = defaultdict(list)
@@ -150,6 +177,7 @@ def _compared(
         frames = measured.stacks.frames[one.stack] if one.stack >= 0 else ()
         if line not in predicted.known_lines and by_size[one.bytes]:
             lines[by_size[one.bytes].pop()][0] += one.bytes
+            paired += one.bytes
         elif libraries.take(frames, one.bytes, one.kept):
             library += one.bytes
         elif line:
@@ -161,7 +189,7 @@ def _compared(
     return PeakComparison(
         peak.reserved_bytes, predicted.bytes, peak.allocated_bytes - peak.requested_bytes, segments, fragmentation,
         library, unattributed, int(predicted.sizes.sum()) - predicted.bytes + extra,
-        sum(row.measured_bytes - row.predicted_bytes for row in rows), tuple(rows),
+        sum(row.measured_bytes - row.predicted_bytes for row in rows), tuple(rows), paired,
     )  # fmt: skip
 
 
