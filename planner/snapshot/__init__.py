@@ -3,7 +3,7 @@
 from planner.snapshot.comparison.peaks import LineComparison, PeakComparison, compare
 from planner.snapshot.loading.opcodes import check_plain
 from planner.snapshot.loading.reading import read
-from planner.snapshot.memory_snapshot import LineBytes, MemorySnapshot
+from planner.snapshot.memory_snapshot import NO_EVENTS, LineBytes, MemorySnapshot
 from planner.snapshot.segment_spans import ReservedSpans
 from planner.snapshot.tables import (
     ACTIONS,
@@ -21,7 +21,7 @@ from planner.snapshot.usage import MemoryUsage, ReservedPeak
 from planner.snapshot.writing import write
 
 __all__ = [
-    "ACTIONS", "STATES", "Action", "Allocations", "BlockState", "LineBytes", "LineComparison", "MemoryBlocks",
-    "MemoryEvents", "MemorySegments", "MemorySnapshot", "MemoryUsage", "PeakComparison", "ReservedPeak",
+    "ACTIONS", "NO_EVENTS", "STATES", "Action", "Allocations", "BlockState", "LineBytes", "LineComparison",
+    "MemoryBlocks", "MemoryEvents", "MemorySegments", "MemorySnapshot", "MemoryUsage", "PeakComparison", "ReservedPeak",
     "ReservedSpans", "StackFrame", "Stacks", "check_plain", "compare", "read", "write",
 ]  # fmt: skip

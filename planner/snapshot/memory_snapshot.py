@@ -13,6 +13,9 @@ from planner.snapshot.tables import Allocations, Ints, MemoryBlocks, MemoryEvent
 from planner.snapshot.usage import MemoryUsage, ReservedPeak, peak_of, usage_of
 from planner.units import format_bytes, several
 
+#: What is said of a snapshot without events.
+NO_EVENTS = "no events were recorded, so its peak is what there is at the end"
+
 
 @dataclass(frozen=True, slots=True)
 class LineBytes:
@@ -51,10 +54,16 @@ class MemorySnapshot:
     def __repr__(self) -> str:
         """One line, because a notebook would print the default repr, which can reach megabytes."""
         peak = self.peak
+        when = f"{several(len(self.events), 'event')}, peak" if self.has_events else f"{NO_EVENTS}:"
         return (
-            f"<MemorySnapshot {self.name} of device {self.device}: {several(len(self.events), 'event')}, peak "
-            f"{format_bytes(peak.reserved_bytes)} reserved, {format_bytes(peak.allocated_bytes)} of it allocated>"
+            f"<MemorySnapshot {self.name} of device {self.device}: {when} {format_bytes(peak.reserved_bytes)} "
+            f"reserved, {format_bytes(peak.allocated_bytes)} of it allocated>"
         )
+
+    @property
+    def has_events(self) -> bool:
+        """Whether events were recorded; without any, `peak` is what there is at the end."""
+        return len(self.events) > 0
 
     @cached_property
     def allocations(self) -> Allocations:

@@ -12,9 +12,11 @@ from caching_allocator import KIB, MIB, Allocator, frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import planner
 from planner import StowageError, snapshot
-from planner.snapshot import ACTIONS, Action, MemorySnapshot
+from planner.snapshot import ACTIONS, NO_EVENTS, Action, MemorySnapshot
 from tests.effort import EFFORT
+from widgets.info import get_snapshot_map
 
 TORCH = frame("/opt/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", 134)
 LIBRARY = frame("/opt/venv/lib/python3.11/site-packages/transformers/pytorch_utils.py", 101)
@@ -175,6 +177,21 @@ def test_expandable_segments_grow_and_shrink(tmp_path: Path) -> None:
     assert found.segments.expandable.tolist() == [True]
     (failed,) = found.events.where(Action.OOM)
     assert (found.events.bytes[failed], found.events.address[failed]) == (64 * MIB, 5 * MIB)
+
+
+def test_without_events_it_says_that_its_peak_is_that_of_the_end(tmp_path: Path) -> None:
+    allocator = Allocator()
+    allocator.free(allocator.alloc(20 * MIB))
+    allocator.alloc(3 * MIB)
+    data = allocator.snapshot()
+    assert NO_EVENTS not in repr(read(data, tmp_path))
+    found = read({**data, "device_traces": []}, tmp_path)
+    assert not found.has_events
+    assert "no events were recorded, so its peak is what there is at the end: 20 MiB reserved, 3 MiB of" in repr(found)
+    compared = snapshot.compare(found, planner.graph.GraphBuilder("empty").build())
+    assert NO_EVENTS in compared.pairing
+    assert NO_EVENTS in repr(compared)
+    assert get_snapshot_map(found).summary.endswith(f"; {NO_EVENTS}.")
 
 
 def test_of_several_devices_one_is_chosen(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from planner.errors import StowageError
-from planner.snapshot import MemorySnapshot
+from planner.snapshot import NO_EVENTS, MemorySnapshot
 from planner.units import bytes_label, format_percent, several
 from widgets.info.residency_spans import Axis, Floats, Ints
 
@@ -42,6 +42,7 @@ class SnapshotMap:
         peak_at: when most is reserved, on that axis.
         peak_bytes: the most bytes reserved.
         allocated_bytes: how much of them is allocated then.
+        has_events: whether any were recorded; without, all of this is of the end.
     """
 
     name: str
@@ -58,6 +59,7 @@ class SnapshotMap:
     peak_at: float
     peak_bytes: int
     allocated_bytes: int
+    has_events: bool
 
     @property
     def summary(self) -> str:
@@ -65,7 +67,7 @@ class SnapshotMap:
         free = 1 - self.allocated_bytes / self.peak_bytes if self.peak_bytes else 0.0
         return (
             f"{several(len(self.held), 'block')} in {bytes_label(self.peak_bytes)} of reserved memory at the peak, of "
-            f"which {format_percent(free)} is fragmentation then."
+            f"which {format_percent(free)} is fragmentation then{'' if self.has_events else f'; {NO_EVENTS}'}."
         )
 
 
@@ -106,6 +108,7 @@ def get_snapshot_map(snapshot: MemorySnapshot, axis: Axis = "seconds") -> Snapsh
         when(lives.start), when(lives.end), offsets.of(lives.address), lives.bytes,
         np.stack([when(spans.start), when(spans.end), offsets.of(spans.address), spans.bytes], axis=1),
         offsets.total, float(when(np.array([peak.event]))[0]), peak.reserved_bytes, peak.allocated_bytes,
+        snapshot.has_events,
     )  # fmt: skip
 
 

@@ -62,6 +62,8 @@ def command(
         show(facts | {"holders": [holder_facts(one) for one in holders[:lines]]} | more, as_json)
         return
     show(facts, as_json, replacements={"fragmentation": format_percent(peak.fragmentation)})
+    if not found.has_events:
+        click.echo(f"{snapshot.NO_EVENTS}; call torch.cuda.memory._record_memory_history() before the step")
     click.echo()
     show_table(["held at the peak by", "bytes", "blocks"], holder_rows(holders, lines))
     if compared is not None:

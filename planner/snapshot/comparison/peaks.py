@@ -12,7 +12,7 @@ from planner.plan import SwapPlan
 from planner.snapshot.comparison.libraries import LibraryBlocks
 from planner.snapshot.comparison.prediction import PredictedPeak, predicted_peak
 from planner.snapshot.comparison.rounding import segment_rounding
-from planner.snapshot.memory_snapshot import MemorySnapshot
+from planner.snapshot.memory_snapshot import NO_EVENTS, MemorySnapshot
 from planner.snapshot.stacks import line_of
 from planner.units import format_bytes, format_percent
 
@@ -65,6 +65,7 @@ class PeakComparison:
         lines: the same line by line, the largest difference first.
         paired_bytes: of the storages at the predicted peak, those that have a block of their size in their line, or in
             a line that is none of the graph's.
+        has_events: whether the snapshot has any; without, what was measured is what there is at the end.
     """
 
     measured_bytes: int
@@ -78,6 +79,7 @@ class PeakComparison:
     rest_bytes: int
     lines: tuple[LineComparison, ...]
     paired_bytes: int
+    has_events: bool
 
     @property
     def paired(self) -> float:
@@ -92,12 +94,12 @@ class PeakComparison:
 
     @property
     def pairing(self) -> str:
-        """How much of what was predicted was found, in one sentence."""
+        """How much of what was predicted was found, in one sentence, and whether it is compared with the end alone."""
         found = f"{format_bytes(self.paired_bytes)} ({format_percent(self.paired)}) of what was predicted"
         text = f"{found} is found in the snapshot by line and size"
         if self.is_of_another_step:
             text += ", so it seems to be of another step, model or batch; compare it with the graph of its own step"
-        return text + "."
+        return text + ("." if self.has_events else f"; {NO_EVENTS}.")
 
     @property
     def rows(self) -> Mapping[str, int]:
@@ -189,7 +191,7 @@ def _compared(
     return PeakComparison(
         peak.reserved_bytes, predicted.bytes, peak.allocated_bytes - peak.requested_bytes, segments, fragmentation,
         library, unattributed, int(predicted.sizes.sum()) - predicted.bytes + extra,
-        sum(row.measured_bytes - row.predicted_bytes for row in rows), tuple(rows), paired,
+        sum(row.measured_bytes - row.predicted_bytes for row in rows), tuple(rows), paired, measured.has_events,
     )  # fmt: skip
 
 
