@@ -114,6 +114,9 @@ def test_it_says_how_much_of_the_prediction_was_found_and_where_that_is_little_t
     assert "3 MiB (11 %) of what was predicted is found" in few.pairing
     assert "seems to be of another step" in few.pairing
     assert few.pairing.rstrip(".") in repr(few)
+    end = compare(read({**other.snapshot(), "device_traces": []}, tmp_path), step())
+    assert (end.paired, end.is_of_another_step) == (1 / 9, False)  # what the step freed may have been found
+    assert "another step" not in end.pairing
     assert (most.paired_bytes, most.is_of_another_step) == (WEIGHT + RESULT, False)
     assert most.pairing == "15 MiB (56 %) of what was predicted is found in the snapshot by line and size."
 

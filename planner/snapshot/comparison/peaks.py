@@ -89,8 +89,11 @@ class PeakComparison:
 
     @property
     def is_of_another_step(self) -> bool:
-        """Whether so little was found, less than half, that the snapshot seems to be of another step."""
-        return self.paired < _LEAST_PAIRED
+        """Whether so little was found, less than half, that the snapshot seems to be of another step.
+
+        Without events it cannot be known: at the end, a step's activations are gone.
+        """
+        return self.has_events and self.paired < _LEAST_PAIRED
 
     @property
     def pairing(self) -> str:
