@@ -172,6 +172,12 @@ def test_mistakes_are_refused_in_a_sentence():
     applied = planner.apply(plan, step, progress=False)
     with applied, pytest.raises(StowageError, match=r"where a int64 tensor of shape \(4, 16\) is saved"):
         other.eager()
+    smaller = planner.TrainStep(step.model, [part[:2] for part in step.batch()], loss=step.loss)
+    with (
+        planner.apply(plan, step, progress=False),
+        pytest.raises(StowageError, match=r"leave the `with` block or .*drop_last=True"),
+    ):
+        smaller.eager()
     with pytest.raises(StowageError, match=r"context is closed: call planner\.apply again"), applied:
         pass
 
