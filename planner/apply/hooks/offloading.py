@@ -79,8 +79,8 @@ class OffloadingHooks:
         if not self._calls.tensors or self._difference(tensor, number):
             raise StowageError(
                 f"the step saves {self._difference(tensor, number)} of {self._name}: run that step alone under "
-                "planner.apply, with batches like the captured one, and whatever else needs gradients outside of it; for "
-                "a last, smaller batch, leave the `with` block or give the DataLoader drop_last=True"
+                "planner.apply, with batches like the captured one, and whatever else needs gradients outside of it; "
+                "for a last, smaller batch, leave the `with` block or give the DataLoader drop_last=True"
             )
         self._next = number + 1
         if holdings is None:
