@@ -6,7 +6,6 @@ import signal
 import sys
 from functools import partial
 from queue import SimpleQueue
-from types import FunctionType
 
 import pytest
 import torch
@@ -33,7 +32,7 @@ class Log(SimpleQueue):
 
 
 class Acting(torch.autograd.Function):
-    act: FunctionType
+    act = staticmethod(lambda _: None)
 
     @staticmethod
     def forward(_, x):
@@ -59,13 +58,17 @@ class Model(nn.Module):
         return Acting.apply(x)
 
 
+def acting(where):
+    return TrainStep(Model(where), torch.randn(3, 4), loss=lambda model, x: model(x).square().mean())
+
+
 @pytest.fixture(params=["forward", "backward"])
 def interrupted(request, monkeypatch):
     """Capture a step that acts, and check that it is interrupted and leaves everything as before."""
 
     def check(act):
-        monkeypatch.setattr(Acting, "act", act, raising=False)
-        step = TrainStep(Model(request.param), torch.randn(3, 4), loss=lambda model, x: model(x).square().mean())
+        monkeypatch.setattr(Acting, "act", act)
+        step = acting(request.param)
         before = {name: value.clone() for name, value in step.model.state_dict().items()}
         profiler = sys.getprofile()
         with pytest.raises(KeyboardInterrupt):
@@ -136,3 +139,24 @@ def test_a_second_one_does_not_wait(interrupted):
 
     interrupted(act)
     assert done.read() == []
+
+
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_a_handler_that_does_not_raise_is_called_and_the_capture_goes_on(where, monkeypatch):
+    heard = Log()
+    monkeypatch.setattr(Acting, "act", lambda _: in_pytorch(press, partial(heard.put, "the rest of PyTorch's")))
+    before = signal.signal(signal.SIGINT, lambda *_: heard.put("the handler"))
+    try:
+        assert capture(acting(where), progress=False).ops
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard.read()[:2] == ["the rest of PyTorch's", "the handler"]
+
+
+def test_it_is_ignored_where_the_program_ignores_it(monkeypatch):
+    monkeypatch.setattr(Acting, "act", lambda _: press())
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert capture(acting("forward"), progress=False).ops
+    finally:
+        signal.signal(signal.SIGINT, before)
