@@ -187,7 +187,7 @@ def test_what_a_search_has_found_stays_where_another_budget_is_taken_meanwhile(g
     session.start_search(None)
     search = session.search
     assert search is not None
-    while search.progress.evaluations < 300 or search.best is None:
+    while search.best is None or (search.progress.state == "running" and search.progress.evaluations < 300):
         time.sleep(0.01)
     best = search.best
     session.budget = "60%"
