@@ -22,6 +22,7 @@ from planner.errors import StowageError
 _HERE = Path(__file__).parent
 _IMPORT = re.compile(r"^import\s*(?:\{([^}]*)\}\s*from\s*)?'((?:\./|(?:\.\./)+)[a-z_/]+)\.js';\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export\s+((?:async\s+)?function\*?|class|const)\s+(\w+)", re.MULTILINE)
+_LINE_BREAKS = re.compile(r"(?<=[{};,])\s*\n\s*|\s*\n\s*(?=[{}])")
 _OTHER = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
 
 
@@ -52,7 +53,7 @@ def packed_script() -> str:
 def style() -> str:
     """The style sheets, concatenated in order of file name."""
     text = "\n".join(path.read_text() for path in sorted((_HERE / "css").glob("*.css")))
-    return _minified("text/css", text)
+    return _LINE_BREAKS.sub("", _minified("text/css", text))  # the minifier leaves rules within rules as they are
 
 
 def _minified(kind: str, text: str) -> str:
