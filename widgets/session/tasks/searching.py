@@ -97,7 +97,7 @@ def _search(session_state: SessionState, job: Job, seconds: float | None) -> Non
         if search is None:
             search = search_swaps(
                 feasibility.graph, feasibility.machine, session_state.budget_bytes, seconds=feasibility.seconds,
-                seed=session_state.seed, time_limit=seconds,
+                method="swap", seed=session_state.seed, time_limit=seconds,
             )  # fmt: skip
             with session_state.message_bus.lock:  # a concurrent `resume` must wait until the search is cancelled
                 if job.current:
