@@ -101,69 +101,44 @@ _MACHINES = (
 )
 
 
-#: Single GPUs by their makers' data sheets; the host has 16 lanes to each.
+def _card(name: str, device: Device, link: Link, host_memory: int = _HOST_MEMORY, peer: Link | None = None) -> Machine:
+    """A host with one GPU."""
+    return Machine(name, (device,), link, host_memory_bytes=host_memory, peer_link=peer)
+
+
+#: Single GPUs by their makers' data sheets; the host has 16 lanes to each. Turing has no bfloat16 of its own, B200 is
+#: one of the eight of an HGX board, and to PyTorch devices of ROCm are CUDA devices too.
 _CARDS = (
-    # Turing has no bfloat16 of its own
-    Machine(
-        "t4",
-        (_gpu("NVIDIA T4 16 GB", 16, 320, float32=8.1, half=65, float64=0.25, bfloat16=8.1, launch=1e-5),),
-        _PCIE3,
-        host_memory_bytes=_HOST_MEMORY,
+    _card(
+        "t4", _gpu("NVIDIA T4 16 GB", 16, 320, float32=8.1, half=65, float64=0.25, bfloat16=8.1, launch=1e-5), _PCIE3
     ),
-    Machine(
-        "l4",
-        (_gpu("NVIDIA L4 24 GB", 24, 300, float32=30.3, half=121, float64=0.47),),
-        _PCIE4,
-        host_memory_bytes=_HOST_MEMORY,
+    _card("l4", _gpu("NVIDIA L4 24 GB", 24, 300, float32=30.3, half=121, float64=0.47), _PCIE4),
+    _card("a10", _gpu("NVIDIA A10 24 GB", 24, 600, float32=31.2, half=125, float64=0.98), _PCIE4),
+    _card(
+        "a100-40gb", _gpu("NVIDIA A100 SXM4 40 GB", 40, 1555, float32=19.5, half=312, float64=9.7), _PCIE4,
+        peer=Link(300e9, 600e9, 5e-6),
     ),
-    Machine(
-        "a10",
-        (_gpu("NVIDIA A10 24 GB", 24, 600, float32=31.2, half=125, float64=0.98),),
-        _PCIE4,
-        host_memory_bytes=_HOST_MEMORY,
+    _card(
+        "rtx3090", _gpu("NVIDIA GeForce RTX 3090 24 GB", 24, 936, float32=35.6, half=71, float64=0.56), _PCIE4,
+        _WORKSTATION_MEMORY,
     ),
-    Machine(
-        "a100-40gb",
-        (_gpu("NVIDIA A100 SXM4 40 GB", 40, 1555, float32=19.5, half=312, float64=9.7),),
-        _PCIE4,
-        host_memory_bytes=_HOST_MEMORY,
-        peer_link=Link(300e9, 600e9, 5e-6),
+    _card(
+        "rtx4090", _gpu("NVIDIA GeForce RTX 4090 24 GB", 24, 1008, float32=82.6, half=165, float64=1.29), _PCIE4,
+        _WORKSTATION_MEMORY,
     ),
-    Machine(
-        "rtx3090",
-        (_gpu("NVIDIA GeForce RTX 3090 24 GB", 24, 936, float32=35.6, half=71, float64=0.56),),
-        _PCIE4,
-        host_memory_bytes=_WORKSTATION_MEMORY,
+    _card(
+        "rtx5090", _gpu("NVIDIA GeForce RTX 5090 32 GB", 32, 1792, float32=104.8, half=210, float64=1.64), _PCIE5,
+        _WORKSTATION_MEMORY,
     ),
-    Machine(
-        "rtx4090",
-        (_gpu("NVIDIA GeForce RTX 4090 24 GB", 24, 1008, float32=82.6, half=165, float64=1.29),),
-        _PCIE4,
-        host_memory_bytes=_WORKSTATION_MEMORY,
+    _card(
+        "b200", _gpu("NVIDIA B200 SXM6 180 GB", 180, 7700, float32=75, half=2250, float64=37), _PCIE5,
+        peer=Link(900e9, 1800e9, 5e-6),
     ),
-    Machine(
-        "rtx5090",
-        (_gpu("NVIDIA GeForce RTX 5090 32 GB", 32, 1792, float32=104.8, half=210, float64=1.64),),
-        _PCIE5,
-        host_memory_bytes=_WORKSTATION_MEMORY,
+    _card(
+        "mi300x", _gpu("AMD Instinct MI300X 192 GB", 192, 5300, float32=163.4, half=1307, float64=81.7), _PCIE5,
+        peer=Link(448e9, 896e9, 5e-6),
     ),
-    # one of the eight of an HGX board, fifth-generation NVLink
-    Machine(
-        "b200",
-        (_gpu("NVIDIA B200 SXM6 180 GB", 180, 7700, float32=75, half=2250, float64=37),),
-        _PCIE5,
-        host_memory_bytes=_HOST_MEMORY,
-        peer_link=Link(900e9, 1800e9, 5e-6),
-    ),
-    # to PyTorch, devices of ROCm are CUDA devices too
-    Machine(
-        "mi300x",
-        (_gpu("AMD Instinct MI300X 192 GB", 192, 5300, float32=163.4, half=1307, float64=81.7),),
-        _PCIE5,
-        host_memory_bytes=_HOST_MEMORY,
-        peer_link=Link(448e9, 896e9, 5e-6),
-    ),
-)
+)  # fmt: skip
 
 
 def _with_eight_devices(name: str, preset: str, network_gbs: float) -> Machine:

@@ -38,22 +38,20 @@ def with_settings(preset: Machine, settings: Mapping[str, str]) -> Machine:
         found = with_hosts(found, _hosts(preset, settings["hosts"]))
         set_to += [f"hosts={found.hosts}"] if found.hosts > 1 else []
     if "memory" in settings:
-        text = settings["memory"].strip()
-        device = replace(
-            found.device, memory_bytes=_bytes(preset, "memory", text), name=f"{found.device.name}, set to {text}"
-        )
+        memory, text = _bytes(preset, "memory", settings["memory"])
+        device = replace(found.device, memory_bytes=memory, name=f"{found.device.name}, set to {text}")
         found = replace(found, devices=(device,) * len(found.devices))
         set_to.append(f"memory={text}")
     if "host_memory" in settings:
-        text = settings["host_memory"].strip()
-        found = replace(found, host_memory_bytes=_bytes(preset, "host_memory", text))
+        memory, text = _bytes(preset, "host_memory", settings["host_memory"])
+        found = replace(found, host_memory_bytes=memory)
         set_to.append(f"host_memory={text}")
     if "host_link" in settings:
-        text, old = settings["host_link"].strip(), found.host_link
-        bandwidth = float(_bytes(preset, "host_link", text.removesuffix("/s")))
+        bandwidth, text = _bytes(preset, "host_link", settings["host_link"].strip().removesuffix("/s"))
+        old = found.host_link
         both = bandwidth * old.duplex_bandwidth / old.bandwidth
-        found = replace(found, host_link=Link(bandwidth, both, old.latency))
-        set_to.append(f"host_link={text}")
+        found = replace(found, host_link=Link(float(bandwidth), both, old.latency))
+        set_to.append(f"host_link={text}/s")
     return replace(found, name=f"{preset.name}:{','.join(set_to)}") if set_to else found
 
 
@@ -63,10 +61,11 @@ def _hosts(preset: Machine, text: str) -> int:
     return int(text)
 
 
-def _bytes(preset: Machine, name: str, text: str) -> int:
-    match = _AMOUNT.fullmatch(text)
-    unit = BYTE_UNITS.get(match[2].lower()) if match else None
-    amount = int(float(match[1]) * unit) if match and unit else 0
-    if not 1 <= amount <= _LARGEST:
+def _bytes(preset: Machine, name: str, text: str) -> tuple[int, str]:
+    """Bytes, and the amount with its unit as one writes it: machines are named in any case."""
+    match = _AMOUNT.fullmatch(text.strip())
+    unit = match[2].lower() if match else ""
+    amount = int(float(match[1]) * BYTE_UNITS[unit]) if match and unit in BYTE_UNITS else 0
+    if match is None or not 1 <= amount <= _LARGEST:
         raise StowageError(f"{name} must be an amount as in {preset.name}:{name}={SETTINGS[name]}, got {text!r}")
-    return amount
+    return amount, match[1] + unit.upper().replace("I", "i")

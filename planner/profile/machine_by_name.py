@@ -68,15 +68,8 @@ def _settings(preset: str, text: str) -> dict[str, str]:
             what = "set twice" if setting in found else "not a setting"
             examples = " or ".join(f"{preset}:{name}={example}" for name, example in SETTINGS.items())
             raise StowageError(f"{part.strip()!r} is {what}; write {examples}")
-        found[setting] = _capitals(value)
+        found[setting] = value
     return found
-
-
-def _capitals(amount: str) -> str:
-    """An amount with its unit as one writes it: names are read in any case."""
-    for unit in ("gib", "mib", "tib", "gb", "mb", "tb"):
-        amount = amount.replace(unit, unit[0].upper() + unit[1:].replace("b", "B"))
-    return amount
 
 
 def machines() -> list[Machine]:

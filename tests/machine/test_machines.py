@@ -64,7 +64,7 @@ def test_hosts_are_counted_in_a_machines_name() -> None:
         ("l4:memory=lots", "memory must be an amount as in l4:memory=24GB, got 'lots'"),
         ("l4:memory=0GB", "memory must be an amount"),
         ("l4:memory=-1GB", "memory must be an amount"),
-        ("l4:host_link=25GB/h", "host_link must be an amount as in l4:host_link=25GB/s, got '25GB/h'"),
+        ("l4:host_link=25GB/h", "host_link must be an amount as in l4:host_link=25GB/s, got '25gb/h'"),
         ("h100x9:hosts=2", "did you mean h100x8"),
         ("laptop:hosts=2", "laptop has no network to other hosts; choose one of k80x8, a100x8, h100x8, h200x8"),
         ("cpu:hosts=2", "unknown preset 'cpu'"),
@@ -77,7 +77,7 @@ def test_settings_that_make_no_sense_are_refused(name: str, says: str) -> None:
 
 def test_a_preset_takes_other_figures_by_name_or_argument() -> None:
     named = machine("RTX4090:memory=48gb,host_memory=128GiB,host_link=12.5GB/s")
-    given = machine("rtx4090", memory="48GB", host_memory="128GiB", host_link="12.5GB/s")
+    given = machine("rtx4090", memory="48 gb", host_memory="128GiB", host_link="12.5GB/s")
     assert named == given
     assert named.name == "rtx4090:memory=48GB,host_memory=128GiB,host_link=12.5GB/s"
     assert (named.device.memory_bytes, named.host_memory_bytes) == (48 * 10**9, 128 * 2**30)
