@@ -72,21 +72,18 @@ def made(model: str) -> tuple[Callable[..., TrainStep], Sequence[int]]:
     return make, TRANSFORMERS[model]
 
 
-def memory_of(machine: Machine) -> int:
-    """Bytes of a machine that a plan may use."""
-    return machine.device.memory_bytes - sum(part.bytes for part in planner.fit.reserve_of(machine.device))
-
-
 def shrunk(machine: Machine, largest: TrainStep) -> Machine:
     """A machine with half of the memory that a step takes unswapped, beside the reserve."""
     peak = planner.swap.peak_of(planner.capture(largest, progress=False), machine.device.alignment)
-    device = replace(machine.device, memory_bytes=peak // 2 + machine.device.memory_bytes - memory_of(machine))
+    device = replace(
+        machine.device, memory_bytes=peak // 2 + machine.device.memory_bytes - planner.fit.usable_bytes(machine)
+    )
     return replace(machine, devices=(device,))
 
 
 def every(make: Callable[..., TrainStep], values: Sequence[int], machine: Machine) -> list[int | None]:
     """The largest value unswapped, at full speed, at most 10 and 50 % slower, and at all; by trying each."""
-    memory, unswapped, times = memory_of(machine), dict[int, bool](), dict[int, float]()
+    memory, unswapped, times = planner.fit.usable_bytes(machine), dict[int, bool](), dict[int, float]()
     for value in values:
         graph = planner.capture(make(batch=value), progress=False)
         unswapped[value] = planner.swap.peak_of(graph, machine.device.alignment) <= memory

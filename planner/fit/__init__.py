@@ -4,8 +4,8 @@ from planner.callable_package import make_callable
 from planner.fit.criteria import FULL_SPEED, Needs
 from planner.fit.fitting import Fit, fit
 from planner.fit.largest import Largest
-from planner.fit.reserve import Reserve, reserve_of
+from planner.fit.reserve import Reserve, reserve_of, usable_bytes
 
 make_callable(__name__)
 
-__all__ = ["FULL_SPEED", "Fit", "Largest", "Needs", "Reserve", "fit", "reserve_of"]
+__all__ = ["FULL_SPEED", "Fit", "Largest", "Needs", "Reserve", "fit", "reserve_of", "usable_bytes"]

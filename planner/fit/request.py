@@ -9,10 +9,9 @@ from math import isfinite
 from numbers import Integral
 
 from planner.errors import StowageError, did_you_mean
-from planner.fit.reserve import reserve_of
+from planner.fit.reserve import usable_bytes
 from planner.machine import Machine
 from planner.step import InferenceStep, Step, TrainStep
-from planner.units import format_bytes
 
 
 def checked_argument(make_step: Callable[..., Step], over: Mapping[str, Sequence[int]]) -> tuple[str, Sequence[int]]:
@@ -111,15 +110,10 @@ def checked_budget(machine: Machine) -> int:
             f"a step on {machine.name} takes the memory that it would be swapped to, and its op times must be "
             "measured size by size; ask what fits on a GPU such as h100"
         )
-    reserve = sum(part.bytes for part in reserve_of(device))
-    if device.memory_bytes <= reserve:
-        raise StowageError(
-            f"{machine.name} has {format_bytes(device.memory_bytes)} of memory, of which {format_bytes(reserve)} are "
-            "reserved beside the plan; choose a machine with more"
-        )
+    usable = usable_bytes(machine)
     if machine.host_memory_bytes < 1:
         raise StowageError(f"{machine.name} has no host memory to swap to; give it some")
-    return device.memory_bytes - reserve
+    return usable
 
 
 def _is_whole(value: object) -> bool:

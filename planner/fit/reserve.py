@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.machine import Device
+from planner.errors import StowageError
+from planner.machine import Device, Machine
+from planner.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +36,19 @@ def reserve_of(device: Device) -> tuple[Reserve, ...]:
         Reserve("cuBLAS workspace", 32 * 2**20, "NVIDIA's recommendation for Hopper, the largest of all architectures"),
         Reserve("fragmentation", 0, "the arena is one allocation, in which a plan fixes every offset"),
     )  # fmt: skip
+
+
+def usable_bytes(machine: Machine) -> int:
+    """Bytes of a machine's device memory that a plan may use.
+
+    Raises:
+        StowageError: the reserve takes all of it.
+    """
+    device = machine.device
+    reserve = sum(part.bytes for part in reserve_of(device))
+    if device.memory_bytes <= reserve:
+        raise StowageError(
+            f"{machine.name} has {format_bytes(device.memory_bytes)} of memory, of which {format_bytes(reserve)} are "
+            "reserved beside the plan; choose a machine with more"
+        )
+    return device.memory_bytes - reserve

@@ -13,7 +13,7 @@ from torch import nn
 from planner.cancel import CancelToken
 from planner.capture import capture
 from planner.errors import StowageError
-from planner.fit import reserve_of
+from planner.fit import usable_bytes
 from planner.graph import Graph
 from planner.levers.lever_catalogue import Lever, batch_rows, single_levers
 from planner.levers.lever_plans import EVALUATIONS, planned_rows
@@ -60,7 +60,7 @@ def levers(
         Cancelled: cancellation was requested.
     """
     _check(step, machine, evaluations, seed)
-    budget = machine.device.memory_bytes - sum(part.bytes for part in reserve_of(machine.device))
+    budget = usable_bytes(machine)
     stop = stop or CancelToken()
     with reporting(progress) as shown:
         report = Progress(shown, stop)

@@ -251,6 +251,7 @@ def test_the_table_has_a_line_for_each_row_and_the_notebooks_has_the_same_cells(
         ({"machine": "h100"}, "'h100' is not a machine"),
         ({"seed": -1}, "seed must be a whole number of 0 or more, got -1"),
         ({"evaluations": 0.5}, "evaluations must be a whole number of 0 or more, got 0.5"),
+        ({"machine": planner.machine("l4", memory="100MB")}, "of memory, of which .* are reserved beside the plan"),
     ],
 )
 def test_a_mistake_is_refused_in_a_sentence(changed, sentence):
