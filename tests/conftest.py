@@ -10,7 +10,6 @@ from tests import preloaded
 from tests.effort import EFFORT
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # where a test has more, they sleep while they wait
 
 # The modules of PyTorch are a third of a million objects, which every search for cycles among old objects visits: at
 # Python's own thresholds a tenth of all time, and a quarter with transformers. What is collected later takes 100 MB.
