@@ -14,6 +14,14 @@ from tests.widgets.browser import lab
 from tests.widgets.browser.page import Screen, Shown
 
 
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Have the tests in a JupyterLab follow each other, so that one process has them all."""
+    places = [place for place, item in enumerate(items) if item.path.is_relative_to(Path(__file__).parent)]
+    grouped = sorted((items[place] for place in places), key=lambda item: "server" in item.fixturenames)
+    for place, item in zip(places, grouped, strict=True):
+        items[place] = item
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Lab]:
     """A JupyterLab; one for all tests of a process, for it takes seconds to start."""

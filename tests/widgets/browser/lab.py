@@ -18,7 +18,7 @@ from typing import Any
 
 import nbformat
 from nbformat.sign import NotebookNotary
-from playwright.sync_api import Browser, Locator, Page, TimeoutError
+from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, TimeoutError
 
 ROOT = Path(__file__).parents[3]
 #: On a busy machine a server, a kernel and PyTorch take their time.
@@ -43,6 +43,19 @@ SLOW = """() => {
 }"""
 
 
+#: The notebook that is shown, where the page is that far.
+CURRENT = "window.jupyterapp?.shell.currentWidget"
+#: Ends the notebook's kernel, closes it whether or not it was changed, and has the page light.
+LEAVE = """async () => {
+  const { commands, shell: { currentWidget: notebook } } = jupyterapp;
+  await notebook.sessionContext.shutdown();
+  notebook.dispose();
+  if (document.body.dataset.jpThemeLight === 'false') {
+    await commands.execute('apputils:change-theme', { theme: 'JupyterLab Light' });
+  }
+}"""
+
+
 class Lab:
     """A server on this computer, which only who knows its token may use.
 
@@ -53,6 +66,7 @@ class Lab:
 
     def __init__(self, at: Path, port: int, token: str) -> None:
         self.at, self.address, self._token = at, f"http://127.0.0.1:{port}", token
+        self._idle: Page | None = None
 
     def ask(self, path: str, method: str = "GET") -> Any:
         """What the server's API answers."""
@@ -80,9 +94,34 @@ class Lab:
         (self.at / name).write_text(json.dumps(notebook))
         return self.look_at(browser, name, page)
 
-    def look_at(self, browser: Browser, name: str, page: str = "lab/tree") -> Opened:
-        """Open a notebook that is there."""
-        return Opened(self, browser, f"{self.address}/{page}/{name}?reset&token={self._token}")
+    def look_at(self, browser: Browser, name: str, page: str = "lab/tree", fresh: bool = False) -> Opened:
+        """Open a notebook that is there.
+
+        JupyterLab loads for seconds, so its page opens one notebook after another, as a user's does.
+
+        Args:
+            browser: to open it in.
+            name: of the file.
+            page: JupyterLab's, or `notebooks` for Jupyter Notebook's.
+            fresh: whether the page may not have shown another notebook.
+        """
+        idle = None
+        if page == "lab/tree" and not fresh:
+            idle, self._idle = self._idle, None
+        opened = Opened(self, idle or browser.new_page())
+        if idle:
+            opened.command("docmanager:open", {"path": name})
+        else:
+            opened.page.goto(f"{self.address}/{page}/{name}?reset&token={self._token}")
+        opened.until(f"() => {CURRENT}?.context?.path === {json.dumps(name)}")
+        opened.wait_for_kernel()
+        return opened
+
+    def take_back(self, page: Page) -> None:
+        """Take a page of JupyterLab that shows no notebook any more."""
+        if self._idle:
+            self._idle.close()
+        self._idle = page
 
     def trust(self, name: str) -> None:
         """Take a notebook for the user's own, whose widgets may be shown."""
@@ -91,31 +130,44 @@ class Lab:
 
 
 class Opened:
-    """A notebook in a page."""
+    """A notebook in a page.
 
-    def __init__(self, lab: Lab, browser: Browser, address: str) -> None:
-        self.lab = lab
+    Args:
+        lab: whose page it is.
+        page: to show it.
+    """
+
+    def __init__(self, lab: Lab, page: Page) -> None:
+        self.lab, self.page = lab, page
         self.errors: list[str] = []
-        self.page: Page = browser.new_page(viewport={"width": 1500, "height": 1300})
-        self.page.set_default_timeout(PATIENCE * 1000)
-        self.page.on("pageerror", lambda error: self.errors.append(f"{error}\n{error.stack}"))
-        self.page.on("console", lambda line: self.errors.append(said(line)) if line.type == "error" else None)
-        self.page.goto(address)
-        self.wait_for_kernel()
+        self._slow = False
+        page.set_default_timeout(PATIENCE * 1000)
+        page.set_viewport_size({"width": 1500, "height": 1300})
+        page.on("pageerror", self._note_error)
+        page.on("console", self._note_line)
+
+    def _note_error(self, error: Error) -> None:
+        self.errors.append(f"{error}\n{error.stack}")
+
+    def _note_line(self, line: ConsoleMessage) -> None:
+        if line.type == "error":
+            self.errors.append(f"{line.text} ({(line.location or {}).get('url', '')})")
 
     def wait_for_kernel(self) -> None:
         """Wait until the notebook's kernel has nothing to do."""
         self.until(
-            """() => { const kernel = window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel;
-              return kernel?.connectionStatus === 'connected' && kernel.status === 'idle'; }"""
+            f"""() => {{ const kernel = {CURRENT}?.sessionContext?.session?.kernel;
+              return kernel?.connectionStatus === 'connected' && kernel.status === 'idle'; }}"""
         )
 
-    def command(self, name: str) -> None:
+    def command(self, name: str, arguments: dict[str, str] | None = None) -> None:
         """Do what a menu entry does."""
-        self.page.evaluate("name => { window.jupyterapp.commands.execute(name); }", name)
+        execute = "([name, args]) => { window.jupyterapp.commands.execute(name, args); }"
+        self.page.evaluate(execute, [name, arguments or {}])
 
     def load_slowly(self) -> None:
-        """Have the scripts of widgets take as long to load as on a busy computer."""
+        """Have the scripts of widgets take as long to load as on a busy computer, as long as there is this page."""
+        self._slow = True
         self.page.evaluate(SLOW)
 
     def run_all(self) -> None:
@@ -155,12 +207,15 @@ class Opened:
         return [error for error in self.errors if re.search(r"blob:|stowage|anywidget|\bsw-", error, re.IGNORECASE)]
 
     def close(self) -> None:
-        self.page.close()
-
-
-def said(line: Any) -> str:
-    """A line of the console and where it comes from."""
-    return f"{line.text} ({(line.location or {}).get('url', '')})"
+        """End the kernel and leave the page as it was; after a test that failed, nobody comes here."""
+        self.page.remove_listener("pageerror", self._note_error)
+        self.page.remove_listener("console", self._note_line)
+        if "/lab/" not in self.page.url or self._slow:
+            self.page.close()
+            return
+        self.page.evaluate(LEAVE)
+        self.page.mouse.move(0, 0)
+        self.lab.take_back(self.page)
 
 
 @contextlib.contextmanager

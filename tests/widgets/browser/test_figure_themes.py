@@ -104,7 +104,7 @@ def test_a_saved_notebook_that_is_not_trusted_shows_light_figures(server: lab.La
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     saved = {"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
     (server.at / "untrusted.ipynb").write_text(json.dumps(saved))
-    notebook = server.look_at(browser, "untrusted.ipynb")
+    notebook = server.look_at(browser, "untrusted.ipynb", fresh=True)  # styles of notebooks that were trusted stay
     notebook.until("() => document.querySelectorAll('.js-plotly-plot .main-svg .xtick').length > 5")
     change_theme(notebook, "Dark")
     assert all(map(is_light, notebook.page.evaluate(GROUNDS)))
