@@ -31,7 +31,7 @@ from planner.capture import capture
 from planner.zoo import load
 from widgets.fallback import page_text
 from widgets.messages.message import Message
-from widgets.page.bundle import script, style
+from widgets.page.bundle import packed_script, script, style
 from widgets.session import Session
 
 TEN_THOUSAND = "gpt:layers=80,hidden=256,heads=4,sequence=256,batch=4,optimizer=adam"
@@ -151,7 +151,7 @@ def main() -> None:
     if found is None:
         parser.error("no browser was found: install chromium (apt install chromium)")
     report, load_before = Report(), os.getloadavg()[0]
-    report.add("script and style", "KB", (len(script().encode()) + len(style().encode())) / 1e3, 200)
+    report.add("script and style", "KB", len(packed_script()) / 1e3, 125)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         version = browser.version

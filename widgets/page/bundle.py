@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 import posixpath
 import re
 from collections.abc import Mapping
@@ -45,8 +46,9 @@ def script(entry: str = "index") -> str:
 
 @cache
 def packed_script() -> str:
-    """The script of all views as the lazy loader takes it, compressed with gzip and in base64: half as long."""
-    return base64.b64encode(gzip.compress(script().encode(), mtime=0)).decode()
+    """The script of all views, which exports their style too, as the lazy loader takes it: with gzip and in base64."""
+    text = f"{script()};export const style = {json.dumps(style())};"
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 @cache

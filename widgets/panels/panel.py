@@ -15,7 +15,7 @@ from planner.errors import StowageError
 from planner.machine import Machine
 from widgets.fallback import fallback_view, save_page
 from widgets.messages import Message
-from widgets.page import packed_script, script, style
+from widgets.page import packed_script, script
 from widgets.panels import cell_tracking
 from widgets.panels.links import link_of
 from widgets.session import Session, in_message
@@ -35,7 +35,6 @@ class Panel(anywidget.AnyWidget):
     """
 
     _esm = script("lazy_loader")
-    _css = style()
     _script = traitlets.Unicode(packed_script()).tag(sync=True)
     #: Names of the panels that are drawn.
     parts: ClassVar[tuple[str, ...]] = ()

@@ -16,7 +16,7 @@ run = planner.run(step, budget="60%", steps=5)
 widgets.watch_run(run)
 """
 WATCH_SEARCH = """
-search = planner.search_swaps(planner.capture(step), planner.machine("laptop"), "60%", time_limit=3)
+search = planner.search_swaps(planner.capture(step), planner.machine("laptop"), "60%", time_limit=1)
 widgets.watch(planner.capture(step), search)
 """
 WATCH_CANCELLED = """

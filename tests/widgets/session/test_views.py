@@ -30,7 +30,7 @@ def test_traits_hold_the_state_of_the_interface_and_no_data() -> None:
     view = widgets.Workbench(zoo.load(SMALL), budget="60%")
     assert view.plan is not None
     state = view.get_state()
-    assert sum(len(str(value)) for name, value in state.items() if name not in {"_esm", "_css", "_script"}) < 1000
+    assert sum(len(str(value)) for name, value in state.items() if name not in {"_esm", "_script"}) < 1000
     view.close()
 
 

@@ -9,12 +9,21 @@ const LOOKS = 50; // at most, after each change of the cell
 
 const PACKED = 'H4sI'; // how gzip begins, in base64
 
-// A notebook saves a copy of a script with every widget, so the widgets of this project send theirs compressed.
+// A notebook saves a copy of a script with every widget, so the widgets of this project send theirs compressed,
+// with their style.
 async function text(script) {
   if (!script.startsWith(PACKED)) return script;
   const bytes = Uint8Array.from(atob(script), c => c.charCodeAt(0));
   const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
   return new Response(plain).text();
+}
+
+// A page has one style for all widgets of this project, that of the last one; a shadow root, as marimo's, its own.
+function use(style, root) {
+  const id = 'stowage-style';
+  const inside = root instanceof ShadowRoot ? root : document;
+  const element = inside.getElementById(id) ?? (inside.head ?? inside).appendChild(document.createElement('style'));
+  Object.assign(element, { id, textContent: style });
 }
 
 export default () => {
@@ -26,7 +35,7 @@ export default () => {
       const loaded = await import(address);
       const made = typeof loaded.default === 'function' ? await loaded.default() : loaded.default;
       await made.initialize?.({ model });
-      return { made, View: loaded.FigureView };
+      return { made, View: loaded.FigureView, style: loaded.style };
     } finally {
       URL.revokeObjectURL(address);
     }
@@ -35,7 +44,8 @@ export default () => {
   return {
     async render({ model, el }) {
       widget ??= load(model);
-      const { made, View } = await widget;
+      const { made, View, style } = await widget;
+      if (style) use(style, el.getRootNode());
       if (!View) return made.render({ model, el }); // not a plotly widget
       const heading = el.appendChild(document.createElement('div'));
       const plot = el.appendChild(document.createElement('div'));
