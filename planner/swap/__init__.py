@@ -11,7 +11,9 @@ from planner.swap.problem.problem import Seconds
 from planner.swap.schedule.budget_feasibility import BudgetTooSmallError, least_budget, working_sets
 from planner.swap.search.blocking import SwapComparison, compare_plans, plan_swaps
 from planner.swap.search.budget_sweep import BudgetPoint, sweep
-from planner.swap.search.driver import METHODS, Point
+from planner.swap.search.driver import DEFAULT as DEFAULT_METHOD
+from planner.swap.search.driver import METHODS, Point, check_choice
+from planner.swap.search.driver import RECOMPUTING as RECOMPUTING_METHODS
 from planner.swap.search.handle import SearchProgress, SwapSearch, load_search, search_swaps
 from planner.swap.search.inputs import make_problem, peak_of
 from planner.swap.search.sensitivity import Gain, Sensitivity, sensitivity
@@ -19,7 +21,9 @@ from planner.swap.simulate.streams import simulate
 
 __all__ = [
     "CLOSE",
+    "DEFAULT_METHOD",
     "METHODS",
+    "RECOMPUTING_METHODS",
     "BudgetPoint",
     "BudgetTooSmallError",
     "Case",
@@ -32,6 +36,7 @@ __all__ = [
     "Span",
     "SwapComparison",
     "SwapSearch",
+    "check_choice",
     "compare_plans",
     "explain",
     "figure_1",

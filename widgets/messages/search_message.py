@@ -11,6 +11,7 @@ from widgets.messages.message_kind import Rest
 
 def search_message(
     state: str,
+    method: str,
     doing: str = "",
     share: float | None = None,
     seconds: float = 0.0,
@@ -28,6 +29,7 @@ def search_message(
 
     Args:
         state: `"idle"`, `"running"`, `"cancelled"`, `"paused"`, `"done"`, `"failed"` or `"nothing"` (to search for).
+        method: of the search, one of `planner.swap.METHODS`.
         doing, share: the current activity, and the share of it that is done.
         seconds, limit_seconds: time spent searching, and the time after which it pauses; None for no limit.
         evaluations, rate: plans timed, and plans timed per second at present.
@@ -39,10 +41,10 @@ def search_message(
     """
     found = [[point.seconds, point.evaluations, point.step_seconds, point.method] for point in history]
     return message("search", {
-        "state": state, "doing": doing, "share": share, "seconds": seconds, "limit_seconds": limit_seconds,
-        "evaluations": evaluations, "rate": rate, "seed": seed, "history": found,
-        "baselines": list((baselines or {}).items()), "bound_seconds": bound_seconds, "ideal_seconds": ideal_seconds,
-        "sentence": sentence,
+        "state": state, "method": method, "doing": doing, "share": share, "seconds": seconds,
+        "limit_seconds": limit_seconds, "evaluations": evaluations, "rate": rate, "seed": seed,
+        "history": found, "baselines": list((baselines or {}).items()), "bound_seconds": bound_seconds,
+        "ideal_seconds": ideal_seconds, "sentence": sentence,
     })  # fmt: skip
 
 

@@ -81,16 +81,18 @@ class Workbench(Panel):
         """The last run, or None before one was started."""
         return self.session.run
 
-    def start_search(self, seconds: float | None = 30.0) -> None:
+    def start_search(self, seconds: float | None = 30.0, method: str | None = None) -> None:
         """Start or resume the search for a faster plan at this budget; returns at once.
 
         Args:
             seconds: the search pauses after this time; None for no limit.
+            method: one of `planner.swap.METHODS`, by default that of the last search, at first `"auto"`, which swaps,
+                recomputes, or does both.
 
         Raises:
-            StowageError: there is nothing to search for.
+            StowageError: there is nothing to search for, or no such method.
         """
-        self.session.start_search(seconds)
+        self.session.start_search(seconds, method)
         self._show("search")
 
     def start_partition(self, workers: int | None = None, memory: str | int | None = None) -> None:

@@ -121,16 +121,19 @@ class Session:
         """The step and the graph, each None while there is none."""
         return self._session_state.source.step, self._session_state.graph or self._session_state.source.graph
 
-    def start_search(self, seconds: float | None = searching.LIMIT_SECONDS) -> None:
+    def start_search(self, seconds: float | None = searching.LIMIT_SECONDS, method: str | None = None) -> None:
         """Start or resume the search at this budget; blocks until the capture has ended, then returns at once.
 
         Args:
             seconds: the search pauses after this time; None for no limit.
+            method: one of `planner.swap.METHODS`, by default that of the last search, at first `"auto"`.
 
         Raises:
-            StowageError: there is nothing to search for, the session is closed, or as `graph` does.
+            StowageError: there is nothing to search for, no such method, the session is closed, or as `graph` does.
         """
         _ = self.graph
+        if method is not None:
+            searching.choose_method(self._session_state, method)
         searching.resume(self._session_state, seconds)
 
     def start_partition(

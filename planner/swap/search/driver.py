@@ -72,6 +72,7 @@ class SearchState:
 
     Attributes:
         bound: lower bound on the step time of any plan that the method may find, in seconds.
+        recomputing_bound: lower bound on that of any plan, those included in which ops run again.
         families: those of the method, each with its best plan.
         baselines: seconds by baseline, None where it has no plan within the budgets.
         best: the fastest plan so far; it has passed the validator.
@@ -90,6 +91,7 @@ class SearchState:
     each: Each = one_by_one
     recompute_limit: float = inf
     bound: float = field(init=False)
+    recomputing_bound: float = field(init=False)
     families: tuple[Family, ...] = field(init=False)
     baselines: dict[str, float | None] = field(default_factory=dict)
     best: SwapPlan | None = None
@@ -104,8 +106,8 @@ class SearchState:
         check_choice(self.method, self.seed)
         names = METHODS[self.method]
         swapping = bound_of(self.problem)
-        recomputing = recomputing_bound_of(self.problem) if self.method in RECOMPUTING else swapping
-        self.bound = min(swapping, recomputing)
+        self.recomputing_bound = recomputing = recomputing_bound_of(self.problem)
+        self.bound = recomputing if self.method in RECOMPUTING else swapping
         self.families = tuple(
             Family(
                 name, self.problem, recomputing if name in RECOMPUTING_FAMILIES else swapping, self.seed,

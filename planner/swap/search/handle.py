@@ -35,7 +35,9 @@ class SearchProgress:
         evaluations: plans timed.
         seconds: time spent searching.
         step_seconds: step time of the best plan, None before there is any.
-        bound_seconds, ideal_seconds: lower bound on the step time of any plan; step time with infinite memory.
+        bound_seconds: lower bound on the step time of any plan that the method may find.
+        recomputing_bound_seconds: lower bound on that of any plan, those included in which ops run again.
+        ideal_seconds: step time with infinite memory.
     """
 
     state: SearchStatus
@@ -45,6 +47,7 @@ class SearchProgress:
     seconds: float
     step_seconds: float | None
     bound_seconds: float
+    recomputing_bound_seconds: float
     ideal_seconds: float
 
 
@@ -95,11 +98,12 @@ class SwapSearch(SearchHandle[SearchState, SwapPlan]):
         if search_state is None:
             ideal = runner.ideal
             words = doing("laying out the graph")
-            return SearchProgress(runner.state, words, 0.0, 0, runner.searched(), None, ideal, ideal)
+            return SearchProgress(runner.state, words, 0.0, 0, runner.searched(), None, ideal, ideal, ideal)
         best = search_state.best
         return SearchProgress(
             runner.state, doing(search_state.doing), search_state.share, search_state.evaluations, runner.searched(),
-            None if best is None else best.predicted.seconds, search_state.bound, search_state.problem.ideal_seconds,
+            None if best is None else best.predicted.seconds, search_state.bound, search_state.recomputing_bound,
+            search_state.problem.ideal_seconds,
         )  # fmt: skip
 
     def _plan(self, search_state: SearchState) -> SwapPlan:

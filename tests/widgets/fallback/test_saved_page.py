@@ -177,7 +177,7 @@ def replaced(messages: list[Message], *news: Message) -> list[Message]:
 
 
 def test_what_went_on_when_it_was_saved_goes_on_no_more(planned: Planned, browser: Browser, tmp_path: Path) -> None:
-    searching = search_message("running", "polishing", 0.4, 3.0, 30.0, history=(), sentence="")
+    searching = search_message("running", "auto", "polishing", 0.4, 3.0, 30.0, history=(), sentence="")
     running = run_message(RunState("running", "running", 0.5, 1, 3, step_seconds=[0.1], losses=[1.0]))
     path = tmp_path / "busy.html"
     path.write_text(page_text(replaced(planned(SMALL).messages(), searching, running)))

@@ -200,7 +200,7 @@ def test_what_a_search_has_found_stays_where_another_budget_is_taken_meanwhile(g
 def test_a_search_is_there_to_be_resumed_where_one_comes_back_to_its_budget(graph: Graph) -> None:
     session = Session(graph, machine="v100-16gb", budget="40%")
     size, recorder = session.budget, MessageRecorder(session)
-    session.start_search(None)
+    session.start_search(None, "swap")
     search = session.search
     assert search is not None
     recorder.wait("search", lambda said: said["evaluations"] > 300)

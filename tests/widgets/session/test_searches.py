@@ -5,6 +5,8 @@ import pytest
 from planner import zoo
 from planner.capture import capture
 from planner.graph import Graph
+from planner.profile import machine
+from planner.swap import search_swaps
 from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.messages.message import Message
 from widgets.session import Session
@@ -152,3 +154,54 @@ def test_a_search_ends_by_itself_when_the_bound_is_met_or_its_time_is_up(graph: 
     ended = recorder.wait("search", lambda search: search["state"] in {"paused", "done"})
     assert ended["sentence"].startswith(("The time is up", "Nothing is left", "No plan can be faster"))
     assert session.plan is not None
+
+
+def test_another_method_takes_over_from_a_search_that_goes_on(session: Session) -> None:
+    recorder = MessageRecorder(session)
+    session.request({"do": "method", "method": "swap"})
+    session.request({"do": "search"})
+    recorder.wait("search", lambda search: search["evaluations"] > 20)
+    swapping, mark = session.search, recorder.mark()
+    session.request({"do": "method", "method": "joint"})
+    recorder.wait("search", lambda search: search["state"] == "running" and search["method"] == "joint", mark)
+    joint = session.search
+    assert joint is not swapping
+    session.request({"do": "method", "method": "swap"})
+    assert session.search is swapping, "it goes on where it was"
+    session.request({"do": "cancel"})
+    assert {message["method"] for message in recorder.all("search")} == {"auto", "swap", "joint"}
+
+
+def test_a_method_that_is_none_is_told_in_one_line_and_the_search_goes_on(session: Session) -> None:
+    recorder = MessageRecorder(session)
+    session.request({"do": "search"})
+    session.request({"do": "method", "method": "swop"})
+    assert 'did you mean swap' in recorder.last("notice")["sentence"]
+    assert recorder.last("search")["method"] == "auto"
+    session.request({"do": "cancel"})
+
+
+def test_the_bound_that_is_told_holds_for_what_the_method_may_find(graph: Graph) -> None:
+    session = Session(graph, machine=machine("v100-16gb", host_link="1GB/s"), budget="30%")
+    assert session.plan is not None
+    recorder, bounds = MessageRecorder(session), {}
+    for method in ("auto", "swap", "joint"):
+        session.request({"do": "method", "method": method})
+        bounds[method] = recorder.last("search")["bound_seconds"]
+    assert bounds["auto"] == bounds["joint"] < bounds["swap"]
+    for method, bound in bounds.items():
+        search = search_swaps(session.graph, session.machine, session.budget, method=method, evaluations=1)
+        search.wait()
+        assert search.progress.bound_seconds == pytest.approx(bound)
+
+
+def test_recomputing_alone_that_finds_no_plan_says_what_to_do_and_keeps_the_plan(graph: Graph) -> None:
+    session = Session(graph, budget="30%")
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    session.budget = recorder.last("machine")["least_bytes"]
+    plan = session.plan
+    session.start_search(None, "recompute")
+    ended = recorder.wait("search", lambda search: search["state"] == "done")
+    assert 'take the method "auto"' in ended["sentence"]
+    assert session.plan is plan is not None

@@ -26,7 +26,7 @@ class PlanCache:
         self._summaries: list[PlanSummary] = []
         self._summaries.append(self.summary(feasibility.captured))
         self._seen: set[int] = set()
-        self._searches: dict[int, SwapSearch] = {}
+        self._searches: dict[tuple[int, str], SwapSearch] = {}
 
     def add(self, plan: SwapPlan) -> bool:
         """Add a plan to the cache; returns whether it is the fastest for its budget."""
@@ -47,17 +47,17 @@ class PlanCache:
         known = next((one for one in [*self._summaries] if one.is_of(plan)), None)
         return PlanSummary(self.feasibility.graph, plan, self.feasibility.ideal_seconds, bound_seconds, known)
 
-    def keep(self, budget: int, search: SwapSearch) -> None:
+    def keep(self, budget: int, method: str, search: SwapSearch) -> None:
         """Store a search that may be resumed, and add its plan to the cache."""
         if search.best is not None:
             self.add(search.best)
-        self._searches[budget] = search
+        self._searches[budget, method] = search
         while len(self._searches) > _MOST_SEARCHES:
             del self._searches[next(iter(self._searches))]
 
-    def search(self, budget: int) -> SwapSearch | None:
-        """Remove and return the stored search of a budget, or None."""
-        return self._searches.pop(budget, None)
+    def search(self, budget: int, method: str) -> SwapSearch | None:
+        """Remove and return the stored search of a budget by a method, or None."""
+        return self._searches.pop((budget, method), None)
 
     def note(self, budget: int) -> None:
         """Record that this budget was tried, whatever the result."""

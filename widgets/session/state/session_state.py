@@ -14,7 +14,7 @@ from planner.machine import Machine
 from planner.plan import SwapPlan, validate
 from planner.run import Run, TorchContext
 from planner.shutdown import on_shutdown
-from planner.swap import SwapSearch
+from planner.swap import DEFAULT_METHOD, RECOMPUTING_METHODS, SwapSearch
 from widgets.info import Feasibility
 from widgets.messages import Message, PlanStatus, at_rest, budget_message, plan_message
 from widgets.session.state.jobs import Job, Jobs
@@ -39,7 +39,10 @@ class SessionState:
         plan_caches: by machine name, the plans found for the machines that were planned for earlier.
         follows_device: whether the budget changes with the machine, because none was requested.
         plan: the plan that is shown, if it is a plan for the budget, else None.
-        bound_seconds, baselines: lower bound on the step time within the budget; seconds by baseline, as far as known.
+        method: of the searches, one of `planner.swap.METHODS`.
+        bounds: lower bounds on the step time within the budget, of plans that run each op once and of all plans; None
+            while they are unknown.
+        baselines: seconds by baseline, as far as known.
         search, run: the last ones started.
         torch_context: PyTorch's modes in the creating thread, under which the step is captured and run.
         settled: set when the capture has succeeded or failed; `planned` when the first plan for the budget was found or
@@ -61,7 +64,8 @@ class SessionState:
     plan_cache: PlanCache | None = None
     plan_caches: dict[str, PlanCache] = field(default_factory=dict)
     plan: SwapPlan | None = None
-    bound_seconds: float | None = None
+    method: str = DEFAULT_METHOD
+    bounds: tuple[float, float] | None = None
     baselines: dict[str, float | None] = field(default_factory=dict)
     search: SwapSearch | None = None
     search_limit: float | None = None
@@ -103,7 +107,8 @@ class SessionState:
         began = perf_counter()
         with self.message_bus.lock:
             self.plans += 1
-            number, bound = self.plans, self.bound_seconds
+            number, bounds = self.plans, self.bounds
+            bound = None if bounds is None else bounds[len(plan.order) > len(feasibility.graph.ops)]
         status = PlanStatus(number, plan_cache.summary(plan, bound), placeholder)
         message = plan_message(feasibility.graph, plan, status)
         self.packing_seconds = perf_counter() - began
@@ -119,6 +124,17 @@ class SessionState:
         assert self.feasibility is not None
         budget = self.budget_bytes
         return budget_message(budget, self.feasibility.verdict(budget), state, doing, sentence, machine)
+
+    def take_over(self, search: SwapSearch) -> None:
+        """Take over what a search at the current budget knows of bounds and baselines."""
+        progress = search.progress
+        once = max(progress.bound_seconds, self.bounds[0] if self.bounds else 0.0)
+        self.bounds, self.baselines = (once, progress.recomputing_bound_seconds), search.baselines
+
+    @property
+    def bound_seconds(self) -> float | None:
+        """Lower bound on the step time of all plans that the method may find within the budget, as far as known."""
+        return None if self.bounds is None else self.bounds[self.method in RECOMPUTING_METHODS]
 
     @property
     def budget_bytes(self) -> int:

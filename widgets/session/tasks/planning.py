@@ -52,8 +52,15 @@ def drop_search(session_state: SessionState) -> None:
     if session_state.search is not None:
         session_state.search.cancel()
         if session_state.plan_cache is not None:
-            session_state.plan_cache.keep(session_state.budget_bytes, session_state.search)
+            session_state.plan_cache.keep(session_state.budget_bytes, session_state.method, session_state.search)
         session_state.search = None
+
+
+def take_search(session_state: SessionState) -> None:
+    """Take the search that was stored for the current budget and method, if there is one."""
+    plan_cache = session_state.plan_cache
+    stored = None if plan_cache is None else plan_cache.search(session_state.budget_bytes, session_state.method)
+    session_state.search = stored
 
 
 def begin(session_state: SessionState, plan: SwapPlan | None = None) -> None:
@@ -66,9 +73,9 @@ def begin(session_state: SessionState, plan: SwapPlan | None = None) -> None:
     feasibility = session_state.feasibility
     assert feasibility is not None
     session_state.planned.clear()
-    session_state.plan, session_state.bound_seconds, session_state.baselines = None, None, {}
+    session_state.plan, session_state.bounds, session_state.baselines = None, None, {}
     budget = session_state.budget_bytes
-    session_state.search = session_state.plan_cache.search(budget) if session_state.plan_cache is not None else None
+    take_search(session_state)
     verdict = feasibility.verdict(budget)
     if verdict == "impossible":
         text = session_state.budget_words("impossible", "", feasibility.why_impossible(budget))
@@ -88,10 +95,11 @@ def idle(session_state: SessionState) -> Message:
     budget = session_state.budget_bytes
     verdict = feasibility.verdict(budget)
     if verdict == "swap" and session_state.search is not None:
-        return words(session_state, "cancelled", 0.0)
+        state = session_state.search.progress.state
+        return words(session_state, "cancelled" if state == "running" else state, 0.0)
     if verdict == "swap":
         return search_message(
-            "idle", seed=session_state.seed, baselines=session_state.baselines,
+            "idle", method=session_state.method, seed=session_state.seed, baselines=session_state.baselines,
             bound_seconds=session_state.bound_seconds, ideal_seconds=feasibility.ideal_seconds,
             sentence="Not searched yet. Simple policies always run first.",
         )  # fmt: skip
@@ -100,8 +108,9 @@ def idle(session_state: SessionState) -> Message:
     else:
         sentence = f"No plan can exist here. Raise the budget to {bytes_label(feasibility.least_bytes)} or more."
     return search_message(
-        "nothing", seed=session_state.seed, ideal_seconds=feasibility.ideal_seconds, sentence=sentence
-    )
+        "nothing", method=session_state.method, seed=session_state.seed, ideal_seconds=feasibility.ideal_seconds,
+        sentence=sentence,
+    )  # fmt: skip
 
 
 def _plan(session_state: SessionState, job: Job, plan: SwapPlan | None) -> None:
@@ -117,7 +126,7 @@ def _plan(session_state: SessionState, job: Job, plan: SwapPlan | None) -> None:
         elif verdict == "fits":
             with session_state.message_bus.lock:
                 if job.current:
-                    session_state.bound_seconds = feasibility.ideal_seconds
+                    session_state.bounds = (feasibility.ideal_seconds,) * 2
             session_state.draw(job, replace(feasibility.captured, budget_bytes=budget))
         elif verdict == "impossible":
             session_state.draw(
@@ -152,7 +161,7 @@ def _first_plan(session_state: SessionState, job: Job, known: SwapPlan | None) -
     with session_state.message_bus.lock:
         if not job.current:
             return
-        session_state.bound_seconds, session_state.baselines = found.progress.bound_seconds, found.baselines
+        session_state.take_over(found)
         if not session_state.jobs.running("search"):
             session_state.message_bus.publish(idle(session_state))
     if best is None and known is None:

@@ -7,12 +7,12 @@ from time import perf_counter, sleep
 
 from planner.errors import StowageError
 from planner.plan import SwapPlan
-from planner.swap import SwapSearch, search_swaps
-from widgets.messages import MessageKind, search_at_rest, search_message
+from planner.swap import SwapSearch, check_choice, search_swaps
+from widgets.messages import MessageKind, search_at_rest
 from widgets.session.state.feature import Feature
 from widgets.session.state.jobs import Job
 from widgets.session.state.session_state import SessionState, sentence_of
-from widgets.session.tasks import sweeping
+from widgets.session.tasks import planning, sweeping
 from widgets.session.tasks.search_words import words
 
 LIMIT_SECONDS = 30.0
@@ -64,6 +64,29 @@ def resume(session_state: SessionState, seconds: float | None = LIMIT_SECONDS) -
             _start(session_state, seconds, None if seconds is None else session_state.search.progress.seconds + seconds)
 
 
+def choose_method(session_state: SessionState, method: str) -> None:
+    """Search by another method from now on; a search that is running gives way to one by this method.
+
+    Raises:
+        StowageError: there is no such method, or the session is closed.
+    """
+    check_choice(method, session_state.seed)
+    with session_state.message_bus.lock:
+        session_state.check_open()
+        if method == session_state.method:
+            return
+        running = session_state.jobs.running("search")
+        session_state.jobs.drop("search")
+        planning.drop_search(session_state)
+        session_state.method = method
+        if session_state.feasibility is None:
+            return
+        planning.take_search(session_state)
+        session_state.message_bus.publish(planning.idle(session_state))
+        if running:
+            resume(session_state)
+
+
 def begun(session_state: SessionState) -> SwapSearch | None:
     """The search, or None; blocks while a requested search is being created."""
     with session_state.message_bus.lock:
@@ -97,7 +120,7 @@ def _search(session_state: SessionState, job: Job, seconds: float | None) -> Non
         if search is None:
             search = search_swaps(
                 feasibility.graph, feasibility.machine, session_state.budget_bytes, seconds=feasibility.seconds,
-                method="swap", seed=session_state.seed, time_limit=seconds,
+                method=session_state.method, seed=session_state.seed, time_limit=seconds,
             )  # fmt: skip
             with session_state.message_bus.lock:  # a concurrent `resume` must wait until the search is cancelled
                 if job.current:
@@ -112,7 +135,7 @@ def _search(session_state: SessionState, job: Job, seconds: float | None) -> Non
                     search.cancel()
         _follow(session_state, job, search)
     except Exception as error:
-        session_state.report(job, search_message("failed", seed=session_state.seed, sentence=sentence_of(error)))
+        session_state.report(job, words(session_state, "failed", 0.0, sentence_of(error)))
     session_state.on_idle(session_state)
 
 
@@ -156,7 +179,7 @@ def _take(session_state: SessionState, job: Job, search: SwapSearch, best: SwapP
     with session_state.message_bus.lock:
         if not job.current or session_state.plan_cache is None:
             return
-        session_state.bound_seconds, session_state.baselines = search.progress.bound_seconds, search.baselines
+        session_state.take_over(search)
         session_state.plan_cache.add(best)
         better = session_state.plan is None or best.predicted.seconds < session_state.plan.predicted.seconds
         sweeping.publish(session_state)
@@ -183,6 +206,7 @@ FEATURE = Feature[None](
         "search": lambda session_state, _: begin(session_state),
         "cancel": lambda session_state, _: cancel(session_state),
         "resume": lambda session_state, _: resume(session_state),
+        "method": lambda session_state, wanted: choose_method(session_state, str(wanted["method"])),
     },
     jobs=("search",),
     cancel=cancel,

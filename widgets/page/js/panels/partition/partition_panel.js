@@ -19,7 +19,7 @@ export function partitionPanel(section, bench, button) {
   const splits = column('Splits');
   const choices = [workers, memory, act].map(each => each.element);
   splits.element.querySelector('h3').append(make('span', { class: 'grow' }), ...choices);
-  splits.element.classList.add('sw-splits');
+  splits.element.classList.add('sw-splits', 'sw-choosing');
   splits.note.classList.add('medium-hide');
   const words = make('span', { role: 'status' });
   const use = make('button', { type: 'button', class: 'btn small' });

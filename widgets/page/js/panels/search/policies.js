@@ -1,5 +1,5 @@
 // What the names beside the lines of the search curve mean.
-export const MEANINGS = {
+const MEANINGS = {
   resident: 'Nothing leaves the device.',
   'on-demand': 'The least recently used tensor leaves when room is needed, and comes back when an op waits for it.',
   'lru-prefetch': 'The same tensors leave as on demand, with copies that run ahead.',
@@ -8,3 +8,8 @@ export const MEANINGS = {
   'known plan': 'A plan that was found before, for this budget or a smaller one.',
   'lower bound': 'No plan within this budget is faster.',
 };
+const ONCE = 'No plan within this budget that runs each op once is faster.';
+
+// `method`: of the search, for which a bound holds.
+export const meaning = (name, method) =>
+  name === 'lower bound' && ['swap', 'swapadvisor'].includes(method) ? ONCE : MEANINGS[name];

@@ -2,7 +2,7 @@
 import { fitText } from '../../plots/fit_text.js';
 import { placeLabels } from '../../plots/axis_labels.js';
 import { Plot } from '../../plots/plot.js';
-import { MEANINGS } from './policies.js';
+import { meaning } from './policies.js';
 import { logTicks, secondsAxis } from './seconds_axis.js';
 import { hideTip, showTip } from '../../plots/tooltip.js';
 import { countText, percentText, plural, secondsText } from '../../core/units.js';
@@ -30,7 +30,9 @@ export class SearchCurve extends Plot {
       const [x, y] = this.at(event);
       this.point(this.findAt(x), event);
       const named = this.labelAt(x, y);
-      if (named) showTip(event, host, named.name, [['step time', secondsText(named.cost, 3)]], MEANINGS[named.name]);
+      if (!named) return;
+      const meant = meaning(named.name, this.store.search.method);
+      showTip(event, host, named.name, [['step time', secondsText(named.cost, 3)]], meant);
     });
     host.addEventListener('pointerleave', () => this.point(-1));
     host.addEventListener('blur', () => this.point(-1));
@@ -57,7 +59,8 @@ export class SearchCurve extends Plot {
     const beaten = drawn < Math.min(best ?? Infinity, ...known.map(([, cost]) => cost)) * 0.99995;
     if (beaten) known.push(['known plan', drawn]); // found earlier, until the search finds a better one
     const costs = known.map(([, cost]) => cost);
-    const floor = bound ?? Math.min(ideal ?? Infinity, best ?? Infinity, ...costs);
+    const least = Math.min(best ?? Infinity, ...costs); // a known plan may run ops again, where the bound is for others
+    const floor = Math.min(bound ?? ideal ?? Infinity, least);
     const first = finds.length ? finds[0][2] : Math.min(...costs);
     const others = costs.filter(cost => cost > floor * (1 + LEAST));
     // if all known values are at the bound, the next policy shows how much that is worth
@@ -186,7 +189,7 @@ export class SearchCurve extends Plot {
   // The label under the pointer, of those whose name has a meaning.
   labelAt(px, py) {
     if (!this.scaled || px <= this.scaled.right + LEAD) return null;
-    return this.labels.find(({ name, place }) => name in MEANINGS && Math.abs(place - py) <= LINE / 2) ?? null;
+    return this.labels.find(({ name, place }) => meaning(name) && Math.abs(place - py) <= LINE / 2) ?? null;
   }
 
   // The plan that was the best at a position.

@@ -2,6 +2,7 @@
 import { column, ownTitle } from '../../controls/column.js';
 import { planDiffTable } from './plan_diff.js';
 import { make, say } from '../../core/dom.js';
+import { methodChoice } from './method_choice.js';
 import { FrontPlot } from './front_plot.js';
 import { noKernel } from '../../data/action_availability.js';
 import { SearchCurve } from './search_curve.js';
@@ -18,6 +19,9 @@ export function searchPanel(section, bench, button) {
   const [curveHost, frontHost] = [make('div'), make('div')];
   const [noCurve, noFront] = [make('div', { class: 'sw-empty' }), make('div', { class: 'sw-empty' })];
   const best = column('Best plan so far', curveHost, noCurve);
+  const method = methodChoice(store);
+  best.element.classList.add('sw-choosing');
+  best.element.querySelector('h3').append(make('span', { class: 'grow' }), method.element);
   const front = column('Memory against step time', frontHost, noFront);
   const two = column('Plan A and B');
   const table = planDiffTable(store, two.note);
@@ -48,7 +52,7 @@ export function searchPanel(section, bench, button) {
   showFront();
   return () => {
     for (const stop of stops) stop();
-    for (const part of [title, table, curve, plans]) part?.close();
+    for (const part of [title, method, table, curve, plans]) part?.close();
   };
 }
 
