@@ -22,6 +22,8 @@ def gap_percent(bound: float, seconds: float) -> float:
 
 def recompute_seconds(plan: SwapPlan) -> float:
     """Seconds of a plan's predicted step in which ops run that ran before in the same step."""
+    if len(plan.order) == len(set(plan.order)):
+        return 0.0
     ran: set[int] = set()
     spent = 0.0
     for op, (start, stop) in zip(plan.order, plan.predicted.compute.tolist(), strict=True):

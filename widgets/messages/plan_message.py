@@ -71,6 +71,7 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         "bound_seconds": figures.bound_seconds,
         "stall_seconds": streams.stall_seconds,
         "again": streams.repeats,
+        "recompute_seconds": figures.recompute_seconds,
         "bytes_in": figures.bytes_in,
         "bytes_out": figures.bytes_out,
         "moved": figures.moved,

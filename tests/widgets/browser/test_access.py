@@ -15,7 +15,7 @@ Show = Callable[..., Shown]
 
 OTHER = {
     "budget_bytes": 5 * 2**20, "step_seconds": 0.03, "stall_seconds": 0.01, "bytes_out": 2**20, "moved": 4,
-    "percent_of_ideal": 60.0, "valid": True,
+    "percent_of_ideal": 60.0, "valid": True, "recompute_seconds": 0.0,
 }  # fmt: skip
 SENTENCE = "The run stopped in step 2: there is no such word; the model holds what step 1 left."
 

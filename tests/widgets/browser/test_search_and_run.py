@@ -13,6 +13,7 @@ import planner
 import widgets
 from planner import zoo
 from planner.step import TrainStep
+from planner.swap import METHODS
 from planner.swap.baselines.registry import BASELINES
 from tests.widgets.browser.live import Live
 from tests.widgets.browser.page import EVERY_PANEL, Shown
@@ -160,10 +161,10 @@ def test_keys_go_along_the_front_take_and_compare(show: Show) -> None:
 
 def test_two_plans_side_by_side_differ_by_what_python_says(show: Show) -> None:
     plan, points = trained()["plan"], front(trained())
-    budget, seconds, out, moved, stalled, ideal, _ = points[0]
+    budget, seconds, out, moved, stalled, ideal, _, again = points[0]
     other = {
         "budget_bytes": budget, "step_seconds": seconds, "stall_seconds": stalled, "bytes_out": out, "moved": moved,
-        "percent_of_ideal": ideal, "valid": True,
+        "percent_of_ideal": ideal, "valid": True, "recompute_seconds": again + 1e-3,
     }  # fmt: skip
     page = open_at(show, trained().but(compare_message("3.00 MiB", other)))
     rows = {
@@ -174,7 +175,7 @@ def test_two_plans_side_by_side_differ_by_what_python_says(show: Show) -> None:
     assert page.find(".sw-do-compare").get_attribute("aria-pressed") == "true"
     for name, field in (
         ("Budget", "budget_bytes"), ("Step time", "step_seconds"), ("Swapped out", "bytes_out"),
-        ("Tensors moved", "moved"),
+        ("Tensors moved", "moved"), ("Run again", "recompute_seconds"),
     ):  # fmt: skip
         a, b, between = rows[name]
         assert says(a, plan[field]), name
@@ -194,6 +195,19 @@ def test_compare_takes_the_next_plan_that_is_not_this_one(show: Show) -> None:
     asked = page.wait_for_request("compare")["bytes"]
     assert asked in [point[0] for point in front(trained())]
     assert abs(asked / here - 1) > 0.01
+
+
+def test_the_method_is_chosen_beside_the_curve_and_said_by_python(show: Show) -> None:
+    page = open_at(show, trained())
+    choice = page.find("select[aria-label='Method of the search']")
+    assert choice.input_value() == trained()["search"]["method"] == "auto"
+    choice.select_option("joint")
+    assert page.wait_for_request("method")["method"] == "joint"
+    page.publish(trained().having("search", method="swap").messages)
+    assert choice.input_value() == "swap"
+    page.publish(trained().having("search", state="nothing").messages)
+    assert choice.is_disabled()
+    assert {option.get_attribute("value") for option in choice.locator("option").all()} <= set(METHODS)
 
 
 def test_tabs_are_one_stop_with_arrows_between_them(show: Show) -> None:

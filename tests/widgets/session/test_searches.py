@@ -176,7 +176,7 @@ def test_a_method_that_is_none_is_told_in_one_line_and_the_search_goes_on(sessio
     recorder = MessageRecorder(session)
     session.request({"do": "search"})
     session.request({"do": "method", "method": "swop"})
-    assert 'did you mean swap' in recorder.last("notice")["sentence"]
+    assert "did you mean swap" in recorder.last("notice")["sentence"]
     assert recorder.last("search")["method"] == "auto"
     session.request({"do": "cancel"})
 

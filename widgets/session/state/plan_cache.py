@@ -102,8 +102,9 @@ def compared(figures: PlanSummary) -> dict[str, Any]:
     """The fields of the page's comparison message."""
     return {
         "budget_bytes": figures.plan.budget_bytes, "step_seconds": figures.step_seconds,
-        "stall_seconds": figures.stall_seconds, "bytes_out": figures.bytes_out, "moved": figures.moved,
-        "percent_of_ideal": figures.percent_of_ideal, "valid": figures.valid,
+        "stall_seconds": figures.stall_seconds, "recompute_seconds": figures.recompute_seconds,
+        "bytes_out": figures.bytes_out, "moved": figures.moved, "percent_of_ideal": figures.percent_of_ideal,
+        "valid": figures.valid,
     }  # fmt: skip
 
 
@@ -111,5 +112,5 @@ def _row(figures: PlanSummary, on_front: bool) -> list[Any]:
     """The columns of one point of the page's front."""
     return [
         figures.plan.budget_bytes, figures.step_seconds, figures.bytes_out, figures.moved, figures.stall_seconds,
-        figures.percent_of_ideal, int(on_front),
+        figures.percent_of_ideal, int(on_front), figures.recompute_seconds,
     ]  # fmt: skip

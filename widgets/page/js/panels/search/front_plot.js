@@ -154,7 +154,7 @@ export class FrontPlot extends Plot {
       hideTip(this.host);
       return;
     }
-    const [budget, cost, out, moved, stalled, ideal, best] = near;
+    const [budget, cost, out, moved, stalled, ideal, best, again] = near;
     showTip(
       event,
       this.host,
@@ -164,6 +164,7 @@ export class FrontPlot extends Plot {
         ['step time', secondsText(cost, 3)],
         ['of ideal', percentText(ideal / 100)],
         ['stalled', secondsText(stalled < NOTHING ? 0 : stalled)],
+        ...(again ? [['run again', secondsText(again)]] : []),
         ['swapped out', bytesText(out)],
         ['tensors moved', countText(moved)],
       ],

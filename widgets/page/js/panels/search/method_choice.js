@@ -2,10 +2,10 @@
 import { make } from '../../core/dom.js';
 
 const METHODS = {
-  auto: ['swap or recompute', 'Time goes to what comes furthest: swapping, recomputing, or both in one plan'],
+  auto: ['auto', 'Time goes to what comes furthest: swapping, recomputing, or both in one plan'],
   swap: ['swap', 'Tensors leave the device and come back; each op runs once'],
   recompute: ['recompute', 'Ops run again instead of keeping what they wrote; nothing is copied'],
-  joint: ['swap and recompute', 'Both in one plan'],
+  joint: ['joint', 'Swapping and recomputing in one plan'],
   swapadvisor: ['SwapAdvisor', 'The genetic search of the paper'],
 };
 

@@ -8,6 +8,7 @@ const ROWS = [
   ['Budget', 'budget_bytes', bytesText, true],
   ['Step time', 'step_seconds', secondsText, true],
   ['Stalled', 'stall_seconds', seconds => secondsText(settled(seconds)), true],
+  ['Run again', 'recompute_seconds', secondsText, true],
   ['Swapped out', 'bytes_out', bytesText, true],
   ['Tensors moved', 'moved', countText, true],
   ['Of ideal', 'percent_of_ideal', percent => percentText(Math.min(100, percent) / 100), null],
