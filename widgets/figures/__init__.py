@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from widgets.info import Axis, GroupBy, IcicleLevels
 
 __all__ = [
-    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_peaks", "compare_speeds", "dataflow", "fit",
-    "get_theme", "holders", "level_bytes", "levers", "live_memory", "memory_by_kind", "module_graph", "pareto",
-    "partition_splits", "peak_icicle", "predicted_and_measured", "schedule_and_pool", "search_history",
+    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_methods", "compare_peaks", "compare_speeds",
+    "dataflow", "fit", "get_theme", "holders", "level_bytes", "levers", "live_memory", "memory_by_kind", "module_graph",
+    "pareto", "partition_splits", "peak_icicle", "predicted_and_measured", "schedule_and_pool", "search_history",
     "snapshot_map", "streams", "tensor_blocks", "worker_memory",
 ]  # fmt: skip
 
@@ -255,6 +255,24 @@ def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "a
     from widgets.info import get_pareto
 
     return _pareto.draw(get_pareto(graph, points), get_theme(theme))
+
+
+def compare_methods(graph: Graph, sweeps: Mapping[str, Sequence[BudgetPoint]], *, theme: ThemeName = "auto") -> Figure:
+    """The speeds that several methods reach over budgets, such as swapping, recomputing, and both in one plan.
+
+    Args:
+        graph: the step.
+        sweeps: by method, what `planner.swap.sweep(..., method=...)` returned; one without any plan is left out.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: there are no points, they are for another graph or for several machines, the theme is unknown, or
+            plotly is missing.
+    """
+    from widgets.figures import _compare_methods
+    from widgets.info import get_compare_methods
+
+    return _compare_methods.draw(get_compare_methods(graph, sweeps), get_theme(theme))
 
 
 def fit(found: Fit, *, theme: ThemeName = "auto") -> Figure:

@@ -9,7 +9,7 @@ import numpy as np
 from planner.units import byte_unit, bytes_label, format_percent, format_seconds, second_unit
 from widgets.figures.frame import DASHES, LINE, add_key, framed, plotly, tag, unit_label, value_axis
 from widgets.figures.theme import Theme, escape
-from widgets.info import Floats, Group, Pareto
+from widgets.info import Floats, Group, Ints, Pareto
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -28,7 +28,7 @@ def draw(info: Pareto, theme: Theme) -> Figure:
     seconds, moved = second_unit(longest), info.bytes_in + info.bytes_out
     copied = byte_unit(float(moved.max(initial=1)))
     figure.update_layout(
-        xaxis=_budget_axis(info, theme),
+        xaxis=budget_axis(info.budget_bytes, theme, anchor="y2"),
         yaxis=value_axis(
             theme, domain=[(_COPIES + _BETWEEN) / height, 1], range=[0, 1.12 * longest / seconds.size], nticks=6,
             fixedrange=True,
@@ -55,9 +55,15 @@ def draw(info: Pareto, theme: Theme) -> Figure:
     return figure
 
 
-def _budget_axis(info: Pareto, theme: Theme) -> dict[str, Any]:
-    """A logarithmic axis labelled with the budgets themselves, as far as there is room."""
-    places = np.log10(info.budget_bytes.astype(np.float64))
+def budget_axis(budget_bytes: Ints, theme: Theme, anchor: str) -> dict[str, Any]:
+    """A logarithmic axis labelled with the budgets themselves, as far as there is room.
+
+    Args:
+        budget_bytes: `[points]`, ascending.
+        theme: its palette.
+        anchor: the axis below which it is.
+    """
+    places = np.log10(budget_bytes.astype(np.float64))
     span = max(float(places[-1] - places[0]), 0.1)
     shown: list[int] = []
     for place in reversed(range(len(places))):  # the last and the first are always shown
@@ -65,9 +71,9 @@ def _budget_axis(info: Pareto, theme: Theme) -> dict[str, Any]:
         if room and (place == 0 or places[place] - places[0] >= _APART * span):
             shown.append(place)
     return value_axis(
-        theme, type="log", range=[places[0] - _MARGIN * span, places[-1] + _MARGIN * span], anchor="y2",
-        tickvals=[int(info.budget_bytes[place]) for place in shown],
-        ticktext=[bytes_label(int(info.budget_bytes[place])) for place in shown], fixedrange=True, tickangle=0,
+        theme, type="log", range=[places[0] - _MARGIN * span, places[-1] + _MARGIN * span], anchor=anchor,
+        tickvals=[int(budget_bytes[place]) for place in shown],
+        ticktext=[bytes_label(int(budget_bytes[place])) for place in shown], fixedrange=True, tickangle=0,
         title={"text": "budget, logarithmic", "font": {"size": 11, "color": theme.third}, "standoff": 6},
     )  # fmt: skip
 

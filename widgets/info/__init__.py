@@ -3,6 +3,7 @@
 from widgets.info.address_map import AddressMap, address_map_of, get_address_map
 from widgets.info.answers import Answer, Reasons, get_cost, get_fit, get_reasons, unswapped_peak
 from widgets.info.collectives import Collectives, get_collectives
+from widgets.info.compare_methods import CompareMethods, MethodSpeeds, get_compare_methods
 from widgets.info.compare_peaks import ComparePeaks, Peak, get_compare_peaks
 from widgets.info.compare_speeds import CompareSpeeds, Speed, get_compare_speeds
 from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
@@ -44,6 +45,7 @@ __all__ = [
     "Axis",
     "Box",
     "Collectives",
+    "CompareMethods",
     "ComparePeaks",
     "CompareSpeeds",
     "Copy",
@@ -73,6 +75,7 @@ __all__ = [
     "LiveMemory",
     "MeasuredMemory",
     "MemoryByKind",
+    "MethodSpeeds",
     "ModuleGraph",
     "OpBox",
     "Pareto",
@@ -99,6 +102,7 @@ __all__ = [
     "assess_feasibility",
     "get_address_map",
     "get_collectives",
+    "get_compare_methods",
     "get_compare_peaks",
     "get_compare_speeds",
     "get_cost",
@@ -134,4 +138,4 @@ __all__ = [
     "spans_of",
     "streams_of",
     "unswapped_peak",
-]  # fmt: skip
+]
