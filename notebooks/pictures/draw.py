@@ -86,6 +86,17 @@ def _compared() -> dict[str, dict[str, tuple[float, str]]]:
     return reached
 
 
+@cache
+def _methods() -> tuple[Graph, Any]:
+    graph = planner.capture(planner.zoo.load("gpt:layers=4,hidden=512,sequence=512,heads=4,batch=16"))
+    gpu, budgets = planner.machine("h200"), ["25%", "30%", "40%", "50%", "60%", "75%", "100%"]
+    sweeps = {
+        method: planner.swap.sweep(graph, gpu, budgets, method=method, time_limit_each=4)
+        for method in ("swap", "recompute", "joint")
+    }
+    return graph, sweeps
+
+
 FIGURES: dict[str, tuple[int, Draw]] = {
     "overview": (OVERVIEW_WIDTH, lambda theme: [
         widgets.address_map(*_wresnet(), theme=theme), widgets.streams(*_wresnet(), theme=theme),
@@ -97,6 +108,7 @@ FIGURES: dict[str, tuple[int, Draw]] = {
     "05_bring_your_own_model": (WIDTH, lambda theme: [widgets.memory_by_kind(*_own_model(), theme=theme)]),
     "06_splitting_over_workers": (WIDTH, lambda theme: [widgets.partition_splits(*_split_gpt(), theme=theme)]),
     "07_the_papers_comparison": (WIDTH, lambda theme: [widgets.compare_speeds(_compared(), theme=theme)]),
+    "09_swap_or_recompute": (WIDTH, lambda theme: [widgets.compare_methods(*_methods(), theme=theme)]),
 }  # fmt: skip
 BENCH = "00_start_here"
 
