@@ -15,6 +15,7 @@ _COMMANDS = (
     "machines",
     "capture",
     "swap",
+    "sweep",
     "fit",
     "levers",
     "partition",

@@ -1,0 +1,5 @@
+"""`planner sweep`."""
+
+from planner.cli.sweep.sweep_command import command
+
+__all__ = ["command"]
