@@ -133,7 +133,7 @@ class Session:
         """
         _ = self.graph
         if method is not None:
-            searching.choose_method(self._session_state, method)
+            searching.choose_method(self._session_state, method, seconds)
         searching.resume(self._session_state, seconds)
 
     def start_partition(

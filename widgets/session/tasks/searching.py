@@ -64,8 +64,13 @@ def resume(session_state: SessionState, seconds: float | None = LIMIT_SECONDS) -
             _start(session_state, seconds, None if seconds is None else session_state.search.progress.seconds + seconds)
 
 
-def choose_method(session_state: SessionState, method: str) -> None:
+def choose_method(session_state: SessionState, method: str, seconds: float | None = LIMIT_SECONDS) -> None:
     """Search by another method from now on; a search that is running gives way to one by this method.
+
+    Args:
+        session_state: the session state.
+        method: one of `planner.swap.METHODS`.
+        seconds: the search that takes over pauses after this time; None for no limit.
 
     Raises:
         StowageError: there is no such method, or the session is closed.
@@ -84,7 +89,7 @@ def choose_method(session_state: SessionState, method: str) -> None:
         planning.take_search(session_state)
         session_state.message_bus.publish(planning.idle(session_state))
         if running:
-            resume(session_state)
+            resume(session_state, seconds)
 
 
 def begun(session_state: SessionState) -> SwapSearch | None:
