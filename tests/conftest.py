@@ -2,8 +2,10 @@
 
 import gc
 import os
+import shlex
 import signal
 
+import pytest
 from hypothesis import settings
 
 from tests import preloaded
@@ -24,8 +26,10 @@ settings.register_profile("stowage", max_examples=50 * EFFORT)
 settings.load_profile("stowage")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     preloaded.begin()
+    if config.getoption("tx", None):  # with pytest-xdist: what each worker would import takes longer than most tests
+        config.option.tx = ["popen//python=" + shlex.join(preloaded.command())] * len(config.option.tx)
 
 
 def pytest_unconfigure() -> None:

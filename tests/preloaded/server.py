@@ -22,10 +22,12 @@ from pathlib import Path
 from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
-#: What programs import, and what that imports once it is used.
+#: What programs and tests import, and what that imports once it is used.
 MODULES = (
     "ipykernel.kernelapp", "ipykernel.zmqshell", "ipywidgets", "anywidget", "plotly.graph_objects", "scipy.optimize",
-    "torch", "torch._dynamo", "torch._inductor", "widgets.figures", "widgets.session", "widgets.fallback",
+    "torch", "torch._dynamo", "torch._inductor", "torch._subclasses.schema_check_mode", "planner.cli.main",
+    "widgets.figures", "widgets.session", "widgets.fallback", "widgets.panels",
+    "nbclient", "nbformat", "playwright.sync_api", "transformers.models.llama.modeling_llama",
 )  # fmt: skip
 
 
@@ -175,6 +177,7 @@ def take_over(request: Request) -> None:
 
 def run(words: list[str]) -> None:
     """Run a program as `python` does, with as little of ours below it as can be."""
+    words = words[words[0] == "-u" :]  # a worker of pytest-xdist, which flushes by itself
     kind = words[0] if words[0] in ("-c", "-m") else ""
     first = {"-c": "", "-m": os.getcwd()}.get(kind, str(Path(words[0]).resolve().parent))
     sys.path[:1] = [first, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
