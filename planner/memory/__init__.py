@@ -14,7 +14,7 @@ from planner.memory.packing import (
 )
 from planner.memory.packing.exact import place_exactly
 from planner.memory.peak_lines import peak_lines
-from planner.memory.step_packing import pack_step, step_peak
+from planner.memory.step_packing import is_step_peak_known, pack_step, step_peak
 from planner.memory.unswapped import unswapped_bytes
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Packing",
     "PackingConflict",
     "buffers_to_csv",
+    "is_step_peak_known",
     "lifetimes",
     "pack",
     "pack_step",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from planner.cancel import CancelToken
 from planner.graph import Graph, GraphArrays, arrays
 from planner.memory.liveness import lifetimes, reuse_chains
 from planner.memory.packing.pack import Packing, pack
+
+_peaks: WeakKeyDictionary[Graph, dict[int, int]] = WeakKeyDictionary()
 
 
 def pack_step(
@@ -43,9 +46,19 @@ def pack_step(
 def step_peak(graph: Graph | GraphArrays, alignment: int = 64, *, stop: CancelToken | None = None) -> int:
     """Bytes of device memory that the captured order takes when nothing is swapped: 100 % in a budget.
 
+    Computed once in the lifetime of a graph.
+
     Args:
         graph: the graph, or its arrays.
         alignment: every offset is a multiple of this many bytes.
         stop: as in `pack`.
     """
-    return pack_step(graph, alignment=alignment, stop=stop).peak
+    known = _peaks.setdefault(graph, {}) if isinstance(graph, Graph) else {}
+    if alignment not in known:
+        known[alignment] = pack_step(graph, alignment=alignment, stop=stop).peak
+    return known[alignment]
+
+
+def is_step_peak_known(graph: Graph, alignment: int) -> bool:
+    """Whether `step_peak` returns in a moment, as it was called before."""
+    return alignment in _peaks.get(graph, {})

@@ -16,7 +16,7 @@ from torch.nn.parameter import is_lazy
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.guards import undisturbed
-from planner.memory import step_peak
+from planner.memory import lifetimes
 from planner.plan import SwapPlan
 from planner.run.prepare.available_memory import free_bytes
 from planner.step import Step
@@ -65,7 +65,7 @@ def footprint(graph: Graph, plan: SwapPlan | None, step: Step, *, checked: bool)
         0 if step.live is not None else sum(one.bytes for one in graph.storages if one.live_in and not one.persistent)
     )
     device, host = (state, 0) if plan is None else (plan.peak_bytes, plan.host_bytes)
-    beside = max(0, step_peak(graph) - state) if checked else 0
+    beside = max(0, lifetimes(graph).peak_bytes - state) if checked else 0
     return Footprint(max(0, state - _made(step)) + batch, device, host, beside)
 
 

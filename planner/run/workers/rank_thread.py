@@ -12,7 +12,7 @@ from torch import Tensor
 from planner.cancel import Cancelled, CancelToken
 from planner.errors import StowageError, first_line
 from planner.graph import Graph
-from planner.memory import step_peak
+from planner.memory import lifetimes
 from planner.partition import partition_to_json
 from planner.progress import Listener, Progress
 from planner.run.checks.eager_difference import Difference
@@ -89,7 +89,7 @@ class RankThread(WorkersThread):
             launch.local_ranks * footprint(graph, None, self._step, checked=False).model,
             launch.local_ranks * device,
             launch.local_ranks * plan.host_bytes,
-            2 * step_peak(graph) if asked.check else 0,
+            2 * lifetimes(graph).peak_bytes if asked.check else 0,
         )
 
     def _made(

@@ -15,7 +15,7 @@ from planner.capture import capture
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph, fingerprint
-from planner.memory import step_peak
+from planner.memory import lifetimes
 from planner.partition import PartitionPlan
 from planner.progress import Listener, Progress
 from planner.run.checkpoint.folder import CheckpointFolder
@@ -148,7 +148,7 @@ class WorkersThread(BackgroundRun):
             footprint(graph, None, self._step, checked=False).model,
             (0 if self.keeper.has_team else device) + 2 * sent + copied,
             sum(plan.host_bytes for plan in planned.plans),
-            2 * step_peak(graph) if asked.check else 0,  # as it is, and with its state moved
+            2 * lifetimes(graph).peak_bytes if asked.check else 0,  # as it is, and with its state moved
         )
 
     @contextmanager

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine import Machine
-from planner.memory import parse_budget, step_peak
+from planner.memory import is_step_peak_known, parse_budget, step_peak
 from planner.swap.problem.problem import Problem, Seconds, build_problem, durations, link_model
 from planner.swap.schedule.budget_feasibility import fitting_order, refuse, working_sets
 
 #: Up to `_FEW` ops are laid out in less than a third of a second, and up to `_FEW_FOR_PEAK` with the step's peak.
 _FEW, _FEW_FOR_PEAK = 10_000, 300
 _HUGE = 1 << 60
-
-_peaks: WeakKeyDictionary[Graph, dict[int, int]] = WeakKeyDictionary()
 
 
 def get_op_seconds(
@@ -48,7 +44,7 @@ def get_op_seconds(
 
 def is_instant(graph: Graph, machine: Machine, *budgets: str | int | None) -> bool:
     """Whether `make_problem` is done in a moment."""
-    known = machine.device.alignment in _peaks.get(graph, {}) or len(graph.ops) <= _FEW_FOR_PEAK
+    known = is_step_peak_known(graph, machine.device.alignment) or len(graph.ops) <= _FEW_FOR_PEAK
     return len(graph.ops) <= _FEW and (known or not any(map(_is_share, budgets)))
 
 
@@ -82,11 +78,8 @@ def make_problem(
 
 
 def peak_of(graph: Graph, alignment: int, stop: CancelToken | None = None) -> int:
-    """`step_peak`, cached for the lifetime of the graph."""
-    known = _peaks.setdefault(graph, {})
-    if alignment not in known:
-        known[alignment] = step_peak(graph, alignment, stop=stop)
-    return known[alignment]
+    """`step_peak`, at the alignment of a device."""
+    return step_peak(graph, alignment, stop=stop)
 
 
 def _bytes(budget: str | int, graph: Graph, alignment: int, stop: CancelToken, what: str) -> int:
