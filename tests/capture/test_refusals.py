@@ -84,7 +84,7 @@ REFUSED = {
     ),
     "put together": (lambda x: x * torch.tensor([x.sum(), x.mean()]).sum(), "module inner (Inner) at", "torch.stack"),
     "validated": (
-        lambda x: -torch.distributions.Normal(x, x.exp()).log_prob(x.detach()),
+        lambda x: -torch.distributions.Normal(x, x.exp(), validate_args=True).log_prob(x.detach()),
         VALUE,
         "make the distribution with validate_args=False",
     ),
