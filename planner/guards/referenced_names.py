@@ -9,7 +9,14 @@ from functools import cache
 from types import CodeType
 
 #: Packages whose code is not inspected, because their state is not part of a model.
-_LIBRARIES = frozenset({"torch", "numpy", "scipy", "functorch", "numba", "planner", "widgets"})
+_LIBRARIES = frozenset({
+    "torch", "numpy", "scipy", "functorch", "numba", "planner", "widgets",
+    # what notebooks, downloads and progress bars are made of, all of which transformers refers to
+    "IPython", "ipykernel", "ipywidgets", "traitlets", "comm", "zmq", "tornado", "jupyter_client", "jupyter_core",
+    "pygments", "prompt_toolkit", "rich", "tqdm", "psutil", "packaging", "typing_extensions", "yaml", "filelock",
+    "huggingface_hub", "httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio", "sniffio", "idna", "certifi",
+    "truststore", "requests", "urllib3",
+})  # fmt: skip
 _DYNAMIC_LOOKUPS = frozenset({"getattr", "vars", "eval", "__dict__", "attrgetter", "methodcaller"})
 _STORE_GLOBAL, _IMPORT_NAME = dis.opmap["STORE_GLOBAL"], dis.opmap["IMPORT_NAME"]
 
