@@ -20,6 +20,7 @@ from planner.profile import machine
 from planner.run import RunResult
 from planner.swap import plan_swaps
 from planner.units import format_seconds, several
+from tests import preloaded
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
 from widgets import figures
 
@@ -211,14 +212,17 @@ def test_the_module_graph_has_a_row_for_each_box_and_an_arrow_for_each_edge(
 
 def test_without_plotly_one_sentence_says_what_to_do() -> None:
     code = (
-        "import sys; sys.modules['plotly'] = None\n"
+        "import sys\n"
+        "for name in [*sys.modules]:\n"
+        "    if name.partition('.')[0] in ('plotly', 'widgets'): del sys.modules[name]\n"
+        "sys.modules['plotly'] = None\n"
         "import widgets\n"
         "from planner.errors import StowageError\n"
         "from tests.widgets.steps import by_hand\n"
         "try: widgets.memory_by_kind(by_hand())\n"
         "except StowageError as error: print(error)"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(preloaded.command("-c", code), capture_output=True, text=True, check=True).stdout
     assert told == "plots need the package plotly, which is missing: run `pip install plotly`\n"
 
 
