@@ -18,10 +18,10 @@ sys.exit(3)
 """
 
 
-@pytest.mark.parametrize("kind", ["-c", "a script"])
+@pytest.mark.parametrize("kind", ["-c", "-u -c", "a script"])
 def test_it_has_its_words_folder_environment_streams_and_status(kind: str, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(PROGRAM)
-    words = ["-c", PROGRAM, "a", "b"] if kind == "-c" else ["script.py", "a", "b"]
+    words = [*(["script.py"] if kind == "a script" else [*kind.split(), PROGRAM]), "a", "b"]
     forked, started = (
         subprocess.run(
             command, cwd=tmp_path, env={**os.environ, "MINE": "1"}, input="text", capture_output=True,
