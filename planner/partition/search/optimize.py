@@ -15,6 +15,7 @@ from planner.partition.search.choices.domains import Domains, Sequences
 from planner.partition.search.choices.partitioning import Partitioning, mesh_of
 from planner.partition.search.choices.rules import Pin, SearchRules
 from planner.partition.search.costs.slot_costs import SlotCosts
+from planner.partition.search.factors.branching import branch
 from planner.partition.search.factors.dual_bound import DualBound
 from planner.partition.search.factors.min_sum import Costs
 from planner.partition.search.factors.narrowing import EXACT, MOST_ENTRIES, MOST_OF_ONE, narrow_down
@@ -30,6 +31,8 @@ _SWEPT_ENTRIES = 20_000_000
 _ROUNDS = 12
 #: Before anything is ruled out, variables are eliminated if no more entries are gone through for all of them.
 _MOST_AT_FIRST = 200_000_000
+#: Before cases are told apart, a variable is eliminated if no more entries are gone through for it.
+_SMALL = 20_000
 #: All levels are chosen at once if there are no more than this; of more, as many neighbouring ones at a time.
 _MOST_LEVELS = 3
 _WINDOW = 2
@@ -147,7 +150,8 @@ class _Search:
                 return
             self._search_around(problem)
             if self.best.cost == best:
-                return
+                break
+        self._search_cases(problem)
 
     def _is_small(self, problem: LevelsProblem) -> bool:
         """Whether most variables are eliminated quickly before anything is ruled out."""
@@ -163,6 +167,14 @@ class _Search:
         """Search what is left when all variables are eliminated for which that is quick."""
         core = problem.core(MOST_OF_ONE)
         found = narrow_down(core.stars, self.best.cost, once=once)
+        if found.values is not None:
+            self._better(problem.choice(found.cost, core.values(found.values)))
+        self.bound = max(self.bound, min(found.bound, self.best.cost))
+
+    def _search_cases(self, problem: LevelsProblem) -> None:
+        """Search case by case when variables are eliminated for which that makes no large tables."""
+        core = problem.core(_SMALL)
+        found = branch(core.stars, self.best.cost)
         if found.values is not None:
             self._better(problem.choice(found.cost, core.values(found.values)))
         self.bound = max(self.bound, min(found.bound, self.best.cost))

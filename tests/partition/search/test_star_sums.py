@@ -1,6 +1,6 @@
 """Sums of costs over variables with cycles, against every combination of values."""
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -10,11 +10,13 @@ from planner.partition import coarsen
 from planner.partition.search import SearchRules, mesh_of
 from planner.partition.search.choices.domains import Domains
 from planner.partition.search.costs.slot_costs import SlotCosts
-from planner.partition.search.factors import narrowing
+from planner.partition.search.factors import branching, narrowing
+from planner.partition.search.factors.branching import branch
 from planner.partition.search.factors.dual_bound import StarFactor
-from planner.partition.search.factors.narrowing import narrow_down
+from planner.partition.search.factors.eliminate import CostTable
+from planner.partition.search.factors.narrowing import Narrowed, narrow_down
 from planner.partition.search.factors.neighborhoods import NeighborhoodSearch
-from planner.partition.search.factors.star_sum import StarSum
+from planner.partition.search.factors.star_sum import StarSum, table_star
 from planner.partition.search.problem import LevelsProblem
 from planner.zoo import load
 
@@ -67,6 +69,43 @@ def test_where_it_stops_early_the_bound_is_below_and_the_cost_is_one_that_is_rea
         assert costs[tuple(found.values)] == found.cost
         left += found.bound < found.cost * (1 - 1e-9)
     assert left
+
+
+def test_the_least_of_all_cases_is_that_of_all_combinations(monkeypatch):
+    monkeypatch.setattr(branching, "_MOST_ENTRIES", 1)
+    monkeypatch.setattr(branching, "_MOST_OF_ONE", 1)
+    for seed in SEEDS[:8]:
+        stars = random_stars(seed)
+        costs = every_cost(stars)
+        least = min(costs.values())
+        found = branch(stars, least + 5)
+        assert found.bound == found.cost == least, seed
+        assert costs[tuple(found.values)] == least
+        assert branch(stars, least) == Narrowed(least, None, least)
+
+
+def all_pairs(seed, variables=6):
+    """Costs of all pairs of variables, for which message passing alone gives a low bound."""
+    draw = np.random.default_rng(seed)
+    pairs = combinations(range(variables), 2)
+    factors = [table_star(CostTable(pair, draw.integers(0, 20, (3, 3)) * 1.0)) for pair in pairs]
+    return StarSum([3] * variables, factors, [np.zeros(3)] * variables, 0.0)
+
+
+def test_the_more_cases_are_told_apart_the_higher_the_bound_which_is_never_above_the_least(monkeypatch):
+    monkeypatch.setattr(branching, "_MOST_ENTRIES", 1)
+    monkeypatch.setattr(branching, "_MOST_OF_ONE", 1)
+    for seed in range(4):
+        stars = all_pairs(seed)
+        costs = every_cost(stars)
+        bounds = []
+        for cases in (1, 250):
+            monkeypatch.setattr(branching, "_MOST_CASES", cases)
+            found = branch(stars)
+            assert found.bound <= min(costs.values()) + 1e-9 <= found.cost + 2e-9
+            assert costs[tuple(found.values)] == found.cost
+            bounds.append(found.bound)
+        assert bounds[0] < bounds[1] == min(costs.values())
 
 
 def test_nothing_is_found_where_nothing_costs_less_than_what_is_known(monkeypatch):
