@@ -38,14 +38,22 @@ def min_sum(parts: Sequence[Costs]) -> Costs:
 
 @kernel
 def _min_sum(first: Costs, second: Costs, third: Costs, least: Costs) -> None:
-    ways = first.shape[0]
+    """Take the least over the ways; those that cost at least more than another costs at most are passed over."""
+    ways, last = third.shape
+    lowest, highest = np.empty(ways), np.empty(ways)
+    for way in range(ways):
+        lowest[way], highest[way] = third[way].min(), third[way].max()
+    start = np.empty(ways)
     for a in range(first.shape[1]):
         for b in range(second.shape[1]):
+            most = np.inf
+            for way in range(ways):
+                start[way] = first[way, a] + second[way, b]
+                most = min(most, start[way] + highest[way])
             row = least[a, b]
-            start = first[0, a] + second[0, b]
-            for c in range(third.shape[1]):
-                row[c] = start + third[0, c]
-            for way in range(1, ways):
-                start = first[way, a] + second[way, b]
-                for c in range(third.shape[1]):
-                    row[c] = min(row[c], start + third[way, c])
+            row[:] = np.inf
+            for way in range(ways):
+                here = start[way]
+                if here + lowest[way] <= most:
+                    for c in range(last):
+                        row[c] = min(row[c], here + third[way, c])
