@@ -114,11 +114,13 @@ class OpCosts:
             used = dict(zip(names, found.shape, strict=True))
             found = found.reshape([used.get(name, 1) for name in variables])
             if least is None:
-                least = np.broadcast_to(found, sizes)
-            else:
-                least = np.minimum(least, found, out=least if least.flags.writeable else None)
+                least = found
+                continue
+            shape = np.broadcast_shapes(least.shape, found.shape)  # without copies that no pattern so far takes
+            room = next((each for each in (found, least) if each.shape == shape), None)
+            least = np.minimum(least, found, out=room)
         assert least is not None, "there is always the way without copies"
-        return CostTable(variables, least)
+        return CostTable(variables, np.broadcast_to(least, sizes))
 
     def star(self, number: int, counts: Sequence[float], shared: Sequence[SharedInput]) -> tuple[StarFactor, Rows]:
         """The cost of merged ops as a sum over variables, for every way of splitting them and of taking copies.

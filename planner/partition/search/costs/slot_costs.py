@@ -14,6 +14,10 @@ from planner.partition.search.costs.moved_bytes import SlotBytes, gathers, repea
 from planner.partition.search.factors.min_sum import Costs
 from planner.partition.strategy import Split, State, Unread
 
+#: What a slot costs at one level by variant and option: in all, for what lies around chunks, and how often what other
+#: levels move is moved; None for nothing, and for once.
+UnitCosts = tuple[Costs, Costs | None, Costs | None, Costs | None]
+
 
 class SlotCosts:
     """Costs of slots and stages by sequences of variants and options; what looks alike is worked out once.
@@ -26,7 +30,7 @@ class SlotCosts:
         """Begin with nothing known."""
         self._rules = rules
         self._moved = {workers: SlotBytes(workers) for workers in rules.mesh}
-        self._units: dict[Hashable, tuple[Costs, Costs, Costs, Costs]] = {}
+        self._units: dict[Hashable, UnitCosts] = {}
         self._costs: dict[Hashable, Costs] = {}
         self._stages: dict[Hashable, Costs] = {}
         self._numbers: dict[int, list[list[int]]] = {}
@@ -97,26 +101,30 @@ class SlotCosts:
         return costs
 
     def _sum(self, merged: MergedOp, place: int, states: States, ways: Sequences, stored: Sequences) -> Costs:
-        costs, copies = np.zeros((len(ways), len(stored))), np.ones((len(ways), len(stored)))
+        costs = np.zeros((len(ways), len(stored)))
+        copies: Costs | None = None  # as many parts of outer levels receive what inner levels move
         for level, (workers, weight) in enumerate(zip(self._rules.mesh, self._rules.weights, strict=False)):
             if level == ways.shape[1]:
                 break
             unit, halo, gathered, repeated = self._of_level(merged, place, states, workers)
-            pair = ways[:, level][:, None], stored[:, level][None, :]
-            here = unit[pair]
-            if halo.any():
+            rows, columns = ways[:, level], stored[:, level]
+            here = unit[rows][:, columns]
+            if halo is not None:
                 parts = np.ones(len(ways))
                 for outer in range(level):
                     parts *= np.where(ways[:, outer] == ways[:, level], self._rules.mesh[outer], 1)
-                here = here + halo[pair] * (parts[:, None] - 1)
-            costs = costs * repeated[pair] + here * copies * weight
-            if level + 1 < ways.shape[1]:
-                copies = copies * gathered[pair]
+                here += halo[rows][:, columns] * (parts[:, None] - 1)
+            if copies is not None:
+                here *= copies
+            if repeated is not None and level:
+                costs *= repeated[rows][:, columns]
+            costs += here if weight == 1 else here * weight
+            if level + 1 < ways.shape[1] and gathered is not None:
+                times = gathered[rows][:, columns]
+                copies = times if copies is None else copies * times
         return costs
 
-    def _of_level(
-        self, merged: MergedOp, place: int, states: States, workers: int
-    ) -> tuple[Costs, Costs, Costs, Costs]:
+    def _of_level(self, merged: MergedOp, place: int, states: States, workers: int) -> UnitCosts:
         wants = tuple(variant.states[place] for variant in merged.variants)
         slot = (*merged.inputs, *merged.outputs)[place]
         reads = place < len(merged.inputs)
@@ -146,5 +154,8 @@ class SlotCosts:
                 repeated[row, column] = workers if repeats(before, after) else 1
                 if reads and isinstance(want, Unread):
                     unit[row, column], gathered[row, column], repeated[row, column] = 0.0, 1, 1
-        self._units[key] = unit, halo, gathered, repeated
+        self._units[key] = (
+            unit, halo if halo.any() else None, None if (gathered == 1).all() else gathered,
+            None if (repeated == 1).all() else repeated,
+        )  # fmt: skip
         return self._units[key]
