@@ -181,11 +181,25 @@ class OpCosts:
         variables, _ = self._variables(number, shared)
         key = self.signature(number, counts, shared), tuple(values[name] for name in variables)
         if key not in self._chosen:
-            sums = [
-                np.sum([part[:, values[name] if name >= 0 else 0] for name, part in parts.items()], axis=0)
-                for parts in self._patterns(number, counts, shared)
-            ]
-            self._chosen[key] = int(np.min(sums, axis=0).argmin())
+            merged, ways = self._coarse.merged[number], self._ways[number]
+            slots = (*merged.inputs, *merged.outputs)
+
+            def chosen(place: int) -> Costs:
+                group = slots[place].group
+                costs: Costs = self.slot(number, place)[:, values[group] if len(self._stored[group]) > 1 else 0]
+                return costs
+
+            total = len(merged.ops) * self._costs.stages(merged, ways)
+            for place in range(len(slots)):
+                if times := counts[place] if place < len(merged.inputs) else len(merged.ops):
+                    total = total + times * chosen(place)
+            for each in shared:  # what is fetched or taken does not depend on the other contents
+                wants, cheapest = self.wants(number, each.place), each.count * chosen(each.place)
+                for copy, there in each.copies:
+                    ready = there[values[copy]]
+                    cheapest = np.minimum(cheapest, np.where([want in ready for want in wants], 0.0, FORBIDDEN))
+                total = total + cheapest
+            self._chosen[key] = int(total.argmin())
         return self._chosen[key]
 
     def _wanted(self, number: int, place: int) -> tuple[list[Want], dict[Want, int]]:
