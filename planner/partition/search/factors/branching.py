@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf
 
@@ -37,15 +37,17 @@ class _Branch:
         bound: nothing in it costs less.
         stars: the sum.
         steps: how values of it become values of the whole, one function after another, the last first.
+        entries: no more are gone through at once to raise the bound of a part of it.
     """
 
     bound: float
     stars: StarSum
-    steps: tuple[Callable[[Sequence[int]], list[int]], ...]
+    steps: tuple[Callable[[Sequence[int]], list[int]], ...] = ()
+    entries: int = 0
 
-    def then(self, step: Reduced, bound: float) -> _Branch:
+    def then(self, step: Reduced) -> _Branch:
         """The same with less left."""
-        return _Branch(bound, step.stars, (*self.steps, step.values))
+        return replace(self, stars=step.stars, steps=(*self.steps, step.values))
 
 
 def branch(stars: StarSum, known: float = inf) -> Narrowed:
@@ -56,7 +58,7 @@ def branch(stars: StarSum, known: float = inf) -> Narrowed:
         known: a cost that can be reached; what costs more is of no interest.
     """
     search = _Branching(known)
-    bound = search.run(_Branch(-inf, stars, ()))
+    bound = search.run(_Branch(-inf, stars))
     return Narrowed(min(bound, search.cost), search.values, search.cost)
 
 
@@ -73,10 +75,12 @@ class _Branching:
         waiting: list[tuple[float, int, _Branch]] = []
         self._look(whole, _FIRST_SWEEPS, waiting)
         while waiting and waiting[0][0] < self.cost * (1 - EXACT):
-            if self._cases >= _MOST_CASES or self._swept >= _MOST_SWEPT:
-                return waiting[0][0]
-            case = heappop(waiting)[2]
-            for part in _divided(case):
+            bound, _, case = heappop(waiting)
+            hub = _hub(case.stars)
+            effort = 2 * _SWEEPS * case.entries * case.stars.choices[hub]
+            if self._cases >= _MOST_CASES or self._swept + effort > _MOST_SWEPT:
+                return bound
+            for part in _divided(case, hub):
                 self._look(part, _SWEEPS, waiting)
         return self.cost
 
@@ -98,11 +102,11 @@ class _Branching:
         ways = [dual.ways_above(factor) <= limit - bound for factor in range(len(stars.factors))]
         if bound >= limit or not all(each.any() for each in (*kept, *ways)):
             return
-        bound = max(bound, case.bound)
-        case = case.then(stars.restricted(kept, ways), bound)
-        case = case.then(case.stars.eliminated(_MOST_OF_ONE), bound)
+        case = replace(case, bound=max(bound, case.bound), entries=dual.entries)
+        case = case.then(stars.restricted(kept, ways))
+        case = case.then(case.stars.eliminated(_MOST_OF_ONE))
         if case.stars.choices:
-            heappush(waiting, (bound, self._cases, case))
+            heappush(waiting, (case.bound, self._cases, case))
         else:
             self._try(case, case.stars.constant, [])
 
@@ -114,16 +118,20 @@ class _Branching:
         self.cost, self.values = cost, list(values)
 
 
-def _divided(case: _Branch) -> list[_Branch]:
-    """A case for every value of the variable that the most factors depend on."""
-    stars = case.stars
+def _hub(stars: StarSum) -> int:
+    """The variable that the most factors depend on."""
     touching = Counter(variable for factor in stars.factors for variable in factor.variables)
-    hub = max(range(len(stars.choices)), key=lambda variable: (touching[variable], -stars.choices[variable]))
+    return max(range(len(stars.choices)), key=lambda variable: (touching[variable], -stars.choices[variable]))
+
+
+def _divided(case: _Branch, hub: int) -> list[_Branch]:
+    """A case for every value of a variable."""
+    stars = case.stars
     every_way = [np.ones(len(factor.parts[0]), np.bool_) for factor in stars.factors]
     every_value = [np.ones(count, np.bool_) for count in stars.choices]
     found = []
     for value in range(stars.choices[hub]):
         kept = [*every_value]
         kept[hub] = np.arange(stars.choices[hub]) == value
-        found.append(case.then(stars.restricted(kept, every_way), case.bound))
+        found.append(case.then(stars.restricted(kept, every_way)))
     return found
