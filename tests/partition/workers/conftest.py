@@ -63,10 +63,16 @@ def doubles():
     torch.set_default_dtype(before)
 
 
+class _CoarseGraphs(dict):
+    """By name, made when they are first asked for."""
+
+    def __missing__(self, name):
+        networks = {CONV: _Convolutions, POOL: _WideningPool}
+        step = _images(networks[name]) if name in networks else load(name)
+        self[name] = coarsen(capture(step, progress=False))
+        return self[name]
+
+
 @pytest.fixture(scope="module")
 def coarse_graphs(doubles):
-    steps = {name: load(name) for name in (MLP, ADAM, GPT, RNN)} | {
-        CONV: _images(_Convolutions),
-        POOL: _images(_WideningPool),
-    }
-    return {name: coarsen(capture(step, progress=False)) for name, step in steps.items()}
+    return _CoarseGraphs()

@@ -26,7 +26,7 @@ from planner.partition.workers.op_calls.lookups import (
     look_up,
     look_up_backward,
 )
-from planner.partition.workers.op_calls.windows import windowed_call
+from planner.partition.workers.op_calls.windows import IMAGES, windowed_call
 from planner.partition.workers.tensors.spreads import Spread, chunks, contiguous
 from planner.partition.workers.tensors.worker_tensors import WorkerTensors
 from planner.program import Backend, Call, Layout, TensorRef, places
@@ -119,7 +119,7 @@ class OpCalls:
                 divided.tensors[tensor] = tensors.to_update(op, tensor, wants[tensor], updated)
             elif any(isinstance(want, Unread) for want in wants[tensor]):
                 divided.tensors[tensor] = tensors.shaped(op, tensor, gives)
-            elif any(isinstance(want, Split) and want.halo for want in wants[tensor]):
+            elif any(map(_has_halo, wants[tensor])):
                 self._fetch_windows(divided, place, windows)
             else:
                 divided.tensors[tensor] = self._fetched(divided, place, wants[tensor])
@@ -238,7 +238,30 @@ class OpCalls:
                 if isinstance(want, Split) and want.dimension == dimension
             }
             found[dimension] = Windowed(ranges[self._calls.worker], axis.size, needs)
-        return found
+        return found | self._unread_borders(divided, found) if found else found
+
+    def _unread_borders(self, divided: _DividedOp, windows: Mapping[int, Windowed]) -> dict[int, Windowed]:
+        """Other dimensions of an image of which no window reads all, so that nobody is brought what nobody reads."""
+        if divided.call.target not in IMAGES:
+            return {}
+        brought = {place for way in divided.ways for place, want in enumerate(way.wants) if _has_halo(want)}
+        made: dict[int, Range] = {}
+        needs: dict[int, dict[int, Sequence[Range | None]]] = {}
+        for strategy in divided.splittable.strategies:
+            for place in brought:
+                state, axis = strategy.inputs[place], strategy.axis
+                if axis is None or not isinstance(state, Split) or not state.halo or state.dimension in windows:
+                    continue
+                made[state.dimension] = 0, axis.size
+                everywhere = [made[state.dimension]] * prod(self._calls.mesh)
+                read = self._needs(divided, axis, everywhere, place, state.dimension)
+                needs.setdefault(state.dimension, {})[place] = read
+        sizes = [self._graph.tensors[tensor].shape for tensor in divided.op.inputs]
+        return {
+            dimension: Windowed(made[dimension], made[dimension][1], each)
+            for dimension, each in needs.items()
+            if any(read[0] != (0, sizes[place][dimension]) for place, read in each.items())
+        }
 
     def _axis_ranges(self, divided: _DividedOp, axis: Variable) -> list[Range]:
         """Per worker, the values of an index variable."""
@@ -274,14 +297,13 @@ class OpCalls:
         op = divided.op
         tensor = op.inputs[place]
         states = [way.wants[place] for way in divided.ways]
-        reads = {state.dimension for state in states if isinstance(state, Split) and state.halo}
-        if len(reads) > 1:
-            raise refuse(op.name, "it reads more than its chunks along two dimensions")
-        (dimension,) = reads
-        rest = [None if isinstance(state, Split) and state.halo else state for state in states]
-        found = self._tensors.fetch_region(
-            tensor, rest, dimension, windows[dimension].needs[place], op.name, divided.windowed
-        )
+        rest = [None if _has_halo(state) else state for state in states]
+        chunked = {state.dimension for state in rest if isinstance(state, Split)}
+        needs = {
+            dimension: windowed.needs[place]
+            for dimension, windowed in windows.items() if place in windowed.needs and dimension not in chunked
+        }  # fmt: skip
+        found = self._tensors.fetch_region(tensor, rest, needs, op.name, divided.windowed)
         divided.tensors[tensor] = found or self._calls.empty((0,), self._tensors.layout(tensor).dtype)
 
     def _nll(self, divided: _DividedOp) -> None:
@@ -306,6 +328,10 @@ def _combined(states: Sequence[State]) -> list[State]:
         Replicated() if isinstance(state, Partial) and state.reduction is not Reduction.SUM else state
         for state in states
     ]
+
+
+def _has_halo(state: State) -> bool:
+    return isinstance(state, Split) and state.halo
 
 
 def _window_ways(target: Any, ways: Sequence[Divided]) -> dict[int, Divided]:

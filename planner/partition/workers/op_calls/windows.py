@@ -70,14 +70,20 @@ def _slice_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layout
     at.calls.add(_ATEN.slice_backward.default, (grad, result.shape, dim, first, last + 1, step), *results)
 
 
-_RULES: Mapping[Any, Callable[[Windows, tuple[Any, ...], Sequence[Layout | None]], None]] = {
-    _ATEN.cat.default: _cat,
-    _ATEN.constant_pad_nd.default: _pad,
-    _ATEN.slice_backward.default: _slice_backward,
+_Rule = Callable[[Windows, tuple[Any, ...], Sequence[Layout | None]], None]
+
+#: Kernels whose windows move over images.
+IMAGES: Mapping[Any, _Rule] = {
     _ATEN.convolution.default: images.convolution,
     _ATEN.convolution_backward.default: images.convolution_backward,
     _ATEN.max_pool2d_with_indices.default: images.max_pool,
     _ATEN.max_pool2d_with_indices_backward.default: images.max_pool_backward,
     _ATEN.avg_pool2d.default: images.avg_pool,
     _ATEN.avg_pool2d_backward.default: images.avg_pool_backward,
+}
+_RULES: Mapping[Any, _Rule] = {
+    _ATEN.cat.default: _cat,
+    _ATEN.constant_pad_nd.default: _pad,
+    _ATEN.slice_backward.default: _slice_backward,
+    **IMAGES,
 }

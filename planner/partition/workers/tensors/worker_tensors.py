@@ -171,16 +171,15 @@ class WorkerTensors:
         return None if found is None else found._replace(storage=storage)
 
     def fetch_region(
-        self, tensor: int, states: Sequence[State | None], dimension: int, needs: Sequence[Range | None], where: str,
+        self, tensor: int, states: Sequence[State | None], needs: Mapping[int, Sequence[Range | None]], where: str,
         ranges: Collection[int],
     ) -> Layout | None:  # fmt: skip
-        """A tensor of which every worker has a range of one dimension; None if the worker needs nothing of it.
+        """A tensor of which every worker has a range of some dimensions; None if the worker needs nothing of it.
 
         Args:
             tensor: which.
             states: how the op needs it along other dimensions.
-            dimension: which is needed in part.
-            needs: per worker, the first and last (exclusive) index of it.
+            needs: by dimension that is needed in part, per worker, the first and last (exclusive) index of it.
             where, ranges: as in `spread_in`.
 
         Raises:
@@ -199,31 +198,36 @@ class WorkerTensors:
         if not self._covers(layout):
             layout, storage, spread = self._copied(layout, storage, spread)
         want = self.spread_in(layout, states, where, ranges)
-        cut = Cut(layout.strides[dimension], layout.shape[dimension])
+        cuts = {Cut(layout.strides[dimension], layout.shape[dimension]): each for dimension, each in needs.items()}
         elements = layout.elements
-        digits = digits_of(elements, spread, want, (cut,))
+        digits = digits_of(elements, spread, want, tuple(cuts))
         held_boxes = None if digits is None else boxes_of(digits, spread, self.mesh)
         if held_boxes is None:
             whole = uncut(spread)
             storage, spread = redistribute(self.calls, storage, layout.dtype, elements, spread, whole), whole
-            digits = digits_of(elements, want, (cut,))
+            digits = digits_of(elements, want, tuple(cuts))
             held_boxes = None if digits is None else boxes_of(digits, spread, self.mesh)
         boxes = None if digits is None else boxes_of(digits, want, self.mesh)
-        if digits is None or held_boxes is None or boxes is None or cut not in digits or cut in want:
-            raise refuse(where, f"dimension {dimension} of {self.graph.tensors[tensor].name} is divided in two ways")
+        if digits is None or held_boxes is None or boxes is None or not cuts.keys() <= set(digits) - set(want):
+            dimensions = " and ".join(map(str, needs))
+            raise refuse(where, f"dimension {dimensions} of {self.graph.tensors[tensor].name} is divided in two ways")
         wanted = []
-        for box, need in zip(boxes, needs, strict=True):
+        for worker, box in enumerate(boxes):
             own = list(box)
-            own[digits.index(cut)] = need or (0, 0)
+            for cut, each in cuts.items():
+                own[digits.index(cut)] = each[worker] or (0, 0)
             wanted.append(tuple(own))
         levels = tuple(level for level, apart in enumerate(summed) if not apart)
         found = exchange_of(digits, held_boxes, tuple(wanted), self.mesh, levels)
         assert found is not None
         storage = exchange(self.calls, storage, layout.dtype, found)
-        mine = needs[self.calls.worker]
-        if mine is None:
-            return None
-        local = local_part(layout, {**chunks(want, self.mesh, self.place), cut: mine})
+        mine: dict[Cut, Range] = {}
+        for cut, each in cuts.items():
+            own_range = each[self.calls.worker]
+            if own_range is None:
+                return None
+            mine[cut] = own_range
+        local = local_part(layout, chunks(want, self.mesh, self.place) | mine)
         return None if local is None else local._replace(storage=storage)
 
     def _copied(self, layout: Layout, storage: int, spread: Spread) -> tuple[Layout, int, Spread]:
