@@ -11,23 +11,20 @@ other memory than its plan.
 from __future__ import annotations
 
 import argparse
-import random
 import sys
 import time
 from statistics import median
 
 import torch
 from distributed_steps import STEPS
+from random_partitions import partition_of
 
 from planner.capture import capture
 from planner.errors import StowageError
-from planner.partition import PartitionPlan, coarsen, optimize, recurse
+from planner.partition import coarsen
 from planner.run import run_workers
 from planner.step import Step
 from planner.zoo import load
-
-#: How many of a group's ways of being split a random partition may choose from.
-_ALLOWED = 0.5
 
 
 def main() -> None:
@@ -59,14 +56,9 @@ def main() -> None:
 def row(step: Step, name: str, workers: int, seed: int) -> bool:
     """Run one partition and print what came of it; returns whether it is wrong."""
     coarse = coarsen(capture(step, progress=False))
-    if seed:
-        draw = random.Random(seed)
-        chosen = [{label for label in range(64) if draw.random() < _ALLOWED} for _ in coarse.groups]
-        found = recurse(coarse, workers, allowed=lambda group, label: label in chosen[group])
-    else:
-        found = optimize(coarse, workers)
+    partition = partition_of(coarse, workers, seed)
     begun = time.perf_counter()
-    result = run_workers(step, PartitionPlan.of(found), steps=1, check=True, progress=False).wait()
+    result = run_workers(step, partition, steps=1, check=True, progress=False).wait()
     assert result.difference is not None
     apart = result.difference
     wrong = (
