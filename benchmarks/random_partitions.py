@@ -2,8 +2,9 @@
 
 Usage: python benchmarks/random_partitions.py [STEP ...] [--workers 2,3,4,8] [--random 20]
 
-The values of a step are compared to 1e-10 in double precision, for what the search chooses and for random partitions;
-`moved` is the least and the most of what workers receive over what the partition says.
+The values of a step are compared to 1e-10 in double precision, for what the search chooses and for random partitions
+(to 1e-5 where the step itself goes through single precision); `moved` is the least and the most of what workers receive
+over what the partition says.
 `distributed.py` does the same on processes, which takes longer. The exit status is 1 where any are wrong or refused.
 """
 

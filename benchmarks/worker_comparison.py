@@ -30,15 +30,20 @@ def on_one_device(graph, values):
 
 
 def assert_computes_the_same(graph, plan):
-    """Compare the loss and all state after a step; returns the bytes that workers receive."""
+    """Compare the loss and all state after a step; returns the bytes that workers receive.
+
+    To 1e-10, or to 1e-5 where the step itself goes through single precision, as losses of transformers models do.
+    """
+    single = any(tensor.dtype == "float32" for tensor in graph.tensors)
+    tolerance = {"rtol": 1e-5, "atol": 1e-6} if single else {"rtol": 1e-10, "atol": 1e-11}
     values = live_in_values(graph)
     graphs = [worker_graph(plan, graph, worker, progress=False) for worker in range(plan.workers)]
     expected = on_one_device(graph, values)
     memories = run_step(graphs, graph, plan, values)
     for rank, (part, memory) in enumerate(zip(graphs, memories, strict=True)):
         loss = value_of(graph, expected, graph.outputs[0])
-        torch.testing.assert_close(value_of(part, memory, part.outputs[0]), loss, rtol=1e-10, atol=1e-11)
+        torch.testing.assert_close(value_of(part, memory, part.outputs[0]), loss, **tolerance)
         for (mine, _), (theirs, _) in zip(part.program.state, graph.program.state, strict=True):
             right = local_value(value_of(graph, expected, theirs), plan, theirs, rank)
-            torch.testing.assert_close(value_of(part, memory, mine), right, rtol=1e-10, atol=1e-11)
+            torch.testing.assert_close(value_of(part, memory, mine), right, **tolerance)
     return counted_bytes(graphs, plan.mesh)
