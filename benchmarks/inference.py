@@ -29,7 +29,7 @@ from planner.graph import Graph
 from planner.machine import Machine, op_seconds
 from planner.plan import validate
 from planner.profile import machine
-from planner.swap import SwapComparison, compare_plans
+from planner.swap import PlanWithBaselines, plan_with_baselines
 from planner.zoo import load
 
 #: The paper's seconds by batch and budget in MB.
@@ -86,21 +86,21 @@ def at_speed(target: Machine, factor: float) -> Machine:
     return replace(target, devices=(faster,) * len(target.devices))
 
 
-def bound(found: SwapComparison | StowageError) -> str:
+def bound(found: PlanWithBaselines | StowageError) -> str:
     return "-" if isinstance(found, StowageError) else f"{found.bound_seconds:.4f}"
 
 
-def plan(graph: Graph, device: Machine, budget: int, seconds: float) -> SwapComparison | StowageError:
+def plan(graph: Graph, device: Machine, budget: int, seconds: float) -> PlanWithBaselines | StowageError:
     """A valid plan, or why there is none."""
     try:
-        found = compare_plans(graph, device, f"{budget}MB", time_limit=seconds)
+        found = plan_with_baselines(graph, device, f"{budget}MB", time_limit=seconds)
     except StowageError as error:
         return error
     assert not validate(found.plan, graph)
     return found
 
 
-def time_of(found: SwapComparison | StowageError) -> float | None:
+def time_of(found: PlanWithBaselines | StowageError) -> float | None:
     return None if isinstance(found, StowageError) else found.plan.predicted.seconds
 
 
@@ -108,7 +108,7 @@ def text(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def moved(graph: Graph, found: SwapComparison | StowageError) -> str:
+def moved(graph: Graph, found: PlanWithBaselines | StowageError) -> str:
     if isinstance(found, StowageError):
         return "-"
     copies = (*found.plan.swap_ins, *found.plan.swap_outs)

@@ -22,7 +22,7 @@ from planner.graph import Graph
 from planner.machine import Machine, op_seconds
 from planner.plan import SwapPlan, validate
 from planner.profile import machine
-from planner.swap import compare_plans
+from planner.swap import plan_with_baselines
 from planner.zoo import load
 
 #: Models that are small enough for a search to come somewhere in less than a second.
@@ -80,7 +80,7 @@ def show(rows: list[str], limit: str, planned: Callable[[Graph, Machine, str, st
 
 def timed(graph: Graph, where: Machine, budget: str, method: str, seconds: float) -> SwapPlan | None:
     try:
-        found = compare_plans(graph, where, budget, method=method, time_limit=seconds, progress=False)
+        found = plan_with_baselines(graph, where, budget, method=method, time_limit=seconds, progress=False)
     except StowageError:
         return None
     late = method == "recompute" and found.search_seconds > _LATE * seconds  # it goes on until it has any plan

@@ -13,7 +13,7 @@ from planner.graph import Graph
 from planner.machine import Link, Machine
 from planner.memory import step_peak
 from planner.partition import CoarseGraph, coarsen
-from planner.swap import compare_plans
+from planner.swap import plan_with_baselines
 from planner.zoo import load
 
 
@@ -97,7 +97,7 @@ def peak(case: Case, graph: Graph) -> int:
 def swapped_seconds(case: Case, graph: Graph, seconds: np.ndarray) -> float | None:
     """The step time of the best swap plan found within a device's memory; None if there is none."""
     try:
-        found = compare_plans(
+        found = plan_with_baselines(
             graph, case.alone, case.memory, seconds=seconds, method="swap", time_limit=case.seconds, progress=False
         )  # fmt: skip
     except StowageError:

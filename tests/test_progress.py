@@ -257,7 +257,7 @@ def calls(graph: Graph, saved: Path) -> Iterator[tuple[str, Callable[..., Any], 
     yield "measure_ops", profile.measure_ops, (graph, cpu), {"cache": False}
     yield "prepare", profile.prepare, (graph, cpu), {"remeasure": True}
     yield "plan_swaps", planner.plan_swaps, (graph, gpu, half), {"time_limit": 0.2}
-    yield "compare_plans", swap.compare_plans, (graph, gpu, half), {"time_limit": 0.2}
+    yield "plan_with_baselines", swap.plan_with_baselines, (graph, gpu, half), {"time_limit": 0.2}
     yield "sweep", swap.sweep, (graph, gpu, [half, "80%"]), {"time_limit_each": 0.2}
     yield "sensitivity", swap.sensitivity, (graph, gpu, half), {"memory": 2**16, "time_limit_each": 0.2}
     budget = planner.memory.step_peak(graph) * 6 // 10

@@ -9,7 +9,7 @@ from planner.swap.methods.eviction_portfolio import CLOSE
 from planner.swap.methods.swapadvisor.figure_1 import Case, Span, figure_1
 from planner.swap.problem.problem import Seconds
 from planner.swap.schedule.budget_feasibility import BudgetTooSmallError, least_budget, working_sets
-from planner.swap.search.blocking import SwapComparison, compare_plans, plan_swaps
+from planner.swap.search.blocking import PlanWithBaselines, plan_swaps, plan_with_baselines
 from planner.swap.search.budget_sweep import BudgetPoint, sweep
 from planner.swap.search.driver import DEFAULT as DEFAULT_METHOD
 from planner.swap.search.driver import METHODS, Point, check_choice
@@ -29,15 +29,14 @@ __all__ = [
     "Case",
     "Explanation",
     "Gain",
+    "PlanWithBaselines",
     "Point",
     "SearchProgress",
     "Seconds",
     "Sensitivity",
     "Span",
-    "SwapComparison",
     "SwapSearch",
     "check_choice",
-    "compare_plans",
     "explain",
     "figure_1",
     "format_seconds",
@@ -48,6 +47,7 @@ __all__ = [
     "order_bound",
     "peak_of",
     "plan_swaps",
+    "plan_with_baselines",
     "resident_plan",
     "search_swaps",
     "sensitivity",

@@ -6,7 +6,7 @@ import pytest
 
 from planner.memory import step_peak
 from planner.plan import plan_to_json, validate
-from planner.swap import compare_plans
+from planner.swap import plan_with_baselines
 from planner.swap.baselines.registry import BASELINES
 from planner.swap.bounds.fixed_order import order_bound
 from planner.swap.problem.problem import build_problem
@@ -26,7 +26,7 @@ def test_no_plan_is_slower_than_a_baseline_or_faster_than_the_bound(chunk):
         where = machine(1e9, random.choice([1.2e9, 2e9]), random.choice([0.0, 1e-6]))
         least = least_budget(graph)
         budget = least + int(random.random() ** 2 * max(0, step_peak(graph, ALIGNMENT) - least))
-        found = compare_plans(graph, where, budget, seconds=seconds, method="swap")
+        found = plan_with_baselines(graph, where, budget, seconds=seconds, method="swap")
         assert validate(found.plan, graph) == [], number
         assert found.plan.peak_bytes <= budget, number
         assert found.bound_seconds <= found.plan.predicted.seconds * (1 + 1e-9), number

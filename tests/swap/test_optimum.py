@@ -12,7 +12,7 @@ import pytest
 
 from planner.memory import step_peak
 from planner.plan import validate
-from planner.swap import compare_plans, lower_bound
+from planner.swap import lower_bound, plan_with_baselines
 from planner.swap.bounds.fixed_order import order_bound
 from tests.effort import EFFORT
 from tests.swap.event_simulator import step_seconds
@@ -41,7 +41,7 @@ def drawn(number):
 @cache
 def planned(number):
     graph, seconds, budget = drawn(number)
-    return compare_plans(graph, _MACHINE, budget, seconds=seconds, method="swap")
+    return plan_with_baselines(graph, _MACHINE, budget, seconds=seconds, method="swap")
 
 
 @cache

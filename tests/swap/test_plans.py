@@ -12,7 +12,7 @@ from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind, Phase
 from planner.memory import step_peak
 from planner.plan import plan_to_json, validate
-from planner.swap import compare_plans, plan_swaps
+from planner.swap import plan_swaps, plan_with_baselines
 from tests.effort import EFFORT
 from tests.swap.random_graphs import ALIGNMENT, least_budget, machine, steps
 
@@ -30,7 +30,7 @@ def between(graph, share):
 def test_a_plan_is_valid_within_its_budget_and_no_slower_than_the_baselines(step, share):
     graph, seconds = step
     budget = between(graph, share)
-    found = compare_plans(graph, machine(), budget, seconds=seconds)
+    found = plan_with_baselines(graph, machine(), budget, seconds=seconds)
     assert validate(found.plan, graph) == []
     assert found.plan.peak_bytes <= budget
     assert found.plan.budget_bytes == budget
@@ -126,7 +126,9 @@ def test_a_link_that_is_fast_enough_costs_no_time():
 
 def test_on_a_slow_link_planning_ahead_takes_less_than_half_the_time_of_swapping_on_demand():
     graph = layered(30)
-    found = compare_plans(graph, machine(1e9, 2e9, 0.0), "40%", seconds=np.full(len(graph.ops), 1e-5), method="swap")
+    found = plan_with_baselines(
+        graph, machine(1e9, 2e9, 0.0), "40%", seconds=np.full(len(graph.ops), 1e-5), method="swap"
+    )
     assert found.bound_seconds > 2 * found.ideal_seconds
     assert found.plan.predicted.seconds < 2 * found.bound_seconds
     assert found.plan.predicted.seconds < found.baselines["on-demand"] / 2

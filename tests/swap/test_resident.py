@@ -5,7 +5,7 @@ import pytest
 from planner.graph import Graph, GraphBuilder, Kind
 from planner.memory import pack_step, step_peak
 from planner.plan import validate
-from planner.swap import compare_plans
+from planner.swap import plan_with_baselines
 from tests.swap.random_graphs import ALIGNMENT, machine
 
 #: First slot, the slot after the last, and 64-byte units of each storage. Out of 85,000 random steps, the smallest for
@@ -34,7 +34,7 @@ def test_all_that_the_step_takes_is_enough_to_move_nothing(awkward: Graph) -> No
     content = pack_step(awkward, alignment=ALIGNMENT, capacity=peak)
     assert content.max_live < peak < content.peak  # or this graph no longer shows anything: search for another
     for budget in (peak, peak + 1):
-        found = compare_plans(awkward, machine(), budget, seconds=[1e-6] * len(awkward.ops))
+        found = plan_with_baselines(awkward, machine(), budget, seconds=[1e-6] * len(awkward.ops))
         assert found.baselines["resident"] == found.plan.predicted.seconds == found.ideal_seconds
         assert (found.plan.swap_outs, found.plan.swap_ins, found.plan.host_bytes) == ((), (), 0)
         assert found.plan.peak_bytes == peak

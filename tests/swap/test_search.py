@@ -16,7 +16,7 @@ from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind
 from planner.memory import lifetimes
 from planner.plan import plan_to_json, validate
-from planner.swap import METHODS, compare_plans, load_search, search_swaps
+from planner.swap import METHODS, load_search, plan_with_baselines, search_swaps
 from tests.effort import EFFORT
 from tests.swap.random_graphs import machine
 from tests.swap.test_plans import layered
@@ -360,9 +360,9 @@ def test_a_huge_graph_gets_a_plan():
     assert plan.peak_bytes <= budget
 
 
-def test_comparing_plans_finds_what_a_search_finds():
+def test_planning_beside_baselines_finds_what_a_search_finds():
     graph, search = request(layers=10, seed=2, time_limit=None)
-    found = compare_plans(
+    found = plan_with_baselines(
         graph, machine(1e9, 1.4e9, 0.0), "40%", seconds=np.full(len(graph.ops), 3e-5), method="swap", seed=2
     )
     assert plan_to_json(found.plan) == plan_to_json(search.wait())

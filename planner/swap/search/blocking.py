@@ -25,7 +25,7 @@ _LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class SwapComparison:
+class PlanWithBaselines:
     """A plan and what it was compared with.
 
     Args:
@@ -92,13 +92,13 @@ def plan_swaps(
         StowageError: the method is unknown, the seed or time limit is invalid, or no plan fits; the message names the
             least budget that would be enough.
     """
-    return compare_plans(
+    return plan_with_baselines(
         graph, machine, budget, host_budget=host_budget, seconds=seconds, method=method, seed=seed,
         time_limit=time_limit, recompute_limit=recompute_limit, progress=progress,
     ).plan  # fmt: skip
 
 
-def compare_plans(
+def plan_with_baselines(
     graph: Graph,
     machine: Machine,
     budget: str | int,
@@ -110,7 +110,7 @@ def compare_plans(
     time_limit: float | None = None,
     recompute_limit: str | float | None = None,
     progress: ShowProgress = True,
-) -> SwapComparison:
+) -> PlanWithBaselines:
     """Like `plan_swaps`, and also return what the plan was compared with.
 
     Args:
@@ -143,7 +143,7 @@ def compare_plans(
             search_state.seconds = search_seconds() - begin
         plan = search_state.plan()
         report(1.0, "done")
-    return SwapComparison(
+    return PlanWithBaselines(
         plan,
         problem.ideal_seconds,
         search_state.bound,
