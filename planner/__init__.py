@@ -16,6 +16,7 @@ _HOME = {
     "TrainStep": "step",
     "apply": "",
     "capture": "",
+    "compare_plans": "plan",
     "fit": "",
     "graph": "",
     "levers": "",

@@ -16,6 +16,7 @@ from planner.fit import fit as fit
 from planner.levers import levers as levers
 from planner.memory import pack as pack
 from planner.partition import search_partition as search_partition
+from planner.plan import compare_plans as compare_plans
 from planner.plan import validate as validate
 from planner.profile import machine as machine
 from planner.run import run as run

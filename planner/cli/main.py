@@ -16,6 +16,7 @@ _COMMANDS = (
     "capture",
     "swap",
     "sweep",
+    "compare",
     "fit",
     "levers",
     "partition",

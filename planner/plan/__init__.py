@@ -1,5 +1,13 @@
 """Plans, their timelines, files and traces, and the validator that shares no code with any planner."""
 
+from planner.plan.comparison import (
+    MemorySpan,
+    PlanComparison,
+    PlanFigures,
+    TensorDifference,
+    Treatment,
+    compare_plans,
+)
 from planner.plan.index import PlanIndex
 from planner.plan.recomputation_check import require_each_op_once
 from planner.plan.replay import memory_over_time
@@ -22,9 +30,10 @@ from planner.plan.validator import validate
 
 __all__ = [
     "COMMUNICATION", "COMPUTE", "SWAP_IN", "SWAP_OUT", "Communication", "ComputeWait", "HostResidency",
-    "Lane", "MemorySamples", "PlanIndex",
-    "PlanSummary", "Residency", "SwapIn", "SwapOut", "SwapPlan", "Timeline", "WaitShare", "bytes_copied",
-    "compute_waits", "device_queues", "gap_percent", "load_plan", "memory_over_time", "percent_of_ideal",
+    "Lane", "MemorySamples", "MemorySpan", "PlanComparison", "PlanFigures", "PlanIndex",
+    "PlanSummary", "Residency", "SwapIn", "SwapOut", "SwapPlan", "TensorDifference", "Timeline", "Treatment",
+    "WaitShare", "bytes_copied", "compare_plans", "compute_waits", "device_queues", "gap_percent", "load_plan",
+    "memory_over_time", "percent_of_ideal",
     "plan_from_json", "plan_to_json", "recompute_seconds", "require_each_op_once", "save_plan", "save_trace",
     "trace_json", "validate",
 ]  # fmt: skip
