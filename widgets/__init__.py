@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import Any
 
 _FIGURES = (
-    "address_map", "compare_methods", "compare_peaks", "compare_speeds", "dataflow", "fit", "holders", "level_bytes",
-    "levers", "live_memory", "memory_by_kind", "module_graph", "pareto", "partition_splits", "peak_icicle",
-    "predicted_and_measured", "schedule_and_pool", "search_history", "snapshot_map", "streams", "tensor_blocks",
-    "worker_memory",
+    "address_map", "compare_methods", "compare_peaks", "compare_plans", "compare_speeds", "dataflow", "fit", "holders",
+    "level_bytes", "levers", "live_memory", "memory_by_kind", "module_graph", "pareto", "partition_splits",
+    "peak_icicle", "predicted_and_measured", "schedule_and_pool", "search_history", "snapshot_map", "streams",
+    "tensor_blocks", "worker_memory",
 )  # fmt: skip
 _ROOMS = ("figures", "info")
 _STATIC = ("save_html",)

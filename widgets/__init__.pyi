@@ -4,6 +4,7 @@ from widgets import info as info
 from widgets.figures import address_map as address_map
 from widgets.figures import compare_methods as compare_methods
 from widgets.figures import compare_peaks as compare_peaks
+from widgets.figures import compare_plans as compare_plans
 from widgets.figures import compare_speeds as compare_speeds
 from widgets.figures import dataflow as dataflow
 from widgets.figures import fit as fit

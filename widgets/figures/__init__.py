@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planner.graph import Graph
     from planner.levers import Levers
     from planner.partition import PartitionPlan
-    from planner.plan import SwapPlan, Timeline
+    from planner.plan import PlanComparison, SwapPlan, Timeline
     from planner.progress import ShowProgress
     from planner.run import Run, RunResult
     from planner.snapshot import MemorySnapshot
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from widgets.info import Axis, GroupBy, IcicleLevels
 
 __all__ = [
-    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_methods", "compare_peaks", "compare_speeds",
-    "dataflow", "fit", "get_theme", "holders", "level_bytes", "levers", "live_memory", "memory_by_kind", "module_graph",
-    "pareto", "partition_splits", "peak_icicle", "predicted_and_measured", "schedule_and_pool", "search_history",
-    "snapshot_map", "streams", "tensor_blocks", "worker_memory",
+    "FONT", "LIGHT", "Theme", "ThemeName", "address_map", "compare_methods", "compare_peaks", "compare_plans",
+    "compare_speeds", "dataflow", "fit", "get_theme", "holders", "level_bytes", "levers", "live_memory",
+    "memory_by_kind", "module_graph", "pareto", "partition_splits", "peak_icicle", "predicted_and_measured",
+    "schedule_and_pool", "search_history", "snapshot_map", "streams", "tensor_blocks", "worker_memory",
 ]  # fmt: skip
 
 
@@ -149,6 +149,22 @@ def compare_peaks(
 
     look = get_theme(theme)
     return _compare_peaks.draw(get_compare_peaks(steps, progress), look)
+
+
+def compare_plans(comparison: PlanComparison, *, theme: ThemeName = "auto") -> Figure:
+    """Memory of two plans over time, and when the tensors that they treat differently are on the device.
+
+    Args:
+        comparison: what `planner.compare_plans` returned.
+        theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
+
+    Raises:
+        StowageError: it is something else, the theme is unknown, or plotly is missing.
+    """
+    from widgets.figures import _compare_plans
+    from widgets.info import get_compare_plans
+
+    return _compare_plans.draw(get_compare_plans(comparison), get_theme(theme))
 
 
 def address_map(

@@ -5,6 +5,7 @@ from widgets.info.answers import Answer, Reasons, get_cost, get_fit, get_reasons
 from widgets.info.collectives import Collectives, get_collectives
 from widgets.info.compare_methods import CompareMethods, MethodSpeeds, get_compare_methods
 from widgets.info.compare_peaks import ComparePeaks, Peak, get_compare_peaks
+from widgets.info.compare_plans import ComparePlans, get_compare_plans
 from widgets.info.compare_speeds import CompareSpeeds, Speed, get_compare_speeds
 from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
 from widgets.info.fit_curves import FitAnswer, FitCurves, get_fit_curves
@@ -47,6 +48,7 @@ __all__ = [
     "Collectives",
     "CompareMethods",
     "ComparePeaks",
+    "ComparePlans",
     "CompareSpeeds",
     "Copy",
     "Curve",
@@ -104,6 +106,7 @@ __all__ = [
     "get_collectives",
     "get_compare_methods",
     "get_compare_peaks",
+    "get_compare_plans",
     "get_compare_speeds",
     "get_cost",
     "get_dataflow",
