@@ -24,6 +24,7 @@ class Needs:
         ideal_seconds: step time with infinite memory, by the machine's roofline.
         step_seconds: step time of the best plan found within the machine's memory; None without a plan.
         peak_bytes, host_bytes: device and pinned host memory of that plan; None without a plan.
+        captured: whether its graph was captured, rather than predicted from those of other sizes.
     """
 
     value: int
@@ -32,6 +33,7 @@ class Needs:
     step_seconds: float | None
     peak_bytes: int | None
     host_bytes: int | None
+    captured: bool = True
 
     def within(self, slower: float) -> bool:
         """Whether a plan was found that is at most this share slower than with infinite memory."""
@@ -39,7 +41,7 @@ class Needs:
 
 
 def assess(
-    value: int, graph: Graph, machine: Machine, budget: int, *, evaluations: int | None, seed: int,
+    value: int, graph: Graph, machine: Machine, budget: int, least: int, *, evaluations: int | None, seed: int,
     stop: CancelToken, report: Callable[[float], object],
 ) -> Needs:  # fmt: skip
     """Find what a step needs; the same arguments give the same answer.
@@ -48,6 +50,7 @@ def assess(
         value: its size.
         graph, machine: the step and the machine, whose host memory may be pinned.
         budget: bytes of device memory.
+        least: bytes that every plan holds at once on the device and the host together, or fewer.
         evaluations: plans that the search times; None to run its portfolio to the end.
         seed: for random choices.
         stop: checked several times a second.
@@ -61,6 +64,9 @@ def assess(
     ideal, unswapped = float(seconds.sum()), peak_of(graph, machine.device.alignment, stop)
     if unswapped <= budget:
         return Needs(value, unswapped, ideal, ideal, unswapped, 0)
+    none = Needs(value, unswapped, ideal, None, None, None)
+    if least > budget + machine.host_memory_bytes:
+        return none
     method = "calendar" if evaluations is None else None
 
     def look(share: float, _: str) -> None:
@@ -74,5 +80,5 @@ def assess(
         )  # fmt: skip
         plan = search.wait(progress=look)
     except BudgetTooSmallError:
-        return Needs(value, unswapped, ideal, None, None, None)
+        return none
     return Needs(value, unswapped, ideal, plan.predicted.seconds, plan.peak_bytes, plan.host_bytes)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.cancel import CancelToken
 from planner.capture import capture
-from planner.fit.criteria import FULL_SPEED, Needs, assess
-from planner.fit.largest import Largest, largest
+from planner.finalizers import without_garbage_collection
+from planner.fit.assessor import Assessor
+from planner.fit.criteria import FULL_SPEED, Needs
+from planner.fit.largest import MOST_SCANNED, Largest, largest
 from planner.fit.request import check_search, checked_argument, checked_budget, checked_shares, checked_step
 from planner.fit.reserve import Reserve, reserve_of
+from planner.fit.sized_graphs import SizedGraphs
+from planner.graph import Graph
 from planner.machine import Machine
 from planner.progress import Progress, ShowProgress, reporting
 from planner.step import Step
+
+#: Values that bisection skipped are tried one by one, and plans searched for all that were captured, as long as all of
+#: them together have no more ops than this: 16 s.
+_MOST_SCANNED_OPS = 16384
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +37,7 @@ class Fit:
         full_speed: the largest value that is at most 1 % slower than with infinite memory.
         slower: by share of time, the largest value that is at most so much slower.
         at_all: the largest value for which a plan was found.
-        tried: every value that was tried, ascending.
+        tried: the values that were tried and what they need, ascending.
     """
 
     over: str
@@ -60,6 +68,10 @@ def fit(
     within the budget and the host's memory. The answer is the largest value that fits; smaller ones may be slower, as
     where parameters are copied in each step. Op times are the machine's roofline, so the machine is a GPU.
 
+    Where the same ops run in all sizes, the graphs of most values are predicted from captured ones, as bytes and
+    arithmetic grow evenly with the batch. Each answer and the next larger value are captured, and where a prediction
+    was wrong, values are captured instead.
+
     Args:
         make_step: called with the value by the argument's name, such as `planner.zoo.gpt`; returns a step.
         machine: its device memory, without the reserve, and its host memory are the limits.
@@ -80,26 +92,54 @@ def fit(
     shares = checked_shares(slower)
     check_search(seed, evaluations)
     budget = checked_budget(machine)
-    stop, known = stop or CancelToken(), dict[int, Needs]()
+    stop, most = stop or CancelToken(), budget + machine.host_memory_bytes
     with reporting(progress) as report:
+        captured: list[int] = []
 
-        def needs(value: int) -> Needs:
-            if value not in known:
-                stop.check()
-                words = f"trying {name}={value}"
-                each = Progress(lambda _, __: report(len(known) / (len(known) + 4), words), stop)
-                graph = capture(checked_step(make_step(**{name: value})), progress=each)
-                known[value] = assess(
-                    value, graph, machine, budget, evaluations=evaluations, seed=seed, stop=stop, report=each
-                )
-            return known[value]
+        def say(value: int, _: float = 0.0) -> None:
+            report(len(captured) / (len(captured) + 4), f"trying {name}={value}")
 
-        unswapped = largest(values, lambda value: needs(value).unswapped_bytes <= budget)
-        at_all = largest(values, lambda value: needs(value).step_seconds is not None)
-        full_speed, *others = (
-            largest(values, lambda value, share=share: needs(value).within(share))  # type: ignore[misc]
-            for share in (FULL_SPEED, *shares)
-        )
-    found = dict(zip(shares, others, strict=True))
-    tried = tuple(known[value] for value in sorted(known))
-    return Fit(name, machine.name, budget, reserve_of(machine.device), unswapped, full_speed, found, at_all, tried)
+        def capture_of(value: int) -> Graph:
+            stop.check()
+            step = checked_step(make_step(**{name: value}))
+            with without_garbage_collection():
+                graph = capture(step, progress=Progress(lambda *_: say(value), stop))
+            captured.append(value)
+            return replace(graph, program=None)  # which keeps the step alive
+
+        graphs = SizedGraphs(values, capture_of, most)
+        sizes = Assessor(graphs, machine, budget, evaluations=evaluations, seed=seed, stop=stop, report=say)
+        before = -1
+        while graphs.wrong != before:  # where a prediction was wrong, less is predicted the next time
+            before = graphs.wrong
+            found = _answers(values, sizes, shares, budget, most)
+        if len(captured) * graphs.ops <= _MOST_SCANNED_OPS:
+            for value in captured:
+                sizes.needs(value)
+    unswapped, at_all, full_speed, *others = found
+    return Fit(
+        name, machine.name, budget, reserve_of(machine.device), unswapped, full_speed,
+        dict(zip(shares, others, strict=True)), at_all, sizes.tried(),
+    )  # fmt: skip
+
+
+def _answers(
+    values: Sequence[int], sizes: Assessor, shares: Sequence[float], budget: int, most: int
+) -> tuple[Largest, ...]:
+    """The largest value unswapped, at all, at full speed and for each share of time."""
+    scanned = min(MOST_SCANNED, _MOST_SCANNED_OPS // max(sizes.graphs.ops, 1))
+
+    def meeting(meets: Callable[[Needs], bool], first: int) -> Largest:
+        return largest(
+            values, lambda value: not sizes.cannot_fit(value) and meets(sizes.needs(value)),
+            lambda value: meets(sizes.needs(value, captured=True)), first=first, most_scanned=scanned,
+        )  # fmt: skip
+
+    unswapped = largest(
+        values, sizes.fits_unswapped, lambda value: sizes.fits_unswapped(value, captured=True),
+        first=sizes.place_before(values, budget), most_scanned=scanned,
+    )  # fmt: skip
+    at_all = meeting(lambda needs: needs.step_seconds is not None, sizes.place_before(values, most))
+    first = -1 if at_all.value is None else values.index(at_all.value)
+    within = (meeting(lambda needs, share=share: needs.within(share), first) for share in (FULL_SPEED, *shares))  # type: ignore[misc]
+    return unswapped, at_all, *within

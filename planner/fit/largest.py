@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 #: The most values that are tried one by one after a bisection.
-_SCANNED = 32
+MOST_SCANNED = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,8 @@ class Largest:
     """The largest value that meets a criterion.
 
     Args:
-        value: the value; None if none was found.
-        proven: whether every larger value was tried and fails; otherwise larger ones fail if all values above one
+        value: the value; None if none was found. It and the next larger one were captured.
+        proven: whether every larger value was captured and fails; otherwise larger ones fail if all values above one
             that fails do.
         monotone: whether no value that was tried fails below one that meets the criterion.
     """
@@ -25,28 +25,52 @@ class Largest:
     monotone: bool
 
 
-def largest(values: Sequence[int], meets: Callable[[int], bool]) -> Largest:
+def largest(
+    values: Sequence[int],
+    meets: Callable[[int], bool],
+    surely: Callable[[int], bool] | None = None,
+    *,
+    first: int | None = None,
+    most_scanned: int = MOST_SCANNED,
+) -> Largest:
     """Find the largest value that meets a criterion.
 
     Args:
         values: ascending.
-        meets: says whether a value meets the criterion; called once for each value that is tried.
+        meets: says whether a value meets the criterion; called at most once for a value.
+        surely: says the same for certain where `meets` may be wrong, and is asked about the answer, the next larger
+            value and all that are scanned; None if `meets` is certain.
+        first: the place of the value that is tried first, and then the next one; -1 for the first value alone, None to
+            begin in the middle.
+        most_scanned: so many values above the answer that bisection skipped are tried; if there are more, none is.
     """
     tried: dict[int, bool] = {}
+    sure: dict[int, bool] = tried if surely is None else {}
 
     def ask(place: int) -> bool:
         if place not in tried:
             tried[place] = meets(values[place])
         return tried[place]
 
+    def make_sure(place: int) -> bool:
+        if place not in sure:
+            sure[place] = meets(values[place]) if surely is None else surely(values[place])
+            tried[place] = sure[place]
+        return sure[place]
+
     low, high = -1, len(values)
+    likely = [] if first is None else [first, first + 1]
     while high - low > 1:
-        middle = (low + high) // 2
+        likely = [place for place in likely if low < place < high]
+        middle = likely.pop(0) if likely else (low + high) // 2
         low, high = (middle, high) if ask(middle) else (low, middle)
+    for place in (low, low + 1):
+        if 0 <= place < len(values):
+            make_sure(place)
     above = range(len(values) - 1, low, -1)
-    if len(above) - sum(place in above for place in tried) <= _SCANNED:
-        skipped = [place for place in above if place not in tried]
-        low = next((place for place in skipped if ask(place)), low)
-    proven = all(place in tried for place in range(low + 1, len(values)))
+    if len(above) - sum(place in above for place in sure) <= most_scanned:
+        skipped = [place for place in above if place not in sure]
+        low = next((place for place in skipped if make_sure(place)), low)
+    proven = all(place in sure for place in range(low + 1, len(values)))
     monotone = all(met for place, met in tried.items() if place < low)
     return Largest(values[low] if low >= 0 else None, proven, monotone)

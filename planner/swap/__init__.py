@@ -3,6 +3,7 @@
 from planner.swap.baselines.registry import resident_plan
 from planner.swap.bounds.any_order import lower_bound
 from planner.swap.bounds.fixed_order import order_bound
+from planner.swap.bounds.live_sets import live_sets
 from planner.swap.explain.explain_plan import explain
 from planner.swap.explain.explanation import Explanation
 from planner.swap.methods.eviction_portfolio import CLOSE
@@ -41,6 +42,7 @@ __all__ = [
     "figure_1",
     "format_seconds",
     "least_budget",
+    "live_sets",
     "load_search",
     "lower_bound",
     "make_problem",

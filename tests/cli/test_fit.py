@@ -27,7 +27,7 @@ def step(batch, width=8):
 
 
 def stops(batch):
-    if batch == 3:
+    if batch == 4:
         signal.raise_signal(signal.SIGINT)
     return step(batch)
 
@@ -99,7 +99,7 @@ def test_control_c_ends_without_an_answer(planner, file: Path) -> None:
     [
         ("step", "batches=1..4", "step has no argument 'batches' (did you mean batch?); it takes batch, width"),
         ("without", "batch=1..4", "without has no argument 'batch'; it takes no arguments"),
-        ("fails", "batch=1..4", "raised ValueError: 2 is not a power of two; it is called with batch=2"),
+        ("fails", "batch=1..4", "raised ValueError: 3 is not a power of two; it is called with batch=3"),
         ("step", "batch=4", "write an argument, its first and its last value: batch=1..64"),
         ("step", "batch=4..1", "ends below its beginning; write batch=1..4"),
         ("step", "batch=0..4", "batch must be 1 or more, got 0"),
@@ -117,7 +117,7 @@ def test_what_cannot_be_asked_is_answered_in_one_sentence(planner, file: Path, f
     ("words", "says"),
     [
         (["mlp", "--machine", "h100", "--over", "height=1..4"], "mlp has no argument 'height'"),
-        (["mlp", "--machine", "h100", "--over", "optimizer=1..4"], "unknown optimizer 2"),
+        (["mlp", "--machine", "h100", "--over", "optimizer=1..4"], "unknown optimizer 3"),
         (["mlp", "--machine", "abacus", "--over", "batch=1..4"], "abacus"),
         (["mlp", "--over", "batch=1..4"], "--machine"),
         (["mlp", "--machine", "h100"], "--over"),

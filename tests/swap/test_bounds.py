@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planner.graph import GraphBuilder, Kind, Phase
-from planner.swap import lower_bound
+from planner.swap import live_sets, lower_bound
+from tests.effort import EFFORT
+from tests.memory.graphs import random_graph, random_order
 from tests.swap.random_graphs import machine
 
 MB = 1_000_000
@@ -78,3 +82,35 @@ def test_an_op_without_a_workspace_counts_for_no_storage():
     b.add_op("make again", "aten.op.default", [first], [second])
     assert lower_bound(b.build(), machine(), 2 * MB, np.zeros(2)) == 0
     assert lower_bound(b.build(), machine(), MB, np.zeros(2)) == 0
+
+
+def live_bytes(graph, order):
+    """`[slots]`, bytes that exist while the op in each slot runs, what it makes left out, counted one by one."""
+    uses = {}
+    for slot, op in enumerate(order):
+        for storage in {*graph.reads[op], *graph.writes[op], graph.ops[op].workspace} - {-1}:
+            uses.setdefault(storage, []).append(slot)
+    total = []
+    for slot in range(len(order)):
+        there = 0
+        for storage, slots in uses.items():
+            began = slots[0] < slot or graph.storages[storage].live_in
+            needed = slots[-1] >= slot or graph.storages[storage].persistent
+            there += graph.storages[storage].bytes * (began and needed)
+        total.append(there)
+    return total
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=30 * EFFORT, deadline=None)
+def test_what_is_live_at_once_is_so_in_every_order(seed):
+    graph = random_graph(seed)
+    least = live_sets(graph) @ [storage.bytes for storage in graph.storages]
+    for shuffle in range(5):
+        assert max(live_bytes(graph, random_order(graph, shuffle))) >= least.max(initial=0)
+
+
+def test_all_values_that_wait_for_the_middle_are_live_there():
+    graph = hourglass(7)
+    sizes = [storage.bytes for storage in graph.storages]
+    assert 7 * MB < (live_sets(graph) @ sizes).max() < 7 * MB + 100

@@ -38,8 +38,9 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
     path/to/file.py:function, where the function takes that argument and returns a planner.TrainStep or
     planner.InferenceStep.
 
-    Op times come from a roofline. Values are found by bisection, and up to 32 that it skipped are tried one by one.
-    Ctrl-C ends it without an answer, with exit status 130.
+    Op times come from a roofline. Values are found by bisection. Where the same ops run in all sizes, most are
+    predicted from captured ones, while each answer and the next larger value are captured. Larger values that bisection
+    skipped are tried too if that is quick. Ctrl-C ends it without an answer, with exit status 130.
 
     \b
     What the rows say:
@@ -51,7 +52,7 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
       10% slower, 50% slower
                     the largest that is at most so much slower
       at all        the largest that a plan was found for
-      tried         how many values were tried
+      tried         how many values were tried, and how many of them were predicted and not captured
     """
     from planner import zoo
     from planner.fit import fit

@@ -44,7 +44,7 @@ def rows_of(found: Fit, values: range) -> dict[str, Any]:
         "full speed": row(found.full_speed),
         **{f"{_percent(share)} slower": row(answer) for share, answer in found.slower.items()},
         "at all": row(found.at_all),
-        "tried": f"{len(tried)} of {len(values):,} values",
+        "tried": f"{len(tried)} of {len(values):,} values{_predicted(found)}",
     }
 
 
@@ -67,6 +67,12 @@ def _caveats(answer: Largest, values: range) -> str:
     if not answer.monotone:
         said += " (some smaller ones fail)"
     return said
+
+
+def _predicted(found: Fit) -> str:
+    """How many values were tried by a predicted graph alone."""
+    count = sum(not needs.captured for needs in found.tried)
+    return f", {count} of them predicted" if count else ""
 
 
 def _percent(share: float) -> str:

@@ -99,7 +99,7 @@ def _copy_seconds(bytes_in: int, bytes_out: int, link: LinkModel) -> float:
 
 
 @kernel
-def _reach(op: int, edges: Csr, reached: Flags, stack: Ints) -> None:
+def reach(op: int, edges: Csr, reached: Flags, stack: Ints) -> None:
     """Mark all ops that can be reached from an op, excluding the op itself."""
     reached[:] = False
     stack[0], depth = op, 1
@@ -136,8 +136,8 @@ def _cut_bound(
     for cut in cuts:
         if stop[0] != 0:
             break
-        _reach(cut, before, ancestors, stack)
-        _reach(cut, after, descendants, stack)
+        reach(cut, before, ancestors, stack)
+        reach(cut, after, descendants, stack)
         descendants[cut] = True
         touched_before[:] = False
         touched_after[:] = False

@@ -1,0 +1,91 @@
+"""What each size needs, each worked out once, by a predicted graph or by the captured one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from planner.cancel import CancelToken
+from planner.fit.criteria import Needs, assess
+from planner.fit.sized_graphs import SizedGraphs
+from planner.graph import Graph
+from planner.machine import Machine
+from planner.swap import peak_of
+
+
+class Assessor:
+    """Answers about sizes.
+
+    Args:
+        graphs: the graph of each size.
+        machine: with the host's memory.
+        budget: bytes of device memory.
+        evaluations, seed, stop, report: as in `assess`.
+    """
+
+    def __init__(
+        self, graphs: SizedGraphs, machine: Machine, budget: int, *, evaluations: int | None, seed: int,
+        stop: CancelToken, report: Callable[[int, float], object],
+    ) -> None:  # fmt: skip
+        self.graphs, self._machine, self._budget = graphs, machine, budget
+        self._evaluations, self._seed, self._stop, self._report = evaluations, seed, stop, report
+        self._most = budget + machine.host_memory_bytes
+        self._known: dict[int, Needs] = {}
+        self._unswapped: dict[int, int] = {}
+
+    def needs(self, value: int, *, captured: bool = False) -> Needs:
+        """What a size needs; with `captured`, by its captured graph."""
+        graph = self._graph(value, captured)
+        if value not in self._known:
+            self._known[value] = assess(
+                value, graph(), self._machine, self._budget, self.graphs.least_bytes(value),
+                evaluations=self._evaluations, seed=self._seed, stop=self._stop,
+                report=lambda share: self._report(value, share),
+            )  # fmt: skip
+        return self._known[value]
+
+    def fits_unswapped(self, value: int, *, captured: bool = False) -> bool:
+        """Whether a size fits with nothing swapped."""
+        graph = self._graph(value, captured)
+        if self.graphs.least_bytes(value) > self._budget:
+            return False
+        if value not in self._unswapped:
+            self._stop.check()
+            self._unswapped[value] = peak_of(graph(), self._machine.device.alignment, self._stop)
+        return self._unswapped[value] <= self._budget
+
+    def cannot_fit(self, value: int) -> bool:
+        """Whether a size is known to have no plan, before one is searched for."""
+        return self.graphs.least_bytes(value) > self._most
+
+    def place_before(self, values: Sequence[int], most: int) -> int:
+        """The place of the last value, by bisection, that is not known to hold more than so many bytes; -1 if none."""
+        low, high = -1, len(values)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.graphs.least_bytes(values[middle]) > most else (middle, high)
+        return low
+
+    def tried(self) -> tuple[Needs, ...]:
+        """What is known of each value, ascending."""
+        captured = self.graphs.captured
+        return tuple(replace(self._known[value], captured=value in captured) for value in sorted(self._known))
+
+    def _graph(self, value: int, captured: bool) -> Callable[[], Graph]:
+        """The graph of a value, when it is called; with `captured`, what was found of a wrong prediction is dropped."""
+        if captured and value not in self.graphs.captured:
+            self._capture(value)
+        return lambda: self.graphs.graph_of(value) if self.graphs.is_predicted(value) else self._capture(value)
+
+    def _capture(self, value: int) -> Graph:
+        self._report(value, 0.0)
+        wrong = self.graphs.wrong
+        graph = self.graphs.capture_of(value)
+        if self.graphs.wrong > wrong:
+            for found in (self._known, self._unswapped):
+                for other in [one for one in found if not self._holds(one) or one == value]:
+                    del found[other]
+        return graph
+
+    def _holds(self, value: int) -> bool:
+        return value in self.graphs.captured or self.graphs.is_predicted(value)
