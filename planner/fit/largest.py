@@ -14,7 +14,7 @@ class Largest:
     """The largest value that meets a criterion.
 
     Args:
-        value: the value; None if none was found. It and the next larger one were captured.
+        value: the value; None if none was found. It and the next larger one were captured, or the smallest for None.
         proven: whether every larger value was captured and fails; otherwise larger ones fail if all values above one
             that fails do.
         monotone: whether no value that was tried fails below one that meets the criterion.
