@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from math import inf
-from threading import Event, Lock, Thread, current_thread, get_ident, main_thread
+from threading import Event, Lock, Thread, Timer, current_thread, get_ident, main_thread
 from time import perf_counter
+from types import FrameType
 from typing import TypeVar
 
 import numpy as np
@@ -20,6 +22,8 @@ Flag = NDArray[np.int64]
 
 #: Seconds between two looks at a token while other code runs.
 _LOOK_SECONDS = 0.05
+#: Seconds until a deferred Ctrl-C comes again.
+_AGAIN_SECONDS = 0.001
 #: Iterations of a loop after which Python has raised a pending asynchronous exception.
 _MOMENTS = 1000
 
@@ -110,6 +114,40 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if pressed:
             signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def interrupted_after_kernels() -> Iterator[None]:
+    """Defer a Ctrl-C that comes while a kernel hands over its result until it has.
+
+    numba makes a named tuple by calling Python, and takes an exception from there for an object: the process crashes.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if current_thread() is not main_thread() or not callable(before):
+        yield  # other threads are never interrupted, and without a handler in Python nothing is raised
+        return
+
+    def press(number: int, frame: FrameType | None) -> None:
+        if _hands_over(frame):
+            again = Timer(_AGAIN_SECONDS, interrupt_main)
+            again.daemon = True
+            again.start()
+        else:
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, press)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is press:
+            signal.signal(signal.SIGINT, before)
+
+
+def _hands_over(frame: FrameType | None) -> bool:
+    """Whether code runs that numba calls for a kernel's result."""
+    while frame is not None and frame.f_globals.get("__name__") != "numba.core.serialize":
+        frame = frame.f_back
+    return frame is not None
 
 
 def interruptibly(work: Callable[[], T], stop: CancelToken) -> T:

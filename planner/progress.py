@@ -17,7 +17,7 @@ from secrets import token_hex
 from threading import Event, Lock, Thread, local
 from typing import Any
 
-from planner.cancel import CancelToken
+from planner.cancel import CancelToken, interrupted_after_kernels
 from planner.errors import StowageError
 
 #: Takes the share done, from 0 to 1, and a status text; it may raise to end the call.
@@ -124,9 +124,10 @@ def reporting(progress: ShowProgress) -> Iterator[Progress]:
 
 @contextmanager
 def _interrupts_as_such() -> Iterator[None]:
-    """Raise a Ctrl-C as such that came while numba loaded a kernel or handed over its result, as a SystemError."""
+    """Raise a Ctrl-C as such that came while numba loaded a kernel, as a SystemError, or handed over its result."""
     try:
-        yield
+        with interrupted_after_kernels():
+            yield
     except SystemError as error:
         cause: BaseException | None = error
         while isinstance(cause, SystemError):

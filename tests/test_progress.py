@@ -205,6 +205,36 @@ print("heard them all")
     assert (done.stdout, done.stderr) == ("heard them all\n", "")
 
 
+def test_control_c_while_a_kernel_makes_a_named_tuple_is_one() -> None:
+    """In the very function that numba calls, and expects an object from."""
+    code = """
+import os
+import signal
+import sys
+import planner
+graph, gpu = planner.capture(planner.zoo.load("mlp"), progress=False), planner.machine("v100-16gb")
+pressed = 0
+
+
+def press(frame, event, _):
+    global pressed
+    if event == "call" and frame.f_code.co_name == "_numba_unpickle":
+        sys.setprofile(None)
+        pressed += 1
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+sys.setprofile(press)
+try:
+    while True:
+        planner.plan_swaps(graph, gpu, "50%", time_limit=1, progress=False)
+except KeyboardInterrupt:
+    print("heard", pressed)
+"""
+    done = subprocess.run(preloaded.command("-c", code), capture_output=True, text=True, check=False, timeout=200)
+    assert (done.stdout, done.stderr) == ("heard 1\n", "")
+
+
 def gated(script: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         preloaded.command(str(script)), text=True,
