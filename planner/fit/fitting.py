@@ -116,11 +116,38 @@ def fit(
         if len(captured) * graphs.ops <= _MOST_SCANNED_OPS:
             for value in captured:
                 sizes.needs(value)
+        known = 0
+        while known != len(captured):  # what one answer captures may be a larger one of another
+            known, criteria = len(captured), _criteria(shares, budget)
+            found = tuple(_raised(*each, values, sizes) for each in zip(found, criteria, strict=True))
     unswapped, at_all, full_speed, *others = found
     return Fit(
         name, machine.name, budget, reserve_of(machine.device), unswapped, full_speed,
         dict(zip(shares, others, strict=True)), at_all, sizes.tried(),
     )  # fmt: skip
+
+
+def _criteria(shares: Sequence[float], budget: int) -> tuple[Callable[[Needs], bool], ...]:
+    """What each answer is the largest value of, in the order of `_answers`."""
+    within = (lambda needs, share=share: needs.within(share) for share in (FULL_SPEED, *shares))
+    return (
+        lambda needs: needs.unswapped_bytes <= budget, lambda needs: needs.step_seconds is not None, *within,
+    )  # fmt: skip
+
+
+def _raised(answer: Largest, meets: Callable[[Needs], bool], values: Sequence[int], sizes: Assessor) -> Largest:
+    """The answer, or a larger value that was captured for another one and meets the criterion too."""
+    while True:
+        known = {needs.value: meets(needs) for needs in sizes.tried() if needs.captured}
+        best = max((value for value, met in known.items() if met), default=None)
+        if best is None or (answer.value is not None and best <= answer.value):
+            return answer
+        larger = values[values.index(best) + 1 :]
+        if larger and larger[0] not in known:
+            sizes.needs(larger[0], captured=True)
+            continue
+        monotone = all(met for value, met in known.items() if value < best)
+        return Largest(best, all(value in known for value in larger), monotone)
 
 
 def _answers(

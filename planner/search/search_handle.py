@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import inf
+from numbers import Real
 from time import perf_counter
 from typing import Generic, TypeVar
 
@@ -116,5 +117,5 @@ def check_limits(time_limit: float | None, evaluations: int | None = None) -> No
         StowageError: a limit is not a number or is below 0.
     """
     for name, limit in (("the time limit", time_limit), ("the number of evaluations", evaluations)):
-        if limit is not None and not limit >= 0:
-            raise StowageError(f"{name} must be 0 or more, got {limit}")
+        if limit is not None and not (isinstance(limit, Real) and limit >= 0):
+            raise StowageError(f"{name} must be 0 or more, got {limit!r}")

@@ -51,6 +51,20 @@ def test_the_answers_are_those_of_trying_every_value(machine):
         assert answer.proven
 
 
+def test_no_answer_is_below_a_larger_size_that_was_captured_and_meets_it():
+    def make(batch):
+        return zoo.mlp(layers=3, hidden=64, batch=batch * (1 + batch % 2))  # odd ones take twice as much
+
+    memory = 5 * 2**17
+    found = planner.fit(make, small("laptop", memory), {"batch": range(100, 800)}, progress=False)
+    captured = [needs for needs in found.tried if needs.captured]
+    unswapped = [needs.value for needs in captured if needs.unswapped_bytes <= memory]
+    at_all = [needs.value for needs in captured if needs.step_seconds is not None]
+    assert (found.unswapped.value, found.at_all.value) == (max(unswapped), max(at_all))
+    for slower, answer in {0.01: found.full_speed, **found.slower}.items():
+        assert answer.value == max(needs.value for needs in captured if needs.within(slower))
+
+
 def test_a_criterion_that_is_not_monotone_is_found_by_a_scan_and_said():
     # what is met at the top alone is found, although bisection leads away from it
     answer = largest(range(1, 20), lambda value: value == 17)

@@ -12,6 +12,7 @@ from planner.machine import Machine
 from planner.memory import parse_budget
 from planner.plan import SwapPlan
 from planner.run import Run
+from planner.search import check_limits
 from planner.step import Step
 from planner.swap import SwapSearch
 from widgets.messages import Message
@@ -129,9 +130,11 @@ class Session:
             method: one of `planner.swap.METHODS`, by default that of the last search, at first `"auto"`.
 
         Raises:
-            StowageError: there is nothing to search for, no such method, the session is closed, or as `graph` does.
+            StowageError: there is nothing to search for, no such method, a time below 0, the session is closed, or as
+                `graph` does.
         """
         _ = self.graph
+        check_limits(seconds)
         if method is not None:
             searching.choose_method(self._session_state, method, seconds)
         searching.resume(self._session_state, seconds)

@@ -53,8 +53,8 @@ def command(
     returns a planner.TrainStep or planner.InferenceStep.
 
     A row is a budget, a column a method, with the time of the best plan and the share of the speed with infinite memory
-    that it reaches; - where the method has no plan. On `cpu` and `auto`, ops are measured here; on presets their times
-    come from a roofline. Ctrl-C ends it with the points so far.
+    that it reaches; - where the method has no plan, ? where Ctrl-C came before it was tried. On `cpu` and `auto`, ops
+    are measured here; on presets their times come from a roofline. Ctrl-C ends it with the points so far.
     """
     from planner import zoo
     from planner.profile import machine, prepare
@@ -67,13 +67,14 @@ def command(
     device, step = machine(machine_name), zoo.load(model)
     with reporting(True) as report, stopped_by_interrupt() as stop:
         ready = prepare(step, device, progress=report.part(0.0, 0.1))
-        found = {}
+        found, complete = {}, set[str]()
         for done, name in enumerate(names):
             part = report.part(0.1 + 0.9 * done / len(names), 0.1 + 0.9 * (done + 1) / len(names), name)
             found[name] = sweep(
                 ready.graph, device, amounts, seconds=ready.seconds, time_limit_each=seconds, seed=seed, method=name,
                 progress=part, stop=stop,
             )  # fmt: skip
+            complete |= set() if stop.requested else {name}
     points = [{"method": name, **_facts(point)} for name, each in found.items() for point in each]
     if not points and stop.requested:
         raise KeyboardInterrupt
@@ -86,7 +87,7 @@ def command(
             True,
         )  # fmt: skip
     else:
-        show_table(["budget", *names], _rows(found))
+        show_table(["budget", *names], _rows(found, complete))
     if stop.requested:
         print("stopped: these are the points so far", file=sys.stderr)
 
@@ -114,13 +115,16 @@ def _facts(point: BudgetPoint) -> dict[str, Any]:
     }
 
 
-def _rows(found: dict[str, tuple[BudgetPoint, ...]]) -> list[list[str]]:
+def _rows(found: dict[str, tuple[BudgetPoint, ...]], complete: set[str]) -> list[list[str]]:
     at = {name: {point.budget_bytes: point for point in points} for name, points in found.items()}
     budgets = sorted({budget for points in at.values() for budget in points})
-    return [[format_bytes(budget), *(_cell(points.get(budget)) for points in at.values())] for budget in budgets]
+    return [
+        [format_bytes(budget), *(_cell(points.get(budget), name in complete) for name, points in at.items())]
+        for budget in budgets
+    ]
 
 
-def _cell(point: BudgetPoint | None) -> str:
+def _cell(point: BudgetPoint | None, tried: bool) -> str:
     if point is None:
-        return "-"
+        return "-" if tried else "?"
     return f"{format_seconds(point.step_seconds)}, {format_percent(point.percent_of_ideal / 100)}"

@@ -36,9 +36,9 @@ def check_choice(method: str, seed: int) -> None:
     Raises:
         StowageError: the method is unknown, or the seed is negative.
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise StowageError(
-            f'"{method}" is not a search method; choose one of {", ".join(METHODS)}{did_you_mean(method, METHODS)}'
+            f'"{method}" is not a search method; choose one of {", ".join(METHODS)}{did_you_mean(str(method), METHODS)}'
         )
     if seed < 0:
         raise StowageError(f"seed must be a whole number of 0 or more, got {seed}")

@@ -1,9 +1,13 @@
 """A search as one watches it: progress, better plans, cancel, resume, and the end of it."""
 
+import time
+from typing import Any
+
 import pytest
 
 from planner import zoo
 from planner.capture import capture
+from planner.errors import StowageError
 from planner.graph import Graph
 from planner.profile import machine
 from planner.swap import search_swaps
@@ -170,6 +174,32 @@ def test_another_method_takes_over_from_a_search_that_goes_on(session: Session) 
     assert session.search is swapping, "it goes on where it was"
     session.request({"do": "cancel"})
     assert {message["method"] for message in recorder.all("search")} == {"auto", "swap", "joint"}
+
+
+def test_the_best_plan_of_a_search_that_another_takes_over_from_is_drawn(session: Session) -> None:
+    recorder = MessageRecorder(session)
+    session.start_search(None, "joint")
+    search = session.search
+    assert search is not None
+    while search.best is None or search.progress.evaluations < 20:
+        time.sleep(0.01)
+    session.start_search(None, "calendar")
+    best = search.best
+    recorder.wait("plan", lambda plan: plan["step_seconds"] <= best.predicted.seconds)
+    session.request({"do": "cancel"})
+    session.request({"do": "method", "method": "joint"})
+    assert session.plan is not None
+    assert session.plan.predicted.seconds <= best.predicted.seconds
+
+
+@pytest.mark.parametrize("asked", [(-1, "swap"), ("5", "swap"), (float("nan"), None), (5, ["swap"])])
+def test_what_cannot_be_asked_stops_nothing(session: Session, asked: Any) -> None:
+    session.start_search(None, "swap")
+    search = session.search
+    with pytest.raises(StowageError, match=r"must be 0 or more|is not a search method"):
+        session.start_search(*asked)
+    assert session.search is search
+    session.request({"do": "cancel"})
 
 
 def test_a_method_that_is_none_is_told_in_one_line_and_the_search_goes_on(session: Session) -> None:

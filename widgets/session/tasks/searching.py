@@ -90,6 +90,8 @@ def choose_method(session_state: SessionState, method: str, seconds: float | Non
         session_state.message_bus.publish(planning.idle(session_state))
         if running:
             resume(session_state, seconds)
+        elif (best := _better_known(session_state)) is not None:
+            session_state.jobs.start("plan", lambda job: _draw(session_state, job, best))
 
 
 def begun(session_state: SessionState) -> SwapSearch | None:
@@ -138,6 +140,8 @@ def _search(session_state: SessionState, job: Job, seconds: float | None) -> Non
             with session_state.message_bus.lock:
                 if job.stop.requested and job.current:
                     search.cancel()
+        if (best := _better_known(session_state)) is not None:
+            session_state.draw(job, best)  # of the search that this one takes over from
         _follow(session_state, job, search)
     except Exception as error:
         session_state.report(job, words(session_state, "failed", 0.0, sentence_of(error)))
@@ -167,6 +171,20 @@ def _follow(session_state: SessionState, job: Job, search: SwapSearch) -> None:
             session_state.message_bus.publish(
                 session_state.budget_words("none", "", "No valid plan was found yet: resume the search.")
             )
+
+
+def _better_known(session_state: SessionState) -> SwapPlan | None:
+    """The fastest known plan within the budget if it is faster than the one shown."""
+    with session_state.message_bus.lock:
+        plan_cache, drawn = session_state.plan_cache, session_state.plan
+        best = None if plan_cache is None else plan_cache.fitting(session_state.budget_bytes)
+        if best is None or (drawn is not None and drawn.predicted.seconds <= best.predicted.seconds):
+            return None
+        return best
+
+
+def _draw(session_state: SessionState, job: Job, plan: SwapPlan) -> None:
+    session_state.draw(job, plan)
 
 
 def _rest(job: Job, search: SwapSearch) -> None:
