@@ -196,10 +196,18 @@ def interruptibly(work: Callable[[], T], stop: CancelToken) -> T:
     watcher.start()
     try:
         result = work()
-    except Left:
-        ended.set()
+    except (Left, SystemError) as error:
+        cause: BaseException | None = error
+        while isinstance(cause, SystemError):  # as numba says it, where it came while a kernel handed over its result
+            cause = cause.__cause__
+        if isinstance(cause, Left):
+            ended.set()
+            watcher.join()
+            raise Cancelled from None
+        with suppress(Left):
+            end()
         watcher.join()
-        raise Cancelled from None
+        raise
     except BaseException:
         with suppress(Left):
             end()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
-from numba.core import event
+from numba.core import event, serialize
 
 from planner.cancel import uninterrupted
 from planner.progress import announce
@@ -68,6 +69,10 @@ class _Watch(event.Listener):
 def _ours(event: Any) -> bool:
     return str(event.data["dispatcher"].py_func.__module__).startswith("planner.")
 
+
+# numba calls this for every named tuple that a kernel returns, and an exception raised in it from outside may crash the
+# process: what is known already is looked up without running Python, so that nothing is raised there
+serialize._numba_unpickle = cache(serialize._numba_unpickle)
 
 _watch = _Watch()
 event.register("numba:compile", _watch)  # type: ignore[no-untyped-call]
