@@ -67,7 +67,7 @@ def assess(
     none = Needs(value, unswapped, ideal, None, None, None)
     if least > budget + machine.host_memory_bytes:
         return none
-    method = "calendar" if evaluations is None else None
+    method = "calendar" if evaluations is None else "swap"  # the bound above is for plans that run each op once
 
     def look(share: float, _: str) -> None:
         stop.check()
