@@ -150,6 +150,14 @@ def _hands_over(frame: FrameType | None) -> bool:
     return frame is not None
 
 
+def behind_system_error(error: BaseException) -> BaseException | None:
+    """The error itself, or what numba made a SystemError of because it came while a kernel was loaded or ended."""
+    cause: BaseException | None = error
+    while isinstance(cause, SystemError):
+        cause = cause.__cause__
+    return cause
+
+
 def interruptibly(work: Callable[[], T], stop: CancelToken) -> T:
     """Call a function and return its result, unless it is cancelled meanwhile, which interrupts its Python code.
 
@@ -196,19 +204,11 @@ def interruptibly(work: Callable[[], T], stop: CancelToken) -> T:
     watcher.start()
     try:
         result = work()
-    except (Left, SystemError) as error:
-        cause: BaseException | None = error
-        while isinstance(cause, SystemError):  # as numba says it, where it came while a kernel handed over its result
-            cause = cause.__cause__
-        if isinstance(cause, Left):
+    except BaseException as error:
+        if isinstance(behind_system_error(error), Left):
             ended.set()
             watcher.join()
             raise Cancelled from None
-        with suppress(Left):
-            end()
-        watcher.join()
-        raise
-    except BaseException:
         with suppress(Left):
             end()
         watcher.join()

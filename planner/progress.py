@@ -17,7 +17,7 @@ from secrets import token_hex
 from threading import Event, Lock, Thread, local
 from typing import Any
 
-from planner.cancel import CancelToken, interrupted_after_kernels
+from planner.cancel import CancelToken, behind_system_error, interrupted_after_kernels
 from planner.errors import StowageError
 
 #: Takes the share done, from 0 to 1, and a status text; it may raise to end the call.
@@ -129,10 +129,7 @@ def _interrupts_as_such() -> Iterator[None]:
         with interrupted_after_kernels():
             yield
     except SystemError as error:
-        cause: BaseException | None = error
-        while isinstance(cause, SystemError):
-            cause = cause.__cause__
-        if isinstance(cause, KeyboardInterrupt):
+        if isinstance(behind_system_error(error), KeyboardInterrupt):
             raise KeyboardInterrupt from error
         raise
 
