@@ -16,8 +16,8 @@ from planner.shutdown import on_shutdown
 from planner.step import Step
 from planner.torch_private import storage_identity
 
-#: The longest that a caller of `planner.run` waits for the global state lock.
-_WAIT_SECONDS = 1.0
+#: The longest that a caller of `planner.run` waits for the global state lock, in seconds.
+LONGEST_WAIT = 1.0
 
 
 class OwnershipLock:
@@ -43,13 +43,13 @@ class OwnershipLock:
         acquired again in the run's own thread, after the step's functions have made a module, which may be shared.
 
         Args:
-            stop: checked while waiting for the global state lock; None waits for at most `_WAIT_SECONDS`.
+            stop: checked while waiting for the global state lock; None waits for at most `LONGEST_WAIT`.
 
         Raises:
             StowageError: the step, or another one with the same parameters, is being run.
             Cancelled: `stop` was cancelled.
         """
-        waiting = CancelToken.after(_WAIT_SECONDS) if stop is None else stop
+        waiting = CancelToken.after(LONGEST_WAIT) if stop is None else stop
         try:
             with global_state_lock(waiting.check), undisturbed():
                 self._objects = _objects_of(self._step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import copy_context
 from threading import Event, Thread
 from time import perf_counter
@@ -19,7 +19,7 @@ from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.program import reading_changed
 from planner.progress import Listener, Progress
-from planner.run.checks.ownership_lock import OwnershipLock
+from planner.run.checks.ownership_lock import LONGEST_WAIT, OwnershipLock
 from planner.run.checks.retrace import Recheck
 from planner.run.checks.thread_settings import TorchContext
 from planner.run.loop.batch_count import batch_count, refuse_smaller_last
@@ -75,10 +75,12 @@ class BackgroundRun(ABC):
         self._over: float | None = None
         self._torch_context = TorchContext()
         self._thread = Thread(target=copy_context().run, args=(self._run,), name="stowage run", daemon=True)
-        self._generator = generator
-        self._generator.set_state(torch.get_rng_state())
         self._ownership_lock = OwnershipLock(step, self.stop)
-        self._before = self._ownership_lock.make()
+        self._before = self._ownership_lock.make()  # first: a run that ends meanwhile leaves its random numbers to this
+        self._generator = generator
+        self._draws = False
+        with suppress(Cancelled):
+            self._draw_as_pytorch(CancelToken.after(LONGEST_WAIT))
 
     @property
     def seconds(self) -> float:
@@ -201,8 +203,20 @@ class BackgroundRun(ABC):
         """
         if self._step.live is None:
             self._make_live(model_bytes)
-        for claim in self._ownership_lock.make(self.stop):
-            claim.ended.wait()
+        self._await_owners(self._ownership_lock.make(self.stop))
+
+    def _await_owners(self, owners: list[OwnershipLock]) -> None:
+        """Wait for the runs that own the step; where they end, this one goes on."""
+        for owner in owners:
+            owner.ended.wait()
+        if owners or not self._draws:
+            self._draw_as_pytorch(self.stop)
+
+    def _draw_as_pytorch(self, stop: CancelToken) -> None:
+        """Continue PyTorch's sequence of random numbers, which others borrow while they hold the global state lock."""
+        with global_state_lock(stop.check):
+            self._generator.set_state(torch.get_rng_state())
+        self._draws = True
 
     def _make_live(self, model_bytes: int) -> None:
         said, every = 0, max(1, model_bytes // 100)
@@ -248,10 +262,7 @@ class BackgroundRun(ABC):
     def _run(self) -> None:
         state: State = "done"
         try:
-            for claim in self._before:
-                claim.ended.wait()
-                with global_state_lock(self.stop.check):
-                    self._generator.set_state(torch.get_rng_state())
+            self._await_owners(self._before)
             with self._torch_context.entered():
                 self._work()
                 self._report_progress(1.0, "done")
