@@ -43,7 +43,8 @@ def run(
         step: the step to run.
         plan: made for the step's graph; without one, a plan is made here with measured op times.
         budget: device bytes, or text such as `"8GiB"` or `"50%"`; without plan and budget, the step's own peak.
-        steps: number of steps; 0 only prepares for `Run.steps`.
+        steps: number of steps; 0 only prepares for `Run.steps`. Planning takes at most ten seconds and, after the first
+            of them, no longer than it could still save in these steps.
         device: `"cpu"`.
         check: make every step in eager PyTorch too, from the same random numbers, and compare all bits; no other code
             should draw from PyTorch's generator meanwhile. `"first"` does so for the first two steps and ends the run

@@ -7,20 +7,23 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import psutil
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from planner.capture import capture
 from planner.errors import StowageError
+from planner.machine import Link, op_seconds
 from planner.plan import validate
 from planner.profile import machine
+from planner.progress import Progress
 from planner.run import Run, run, same_bits
+from planner.run.prepare.found_plan import found_plan
 from planner.step import InferenceStep, TrainStep
-from planner.swap import plan_swaps
+from planner.swap import plan_swaps, search_swaps
 from tests.run.steps import branches, convolutions, gpt
 from tests.run.test_stopping import WORDS, assert_as_eager_left_it, words
 
@@ -230,6 +233,21 @@ def test_an_error_keeps_no_arena() -> None:
     assert running.error is not None
 
 
+@pytest.mark.parametrize(("slower", "time_limit", "state"), [(1, 20.0, "cancelled"), (10**9, 1.2, "paused")])
+def test_planning_ends_when_it_has_taken_longer_than_it_could_still_save(
+    slower: int, time_limit: float, state: str
+) -> None:
+    graph, laptop = capture(gpt()), machine("laptop")  # large enough for a search that does not end by itself
+    fast = laptop.host_link
+    link = Link(fast.bandwidth / slower, fast.duplex_bandwidth / slower, fast.latency * slower)
+    times = slower * op_seconds(graph, laptop)
+    search = search_swaps(graph, replace(laptop, host_link=link), "60%", seconds=times, time_limit=time_limit)
+    plan = found_plan(search, 3, Progress())
+    assert search.progress.state == state
+    saved = 3 * (plan.predicted.seconds - search.progress.bound_seconds)
+    assert (saved < search.progress.seconds) == (state == "cancelled")
+
+
 def test_what_goes_wrong_in_planning_is_raised_by_waiting() -> None:
     running = run(convolutions(), budget="1%")
     with pytest.raises(StowageError, match="too small"):
@@ -329,6 +347,42 @@ def test_two_cancelled_and_gone_on_with_draw_as_one() -> None:
     made = len(first.wait().losses)
     assert len(second.losses) == 2
     assert_as_eager_left_it(step, reference, generator, made + 2)
+
+
+DOOR = threading.Lock()
+
+
+class Held(nn.Module):
+    """Waits as long as somebody holds the door."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with DOOR:
+            return self.layer(x).square().mean()
+
+
+def test_begun_while_another_is_compared_with_eager_it_draws_as_if_it_were_alone() -> None:
+    def hold(share: float, doing: str) -> None:
+        if doing.startswith("step 1 of"):
+            torch.manual_seed(5)  # from here on the program and the other run draw from sequences of their own
+            DOOR.acquire()
+            held.set()
+
+    held, step = threading.Event(), words()
+    reference = step.clone()
+    other = run(TrainStep(Held(), torch.ones(2, 4), loss=lambda model, x: model(x)), steps=1, check=True, progress=hold)
+    held.wait()
+    until(lambda: torch.initial_seed() != 5)  # the eager step has borrowed the program's generator
+    threading.Timer(0.1, DOOR.release).start()
+    running = run(step, budget="100%", steps=2)
+    other.wait()
+    running.wait()
+    torch.manual_seed(5)
+    losses = [float(reference.eager().detach()) for _ in range(2)]
+    assert list(running.losses) == losses
 
 
 def test_it_says_how_far_it_is() -> None:

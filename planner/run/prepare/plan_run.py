@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from time import sleep
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from planner.cancel import CancelToken
 from planner.capture import capture
@@ -17,14 +15,11 @@ from planner.machine import Link
 from planner.plan import SwapPlan, validate
 from planner.progress import Listener, Progress
 from planner.run.prepare.footprint import refuse_too_large
+from planner.run.prepare.found_plan import found_plan
 from planner.step import Step
-
-if TYPE_CHECKING:
-    from planner.swap import SwapSearch
 
 #: Time limit of the search for a plan.
 _PLANNING_SECONDS = 10.0
-_LOOK_SECONDS = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,32 +104,8 @@ def _planned(graph: Graph, request: RunRequest, stop: CancelToken, measuring: Pr
     here = ready.machine if request.link is None else replace(ready.machine, host_link=request.link)
     planning(0.0, "planning")
     budget = "100%" if request.budget is None else request.budget
-    return found_plan(
-        search_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS), planning
-    )
-
-
-def found_plan(search: SwapSearch, planning: Progress) -> SwapPlan:
-    """The plan of a search once it has ended; the search is cancelled if the wait for it is.
-
-    Args:
-        search: with a time limit.
-        planning: is told how far it is.
-
-    Raises:
-        StowageError: there is no plan within its budget.
-        Cancelled: cancellation was requested.
-    """
-    try:
-        while (progress := search.progress).state == "running":
-            planning(progress.share, progress.doing)
-            sleep(_LOOK_SECONDS)
-    except BaseException:
-        search.cancel()
-        with suppress(StowageError):
-            search.wait()
-        raise
-    return search.wait()
+    search = search_swaps(ready.graph, here, budget, seconds=ready.seconds, time_limit=_PLANNING_SECONDS)
+    return found_plan(search, request.steps or None, planning)
 
 
 def _refuse_invalid(plan: SwapPlan, graph: Graph, change: str) -> None:

@@ -77,7 +77,10 @@ class RankThread(WorkersThread):
     def _plans(self, graph: Graph, progress: Progress) -> WorkerPlans:
         self._membership.join(self.stop.check)
         ranks, local_ranks = self._membership.ranks, self._membership.launch.local_ranks
-        return plan_ranks(ranks, local_ranks, graph, self.asked.partition, self.asked.budget, progress, self.stop)
+        asked = self.asked
+        return plan_ranks(
+            ranks, local_ranks, graph, asked.partition, asked.budget, asked.steps or None, progress, self.stop
+        )
 
     def _footprint(self, planned: WorkerPlans) -> Footprint:
         """What the ranks of this host take: each has its worker, and all parts while it brings the state back."""

@@ -60,6 +60,8 @@ def run_workers(
             is taken if there are none. They are asked for in the run's thread and may draw from PyTorch's generator, as
             eager PyTorch's would; no other code should draw from it meanwhile.
         steps: how many at most; None for all batches, or 3 without any; 0 only prepares for `WorkersRun.steps`.
+            Planning a worker takes at most three seconds and, after the first of them, no longer than it could still
+            save in these steps.
         check: make the run's own steps in eager PyTorch too, on a copy of the model, and say how far the results are
             apart.
         transport: `"shared memory"`, or `"gloo"` for PyTorch's process group over TCP; None for shared memory where

@@ -120,7 +120,8 @@ class WorkersThread(BackgroundRun):
 
     def _plans(self, graph: Graph, progress: Progress) -> WorkerPlans:
         link = exchange_link(self.asked.transport)
-        return plan_workers(graph, self.asked.partition, self.asked.budget, link, progress, self.stop)
+        asked = self.asked
+        return plan_workers(graph, asked.partition, asked.budget, asked.steps or None, link, progress, self.stop)
 
     def _known_to_all(self, difference: Difference | None) -> Difference | None:
         return difference

@@ -21,7 +21,7 @@ _SAME_STEP = "build the same model, loss, batch shapes and optimizer on all rank
 
 def plan_ranks(
     ranks: Ranks, local_ranks: int, graph: Graph, partition: PartitionPlan, budget: str | int | None,
-    progress: Progress, stop: CancelToken,
+    steps: int | None, progress: Progress, stop: CancelToken,
 ) -> WorkerPlans:  # fmt: skip
     """Make the graphs of all workers and the plan of this rank's, and learn those of the others.
 
@@ -34,6 +34,7 @@ def plan_ranks(
         graph: of the whole step, captured here.
         partition: how it is split, for as many workers as there are ranks.
         budget: of this rank's worker; None for no swaps.
+        steps: that are made; None if that is not known.
         progress: of this.
         stop: checked periodically.
 
@@ -50,7 +51,7 @@ def plan_ranks(
     names = [Fact(f"graph of worker {worker}", fingerprint(each), _SAME_STEP) for worker, each in enumerate(graphs)]
     refuse_differences(ranks, names)
     work = progress.part(_GRAPHS, 1.0, f"planning worker {ranks.rank}")
-    own = plan_worker(graphs[ranks.rank], budget, exchange_link(GLOO), local_ranks, work, stop)
+    own = plan_worker(graphs[ranks.rank], budget, steps, exchange_link(GLOO), local_ranks, work, stop)
     plans = [plan_from_json(text) for text in ranks.share(plan_to_json(own))]
     problems = validate_workers(partition, graph, graphs, [plan.order for plan in plans])
     if problems:

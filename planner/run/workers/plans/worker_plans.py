@@ -18,7 +18,7 @@ from planner.plan import SwapPlan, validate
 from planner.profile import prepare
 from planner.program import COLLECTIVES, communicate_by
 from planner.progress import Progress
-from planner.run.prepare.plan_run import found_plan
+from planner.run.prepare.found_plan import found_plan
 from planner.run.workers.plans.alone import Alone
 from planner.run.workers.plans.cores import has_cores_to_spare
 from planner.swap import search_swaps
@@ -99,14 +99,16 @@ class WorkerPlans:
 
 
 def plan_workers(
-    graph: Graph, partition: PartitionPlan, budget: str | int | None, link: Link, progress: Progress, stop: CancelToken
-) -> WorkerPlans:
+    graph: Graph, partition: PartitionPlan, budget: str | int | None, steps: int | None, link: Link,
+    progress: Progress, stop: CancelToken,
+) -> WorkerPlans:  # fmt: skip
     """Make the graphs of all workers and plan them; workers that are alike share a plan.
 
     Args:
         graph: of the step.
         partition: how it is split.
         budget: of each worker; None for no swaps.
+        steps: that are made; None if that is not known.
         link: what exchanges between the workers are expected to take.
         progress: of this.
         stop: checked periodically.
@@ -123,7 +125,7 @@ def plan_workers(
         name = fingerprint(each)
         if name not in known:
             here = progress.part(worker / len(graphs), (worker + 1) / len(graphs), f"planning worker {worker}")
-            known[name] = plan_worker(each, budget, link, len(graphs), here, stop)
+            known[name] = plan_worker(each, budget, steps, link, len(graphs), here, stop)
         plans.append(known[name])
     here_graphs = [each.with_workspaces(dict(plan.workspaces)) for each, plan in zip(graphs, plans, strict=True)]
     return WorkerPlans(partition, graph, tuple(here_graphs), tuple(plans))
@@ -151,13 +153,15 @@ def worker_graphs(graph: Graph, partition: PartitionPlan, progress: Progress) ->
 
 
 def plan_worker(
-    graph: Graph, budget: str | int | None, link: Link, workers_here: int, progress: Progress, stop: CancelToken
-) -> SwapPlan:
+    graph: Graph, budget: str | int | None, steps: int | None, link: Link, workers_here: int,
+    progress: Progress, stop: CancelToken,
+) -> SwapPlan:  # fmt: skip
     """Plan one worker's graph, with op times and scratch memory as measured here.
 
     Args:
         graph: of the worker.
         budget: of the worker; None for no swaps.
+        steps: that are made; None if that is not known.
         link: what exchanges between the workers are expected to take.
         workers_here: how many workers share the cores of this host.
         progress: of this.
@@ -183,7 +187,7 @@ def plan_worker(
         known, machine, "100%" if budget is None else budget, method="swap", time_limit=_PLANNING_SECONDS,
         seconds=np.where(communicates, op_seconds(graph, machine), ready.seconds),
     )  # fmt: skip
-    plan = found_plan(search, progress)
+    plan = found_plan(search, steps, progress)
     problems = validate(plan, known)
     if problems:
         raise StowageError(f"the plan of a worker is not valid: {problems[0]}")

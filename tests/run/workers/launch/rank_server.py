@@ -9,6 +9,8 @@ import json
 import os
 import sys
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 import torch
@@ -25,7 +27,12 @@ def get_ready() -> None:
     torch.set_num_threads(1)  # a fork would come without the other threads of a pool, and wait for them
     graph = capture(network(), progress=False)
     worker_graph(PartitionPlan.of(optimize(coarsen(graph), 2)), graph, 0)
-    planner.run(network(), steps=1, progress=False).wait()
+    run = planner.run(network(), steps=1, progress=False)
+    begun = threading.enumerate()
+    run.wait()
+    # a thread that has ended for Python may still be giving back buffers of MKL, whose lock a fork would keep for good
+    while any(not each.is_alive() and Path(f"/proc/self/task/{each.native_id}").exists() for each in begun):
+        time.sleep(0.01)
     assert planner.run_workers  # is imported when it is named
     torch.set_num_threads(threads)
 
