@@ -262,7 +262,8 @@ def _worth(
     begins = start_behind(incoming.booked, incoming.free, width, work[s], clock[following], False)
     if begins < 0 and kind == _BETWEEN:
         return 0.0
-    q = 0 if begins < 0 else np.searchsorted(clock, begins + 1e-9 * total, side="right") - 1
+    # a step that begins with a wait has time before its first slot
+    q = 0 if begins < 0 else max(0, np.searchsorted(clock, begins + 1e-9 * total, side="right") - 1)
     if kind == _BETWEEN:
         if f >= q:
             return 0.0
