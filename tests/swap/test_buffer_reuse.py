@@ -51,7 +51,7 @@ def test_the_least_budget_is_the_least_of_all_plans():
         below_a_working_set += 1
         bandwidth, every = _MACHINE.host_link.bandwidth, orders(graph, _MOST_ORDERS)
         assert optimum(graph, seconds, bandwidth, least - UNIT, every, inf) is None, number
-        plan = plan_swaps(graph, _MACHINE, least, seconds=seconds, method="swap")
+        plan = plan_swaps(graph, _MACHINE, least, seconds=seconds, method="swap", time_limit=0)
         assert validate(plan, graph) == [], number
         best = optimum(graph, seconds, bandwidth, least, every, inf)
         assert lower_bound(graph, _MACHINE, least, np.array(seconds)) <= best.seconds * (1 + 1e-9), number

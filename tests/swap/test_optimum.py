@@ -5,20 +5,18 @@ What "all plans" are is said in `exhaustive`; a plan found there is validated an
 
 from functools import cache
 from math import inf
-from random import Random
 
 import numpy as np
 import pytest
 
-from planner.memory import step_peak
 from planner.plan import validate
 from planner.swap import lower_bound, plan_with_baselines
 from planner.swap.bounds.fixed_order import order_bound
 from tests.effort import EFFORT
 from tests.swap.event_simulator import step_seconds
 from tests.swap.exhaustive import UNIT, optimum, orders, plan_of
-from tests.swap.random_graphs import least_budget, machine
-from tests.swap.tiny_steps import tiny
+from tests.swap.random_graphs import machine
+from tests.swap.tiny_steps import drawn
 
 _CHUNKS, _EACH = EFFORT, 20
 _MOST_ORDERS = 24
@@ -28,26 +26,15 @@ _MACHINE = machine(UNIT * 1e6, 2 * UNIT * 1e6, 0.0)
 
 
 @cache
-def drawn(number):
-    """A step, the seconds of its ops, and a budget between the least and what the step takes."""
-    random = Random(number)
-    graph = tiny(random, _MOST_ORDERS)
-    seconds = [random.choice([0.0, 1.0, 1.0, 2.0, 5.0]) * 1e-6 for _ in graph.ops]
-    peak = step_peak(graph, UNIT)
-    least = min(-(-least_budget(graph) // UNIT) * UNIT, peak)
-    return graph, seconds, least + UNIT * random.randint(0, max(0, (peak - least) // UNIT - 1))
-
-
-@cache
 def planned(number):
-    graph, seconds, budget = drawn(number)
+    graph, seconds, budget = drawn(number, _MOST_ORDERS)
     return plan_with_baselines(graph, _MACHINE, budget, seconds=seconds, method="swap")
 
 
 @cache
 def faster(number):
     """The fastest plan of all, where it is faster than the planner's; else None."""
-    graph, seconds, budget = drawn(number)
+    graph, seconds, budget = drawn(number, _MOST_ORDERS)
     below = planned(number).plan.predicted.seconds / _CLOSE
     return optimum(graph, seconds, _MACHINE.host_link.bandwidth, budget, orders(graph, _MOST_ORDERS), below)
 
@@ -56,7 +43,7 @@ def faster(number):
 def test_no_plan_at_all_is_faster_than_the_bound_and_the_planner_finds_the_fastest_on_nineteen_of_twenty(chunk):
     missed = {}
     for number in range(chunk * _EACH, (chunk + 1) * _EACH):
-        graph, seconds, budget = drawn(number)
+        graph, seconds, budget = drawn(number, _MOST_ORDERS)
         bound, best = lower_bound(graph, _MACHINE, budget, np.array(seconds)), faster(number)
         planners = planned(number).plan.predicted.seconds
         if best is None:
@@ -75,7 +62,7 @@ def test_no_plan_at_all_is_faster_than_the_bound_and_the_planner_finds_the_faste
 def test_the_bound_of_an_order_is_below_the_fastest_plan_of_that_order_and_that_below_the_planners(chunk):
     said = 0
     for number in range(chunk * _EACH, (chunk + 1) * _EACH):
-        graph, seconds, budget = drawn(number)
+        graph, seconds, budget = drawn(number, _MOST_ORDERS)
         plan = planned(number).plan
         if len(graph.ops) > 6:
             continue

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 
 from planner.graph import Graph, GraphBuilder, Kind, Phase
+from planner.memory import step_peak
 from tests.swap.exhaustive import UNIT, orders, ways
+from tests.swap.random_graphs import least_budget
+
+
+@cache
+def drawn(number: int, most_orders: int, most_ops: int = 8) -> tuple[Graph, list[float], int]:
+    """A step, the seconds of its ops, and a budget between the least and what the step takes."""
+    random = Random(number)
+    graph = tiny(random, most_orders)
+    while len(graph.ops) > most_ops:
+        graph = tiny(random, most_orders)
+    seconds = [random.choice([0.0, 1.0, 1.0, 2.0, 5.0]) * 1e-6 for _ in graph.ops]
+    peak = step_peak(graph, UNIT)
+    least = min(-(-least_budget(graph) // UNIT) * UNIT, peak)
+    return graph, seconds, least + UNIT * random.randint(0, max(0, (peak - least) // UNIT - 1))
 
 
 def tiny(random: Random, most_orders: int, most_ways: int = 3_000_000) -> Graph:

@@ -201,10 +201,28 @@ def _repeatable(graph: Graph, group_of: Ints, groups: list[list[int]], optimizer
         ],
         np.bool_,
     )
-    for op, reads in enumerate(graph.reads):  # an op that sees what a group has not finished yet
+
+    def updated_before(reader: int, group: int) -> bool:
+        """Whether an optimizer's op finds updated what the group, or what makes its inputs again, reads."""
+        seen, stack = {group}, [group]
+        while stack:
+            for op in groups[stack.pop()]:
+                for storage in graph.reads_again[op]:
+                    maker = int(group_of[storage])
+                    if maker >= 0 and maker not in seen:
+                        seen.add(maker)
+                        stack.append(maker)
+                    elif any(op < writer < reader for writer in writers[storage] if writer not in groups[group]):
+                        return True
+        return False
+
+    for op, reads in enumerate(graph.reads):
         for storage in reads:
             group = int(group_of[storage])
-            if group >= 0 and op not in groups[group] and op < max(writers[storage]):
+            if group < 0 or op in groups[group]:
+                continue
+            unfinished = op < max(writers[storage])
+            if unfinished or (graph.ops[op].phase is Phase.OPTIMIZER and updated_before(op, group)):
                 found[group] = False
     return found
 

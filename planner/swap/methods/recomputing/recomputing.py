@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ _PRICES = (0.0, 1000.0, 30.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
 _EVERY = (1, 2, 4, 0)
 #: Two prices, one for what is made before some share of the forward pass, and one for the rest.
 _LOW, _HIGH, _SHARES = (0.03, 0.3, 0.0), (1.0, 1000.0), (0.5, 0.8, 0.3, 0.65, 0.9, 0.15, 0.4)
+#: Up to so many groups may run again for every choice of them to be tried.
+_FEW_GROUPS = 5
 _BATCH = 8
 _ELITE = 6
 _PACKED = 3
@@ -146,6 +149,11 @@ class Recomputing:
         for every in _EVERY:
             for price in _PRICES:
                 yield RecomputePrices(every, np.full(self.problem.storages, price * self.per_byte))
+        groups = np.flatnonzero(self.runner.forward.repeatable)
+        for count in range(len(groups) + 1 if len(groups) <= _FEW_GROUPS else 0):
+            for again in combinations(groups, count):
+                made_again = np.isin(self.runner.forward.group_of, again)
+                yield RecomputePrices(0, np.where(made_again, _MOST_PRICE, 0.0) * self.per_byte)
 
     def _mixed(self, every: int) -> Iterator[RecomputePrices]:
         made_at = self.runner.forward.made_at
