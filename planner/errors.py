@@ -20,3 +20,9 @@ def first_line(error: Exception) -> str:
     """The first line of an error's message."""
     text = str(error).strip().splitlines()
     return text[0].rstrip(".;:") if text else "no message"
+
+
+def as_sentence(error: BaseException) -> str:
+    """An error's message with a capital letter and a full stop, to follow another sentence."""
+    text = str(error).strip().rstrip(".") or type(error).__name__
+    return f"{text[0].upper()}{text[1:]}."

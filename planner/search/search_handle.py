@@ -40,6 +40,11 @@ class SearchHandle(ABC, Generic[S, P]):
     def best(self) -> P | None:
         """The best plan so far, always a valid one; None before there is any."""
 
+    @property
+    def error(self) -> BaseException | None:
+        """The error that ended the search, if any."""
+        return self._runner.error
+
     @abstractmethod
     def _plan(self, search_state: S) -> P:
         """The best plan; an error that says why if there is none."""

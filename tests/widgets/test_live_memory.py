@@ -9,6 +9,7 @@ from plotly.graph_objects import FigureWidget
 
 import planner
 import widgets
+from planner.errors import StowageError
 from planner.run import Run
 from tests.widgets.steps import real
 from widgets import figures
@@ -54,6 +55,20 @@ def test_a_run_that_is_still_planned_is_drawn() -> None:
     figure = figures.live_memory(run)
     assert len(figure.data) == 3
     run.wait()
+
+
+@pytest.mark.parametrize("spent", ["", "after 1 step;"])
+def test_a_run_that_failed_says_why(spent: str) -> None:
+    def refuse(share: float, doing: str) -> None:
+        if doing.startswith("step 2 of" if spent else "planning"):
+            raise StowageError("the disk is full")
+
+    run = planner.run(real(SPEC)[0], budget="60%", steps=3, progress=refuse)
+    with pytest.raises(StowageError):
+        run.wait()
+    summary = get_live_memory(run).summary
+    assert summary.startswith(f"The run failed {spent or 'and has no plan.'}")
+    assert summary.endswith(". The disk is full.")
 
 
 def test_watching_goes_on_until_the_run_ends() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.errors import as_sentence
 from planner.plan import Timeline
 from planner.units import bytes_label, several
 from widgets.info.residency_spans import Floats, Ints
@@ -45,6 +46,7 @@ class LiveMemory:
         measured: memory of all steps whose samples are kept.
         predicted: timeline of one step; None until there is a plan.
         budget_bytes: the limit; None until there is a plan.
+        failure: why the run failed, a sentence; empty if it did not.
     """
 
     name: str
@@ -53,6 +55,7 @@ class LiveMemory:
     measured: MeasuredMemory
     predicted: Timeline | None
     budget_bytes: int | None
+    failure: str = ""
 
     @property
     def peak_bytes(self) -> int:
@@ -61,14 +64,16 @@ class LiveMemory:
 
     @property
     def summary(self) -> str:
-        """The picture in one sentence."""
+        """The picture in one sentence, and a second one that says why if it failed."""
+        verb = "failed" if self.failure else f"is {self.state}"
+        why = f" {self.failure}" if self.failure else ""
         if self.predicted is None or self.budget_bytes is None:
-            return f"The run is {self.state} and has no plan yet."
+            return f"The run {verb} and has no plan{'.' if why else ' yet.'}{why}"
         steps = several(len(self.step_seconds), "step")
         return (
-            f"The run is {self.state} after {steps}; at most {bytes_label(self.peak_bytes)} were in use at once, "
+            f"The run {verb} after {steps}; at most {bytes_label(self.peak_bytes)} were in use at once, "
             f"{bytes_label(self.predicted.peak_bytes)} are predicted, and the budget is "
-            f"{bytes_label(self.budget_bytes)}."
+            f"{bytes_label(self.budget_bytes)}.{why}"
         )
 
 
@@ -80,8 +85,9 @@ def get_live_memory(run: Run) -> LiveMemory:
     """
     plan, step_seconds = run.plan, run.step_seconds
     measured = measured_memory(run.timelines, run.snapshots, step_seconds)
-    foreseen = (None, None) if plan is None else (plan.predicted, plan.budget_bytes)
-    return LiveMemory(run.name, run.progress.state, step_seconds, measured, *foreseen)
+    predicted, budget = (None, None) if plan is None else (plan.predicted, plan.budget_bytes)
+    failure = "" if run.error is None else as_sentence(run.error)
+    return LiveMemory(run.name, run.progress.state, step_seconds, measured, predicted, budget, failure)
 
 
 def measured_memory(

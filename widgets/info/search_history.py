@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.errors import StowageError
+from planner.errors import StowageError, as_sentence
 from planner.graph import Graph
 from planner.swap import SwapSearch
 from planner.units import format_seconds, several
@@ -33,6 +33,7 @@ class SearchHistory:
         baselines: step seconds by baseline; None where it has no plan.
         ideal_seconds: step time with infinite memory.
         bound_seconds: lower bound on the step time.
+        failure: why the search failed, a sentence; empty if it did not.
     """
 
     name: str
@@ -43,6 +44,7 @@ class SearchHistory:
     baselines: dict[str, float | None]
     ideal_seconds: float
     bound_seconds: float
+    failure: str = ""
 
     def share(self, step_seconds: float) -> float:
         """Speed of a step as a share of the speed with infinite memory."""
@@ -60,8 +62,10 @@ class SearchHistory:
 
     @property
     def summary(self) -> str:
-        """The picture in one sentence."""
+        """The picture in one sentence, and a second one that says why if it failed."""
         after = f"after {format_seconds(self.seconds, 2)} and {several(self.evaluations, 'plan')}"
+        if self.failure:
+            return f"The search failed {after}. {self.failure}"
         if self.best is None:
             return f"The search is {self.status} and has no plan yet {after}."
         shares = [self.share(seconds) for seconds in self.baselines.values() if seconds is not None]
@@ -92,4 +96,5 @@ def get_search_history(graph: Graph, search: SwapSearch) -> SearchHistory:
     return SearchHistory(
         graph.name, progress.state, max([progress.seconds, *(point.seconds for point in points)]),
         progress.evaluations, found, search.baselines, progress.ideal_seconds, progress.bound_seconds,
+        "" if search.error is None else as_sentence(search.error),
     )  # fmt: skip
