@@ -3,16 +3,19 @@
 import json
 import threading
 import weakref
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from comm.base_comm import BaseComm
 from plotly.graph_objects import FigureWidget
 
 import widgets
 from planner.profile import machine
-from planner.swap import SwapSearch, search_swaps
+from planner.swap import BudgetTooSmallError, SwapSearch, search_swaps
 from tests.widgets.steps import real
 from widgets import figures
+from widgets.figures.live.live_plot import LivePlot
 from widgets.figures.notebook_figure import without_heading
 from widgets.info import get_search_history
 
@@ -57,6 +60,16 @@ def test_what_is_drawn_are_the_points_and_a_bar_for_each_rule(budget: str, theme
     assert json.loads(figure.to_json())["layout"]["meta"]["summary"].endswith(".")
 
 
+def test_a_search_that_failed_says_why() -> None:
+    graph = replace(real("gpt:layers=12,hidden=16,heads=2,sequence=8")[1])  # whose peak nobody has worked out yet
+    search = search_swaps(graph, machine("v100-16gb"), "1%")
+    with pytest.raises(BudgetTooSmallError) as failed:
+        search.wait(progress=False)
+    summary = get_search_history(graph, search).summary
+    assert summary.startswith("The search failed after ")
+    assert summary.lower().endswith(f". {failed.value}.".lower())
+
+
 def test_a_search_that_has_just_begun_is_drawn() -> None:
     search = search_swaps(real(SPEC)[1], machine("v100-16gb"), "60%")
     figure = figures.search_history(real(SPEC)[1], search)
@@ -83,6 +96,40 @@ def test_a_watched_search_that_nobody_holds_on_to_ends() -> None:
     del search
     followed(shown)
     assert gone() is None
+
+
+class Sent(BaseComm):
+    """Keeps what is sent to the page."""
+
+    def __init__(self) -> None:
+        self.headings: list[str] = []
+        super().__init__(target_name="jupyter.widget")
+
+    def publish_msg(self, msg_type: str, data: Any = None, *args: Any, **options: Any) -> None:
+        self.headings.extend(filter(None, [(data or {}).get("state", {}).get("_heading")]))
+
+
+def test_a_page_that_asks_for_the_state_is_not_left_with_an_older_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = real(SPEC)[1]
+    search = search_swaps(graph, machine("v100-16gb"), "60%", evaluations=0)
+    search.wait(progress=False)
+    shown, last = LivePlot(figures.search_history(graph, search)), figures.search_history(graph, search)
+    last.update_layout(meta={**last.layout.meta, "title": "The last."})
+    changes = threading.Thread(target=shown.follow, args=[last])
+    taken = shown.get_state
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        state = taken(*args, **options)
+        if threading.current_thread() is not changes:  # the search makes a plan as soon as the state has been read
+            changes.start()
+            changes.join(0.5)
+        return state
+
+    monkeypatch.setattr(shown, "get_state", interrupted)
+    sent = shown.comm = Sent()
+    shown.send_state()  # as where a page asks for it
+    changes.join()
+    assert "The last." in sent.headings[-1]
 
 
 def followed(shown: FigureWidget) -> None:

@@ -32,7 +32,8 @@ class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
     _heading = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, figure: Figure) -> None:
-        #: State from the page arrives in another thread; without a lock, traitlets would lose a concurrent update.
+        #: Messages from the page are answered in another thread; without a lock, traitlets would lose a concurrent
+        #: update, and a reply with the state before an update could arrive after it.
         self._lock = RLock()
         self._made = False
         super().__init__(without_heading(figure))
@@ -68,6 +69,11 @@ class LivePlot(FigureWidget):  # type: ignore[misc]  # plotly has no types
         """Apply a state update from the page."""
         with self._lock:
             super().set_state(sync_data)
+
+    def send_state(self, key: Any = None) -> None:
+        """Send the state, or a part of it, to the page; what the page asks for must not pass a later change."""
+        with self._lock:
+            super().send_state(key)
 
     def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:
         with self._lock:
