@@ -12,7 +12,7 @@ from widgets.messages.message import Message
 from widgets.session import Session
 
 #: Nothing here takes long; on a busy machine it may.
-PATIENCE = 240.0
+PATIENCE = 120.0
 
 
 class Live:

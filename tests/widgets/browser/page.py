@@ -19,7 +19,7 @@ from widgets.page.bundle import script, style
 Modifier = Literal["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]
 
 #: Seconds to wait for what comes sooner or later, on a busy machine.
-PATIENCE = 240
+PATIENCE = 120
 
 #: Pixels between a plot's edges and its time axis.
 GUTTER, RIGHT = 58, 12

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from plotly.offline import get_plotlyjs
 
+from tests.effort import EFFORT
 from tests.widgets.browser import lab
 from tests.widgets.browser.page import PICTURES
 from tests.widgets.browser.test_figure_themes import every_plot
@@ -24,6 +25,7 @@ CELLS = [
     "blocks = 'gpt:layers=6,hidden=64,sequence=64,heads=2,batch=2'\nwidgets.address_map(real(blocks)[1], "
     "real_plan(blocks, '60%'))",
 ]
+WIDTHS = (1440, 1000, 764, 700) if EFFORT > 1 else (1440, 700)
 #: Of each plot, texts that are cut off at its edge, and pairs that cover each other; ticks, titles and tags.
 WRONG = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
   const all = plot.getBoundingClientRect();
@@ -61,7 +63,7 @@ def test_figures_in_narrow_and_wide_cells_of_jupyterlab(server: lab.Lab, browser
     notebook = server.open(browser, "widths.ipynb", CELLS)
     page = notebook.page
     notebook.run_all()
-    for width in (1440, 1000, 764, 700):
+    for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 3200})
         notebook.until(
             """() => { const plots = [...document.querySelectorAll('.js-plotly-plot')];

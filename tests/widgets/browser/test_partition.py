@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from planner import zoo
+from tests.effort import combinations
 from tests.widgets.browser.live import Live
 from tests.widgets.browser.page import Shown
 from tests.widgets.browser.recorded_messages import DEEP, RecordedMessages, says
@@ -292,8 +293,7 @@ def test_a_worker_that_is_planned_shows_how_far_that_is_and_can_be_cancelled(pag
     assert page.text(".sw-splits .sw-stopped") == "It has no program."
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1240, 700])
+@pytest.mark.parametrize(("theme", "width"), combinations(["light", "dark"], [1240, 700]))
 def test_it_is_accessible_and_nothing_scrolls_sideways(show: Show, theme: str, width: int) -> None:
     page = show(theme=theme, width=width)
     page.publish(split().messages)

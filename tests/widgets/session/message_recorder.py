@@ -10,7 +10,7 @@ from widgets.messages.message import Message, unpack
 from widgets.session import Session
 
 #: Seconds. Nothing here takes long, but on a busy machine even the first capture of a process may take a minute.
-PATIENCE = 240.0
+PATIENCE = 120.0
 
 
 class MessageRecorder:

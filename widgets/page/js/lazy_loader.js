@@ -1,8 +1,9 @@
 // A small loader given to anywidget; it loads the widget's own script when the widget is first drawn.
 //
 // anywidget waits two seconds for a script; if it takes longer, on a busy page or because it has 5 MB as plotly's,
-// anywidget never forwards a message to the widget. This loader is available at once. It also adds what plotly's widget
-// lacks: page text above the plot, and a plot that is resized to the width of its cell.
+// anywidget never forwards a message to the widget. This loader is available sooner, and forwards messages itself where
+// even that was too late. It also adds what plotly's widget lacks: page text above the plot, and a plot that is resized
+// to the width of its cell.
 
 const LOOK = 400; // milliseconds between two checks of the width of a plot that is being resized
 const LOOKS = 50; // at most, after each change of the cell
@@ -26,8 +27,35 @@ function use(style, root) {
   Object.assign(element, { id, textContent: style });
 }
 
+// The widget's own model, of which anywidget shows a part: an event names it.
+function whole(model) {
+  let found;
+  model.on('change:_whole', each => {
+    found = each;
+  });
+  model.set('_whole', {});
+  model.off('change:_whole');
+  found?.unset?.('_whole');
+  return found;
+}
+
+// Forward messages from Python where anywidget has given up waiting: it refuses each of them, also one that says
+// nothing.
+async function listen(model) {
+  const own = whole(model);
+  if (!own?.comm || !own._handle_comm_msg) return; // neither JupyterLab's nor a notebook's: nobody waits
+  try {
+    await own._handle_comm_msg({ content: { data: {} } });
+  } catch {
+    const { _handle_comm_msg: forward } = Object.getPrototypeOf(Object.getPrototypeOf(own));
+    own.comm.on_msg(message => forward.call(own, message));
+    own.comm.send({ method: 'request_state' }); // what has changed in the meantime
+  }
+}
+
 export default () => {
   let widget;
+  let listening;
 
   const load = async model => {
     const address = URL.createObjectURL(new Blob([await text(model.get('_script'))], { type: 'text/javascript' }));
@@ -45,6 +73,7 @@ export default () => {
     async render({ model, el }) {
       widget ??= load(model);
       const { made, View, style } = await widget;
+      await (listening ??= listen(model));
       if (style) use(style, el.getRootNode());
       if (!View) return made.render({ model, el }); // not a plotly widget
       const heading = el.appendChild(document.createElement('div'));
