@@ -9,15 +9,16 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALLED := .venv/installed
 COMPILED := .venv/compiled
-# searches that are long enough to come to every kernel
-COMPILE := import planner; graph = planner.capture(planner.zoo.load("mlp:layers=3")); \
+# searches that are long enough to come to every kernel, and all else that is compiled; no kernel is part of both
+COMPILE_SWAPS := import planner; graph = planner.capture(planner.zoo.load("mlp:layers=3")); \
 	[planner.search_swaps(graph, planner.machine("v100-16gb"), "60%", method=method, time_limit=None, \
 	evaluations=2000).wait() for method in ("auto", "swapadvisor")]; \
-	planner.partition.optimize(planner.partition.coarsen(planner.capture(planner.zoo.load("rnn"))), 8); \
 	device = planner.machine("v100-16gb"); \
 	planner.swap.lower_bound(graph, device, 20_000_000, planner.machine.op_seconds(graph, device)); \
 	planner.memory.pack([k * 7 % 23 for k in range(30)], [k * 7 % 23 + 1 + k * 5 % 11 for k in range(30)], \
-	[1 + k * 13 % 17 for k in range(30)], seconds=0.1); \
+	[1 + k * 13 % 17 for k in range(30)], seconds=0.1)
+COMPILE_OTHERS := import planner; graph = planner.capture(planner.zoo.load("rnn"), progress=False); \
+	planner.partition.optimize(planner.partition.coarsen(graph), 8); \
 	planner.snapshot.check_plain(b"\x80\x04}.")
 
 # where this is set, every process would translate the sources of PyTorch anew, which takes longer than most tests
@@ -29,7 +30,7 @@ lab: env
 	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) # in a container one often is root
 
 test:
-	@$(MAKE) --no-print-directory --jobs=2 env lint # the compiler has one core, mypy the other
+	@$(MAKE) --no-print-directory --jobs=2 env lint # compiling swaps has one core, mypy the other
 	$(BIN)/pytest -n 4 --dist worksteal --nbmake --nbmake-timeout=300 notebooks tests # pages and peers wait: four keep two cores busy
 
 test-all: env
@@ -53,6 +54,6 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $(INSTALLED)
 
 $(COMPILED): $(INSTALLED)
-	@echo "Compiling the planner, which takes another two minutes; otherwise the first plan would wait for it."
-	@$(BIN)/python -c '$(COMPILE)'
+	@echo "Compiling the planner, which takes another minute or two; otherwise the first plan would wait for it."
+	@$(BIN)/python -c '$(COMPILE_OTHERS)' & $(BIN)/python -c '$(COMPILE_SWAPS)'; swaps=$$?; wait $$! && exit $$swaps
 	@touch $(COMPILED)

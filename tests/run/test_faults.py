@@ -105,7 +105,7 @@ def _mismatches(step: Step, plan: SwapPlan) -> tuple[str, ...]:
 def test_a_plan_that_forgets_temporary_memory_is_refused_in_its_first_step() -> None:
     step = convolutions()
     graph = capture(step).with_workspaces({})
-    plan = plan_swaps(graph, machine("cpu"), "45%", method="swap")
+    plan = plan_swaps(graph, machine("cpu"), "45%", method="swap", time_limit=0)
     plan = replace(plan, budget_bytes=plan.peak_bytes)
     before = {key: value.clone() for key, value in step.state().items()}
     with pytest.raises(StowageError, match="temporary memory"):
@@ -116,7 +116,7 @@ def test_a_plan_that_forgets_temporary_memory_is_refused_in_its_first_step() -> 
 def test_temporary_memory_may_use_what_the_budget_leaves() -> None:
     step = convolutions()
     graph = capture(step).with_workspaces({})
-    plan = plan_swaps(graph, machine("cpu"), "45%", method="swap")
+    plan = plan_swaps(graph, machine("cpu"), "45%", method="swap", time_limit=0)
     plan = replace(plan, budget_bytes=2 * plan.peak_bytes)
     result = run(step, plan, steps=1).wait()
     assert plan.peak_bytes < result.peak_bytes <= plan.budget_bytes

@@ -72,8 +72,8 @@ class Temporaries:
                 has, takes = format_apart(reserved, used)
                 raise StowageError(
                     f"{op.name} takes {takes} of temporary memory here, and the plan, made for {self._plan.machine}, "
-                    f"has {has} for it and nothing to spare; plan for {self._device.name}, with the op costs measured "
-                    "on this machine"
+                    f"has {has} for it and nothing to spare; plan for {self._device.name} with what ops take here, as "
+                    f'measured by planner.profile.prepare(step, "{self._device.name}")'
                 )
             self.top_bytes = max(self.top_bytes, total)
 
