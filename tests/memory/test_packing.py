@@ -93,6 +93,12 @@ def test_optimal_is_said_only_of_the_least_height(boxes, alignment):
     assert not packing.optimal or packing.peak == least
 
 
+def test_large_boxes_are_proven_as_quickly_as_small_ones():
+    gib = 2**30  # each pair is alive together and never all three, so that only a search shows what they need
+    packing = pack([0, 1, 2], [2, 3, 1], [gib, gib, gib], repeats=True)
+    assert (packing.max_live, packing.peak, packing.bound, packing.optimal) == (2 * gib, 3 * gib, 3 * gib, True)
+
+
 def least_height_with_gaps(alive, sizes, alignment):
     """The least height of boxes that are alive at given sets of times, by every order of placing them."""
     best = None

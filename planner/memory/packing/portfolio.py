@@ -113,6 +113,11 @@ class CompleteSearch:
                     return Decision(False, empty, self.boxes[(sections.bits & proof).any(1)])
             limit, noise = 2 * limit, _NOISE
 
+    def above(self, height: int) -> int:
+        """The least height in bytes above a given one that the top of some box can have."""
+        sizes = self._problem.sizes[self.boxes]
+        return int((sizes + np.maximum((height - sizes) // self._unit + 1, 0) * self._unit).min())
+
     def _orders(self, sections: Sections) -> list[Ints]:
         """Ranks of the boxes: the long ones first, or those that are alive when memory is fullest."""
         width, size = self._problem.length[self.boxes], self._size.astype(np.float64)

@@ -109,7 +109,7 @@ def _complete(
         elif found.fits is False:
             # the first height that is refuted is the goal or above, so that its proof holds for the goal
             blamed = found.blamed if best.blamed is None else best.blamed
-            best = best._replace(bound=height + 1, blamed=blamed)
+            best = best._replace(bound=search.above(height), blamed=blamed)
         elif (seconds is None and turn) or perf_counter() >= end:
             break
         if found.fits is None:
