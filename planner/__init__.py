@@ -31,6 +31,7 @@ _HOME = {
     "run_workers": "run",
     "search_partition": "partition",
     "search_swaps": "swap",
+    "selftest": "",
     "snapshot": "",
     "swap": "",
     "units": "",

@@ -21,6 +21,7 @@ from planner.plan import validate as validate
 from planner.profile import machine as machine
 from planner.run import run as run
 from planner.run import run_workers as run_workers
+from planner.selftest import selftest as selftest
 from planner.step import SGD as SGD
 from planner.step import Adam as Adam
 from planner.step import AdamW as AdamW

@@ -35,13 +35,14 @@ PLANNER = {
         "capture", "graph", "guards", "machine", "memory", "partition", "plan", "profile", "program", "step", "swap",
         "torch_private",
     },
+    "selftest": {"graph", "plan", "profile", "program", "run", "step", "swap", "torch_private"},
     "apply": {"capture", "graph", "plan", "program", "step", "torch_private"},
     "fit": {"capture", "graph", "machine", "step", "swap"},
     "levers": {"capture", "fit", "graph", "machine", "plan", "step", "swap", "torch_private"},
     "zoo": {"step"},
     "cli": {
         "capture", "fit", "graph", "levers", "machine", "memory", "partition", "plan", "profile", "run", "search",
-        "snapshot", "swap", "zoo",
+        "selftest", "snapshot", "swap", "zoo",
     },
 }  # fmt: skip
 WIDGETS = {

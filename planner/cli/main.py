@@ -21,6 +21,7 @@ _COMMANDS = (
     "levers",
     "partition",
     "run",
+    "selftest",
     "pack",
     "snapshot",
     "validate",

@@ -1,5 +1,6 @@
 """Measurements of the attached machine: its speeds, op times, and the scratch memory of ops."""
 
+from planner.profile.attached_machine import cpu_name
 from planner.profile.cache import cache_path
 from planner.profile.machine_by_name import machine, machines
 from planner.profile.measure import OpMeasurements, forget_ops, measure_ops
@@ -12,6 +13,7 @@ __all__ = [
     "PreparedStep",
     "TraceMeasurements",
     "cache_path",
+    "cpu_name",
     "forget_ops",
     "machine",
     "machines",

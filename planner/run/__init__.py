@@ -3,9 +3,11 @@
 from planner.callable_package import make_callable
 from planner.run.checkpoint.load import load_checkpoint
 from planner.run.checks.eager_reference import same_bits
+from planner.run.checks.separate_calls import CallChecks, check_separate_calls
 from planner.run.checks.thread_settings import TorchContext
 from planner.run.devices.cpu import CpuDevice
 from planner.run.devices.device import RuntimeDevice, RuntimeStream
+from planner.run.devices.registry import DEVICES
 from planner.run.executor.executor import Executor, StepRecord
 from planner.run.handle import Run
 from planner.run.loop.monitor import Snapshot
@@ -22,6 +24,8 @@ from planner.run.workers.workers_run import WorkersRun
 make_callable(__name__)
 
 __all__ = [
+    "DEVICES",
+    "CallChecks",
     "CpuDevice",
     "Executor",
     "Run",
@@ -38,6 +42,7 @@ __all__ = [
     "WorkersResult",
     "WorkersRun",
     "WorkersStep",
+    "check_separate_calls",
     "load_checkpoint",
     "run",
     "run_workers",

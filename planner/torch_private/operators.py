@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ __all__ = [
     "READS",
     "OpOverload",
     "functional_form",
+    "has_kernel",
     "is_deterministic",
     "is_view",
     "kernel_name",
@@ -122,3 +123,16 @@ def functional_form(target: OpOverload) -> OpOverload | None:
         return None
     form = getattr(packet, target._overloadname, None)
     return form if isinstance(form, OpOverload) else None
+
+
+def has_kernel(target: Callable[..., Any], device: str) -> bool:
+    """Whether PyTorch has a kernel of an operator for a type of device, or makes it of operators that may have one.
+
+    Args:
+        target: an operator overload.
+        device: PyTorch's name of its type.
+    """
+    name, overload = schema(target).name, schema(target).overload_name
+    name = f"{name}.{overload}" if overload else name
+    keys = (device.upper(), "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys)

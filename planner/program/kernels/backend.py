@@ -30,6 +30,8 @@ class Backend:
         keeps_gradients: whether a call with these results must be made with gradients enabled, to round as in a step.
         first_run_only: of an operator's arguments, the positions of those that a call updates beside its results, and
             that a call made again in the same step leaves out (None) without any other difference, bit for bit.
+        undefined: by operator, the places of results that are memory for its backward pass, not every byte of which is
+            written: two calls alike leave other bytes there.
         seconds: runs calls in order, and returns the duration of each.
         scratch_bytes: runs a call once, and returns the most bytes that it holds at once in memory it allocates itself.
         sources: the files that decide how calls are made: changing them changes what calls cost.
@@ -44,6 +46,7 @@ class Backend:
     rounds_apart: Callable[[Target, Sequence[Any]], bool]
     keeps_gradients: Callable[[Target, Sequence[Tensor | None]], bool]
     first_run_only: Callable[[Target, Sequence[Any]], tuple[int, ...]]
+    undefined: Mapping[Target, frozenset[int]]
     seconds: Callable[[Sequence[BoundCall]], list[float]]
     scratch_bytes: Callable[[Callable[[], object]], int]
     sources: tuple[Path, ...]

@@ -89,6 +89,7 @@ CPU = Backend(
     rounds_apart=_rounds_apart,
     keeps_gradients=_keeps_gradients,
     first_run_only=_first_run_only,
+    undefined={_ATEN.mkldnn_rnn_layer.default: frozenset({3})},
     seconds=_seconds,
     scratch_bytes=_scratch_bytes,
     sources=tuple(_HERE / name for name in ("cpu.py", "../out_variants.py", "rewrites.py")),

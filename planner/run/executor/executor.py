@@ -61,6 +61,7 @@ class Executor:
         plan: valid for the graph.
         device: with an arena of `plan.peak_bytes` and a host slab of `plan.host_bytes`.
         stress: whether to add random delays and poison memory, to expose races.
+        seed: of the delays.
         generator: the generator that random ops draw from; None for the device's default.
         check_cancelled: called periodically, also during construction and loading; may raise to abandon these or the
             step.
@@ -77,6 +78,7 @@ class Executor:
         device: RuntimeDevice,
         *,
         stress: bool = False,
+        seed: int = 0,
         generator: torch.Generator | None = None,
         check_cancelled: Callable[[], object] = lambda: None,
     ) -> None:
@@ -104,7 +106,7 @@ class Executor:
             self._rng_states = self._make_rng_states(calls) if reordered(self.graph, plan) else None
             draws = None if self._rng_states else RepeatedDraws(index, self._generator)
             accesses = plan_accesses(self._views, self._binder, calls)
-            delays = Stress(self._views, accesses) if stress else None
+            delays = Stress(self._views, accesses, seed) if stress else None
             self._segments = StepProgram(
                 self.graph, plan, device, self._views, accesses, self._rng_states, draws, delays, collectives.issue
             ).segments(calls)

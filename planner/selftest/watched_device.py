@@ -1,0 +1,107 @@
+"""A device whose waits are counted, and on which one can be left out, so that a test of races shows what it would find.
+
+What the wait was for is then late: the work before the awaited record is delayed, in its own stream.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from planner.run import RuntimeDevice
+
+_STREAMS = ("compute", "swap_out", "swap_in")
+_LATE_SECONDS = 0.01
+_PROBE_SECONDS = 0.02
+
+
+class StreamWork(NamedTuple):
+    """A piece of work in a stream, by its number in a step, from 1."""
+
+    stream: str
+    number: int
+
+
+class WatchedDevice:
+    """A device with counted waits.
+
+    Args:
+        device: does all the work.
+        dropped: number of a wait in a step, from 1, that is left out; 0 for none.
+        late: the work that is delayed; None for none.
+
+    Attributes:
+        awaited: by wait of the step in progress or the last one, the last work before the record it waits for; None
+            where there is none.
+    """
+
+    def __init__(self, device: RuntimeDevice, dropped: int = 0, late: StreamWork | None = None) -> None:
+        self._device, self._dropped, self._late = device, dropped, late
+        self.awaited: list[StreamWork | None] = []
+        self._before: dict[int, StreamWork] = {}
+        self.compute, self.swap_out, self.swap_in = (
+            _WatchedStream(name, getattr(device, name), self) for name in _STREAMS
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+    def begin(self) -> Any:
+        """Start a step."""
+        self.awaited.clear()
+        self._before.clear()
+        for name in _STREAMS:
+            getattr(self, name).done = 0
+        return self._device.begin()
+
+    def records(self, event: Any, work: StreamWork) -> None:
+        """Note the last work before an event is recorded."""
+        self._before[id(event)] = work
+
+    def drops(self, event: Any) -> bool:
+        """Count a wait for an event; returns whether it is left out."""
+        self.awaited.append(self._before.get(id(event)))
+        return len(self.awaited) == self._dropped
+
+    def is_late(self, work: StreamWork) -> bool:
+        """Whether a piece of work is delayed."""
+        return work == self._late
+
+
+class _WatchedStream:
+    def __init__(self, name: str, stream: Any, device: WatchedDevice) -> None:
+        self._name, self._stream, self._owner, self.done = name, stream, device, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def wait(self, event: Any) -> None:
+        if not self._owner.drops(event):
+            self._stream.wait(event)
+
+    def record(self, event: Any) -> None:
+        if self.done:
+            self._owner.records(event, StreamWork(self._name, self.done))
+        self._stream.record(event)
+
+    def copy(self, target: Any, source: Any) -> None:
+        self._begin()
+        self._stream.copy(target, source)
+
+    def launch(self, function: Any, args: Any, kwargs: Any) -> None:
+        self._begin()
+        self._stream.launch(function, args, kwargs)
+
+    def _begin(self) -> None:
+        self.done += 1
+        if self._owner.is_late(StreamWork(self._name, self.done)):
+            self._stream.delay(_LATE_SECONDS)
+
+
+def waits_itself(device: RuntimeDevice) -> bool:
+    """Whether the compute stream works in the thread that calls it, so that nobody can be ahead of it."""
+    begin = perf_counter()
+    device.compute.delay(_PROBE_SECONDS)
+    blocked = perf_counter() - begin >= _PROBE_SECONDS
+    device.synchronize()
+    return blocked
