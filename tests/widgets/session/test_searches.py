@@ -109,7 +109,7 @@ def test_cancelled_before_its_first_plan_it_says_what_to_do(graph: Graph) -> Non
     mark = recorder.mark()
     session.request({"do": "resume"})
     recorder.wait("plan", lambda plan: not plan["placeholder"], mark)
-    assert recorder.last("budget")["state"] == "planned"
+    recorder.wait("budget", lambda budget: budget["state"] == "planned", mark)
 
 
 def test_another_budget_cancels_it_and_nothing_of_it_is_told_later(session: Session) -> None:
