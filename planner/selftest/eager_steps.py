@@ -85,7 +85,7 @@ def make_steps(
     plan = tested.plan
     device = WatchedDevice(make_device(plan.peak_bytes, plan.host_bytes), dropped, late)
     try:
-        there = waits_itself(cast(RuntimeDevice, device))
+        in_caller = waits_itself(cast(RuntimeDevice, device))
         with torch.random.fork_rng():
             torch.manual_seed(_SEED)
             executor = Executor(
@@ -102,7 +102,7 @@ def make_steps(
             needed = {
                 number: work
                 for number, work in enumerate(device.awaited, 1)
-                if work is not None and not (there and work.stream == "compute")
+                if work is not None and not (in_caller and work.stream == "compute")
             }
             return StepComparison(len(pairs), different, executor.peak_bytes, needed)
     finally:

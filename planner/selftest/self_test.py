@@ -71,7 +71,10 @@ def results(stages: Sequence[tuple[str, float, Stage]], report: Progress) -> Ite
         outcome: Outcome
         figures: Figures
         try:
-            with global_state_lock(), torch.random.fork_rng(devices=[]):
+            with (
+                global_state_lock(), torch.random.fork_rng(devices=[]),
+                torch.inference_mode(False), torch.enable_grad(),  # whatever the caller has switched off
+            ):  # fmt: skip
                 outcome, summary, figures = run(part)
         except Cancelled:
             raise

@@ -73,6 +73,13 @@ def test_this_computer_passes() -> None:
     assert len(str(found).splitlines()) == len(said["stages"]) == 9
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_it_does_not_depend_on_whether_gradients_are_enabled(mode: Any) -> None:
+    stages = Few(CpuDevice)
+    with mode():
+        assert [result.outcome for result in stages.only("steps")] == ["passed"]
+
+
 def test_an_operator_without_a_kernel_is_named() -> None:
     with torch.library._scoped_library("stowagetest", "DEF") as library:
         library.define("nowhere(Tensor x) -> Tensor")
