@@ -15,7 +15,6 @@ from planner.errors import StowageError
 from planner.progress import Progress
 from planner.run import DEVICES, CpuDevice
 from planner.selftest import SelfTestReport, StageResult, environment, report_json
-from planner.selftest import stages as stages_module
 from planner.selftest.copy_rates import copy_rates
 from planner.selftest.kernels import missing_kernels
 from planner.selftest.planned_steps import STEPS, PlannedStep, planned_step
@@ -148,16 +147,9 @@ def test_a_stream_that_never_waits_is_found(stream: str) -> None:
     assert failure(with_fault(stream, "wait", faults.left_out), "races", step="LSTM")
 
 
-def test_a_device_that_cannot_be_delayed_is_not_said_to_be_free_of_races(monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(arena_bytes: int, host_bytes: int) -> CpuDevice:
-        device = CpuDevice(arena_bytes, host_bytes)
-        for stream in (device.swap_out, device.swap_in):
-            stream.delay = lambda seconds: None  # type: ignore[method-assign]
-            stream.fill = lambda target, byte: None  # type: ignore[method-assign]
-        return device
-
-    monkeypatch.setattr(stages_module, "_TRIES", 1)
-    assert "waits that were left out did not show" in failure(make, "races", step="LSTM")
+def test_a_device_that_does_one_thing_at_a_time_is_not_said_to_be_free_of_races() -> None:
+    says = failure(faults.one_thing_at_a_time, "races", step="LSTM")
+    assert says.startswith("4 of 4 waits that were left out did not show")
 
 
 def test_more_memory_than_planned_is_found() -> None:
