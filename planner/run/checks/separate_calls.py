@@ -16,8 +16,7 @@ from planner.run.checks.eager_reference import same_bits
 from planner.run.devices.device import RuntimeDevice
 from planner.run.executor.arena_views import ArenaViews
 from planner.run.executor.binder import Binder, byte_span
-
-_POISON = 0xFF  # NaN in every floating-point type
+from planner.run.executor.stress import POISON
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,33 +92,36 @@ class _SeparateCalls:
     def check(self, report: Callable[[float], object]) -> CallChecks:
         faults, over, most = [], [], 0
         spare = max(self._plan.budget_bytes - self._plan.peak_bytes, 0)
+        generator = self._device.default_generator
         for slot, op in enumerate(self._plan.order):
             report(slot / len(self._plan.order))
-            name = self._graph.ops[op].name
+            name, before = self._graph.ops[op].name, generator.get_state()
+            expected = self._expected(slot)
+            after = generator.get_state()
             bound = self._binder.bind(slot, self._scalars)
-            fault = self._fault(slot, bound)
+            generator.set_state(before)
+            fault = self._fault(slot, bound, expected, after)
             if fault:
                 faults.append(f"{name}: {fault}")
+            generator.set_state(before)
             held = self._scratch(slot, bound)
             most = max(most, held)
             if held > self._graph.workspace_bytes(op) + spare:
                 over.append(f"{name} held {held:,} bytes and the plan counts {self._graph.workspace_bytes(op):,}")
-            self._advance(slot)
+            generator.set_state(after)
+            for tensor, value in expected.items():
+                self._tensor(tensor, self._memory).copy_(value)
         return CallChecks(len(self._plan.order), self._compared, tuple(faults), most, tuple(over))
 
-    def _fault(self, slot: int, bound: BoundCall) -> str:
-        """What a call does wrong; nothing if it is right."""
-        op, arena, generator = self._graph.ops[self._plan.order[slot]], self._device.arena, self._device
+    def _fault(self, slot: int, bound: BoundCall, expected: Mapping[int, Tensor], drawn: Tensor) -> str:
+        """What a call does wrong; nothing if it leaves what is expected, and the generator as `drawn`."""
+        op, arena = self._graph.ops[self._plan.order[slot]], self._device.arena
         self._place_inputs(slot)
-        before, drawn = arena.clone(), generator.default_generator.get_state()
+        before = arena.clone()
         self._device.compute.launch(*bound)
         self._device.synchronize()
-        after = generator.default_generator.get_state()
-        generator.default_generator.set_state(drawn)
-        expected = self._expected(slot)
-        if op.random and not torch.equal(after, generator.default_generator.get_state()):
+        if op.random and not torch.equal(drawn, self._device.default_generator.get_state()):
             return "it draws other random numbers than its operator"
-        generator.default_generator.set_state(drawn)
         allowed = torch.zeros(len(arena), dtype=torch.bool, device=arena.device)
         # a backward pass may also write to the memory that its forward pass has left for it
         for tensor in {*expected, *self._undefined.intersection(op.inputs)}:
@@ -136,17 +138,14 @@ class _SeparateCalls:
 
     def _scratch(self, slot: int, bound: BoundCall) -> int:
         """The most bytes that a call holds at once outside of the arena."""
-        generator = self._device.default_generator
-        drawn = generator.get_state()
         self._place_inputs(slot)
         held = self._device.scratch_bytes(*bound)
         self._device.synchronize()
-        generator.set_state(drawn)
         return held
 
     def _place_inputs(self, slot: int) -> None:
         """Fill the arena with NaN, and put the inputs of the op in a slot where it finds them."""
-        self._device.arena.fill_(_POISON)
+        self._device.arena.fill_(POISON)
         for tensor in self._graph.ops[self._plan.order[slot]].inputs:
             if not self._binder.takes(tensor, slot):
                 continue
@@ -169,13 +168,6 @@ class _SeparateCalls:
             if tensor not in found and self._graph.tensors[tensor].storage in memory:
                 found[tensor] = self._tensor(tensor, memory)  # written through an argument
         return found
-
-    def _advance(self, slot: int) -> None:
-        """Do in the reference's memory what the op in a slot does."""
-        for tensor, value in self._expected(slot).items():
-            place = self._tensor(tensor, self._memory)
-            if place.numel():
-                place.copy_(value)
 
     def _copied(self, op: int) -> dict[int, Tensor]:
         """Copies of all storages that an op may read or write."""
