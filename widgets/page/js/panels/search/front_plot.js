@@ -1,13 +1,13 @@
 // Plans by memory and step time: the Pareto-optimal plans are joined to a front, from which one can be chosen.
 import { placeLabels } from '../../plots/axis_labels.js';
 import { Plot } from '../../plots/plot.js';
-import { secondsAxis } from './seconds_axis.js';
+import { secondsAxis, secondsMargin } from './seconds_axis.js';
 import { digitsFor, ticks } from '../../plots/ticks.js';
 import { hideTip, showTip } from '../../plots/tooltip.js';
 import { bytesText, bytesUnit, countText, percentText, plural, secondsText } from '../../core/units.js';
 import { standing } from '../../data/budget_answers.js';
 
-const LEFT = 56;
+const LEAST_LEFT = 56; // pixels for the numbers of the axis
 const RIGHT = 14;
 const TOP = 12;
 const BOTTOM = 22;
@@ -36,7 +36,7 @@ export class FrontPlot extends Plot {
     return this.points.filter(point => point[6]);
   }
 
-  scale() {
+  scale(g) {
     const { machine } = this.store;
     const best = standing(this.store).plan;
     const costs = [...this.points.map(point => point[1]), ...(best ? [best.step_seconds] : [])];
@@ -46,15 +46,16 @@ export class FrontPlot extends Plot {
     const end = machine.near_bytes;
     const right = this.width - RIGHT;
     const bottom = this.height - BOTTOM;
+    const left = secondsMargin(g, { low, high, top: TOP, bottom }, LEAST_LEFT);
     return {
       low,
       high,
       end,
-      left: LEFT,
+      left,
       right,
       top: TOP,
       bottom,
-      x: bytes => LEFT + (bytes / end) * (right - LEFT),
+      x: bytes => left + (bytes / end) * (right - left),
       y: cost => bottom - ((cost - low) / (high - low)) * (bottom - TOP),
     };
   }
@@ -62,7 +63,7 @@ export class FrontPlot extends Plot {
   paint(g, c) {
     this.scaled = null;
     if (!this.store.machine || !this.points.length) return;
-    const scaled = (this.scaled = this.scale());
+    const scaled = (this.scaled = this.scale(g));
     secondsAxis(g, c, scaled);
     this.paintBudgets(g, c, scaled);
     this.paintPoints(g, c, scaled);

@@ -3,12 +3,12 @@ import { fitText } from '../../plots/fit_text.js';
 import { placeLabels } from '../../plots/axis_labels.js';
 import { Plot } from '../../plots/plot.js';
 import { meaning } from './policies.js';
-import { logTicks, secondsAxis } from './seconds_axis.js';
+import { logTicks, secondsAxis, secondsMargin } from './seconds_axis.js';
 import { hideTip, showTip } from '../../plots/tooltip.js';
 import { countText, percentText, plural, secondsText } from '../../core/units.js';
 import { standing } from '../../data/budget_answers.js';
 
-const LEFT = 56;
+const LEAST_LEFT = 56; // pixels for the numbers of the axis
 const TOP = 8;
 const BOTTOM = 22;
 const LINE = 15; // pixels between labels
@@ -77,19 +77,20 @@ export class SearchCurve extends Plot {
     const widths = [AFTER, ...words].map(text => g.measureText(text).width + 24);
     const right = this.width - Math.min(MOST * this.width, Math.max(...widths));
     const bottom = this.height - BOTTOM;
+    const left = secondsMargin(g, { low, high, top: TOP, bottom }, LEAST_LEFT);
     return {
       low,
       high,
       from,
       to,
-      left: LEFT,
+      left,
       right,
       top: TOP,
       bottom,
       known,
       beaten,
       bound,
-      x: at => LEFT + (Math.log(Math.max(from, at) / from) / Math.log(to / from)) * (right - LEFT),
+      x: at => left + (Math.log(Math.max(from, at) / from) / Math.log(to / from)) * (right - left),
       y: cost => bottom - ((cost - low) / (high - low)) * (bottom - TOP),
     };
   }
@@ -194,7 +195,7 @@ export class SearchCurve extends Plot {
 
   // The plan that was the best at a position.
   findAt(px) {
-    if (!this.scaled || px < LEFT - 8 || px > this.scaled.right + 8) return -1;
+    if (!this.scaled || px < this.scaled.left - 8 || px > this.scaled.right + 8) return -1;
     const finds = this.finds;
     for (let k = finds.length - 1; k >= 0; k--) if (this.scaled.x(finds[k][0]) <= px + 1) return k;
     return finds.length ? 0 : -1;
