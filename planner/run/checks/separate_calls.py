@@ -118,6 +118,7 @@ class _SeparateCalls:
         op, arena = self._graph.ops[self._plan.order[slot]], self._device.arena
         self._place_inputs(slot)
         before = arena.clone()
+        self._device.begin()  # after what this thread has done to the arena
         self._device.compute.launch(*bound)
         self._device.synchronize()
         if op.random and not torch.equal(drawn, self._device.default_generator.get_state()):
@@ -139,6 +140,7 @@ class _SeparateCalls:
     def _scratch(self, slot: int, bound: BoundCall) -> int:
         """The most bytes that a call holds at once outside of the arena."""
         self._place_inputs(slot)
+        self._device.begin()
         held = self._device.scratch_bytes(*bound)
         self._device.synchronize()
         return held
