@@ -209,8 +209,7 @@ class LazyDevice:
         reach = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
         end = begin + reach * tensor.element_size()
         if self._running is None:
-            self.clock[HOST] += 1
-            stream, tick, clock, who = HOST, self.clock[HOST], self.clock, f"host: {name}"
+            stream, tick, clock, who = self._outside(name)
         else:
             stream, work = self._running
             tick, clock, who = work.tick, work.clock, f"stream {stream}: {name}"
@@ -226,6 +225,11 @@ class LazyDevice:
         if writes:  # what is ordered after this access is ordered after what this one was ordered after
             self._accesses = [one for one in self._accesses if not (begin <= one.begin and one.end <= end)]
         self._accesses.append(Access(begin, end, writes, stream, tick, who))
+
+    def _outside(self, name: str) -> tuple[int, int, Clock, str]:
+        """The stream of an access between the steps, its tick, what it comes after, and its name."""
+        self.clock[HOST] += 1
+        return HOST, self.clock[HOST], self.clock, f"host: {name}"
 
     def event(self) -> Event:
         self._events.append(Event())
@@ -254,24 +258,26 @@ class LazyDevice:
 
     def synchronize(self) -> None:
         """Let the streams work, one piece after another, in the order of the schedule."""
-        try:
-            while any(stream.queue for stream in self._streams):
-                free = [stream for stream in self._streams if stream.ready]
-                if not free:
-                    raise RuntimeError("every stream waits for another")
-                rank = self._rank
-                stream = (
-                    self._random.choice(free) if rank is None else min(free, key=lambda one: rank.index(one.number))
-                )
-                work = stream.queue.popleft()
-                self._running = stream.number, work
-                if work.run is not None:
-                    work.run()
-        finally:
-            self._running = None
+        while any(stream.queue for stream in self._streams):
+            self.work()
         for stream in self._streams:
             merge(self.clock, stream.clock)
         self._accesses.clear()  # whatever comes next is ordered after all of them
+
+    def work(self) -> None:
+        """Let one stream do one piece of work."""
+        free = [stream for stream in self._streams if stream.ready]
+        if not free:
+            raise RuntimeError("every stream waits for another")
+        rank = self._rank
+        stream = self._random.choice(free) if rank is None else min(free, key=lambda one: rank.index(one.number))
+        work = stream.queue.popleft()
+        self._running = stream.number, work
+        try:
+            if work.run is not None:
+                work.run()
+        finally:
+            self._running = None
 
     def passed(self, marks: Sequence[float]) -> int:
         return len(marks)

@@ -1,0 +1,1 @@
+"""Attached accelerators as devices."""

@@ -1,0 +1,66 @@
+"""What an accelerator device asks of PyTorch for its type of hardware: streams, events and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from torch import Tensor
+
+#: A stream with the interface of `torch.Stream`.
+Stream = Any
+#: An event with the interface of `torch.Event`.
+Event = Any
+
+
+class PinnedMemory(Protocol):
+    """Host memory that the accelerator copies to and from by itself.
+
+    Args:
+        bytes: `[n]` of uint8; zero at first.
+    """
+
+    @property
+    def bytes(self) -> Tensor:
+        """The memory."""
+
+    def release(self) -> None:
+        """Free the memory, which no stream uses any more."""
+
+
+class Driver(Protocol):
+    """An accelerator, through PyTorch."""
+
+    def stream(self) -> Stream:
+        """Make a stream, which is not ordered with the caller's."""
+
+    def event(self, *, timed: bool) -> Event:
+        """Make an event; only a timed one knows when it was reached."""
+
+    def caller_stream(self) -> Stream:
+        """The stream of what the calling thread does outside of the device's streams."""
+
+    def call(
+        self, stream: Stream, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
+        """Call a function whose kernels are issued to a stream."""
+
+    def sleep(self, stream: Stream, seconds: float) -> None:
+        """Issue a pause to a stream."""
+
+    def arena(self, size: int) -> Tensor:
+        """Memory of the accelerator, `[size]` of uint8, zero.
+
+        Raises:
+            StowageError: so much is not free.
+        """
+
+    def pinned(self, size: int, check_cancelled: Callable[[], object]) -> PinnedMemory:
+        """Pinned host memory of exactly so many bytes.
+
+        Raises:
+            StowageError: so much is not free, or may not be pinned.
+        """
+
+    def scratch_bytes(self, call: Callable[[], object]) -> int:
+        """Make a call, and return the most memory that it held at once and gave back, as the host accounts for it."""

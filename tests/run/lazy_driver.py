@@ -1,0 +1,183 @@
+"""PyTorch's streams and events, as an accelerator device uses them, on lazy streams.
+
+What the calling thread does itself is a stream of its own, as a GPU's default stream is: the others are not ordered
+with it unless events say so. An access of it to memory that another stream uses is a race, like any other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from planner.run.devices.accelerator.accelerator_device import AcceleratorDevice
+from planner.run.devices.cpu_rng_states import CpuRngStates
+from tests.run.lazy_device import Clock, LazyDevice, Record, Stream, merge
+from tests.run.lazy_device import Event as Records
+
+CALLER = 5
+PIECES = 32  # of work that are done while somebody asks
+
+
+class Engine(LazyDevice):
+    """Lazy streams, and the caller's, whose work is done at once but unknown to the others."""
+
+    def __init__(self, arena_bytes: int, host_bytes: int, schedule: str | int, dropped_wait: int) -> None:
+        super().__init__(arena_bytes, host_bytes, schedule, dropped_wait)
+        self.caller: Clock = {}
+
+    def _outside(self, name: str) -> tuple[int, int, Clock, str]:
+        merge(self.caller, self.clock)
+        self.caller[CALLER] = self.caller.get(CALLER, 0) + 1
+        return CALLER, self.caller[CALLER], self.caller, f"caller's stream: {name}"
+
+    def learn(self, clock: Clock) -> None:
+        """The host knows from now on that all this has happened."""
+        merge(self.clock, clock)
+        if any(stream.queue for stream in self._streams):
+            return  # what was issued before the host knew need not be ordered after it
+        self._accesses = [one for one in self._accesses if self.clock.get(one.stream, 0) < one.tick]
+
+    @property
+    def streams(self) -> list[Stream]:
+        return self._streams
+
+
+class TorchEvent:
+    """An event with the interface of `torch.Event`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.records, self._engine, self._seconds = Records(), engine, 0.0
+
+    def stamp(self) -> None:
+        self._seconds = time.perf_counter()
+
+    def query(self) -> bool:
+        """Whether the latest record is reached; each time that it is not, the streams do a little."""
+        record = self.records.latest
+        if record is None:
+            return True
+        for _ in range(PIECES):
+            if not record.done:
+                self._engine.work()
+        if record.done:
+            self._engine.learn(record.clock)
+        return record.done
+
+    def synchronize(self) -> None:
+        while not self.query():
+            pass
+
+    def elapsed_time(self, other: TorchEvent) -> float:
+        return 1e3 * (other._seconds - self._seconds)
+
+
+class TorchStream:
+    """A stream with the interface of `torch.Stream`."""
+
+    def __init__(self, engine: Engine, stream: Stream) -> None:
+        self._engine, self.lazy = engine, stream
+
+    def wait_event(self, event: TorchEvent) -> None:
+        self.lazy.wait(event.records)
+
+    def record_event(self, event: TorchEvent) -> None:
+        self.lazy.launch(event.stamp, (), {})
+        self.lazy.record(event.records)
+
+    def synchronize(self) -> None:
+        end = TorchEvent(self._engine)
+        self.record_event(end)
+        end.synchronize()
+
+
+class CallerStream:
+    """The caller's stream, which is never behind."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def record_event(self, event: TorchEvent) -> None:
+        merge(self._engine.caller, self._engine.clock)
+        event.records.latest = Record(CALLER, dict(self._engine.caller), done=True)
+        event.stamp()
+
+    def synchronize(self) -> None:
+        self._engine.learn(self._engine.caller)
+
+
+class Memory:
+    """Pinned memory that says when it was released."""
+
+    def __init__(self, memory: Tensor) -> None:
+        self.bytes, self.released = memory, False
+
+    def release(self) -> None:
+        self.released = True
+
+
+class LazyDriver:
+    """A driver whose streams are lazy."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.memory = Memory(engine.host)
+        self._left = list(engine.streams)
+
+    def stream(self) -> TorchStream:
+        return TorchStream(self.engine, self._left.pop(0))
+
+    def event(self, *, timed: bool) -> TorchEvent:
+        return TorchEvent(self.engine)
+
+    def caller_stream(self) -> CallerStream:
+        return CallerStream(self.engine)
+
+    def call(
+        self, stream: TorchStream, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
+        stream.lazy.launch(function, args, kwargs)
+
+    def sleep(self, stream: TorchStream, seconds: float) -> None:
+        """The schedule delays enough."""
+
+    def arena(self, size: int) -> Tensor:
+        return self.engine.arena
+
+    def pinned(self, size: int, check_cancelled: Callable[[], object]) -> Memory:
+        return self.memory
+
+    def scratch_bytes(self, call: Callable[[], object]) -> int:
+        call()
+        return 0
+
+
+class LazyAccelerator(AcceleratorDevice):
+    """The accelerator device on lazy streams, with the CPU's kernels.
+
+    Args:
+        arena_bytes, host_bytes, schedule, dropped_wait: as of `LazyDevice`.
+    """
+
+    name = "cpu"
+    default_generator = torch.default_generator
+    rng_states = CpuRngStates
+
+    def __init__(
+        self,
+        arena_bytes: int,
+        host_bytes: int,
+        schedule: str | int = "compute first",
+        dropped_wait: int = 0,
+        check_cancelled: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.engine = Engine(arena_bytes, host_bytes, schedule, dropped_wait)
+        self.driver = LazyDriver(self.engine)
+        super().__init__(self.driver, arena_bytes, host_bytes, check_cancelled)
+
+    @staticmethod
+    def generator() -> torch.Generator:
+        return torch.Generator()

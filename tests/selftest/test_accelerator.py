@@ -1,0 +1,48 @@
+"""The self test of an accelerator's file: the same stages, on streams that do as little and as late as CUDA allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+from tests.run.lazy_driver import LazyAccelerator
+from tests.run.test_accelerator import FAULTS
+from tests.selftest.test_selftest import Few
+
+
+class Lazy:
+    """Makes devices whose streams take turns in ever another order, and keeps them."""
+
+    def __init__(self, fault: Callable[[LazyAccelerator], None] = lambda _: None) -> None:
+        self.devices: list[LazyAccelerator] = []
+        self._fault, self._seeds = fault, count()
+
+    def __call__(self, arena_bytes: int, host_bytes: int) -> LazyAccelerator:
+        self.devices.append(LazyAccelerator(arena_bytes, host_bytes, next(self._seeds)))
+        self._fault(self.devices[-1])
+        return self.devices[-1]
+
+
+def test_it_passes() -> None:
+    lazy = Lazy()
+    found = Few(lazy, "convolutions").only("kernels", "calls", "memory", "copies", "steps", "peak")
+    assert [result.outcome for result in found] == ["passed"] * 6
+    assert [device.driver.memory.released for device in lazy.devices] == [True] * len(lazy.devices)
+
+
+@pytest.mark.parametrize(
+    ("fault", "stage"),
+    [
+        ("compute forgotten", "calls"),
+        ("kernels in the caller's stream", "steps"),
+        ("swap-ins in the caller's stream", "steps"),
+        ("swap-outs in the caller's stream", "steps"),
+        ("records after the wait", "steps"),
+        ("fills in the caller's stream", "races"),
+    ],
+)
+def test_a_fault_of_its_file_fails_a_stage(fault: str, stage: str) -> None:
+    *_, last = Few(Lazy(FAULTS[fault]), "convolutions").only("kernels", "calls", "steps", "races")
+    assert (last.name, last.outcome) == (stage, "failed"), str(last)
