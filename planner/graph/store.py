@@ -91,7 +91,11 @@ def load(path: str | Path) -> Graph:
     Raises:
         StowageError: the file is missing, not a graph of this version, or contradicts itself.
     """
-    return from_json(read_text(path))
+    text = read_text(path)
+    try:
+        return from_json(text)
+    except StowageError as error:
+        raise StowageError(f"{path}: {error}") from error
 
 
 def fingerprint(graph: Graph) -> str:

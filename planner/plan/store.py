@@ -82,7 +82,11 @@ def load_plan(path: str | Path) -> SwapPlan:
     Raises:
         StowageError: the file is missing, not a plan of this version, or was changed after it was saved.
     """
-    return plan_from_json(read_text(path))
+    text = read_text(path)
+    try:
+        return plan_from_json(text)
+    except StowageError as error:
+        raise StowageError(f"{path}: {error}") from error
 
 
 def _rows(entries: tuple[Any, ...]) -> list[Any]:

@@ -49,7 +49,8 @@ def test_mistakes_are_sentences(planner, saved: list[Path], tmp_path: Path) -> N
     save_plan(again_by_hand.plan(), other)
     for words, said in (
         ([first, other, graph], "error: the two plans are of different graphs"),
-        ([first, graph, second], "this is not a plan"),
+        ([first, graph, second], f"error: {graph}: this is not a plan"),
+        ([first, second, first], f"error: {first}: this is not a graph"),
         ([first, second, first], "the order is: compare PLAN_A PLAN_B GRAPH"),
         ([first, second, nothing], "nothing.json"),
         ([first, second], "Missing argument 'GRAPH'; see python -m planner compare --help"),

@@ -50,7 +50,7 @@ def command(plan_a: str, plan_b: str, graph: str, as_json: bool) -> None:
     try:
         captured = graphs.load(graph)
     except StowageError as error:
-        raise StowageError(f"{graph}: {error} (the order is: compare PLAN_A PLAN_B GRAPH)") from error
+        raise StowageError(f"{error} (the order is: compare PLAN_A PLAN_B GRAPH)") from error
     found = plans.compare_plans(captured, first, second)
     if as_json:
         show(_facts(found), as_json)
