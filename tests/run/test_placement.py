@@ -99,7 +99,7 @@ def test_a_tensor_of_the_host_is_found() -> None:
     graph = capture(step_of("mlp")[0])
     plan = resident_plan(graph)
     here, there = (
-        calls(graph, plan, arena) for arena in (torch.empty(plan.peak_bytes, dtype=torch.uint8), arena_for(plan))
+        calls(graph, plan, arena) for arena in (torch.zeros(plan.peak_bytes, dtype=torch.uint8), arena_for(plan))
     )
     assert faults([*there[:20], here[20], *there[21:]])
 

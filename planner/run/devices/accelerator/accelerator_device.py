@@ -46,11 +46,11 @@ class AcceleratorDevice:
         self, driver: Driver, arena_bytes: int, host_bytes: int, check_cancelled: Callable[[], object] = lambda: None
     ) -> None:
         self._driver, self._check_cancelled = driver, check_cancelled
-        self.arena = driver.arena(arena_bytes)
-        self._pinned = driver.pinned(host_bytes, check_cancelled)
-        self.host = self._pinned.bytes
         self.compute = AcceleratorStream(driver)
         self.swap_out, self.swap_in, self.communication = (TimedStream(driver) for _ in range(3))
+        self.arena = driver.arena(arena_bytes)
+        self._pinned = driver.pinned(host_bytes, check_cancelled)  # last: nothing else would release it
+        self.host = self._pinned.bytes
 
     @property
     def _streams(self) -> tuple[AcceleratorStream, ...]:
