@@ -107,4 +107,6 @@ def test_a_tensor_of_the_host_is_found() -> None:
 def test_a_result_that_is_resized_is_found() -> None:
     small, large = (torch.empty(size, 8, device=DEVICE) for size in (2, 4))
     call = BoundCall(torch.ops.aten.exp.out, (large,), {"out": small})
-    assert faults([call]) == ["aten.exp.out lays out an argument anew"]
+    with pytest.warns(UserWarning, match="was resized"):
+        found = faults([call])
+    assert found == ["aten.exp.out lays out an argument anew"]
