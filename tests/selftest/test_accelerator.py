@@ -32,17 +32,15 @@ def test_it_passes() -> None:
     assert [device.driver.memory.released for device in lazy.devices] == [True] * len(lazy.devices)
 
 
+# those that change bits whatever the plan; the others are races, which `tests/run/test_accelerator.py` finds
 @pytest.mark.parametrize(
     ("fault", "stage"),
     [
         ("compute forgotten", "calls"),
         ("kernels in the caller's stream", "steps"),
-        ("swap-ins in the caller's stream", "steps"),
         ("swap-outs in the caller's stream", "steps"),
-        ("records after the wait", "steps"),
-        ("fills in the caller's stream", "races"),
     ],
 )
 def test_a_fault_of_its_file_fails_a_stage(fault: str, stage: str) -> None:
-    *_, last = Few(Lazy(FAULTS[fault]), "convolutions").only("kernels", "calls", "steps", "races")
+    *_, last = Few(Lazy(FAULTS[fault]), "convolutions").only("kernels", "calls", "steps")
     assert (last.name, last.outcome) == (stage, "failed"), str(last)
