@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from errno import EISDIR
 from pathlib import Path
+from typing import TypeVar
 
 from planner.errors import StowageError
+
+T = TypeVar("T")
 
 #: The types of what names a file.
 PATH = (str, os.PathLike)
@@ -100,6 +104,23 @@ def read_text(path: str | Path) -> str:
         raise StowageError(f"cannot read {path}: it is not a text file; check the path") from error
     except ValueError as error:
         raise _no_path(path, error) from error
+
+
+def read_parsed(path: str | Path, parse: Callable[[str], T]) -> T:
+    """Read a text file, and what its text holds.
+
+    Args:
+        path: of the file.
+        parse: reads the text; may raise a StowageError, which then names the file.
+
+    Raises:
+        StowageError: the file cannot be read, or its text not parsed.
+    """
+    text = read_text(path)
+    try:
+        return parse(text)
+    except StowageError as error:
+        raise StowageError(f"{path}: {error}") from error
 
 
 def _cannot_write(path: Path, error: OSError) -> StowageError:

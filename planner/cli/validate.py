@@ -24,7 +24,7 @@ def command(plan: str, graph: str, as_json: bool) -> None:
     try:
         captured = graphs.load(graph)
     except StowageError as error:
-        raise StowageError(f"{graph}: {error} (the order is: validate PLAN GRAPH)") from error
+        raise StowageError(f"{error} (the order is: validate PLAN GRAPH)") from error
     try:
         text = read_text(plan)
         if '"stowage-partition"' in text:

@@ -12,7 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from planner.errors import StowageError
-from planner.files import PATH, read_text, require_arguments, write_text
+from planner.files import PATH, read_parsed, require_arguments, write_text
 from planner.graph.check import check
 from planner.graph.types import Graph, Kind, Op, Phase, Storage, Tensor
 
@@ -91,11 +91,7 @@ def load(path: str | Path) -> Graph:
     Raises:
         StowageError: the file is missing, not a graph of this version, or contradicts itself.
     """
-    text = read_text(path)
-    try:
-        return from_json(text)
-    except StowageError as error:
-        raise StowageError(f"{path}: {error}") from error
+    return read_parsed(path, from_json)
 
 
 def fingerprint(graph: Graph) -> str:

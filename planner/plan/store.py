@@ -12,7 +12,7 @@ import numpy as np
 
 from planner import json_fields
 from planner.errors import StowageError
-from planner.files import PATH, read_text, require_arguments, write_text
+from planner.files import PATH, read_parsed, require_arguments, write_text
 from planner.json_fields import DamageError, Envelope
 from planner.plan.schema.lanes import COMPUTE, Lane
 from planner.plan.schema.swap_plan import ENTRIES, HostResidency, Queues, Residency, SwapPlan, device_queues
@@ -82,11 +82,7 @@ def load_plan(path: str | Path) -> SwapPlan:
     Raises:
         StowageError: the file is missing, not a plan of this version, or was changed after it was saved.
     """
-    text = read_text(path)
-    try:
-        return plan_from_json(text)
-    except StowageError as error:
-        raise StowageError(f"{path}: {error}") from error
+    return read_parsed(path, plan_from_json)
 
 
 def _rows(entries: tuple[Any, ...]) -> list[Any]:

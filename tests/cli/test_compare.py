@@ -47,6 +47,9 @@ def test_mistakes_are_sentences(planner, saved: list[Path], tmp_path: Path) -> N
     first, second, graph = saved
     other, nothing = tmp_path / "other.json", tmp_path / "nothing.json"
     save_plan(again_by_hand.plan(), other)
+    wrong = planner("validate", graph, second).err
+    assert wrong.startswith(f"error: {second}: this is not a graph")
+    assert wrong.count(str(second)) == 1
     for words, said in (
         ([first, other, graph], "error: the two plans are of different graphs"),
         ([first, graph, second], f"error: {graph}: this is not a plan"),

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from planner import json_fields
 from planner.errors import StowageError
-from planner.files import PATH, read_text, require_arguments, write_text
+from planner.files import PATH, read_parsed, require_arguments, write_text
 from planner.json_fields import DamageError, Envelope
 from planner.partition.plan.partition_plan import AxisDivision, Division, LinearDivision, PartitionPlan
 from planner.partition.strategy import Partial, Replicated, Split, State, Unread
@@ -81,7 +81,7 @@ def load_partition(path: str | Path) -> PartitionPlan:
     Raises:
         StowageError: the file is missing, not a partition plan of this version, or was changed after it was saved.
     """
-    return partition_from_json(read_text(path))
+    return read_parsed(path, partition_from_json)
 
 
 def _indexed(rows: tuple[tuple[_Item, ...], ...]) -> tuple[list[_Item], list[list[int]], list[int]]:

@@ -35,6 +35,13 @@ def test_a_plan_is_read_back_as_it_was(plan, tmp_path):
     assert load_partition(tmp_path / "parts.json") == plan
 
 
+def test_a_file_that_is_no_partition_is_named(tmp_path):
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    with pytest.raises(StowageError, match=rf"^{other}: this is not a partition plan"):
+        load_partition(other)
+
+
 def test_every_kind_of_state_and_division_is_read_back():
     plan = PartitionPlan(
         "of a graph", (2,),
