@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from planner.run.devices.accelerator.accelerator_device import AcceleratorDevice
 from planner.run.devices.cpu_rng_states import CpuRngStates
@@ -25,8 +26,8 @@ PIECES = 32  # of work that are done while somebody asks
 class Engine(LazyDevice):
     """Lazy streams, and the caller's, whose work is done at once but unknown to the others."""
 
-    def __init__(self, arena_bytes: int, host_bytes: int, schedule: str | int, dropped_wait: int) -> None:
-        super().__init__(arena_bytes, host_bytes, schedule, dropped_wait)
+    def __init__(self, arena_bytes: int, host_bytes: int, schedule: str | int) -> None:
+        super().__init__(arena_bytes, host_bytes, schedule)
         self.caller: Clock = {}
 
     def _outside(self, name: str) -> tuple[int, int, Clock, str]:
@@ -49,8 +50,9 @@ class Engine(LazyDevice):
 class TorchEvent:
     """An event with the interface of `torch.Event`."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.records, self._engine, self._seconds = Records(), engine, 0.0
+    def __init__(self, engine: Engine, *, timed: bool) -> None:
+        self.records, self._engine = Records(), engine
+        self._timed, self._seconds = timed, 0.0
 
     def stamp(self) -> None:
         self._seconds = time.perf_counter()
@@ -72,6 +74,9 @@ class TorchEvent:
             pass
 
     def elapsed_time(self, other: TorchEvent) -> float:
+        for one in (self, other):
+            if not one._timed or one.records.latest is None or not one.records.latest.done:
+                raise RuntimeError("both events must be timed, recorded and reached")
         return 1e3 * (other._seconds - self._seconds)
 
 
@@ -89,7 +94,7 @@ class TorchStream:
         self.lazy.record(event.records)
 
     def synchronize(self) -> None:
-        end = TorchEvent(self._engine)
+        end = TorchEvent(self._engine, timed=False)
         self.record_event(end)
         end.synchronize()
 
@@ -131,7 +136,7 @@ class LazyDriver:
         return TorchStream(self.engine, self._left.pop(0))
 
     def event(self, *, timed: bool) -> TorchEvent:
-        return TorchEvent(self.engine)
+        return TorchEvent(self.engine, timed=timed)
 
     def caller_stream(self) -> CallerStream:
         return CallerStream(self.engine)
@@ -139,7 +144,19 @@ class LazyDriver:
     def call(
         self, stream: TorchStream, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
-        stream.lazy.launch(function, args, kwargs)
+        """What only touches memory of the host is done by the caller, at once, as PyTorch does it."""
+        tensors = [one for one in pytree.tree_leaves((getattr(function, "__self__", None), args, kwargs))
+                   if isinstance(one, Tensor)]  # fmt: skip
+        if tensors and all(self._is_pinned(one) for one in tensors):
+            function(*args, **kwargs)
+        else:
+            stream.lazy.launch(function, args, kwargs)
+
+    def fill(self, stream: TorchStream, target: Tensor, byte: int) -> None:
+        stream.lazy.fill(target, byte)
+
+    def _is_pinned(self, tensor: Tensor) -> bool:
+        return 0 <= tensor.data_ptr() - self.memory.bytes.data_ptr() < len(self.memory.bytes)
 
     def sleep(self, stream: TorchStream, seconds: float) -> None:
         """The schedule delays enough."""
@@ -159,7 +176,8 @@ class LazyAccelerator(AcceleratorDevice):
     """The accelerator device on lazy streams, with the CPU's kernels.
 
     Args:
-        arena_bytes, host_bytes, schedule, dropped_wait: as of `LazyDevice`.
+        arena_bytes, host_bytes, schedule: as of `LazyDevice`.
+        check_cancelled: as of the accelerator device.
     """
 
     name = "cpu"
@@ -171,13 +189,8 @@ class LazyAccelerator(AcceleratorDevice):
         arena_bytes: int,
         host_bytes: int,
         schedule: str | int = "compute first",
-        dropped_wait: int = 0,
         check_cancelled: Callable[[], object] = lambda: None,
     ) -> None:
-        self.engine = Engine(arena_bytes, host_bytes, schedule, dropped_wait)
+        self.engine = Engine(arena_bytes, host_bytes, schedule)
         self.driver = LazyDriver(self.engine)
         super().__init__(self.driver, arena_bytes, host_bytes, check_cancelled)
-
-    @staticmethod
-    def generator() -> torch.Generator:
-        return torch.Generator()

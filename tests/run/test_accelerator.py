@@ -52,6 +52,40 @@ def test_in_every_order_that_events_allow_the_bits_are_eagers_and_nothing_races(
     device.close()
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_poison_is_issued_in_order_too(name: str) -> None:
+    plan = plan_of(name, "80%")
+    device = LazyAccelerator(plan.peak_bytes, plan.host_bytes, "copies first")
+    assert run_on(device, name, plan, stress=True)
+    assert device.engine.races == []
+
+
+def test_a_load_waits_for_what_an_abandoned_step_has_issued() -> None:
+    plan, (step, expected) = plan_of("mlp", "80%"), step_of("mlp")
+    device = LazyAccelerator(plan.peak_bytes, plan.host_bytes)
+    left = [0]  # points of the step at which it may be cancelled until it is
+
+    def cancel() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Cancelled
+
+    executor = Executor(capture(step), plan, device, check_cancelled=cancel)
+    with device.engine.watching(), torch.random.fork_rng():
+        executor.load(step.state())
+        left[0] = 5
+        with pytest.raises(Cancelled):
+            executor.step(step.batch_leaves())
+        executor.load(step.state())
+        torch.manual_seed(1)
+        for _ in range(STEPS):
+            executor.step(step.batch_leaves())
+        found = executor.state()
+        assert all(same_bits(found[key], expected[key]) for key in expected)
+    assert device.engine.races == []
+    device.close()
+
+
 def without_the_callers_stream(device: LazyAccelerator) -> None:
     """A step's streams do not wait for what the caller has issued."""
     device.begin = device.mark  # type: ignore[method-assign]
@@ -75,6 +109,13 @@ def fills_in_the_callers_stream(device: LazyAccelerator) -> None:
     """A fill is issued to no stream."""
     for stream in (device.compute, device.swap_out, device.swap_in):
         stream.fill = Tensor.fill_  # type: ignore[assignment, method-assign]
+
+
+def fills_as_pytorch_does(device: LazyAccelerator) -> None:
+    """A fill of memory of the host is given to a stream that it does not know."""
+    device.driver.fill = lambda stream, target, byte: device.driver.call(  # type: ignore[method-assign]
+        stream, target.fill_, (byte,), {}
+    )
 
 
 def copies_in_the_callers_stream(stream: str) -> Fault:
@@ -117,7 +158,7 @@ def waits_for_the_first_record(device: LazyAccelerator) -> None:
     wait, first = device.compute.wait, dict[int, Any]()
 
     def stale(event: TorchEvent) -> None:
-        kept = TorchEvent(device.engine)
+        kept = TorchEvent(device.engine, timed=False)
         kept.records.latest = first.setdefault(id(event), event.records.latest)
         wait(kept)
 
@@ -130,6 +171,7 @@ FAULTS: dict[str, Fault] = {
     "swap-outs forgotten": forgets("swap_out"),
     "swap-ins forgotten": forgets("swap_in"),
     "fills in the caller's stream": fills_in_the_callers_stream,
+    "fills of the host that no stream orders": fills_as_pytorch_does,
     "swap-outs in the caller's stream": copies_in_the_callers_stream("swap_out"),
     "swap-ins in the caller's stream": copies_in_the_callers_stream("swap_in"),
     "copies in another stream": copies_in_another_stream,
@@ -169,9 +211,12 @@ def test_it_is_released_though_a_stream_has_failed() -> None:
     def fail() -> None:
         raise RuntimeError("an illegal access")
 
+    done: list[bool] = []
     device.compute.launch(fail, (), {})
+    device.swap_in.launch(lambda: done.append(device.driver.memory.released), (), {})
     with pytest.raises(RuntimeError, match="an illegal access"):
         device.close()
+    assert done == [False]
     assert device.driver.memory.released
 
 
@@ -205,7 +250,7 @@ def test_progress_is_what_the_streams_have_reached() -> None:
     seconds = device.seconds(start, marks)
     assert seconds == sorted(seconds)
     outs, ins = device.copy_seconds(start)
-    assert all(0 < begin <= end for begin, end in (*outs, *ins))
+    assert all(0 <= begin <= end for begin, end in (*outs, *ins))
     assert len(outs) == len(ins) == 1
     device.begin()
     assert device.copied() == (0, 0)
@@ -246,7 +291,8 @@ def test_a_difference_of_one_bit_is_found_and_a_nan_is_like_itself(dtype: torch.
     if dtype.is_floating_point:
         ours[0][1, 1] = theirs[0][1, 1] = torch.nan
         assert not differ()
-        ours[1].zero_(), theirs[1].copy_(torch.tensor(-0.0))
+        ours[1].fill_(0.0)
+        theirs[1].fill_(-0.0)
         assert differ()
         ours[1].copy_(theirs[1])
     assert not differ()

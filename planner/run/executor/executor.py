@@ -148,6 +148,7 @@ class Executor:
             state: tensors by the keys of `TrainStep.state()`.
         """
         with torch.inference_mode():
+            self.device.synchronize()  # a step that was abandoned may still be copying
             if self._stress:
                 self.device.arena.fill_(POISON)
                 self.device.host.fill_(POISON)

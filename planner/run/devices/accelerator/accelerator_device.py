@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -28,6 +29,8 @@ _POLL_SECONDS = 5e-5  # between two looks at whether the streams are empty
 
 class AcceleratorDevice:
     """Memory of an accelerator of exactly `arena_bytes`, pinned host memory of exactly `host_bytes`, and four streams.
+
+    The class of a type of accelerator adds its name, its generators, and the RNG states of its random ops.
 
     Args:
         driver: the accelerator.
@@ -77,11 +80,11 @@ class AcceleratorDevice:
         """
         for stream in (self.swap_out, self.swap_in, self.communication):
             stream.forget()
-        issued = self.event()
+        issued = self._driver.event(timed=True)
         self._driver.caller_stream().record_event(issued)
         for one in self._streams:
             one.wait(issued)
-        return self.mark()
+        return issued  # no stream does anything before
 
     def scratch_bytes(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
         """Launch a function, and return the most bytes that it held at once outside the arena."""
@@ -119,9 +122,11 @@ class AcceleratorDevice:
 
     def close(self) -> None:
         """Wait for what has been issued, which nothing can take back, and free the memory."""
-        try:
-            for stream in (*(one.stream for one in self._streams), self._driver.caller_stream()):
-                stream.synchronize()
-        finally:
-            self.arena = self.host = torch.empty(0, dtype=torch.uint8)
-            self._pinned.release()
+        with ExitStack() as last_first:  # each of them, whichever fails
+            last_first.callback(self._free)
+            for stream in (self._driver.caller_stream(), *(one.stream for one in self._streams)):
+                last_first.callback(stream.synchronize)
+
+    def _free(self) -> None:
+        self.arena = self.host = torch.empty(0, dtype=torch.uint8)
+        self._pinned.release()

@@ -44,7 +44,7 @@ class AcceleratorStream:
 
     def fill(self, target: Tensor, byte: int) -> None:
         """Issue the filling of a tensor with a byte."""
-        self._driver.call(self.stream, target.fill_, (byte,), {})
+        self._driver.fill(self.stream, target, byte)
 
     def delay(self, seconds: float) -> None:
         """Issue a pause."""

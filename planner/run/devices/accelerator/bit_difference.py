@@ -34,5 +34,5 @@ def bits_differ(these: Sequence[Tensor], those: Sequence[Tensor]) -> Callable[[]
 
 
 def _pieces(tensor: Tensor) -> Sequence[Tensor]:
-    flat = tensor.detach().reshape(-1).view(torch.uint8)
+    flat = tensor.detach().view(-1).view(torch.uint8)  # refuses one that is not contiguous
     return flat.split(_PIECE)  # type: ignore[no-untyped-call, no-any-return]

@@ -25,7 +25,7 @@ class PinnedMemory(Protocol):
         """The memory."""
 
     def release(self) -> None:
-        """Free the memory, which no stream uses any more."""
+        """Unpin the memory, which no stream uses any more; it is freed with its last view."""
 
 
 class Driver(Protocol):
@@ -43,7 +43,13 @@ class Driver(Protocol):
     def call(
         self, stream: Stream, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
-        """Call a function whose kernels are issued to a stream."""
+        """Call a function on tensors of the accelerator, whose kernels are issued to a stream."""
+
+    def fill(self, stream: Stream, target: Tensor, byte: int) -> None:
+        """Issue the filling of the accelerator's or of pinned memory to a stream.
+
+        PyTorch's own fill of a tensor of the host is done at once, whatever the stream.
+        """
 
     def sleep(self, stream: Stream, seconds: float) -> None:
         """Issue a pause to a stream."""
@@ -56,11 +62,11 @@ class Driver(Protocol):
         """
 
     def pinned(self, size: int, check_cancelled: Callable[[], object]) -> PinnedMemory:
-        """Pinned host memory of exactly so many bytes.
+        """Pinned host memory of exactly so many bytes, which may be none; PyTorch must know that it is pinned.
 
         Raises:
             StowageError: so much is not free, or may not be pinned.
         """
 
     def scratch_bytes(self, call: Callable[[], object]) -> int:
-        """Make a call, and return the most memory that it held at once and gave back, as the host accounts for it."""
+        """Make a call, and return the most memory that it held at once, without what it keeps for later calls."""
