@@ -9,17 +9,20 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 INSTALLED := .venv/installed
 COMPILED := .venv/compiled
-# searches that are long enough to come to every kernel, and all else that is compiled; no kernel is part of both
-COMPILE_SWAPS := import planner; graph = planner.capture(planner.zoo.load("mlp:layers=3")); \
-	[planner.search_swaps(graph, planner.machine("v100-16gb"), "60%", method=method, time_limit=None, \
-	evaluations=2000).wait() for method in ("auto", "swapadvisor")]; \
-	device = planner.machine("v100-16gb"); \
+# two processes at a time, of searches long enough to come to every kernel: first those that several methods call
+SEARCH := import planner; graph = planner.capture(planner.zoo.load("mlp:layers=3")); device = planner.machine("v100-16gb"); \
+	search = lambda method: planner.search_swaps(graph, device, "60%", method=method, time_limit=None, evaluations=2000).wait();
+COMPILE_SHARED := $(SEARCH) search("on-demand"); search("calendar"); \
 	planner.swap.lower_bound(graph, device, 20_000_000, planner.machine.op_seconds(graph, device)); \
 	planner.memory.pack([k * 7 % 23 for k in range(30)], [k * 7 % 23 + 1 + k * 5 % 11 for k in range(30)], \
 	[1 + k * 13 % 17 for k in range(30)], seconds=0.1)
-COMPILE_OTHERS := import planner; graph = planner.capture(planner.zoo.load("rnn"), progress=False); \
+COMPILE_PARTITION := import planner; graph = planner.capture(planner.zoo.load("rnn"), progress=False); \
 	planner.partition.optimize(planner.partition.coarsen(graph), 8); \
 	planner.snapshot.check_plain(b"\x80\x04}.")
+COMPILE_SWAP := $(SEARCH) search("swap")
+COMPILE_JOINT := $(SEARCH) search("joint"); search("swapadvisor")
+# both, and whether both have worked
+TOGETHER = $(BIN)/python -c '$(1)' & $(BIN)/python -c '$(2)'; second=$$?; wait $$! && exit $$second
 
 # where this is set, every process would translate the sources of PyTorch anew, which takes longer than most tests
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,7 +33,7 @@ lab: env
 	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) # in a container one often is root
 
 test:
-	@$(MAKE) --no-print-directory --jobs=2 env lint # compiling swaps has one core, mypy the other
+	@$(MAKE) --no-print-directory --jobs=2 env lint # mypy beside compiling
 	$(BIN)/pytest -n 4 --dist worksteal --nbmake --nbmake-timeout=300 notebooks tests # pages and peers wait: four keep two cores busy
 
 test-all: env
@@ -54,6 +57,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $(INSTALLED)
 
 $(COMPILED): $(INSTALLED)
-	@echo "Compiling the planner, which takes another minute or two; otherwise the first plan would wait for it."
-	@$(BIN)/python -c '$(COMPILE_OTHERS)' & $(BIN)/python -c '$(COMPILE_SWAPS)'; swaps=$$?; wait $$! && exit $$swaps
+	@echo "Compiling the planner, which takes another minute; otherwise the first plan would wait for it."
+	@$(call TOGETHER,$(COMPILE_SHARED),$(COMPILE_PARTITION))
+	@$(call TOGETHER,$(COMPILE_SWAP),$(COMPILE_JOINT))
 	@touch $(COMPILED)

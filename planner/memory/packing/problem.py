@@ -60,6 +60,10 @@ class PackingProblem:
             is_span = table[:, :, 0] < table[:, :, 1]
             self.span = table[is_span]
             self.span_at = np.concatenate(([0], np.cumsum(is_span.sum(1)))).astype(np.int32)
+        # A box that is always alive would split the space of the others; placed first, it is at the bottom.
+        owner = np.repeat(np.arange(count), np.diff(self.span_at))
+        self._not_always_alive = np.ones(count, np.bool_)
+        self._not_always_alive[owner[(self.span[:, 0] == 0) & (self.span[:, 1] == self.segments)]] = False
         # boxes that are never alive take no memory
         self.sizes = np.where(np.diff(self.span_at) > 0, sizes, 0)
         self.rounded = -(-self.sizes // alignment) * alignment
@@ -73,11 +77,7 @@ class PackingProblem:
         """Offsets when boxes are placed by descending urgency, the larger of equal ones first."""
         from planner.memory.packing.place import place
 
-        # A box that is always alive would split the space of the others; placed first, it is at the bottom.
-        owner = np.repeat(np.arange(len(self.sizes)), np.diff(self.span_at))
-        not_always_alive = np.ones(len(self.sizes), np.bool_)
-        not_always_alive[owner[(self.span[:, 0] == 0) & (self.span[:, 1] == self.segments)]] = False
-        order = np.lexsort((-self.rounded, -urgency, not_always_alive))
+        order = np.lexsort((-self.rounded, -urgency, self._not_always_alive))
         offsets, clash = place(order, self.span_at, self.span, self.rounded, self.fixed, self.segments, best_fit)
         if clash >= 0:
             raise StowageError(f"box {clash} overlaps another whose offset is fixed as well; fix only one of them")
