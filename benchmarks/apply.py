@@ -52,8 +52,8 @@ def of_transformers(make: Callable[[], torch.nn.Module]) -> Callable[[], planner
     return lambda: planner.TrainStep(make, text, optimizer=planner.AdamW(lr=1e-3))
 
 
-def gpt2() -> torch.nn.Module:
-    config = transformers.GPT2Config(vocab_size=200, n_positions=64, n_embd=64, n_layer=4, n_head=4)
+def gpt2(hidden: int = 64, positions: int = 64) -> torch.nn.Module:
+    config = transformers.GPT2Config(vocab_size=200, n_positions=positions, n_embd=hidden, n_layer=4, n_head=4)
     return transformers.GPT2LMHeadModel(config)
 
 
