@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from planner.plan import SwapPlan, Timeline
 from planner.progress import ShowProgress
@@ -25,6 +26,11 @@ class Run(RunHandle[RunResult]):
     def plan(self) -> SwapPlan | None:
         """The plan, once there is one."""
         return self._runner.plan
+
+    @property
+    def extras(self) -> tuple[Any, ...]:
+        """What the loss of every step so far returned beside its value, as `RunResult.extras`; the latest is last."""
+        return self._runner.done.all_extras()
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:

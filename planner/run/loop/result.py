@@ -22,6 +22,8 @@ class RunResult:
         name: of the step.
         device: the device that it ran on.
         losses: of every step, in order; a step that returns no single number has none.
+        extras: what the loss of every step returned beside its value, in order, as copies that no later step changes;
+            empty if it returns nothing else. If all take more than 256 MiB, those of the first steps are None.
         step_seconds: durations of the steps.
         eager_step_seconds: durations of the eager steps that the run was checked against.
         predicted_step_seconds: duration of a step as planned.
@@ -30,7 +32,7 @@ class RunResult:
         mismatches: names, with their step, of tensors that differed from eager PyTorch in any bit.
         compared: number of tensors compared.
         timelines: measured, of the last steps, at most 64.
-        outputs: of the last step, the loss first.
+        outputs: of the last step, the loss first, then the tensors of its extras.
         plan: the plan that was run.
         captures: number of graphs captured for the run: one, and another for each change that leads to other calls.
         checked: which steps were compared with eager PyTorch, or why none was, in words.
@@ -42,6 +44,7 @@ class RunResult:
     name: str
     device: str
     losses: tuple[float, ...]
+    extras: tuple[Any, ...]
     step_seconds: tuple[float, ...]
     eager_step_seconds: tuple[float, ...]
     predicted_step_seconds: float
@@ -109,6 +112,7 @@ class RunLog(StepLog[Timeline]):
             name=name,
             device=device,
             losses=tuple(self.losses),
+            extras=self.all_extras(),
             step_seconds=tuple(self.seconds),
             eager_step_seconds=tuple(self.eager_seconds),
             predicted_step_seconds=plan.predicted.seconds,
