@@ -156,6 +156,10 @@ class Executor:
             self._before += self._number
             self._number = 0
 
+    def close(self) -> None:
+        """Let go of the device's memory at once, though parts of this refer to it in circles; it is of no use then."""
+        vars(self).clear()
+
     def state(self) -> dict[str, Tensor]:
         """Views of parameters, buffers and optimizer state at their place between steps; the next step changes them."""
         return self._step_io.state()

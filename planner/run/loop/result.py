@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,9 @@ from planner.run.checks.eager_reference import Check
 from planner.run.checks.retrace import Recheck
 from planner.run.executor.executor import StepRecord
 from planner.run.loop.step_log import StepLog
+
+#: The shapes of a batch's tensors, in order.
+BatchShapes = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +35,10 @@ class RunResult:
         host_bytes: size of the host slab.
         mismatches: names, with their step, of tensors that differed from eager PyTorch in any bit.
         compared: number of tensors compared.
-        timelines: measured, of the last steps, at most 64.
+        timelines: measured, of the last steps by the plan, at most 64; those with smaller batches have plans of their
+            own.
         outputs: of the last step, the loss first, then the tensors of its extras.
-        plan: the plan that was run.
+        plan: the plan that was run, with a batch of the size of the step's own.
         captures: number of graphs captured for the run: one, and another for each change that leads to other calls.
         checked: which steps were compared with eager PyTorch, or why none was, in words.
         rechecks, recheck_seconds: how often the step was captured again and compared, and the time that took.
@@ -81,7 +86,11 @@ class Stopped(KeyboardInterrupt):
 
 @dataclass(eq=False)
 class RunLog(StepLog[Timeline]):
-    """The steps made so far, with the timelines of the last of them; one thread adds, any thread may read."""
+    """The steps made so far, with the timelines of the last of them; one thread adds, any thread may read.
+
+    Attributes:
+        made_with: by the shapes of a batch's tensors, how many steps were made with such a batch.
+    """
 
     peak_bytes: int = 0
     eager_seconds: list[float] = field(default_factory=list)
@@ -90,11 +99,17 @@ class RunLog(StepLog[Timeline]):
     captures: int = 0
     checked: str = "no step"
     measured_busy: bool = False
+    made_with: Counter[BatchShapes] = field(default_factory=Counter)
 
-    def add(self, record: StepRecord, peak_bytes: int) -> None:
-        """Record a step."""
+    def add(self, record: StepRecord, peak_bytes: int, *, smaller: bool) -> None:
+        """Record a step.
+
+        Args:
+            record, peak_bytes: of the step.
+            smaller: whether its batch is smaller than the step's own, and so its timeline one of another plan.
+        """
         self.peak_bytes = max(self.peak_bytes, peak_bytes)
-        self.add_step(record.timeline, record.outputs, record.timeline.seconds)
+        self.add_step(None if smaller else record.timeline, record.outputs, record.timeline.seconds)
 
     def add_check(self, check: Check) -> None:
         """Record the comparison of a step with eager PyTorch."""
