@@ -34,13 +34,18 @@ class Run(RunHandle[RunResult]):
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:
-        """The measured timelines of the last steps, at most 64."""
-        return self._runner.done.last_records()
+        """The measured timelines of those of the last 64 steps that were made by `plan`: not with a smaller batch."""
+        return self._runner.done.timelines_by_plan()
+
+    @property
+    def step_timelines(self) -> tuple[Timeline, ...]:
+        """The measured timelines of the last steps, at most 64, whatever plan they were made by."""
+        return tuple(timeline for timeline, _ in self._runner.done.last_records())
 
     @property
     def timeline(self) -> Timeline | None:
         """The measured timeline of the last finished step; None before there is one."""
-        timelines = self.timelines
+        timelines = self.step_timelines
         return timelines[-1] if timelines else None
 
     @property

@@ -126,6 +126,9 @@ def test_both_plans_keep_the_budget_and_the_memory_of_one_is_freed_before_the_ot
     assert result.peak_bytes <= result.budget_bytes == plan.budget_bytes
     assert len(result.step_seconds) == 4
     assert [len(timeline.compute) for timeline in result.timelines] == [len(plan.order)] * 2, "those by this plan"
+    assert running.timelines == result.timelines
+    assert len(running.step_timelines) == 4
+    assert running.timeline is running.step_timelines[-1]
 
 
 class Meddler(TrainStep):

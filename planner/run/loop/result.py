@@ -35,8 +35,7 @@ class RunResult:
         host_bytes: size of the host slab.
         mismatches: names, with their step, of tensors that differed from eager PyTorch in any bit.
         compared: number of tensors compared.
-        timelines: measured, of the last steps by the plan, at most 64; those with smaller batches have plans of their
-            own.
+        timelines: measured, of the last steps, at most 64, without those of smaller batches, which have another plan.
         outputs: of the last step, the loss first, then the tensors of its extras.
         plan: the plan that was run, with a batch of the size of the step's own.
         captures: number of graphs captured for the run: one, and another for each change that leads to other calls.
@@ -85,8 +84,10 @@ class Stopped(KeyboardInterrupt):
 
 
 @dataclass(eq=False)
-class RunLog(StepLog[Timeline]):
-    """The steps made so far, with the timelines of the last of them; one thread adds, any thread may read.
+class RunLog(StepLog[tuple[Timeline, bool]]):
+    """The steps made so far; one thread adds, any thread may read.
+
+    Records are the timelines of the last steps, and whether their batches are smaller than the step's own.
 
     Attributes:
         made_with: by the shapes of a batch's tensors, how many steps were made with such a batch.
@@ -109,7 +110,11 @@ class RunLog(StepLog[Timeline]):
             smaller: whether its batch is smaller than the step's own, and so its timeline one of another plan.
         """
         self.peak_bytes = max(self.peak_bytes, peak_bytes)
-        self.add_step(None if smaller else record.timeline, record.outputs, record.timeline.seconds)
+        self.add_step((record.timeline, smaller), record.outputs, record.timeline.seconds)
+
+    def timelines_by_plan(self) -> tuple[Timeline, ...]:
+        """The timelines of those of the last steps that had a batch of the size of the step's own."""
+        return tuple(timeline for timeline, smaller in self.last_records() if not smaller)
 
     def add_check(self, check: Check) -> None:
         """Record the comparison of a step with eager PyTorch."""
@@ -142,7 +147,7 @@ class RunLog(StepLog[Timeline]):
             rechecks=recheck.looks,
             recheck_seconds=recheck.seconds,
             measured_busy=self.measured_busy,
-            timelines=self.last_records(),
+            timelines=self.timelines_by_plan(),
             outputs=self.outputs,
             plan=plan,
         )

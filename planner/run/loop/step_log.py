@@ -34,10 +34,9 @@ class StepLog(Generic[Record]):
     _kept: deque[tuple[int, int]] = field(default_factory=deque)  # steps whose extras are kept, and their bytes
     _kept_bytes: int = 0
 
-    def add_step(self, record: Record | None, outputs: Outputs, seconds: float) -> None:
-        """Record a step; one that returns no single number has no loss, and a record of None is not kept."""
-        if record is not None:
-            self.records.append(record)
+    def add_step(self, record: Record, outputs: Outputs, seconds: float) -> None:
+        """Record a step; one that returns no single number has no loss."""
+        self.records.append(record)
         self.outputs = outputs
         if outputs[0].numel() == 1 and not outputs[0].is_complex():
             self.losses.append(float(outputs[0]))
