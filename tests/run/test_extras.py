@@ -193,7 +193,7 @@ def test_more_than_a_pair_and_extras_of_some_micro_batches_alone_are_refused() -
 def test_workers_refuse_extras_and_say_so() -> None:
     model, batch = small()
     step = TrainStep(model, batch, loss=with_scores)
-    parts = search_partition(capture(step), workers=2, time_limit=1).wait()
+    parts = search_partition(capture(step), workers=2, evaluations=1).wait()
     with pytest.raises(StowageError, match="workers return the loss alone"):
         run_workers(step, parts, steps=1).wait()
 
