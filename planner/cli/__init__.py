@@ -1,5 +1,5 @@
 """The command line: a thin layer over the Python functions."""
 
-from planner.cli.main import main
+from planner.cli.main import main, run_command
 
-__all__ = ["main"]
+__all__ = ["main", "run_command"]

@@ -17,6 +17,7 @@ _COMMANDS = (
     "swap",
     "sweep",
     "compare",
+    "explain",
     "fit",
     "levers",
     "partition",
@@ -34,7 +35,8 @@ Examples:
   python -m planner swap wresnet:depth=50,batch=16 --machine v100-16gb --budget 40% --out plan.json
   python -m planner fit gpt --machine h100 --over batch=1..64
   python -m planner levers gpt --machine h100
-  python -m planner run wresnet:depth=50,batch=16 --budget 40% --steps 3 --check"""
+  python -m planner run wresnet:depth=50,batch=16 --budget 40% --steps 3 --check
+  python -m widgets view plan.json graph.json"""
 
 
 class _LazyGroup(click.Group):
@@ -74,13 +76,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: the words after `python -m planner`; those of this process where None.
     """
+    run_command(_cli, arguments, "python -m planner")
+
+
+def run_command(cli: click.Command, arguments: Sequence[str] | None, program: str) -> None:
+    """Run a command line of ours as `main` does.
+
+    Args:
+        cli: the command line.
+        arguments: the words after the program's name; those of this process where None.
+        program: its name, as it is typed.
+    """
     names = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in names
     names = [name for name in names if name != "--debug"] or ["--help"]
     try:
-        sys.exit(_cli.main(names, prog_name="python -m planner", standalone_mode=False))
+        sys.exit(cli.main(names, prog_name=program, standalone_mode=False))
     except click.UsageError as error:
-        command_path = error.ctx.command_path if error.ctx else "python -m planner"
+        command_path = error.ctx.command_path if error.ctx else program
         _fail(f"{error.format_message().rstrip('.')}; see {command_path} --help")
     except click.ClickException as error:
         _fail(error.format_message())

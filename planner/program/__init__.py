@@ -17,6 +17,7 @@ from planner.program.kernels.collectives import (
 )
 from planner.program.kernels.rewrites import BoundCall, operands
 from planner.program.out_variants import bind, takes_generator, writes_directly
+from planner.program.outputs import ExtrasForm, Outputs, taken_apart
 from planner.program.program import Call, Program
 from planner.program.python_side_effects import (
     Effects,
@@ -46,12 +47,14 @@ __all__ = [
     "Communicator",
     "Effects",
     "Event",
+    "ExtrasForm",
     "Layout",
     "Leaf",
     "LiveRef",
     "Memory",
     "NextRef",
     "OutputRef",
+    "Outputs",
     "Program",
     "Reading",
     "Readings",
@@ -74,6 +77,7 @@ __all__ = [
     "places",
     "reading_changed",
     "substituted",
+    "taken_apart",
     "takes_generator",
     "writes_directly",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from planner.program.outputs import ExtrasForm
 from planner.program.python_side_effects import Effects
 from planner.program.readings import Readings
 
@@ -58,6 +59,7 @@ class Program:
         readings: the values of the batch by which Python code chose these calls.
         guessed: whether the model may have chosen other calls than in eager PyTorch, because the batch had no values
             yet and the model's code asked if it was being traced.
+        extras: how the outputs after the loss are put together; None if the loss returns nothing beside its value.
     """
 
     calls: tuple[Call, ...]
@@ -72,3 +74,4 @@ class Program:
     returned: int = 1
     readings: Readings = field(default_factory=Readings)
     guessed: bool = False
+    extras: ExtrasForm | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from planner.plan import SwapPlan, Timeline
 from planner.progress import ShowProgress
@@ -27,14 +28,24 @@ class Run(RunHandle[RunResult]):
         return self._runner.plan
 
     @property
+    def extras(self) -> tuple[Any, ...]:
+        """What the loss of every step so far returned beside its value, as `RunResult.extras`; the latest is last."""
+        return self._runner.done.all_extras()
+
+    @property
     def timelines(self) -> tuple[Timeline, ...]:
-        """The measured timelines of the last steps, at most 64."""
-        return self._runner.done.last_records()
+        """The measured timelines of those of the last 64 steps that were made by `plan`: not with a smaller batch."""
+        return self._runner.done.timelines_by_plan()
+
+    @property
+    def step_timelines(self) -> tuple[Timeline, ...]:
+        """The measured timelines of the last steps, at most 64, whatever plan they were made by."""
+        return tuple(timeline for timeline, _ in self._runner.done.last_records())
 
     @property
     def timeline(self) -> Timeline | None:
         """The measured timeline of the last finished step; None before there is one."""
-        timelines = self.timelines
+        timelines = self.step_timelines
         return timelines[-1] if timelines else None
 
     @property

@@ -16,7 +16,7 @@ from planner.errors import StowageError, first_line
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph, Phase
 from planner.guards import Reach, undisturbed
-from planner.program import drawing_from
+from planner.program import Outputs, drawing_from
 from planner.step.batches import Form, tensor_leaves
 from planner.step.capture_guards import CaptureGuards, capture_guards
 from planner.step.module_tensors import ModuleTensor, module_tensors, reached_tensors
@@ -50,7 +50,7 @@ class Step:
 
     follows_modes = True
     recapture = False
-    loss: Callable[[nn.Module, Any], torch.Tensor] | None = None
+    loss: Callable[[nn.Module, Any], Any] | None = None
 
     def __init__(self, model: nn.Module | Callable[[], nn.Module], batch: Any, name: str | None, seed: int) -> None:
         if not callable(model):
@@ -203,10 +203,12 @@ class Step:
         """
         result = self.compute(batch)
         self.computed()
-        return result
+        return result[0]
 
-    def compute(self, batch: Any = None) -> torch.Tensor:
+    def compute(self, batch: Any = None) -> Outputs:
         """Make an ordinary step like `eager`, without `computed`; it may be interrupted at any point.
+
+        Returns all outputs.
 
         After an interruption, tensors of the model, the optimizer and the batch may be partly updated; everything else
         is unchanged.
@@ -216,7 +218,7 @@ class Step:
     def computed(self) -> None:
         """Account for a step that `compute` has made."""
 
-    def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> tuple[torch.Tensor, ...]:
+    def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> Outputs:
         """Run everything before the optimizer.
 
         Args:
@@ -224,7 +226,7 @@ class Step:
             enter: called at the start of each phase.
 
         Returns:
-            The loss, or for inference the outputs.
+            The loss and its extras, or for inference the outputs.
         """
         raise TypeError("only a TrainStep or an InferenceStep can be run")
 
@@ -278,7 +280,7 @@ class InferenceStep(Step):
     ) -> None:
         super().__init__(model, batch, name, seed)
 
-    def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> tuple[torch.Tensor, ...]:
+    def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> Outputs:
         """The tensors among the leaves of the model's output."""
         enter(Phase.FORWARD)
         training = [module for module in model.modules() if module.training]
@@ -298,12 +300,12 @@ class InferenceStep(Step):
         outputs = [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
         if not outputs:
             raise StowageError("the model returns no tensor: return at least one")
-        return tuple(outputs)
+        return Outputs(outputs)
 
-    def compute(self, batch: Any = None) -> torch.Tensor:
-        """Run the live model once with PyTorch; returns its first output."""
+    def compute(self, batch: Any = None) -> Outputs:
+        """Run the live model once with PyTorch."""
         live = self.materialize()
-        return self.passes(live.model, live.batch if batch is None else batch, lambda _: None)[0]
+        return self.passes(live.model, live.batch if batch is None else batch, lambda _: None)
 
 
 def _name_of(function: Any) -> str:

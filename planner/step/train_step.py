@@ -15,14 +15,17 @@ from planner import torch_private as private
 from planner.errors import StowageError
 from planner.graph import Kind, Phase
 from planner.guards import Reach, undisturbed
+from planner.program import Outputs
 from planner.step import optimizer_state, optimizers
 from planner.step.batches import cut, tensor_leaves
 from planner.step.capture_guards import CaptureGuards, optimizer_guards
+from planner.step.extras import ExtrasOfStep
 from planner.step.hyperparameter_schedules import advance
 from planner.step.module_tensors import ModuleTensor, module_tensors
 from planner.step.step import Live, Step
 
-Loss = Callable[[nn.Module, Any], torch.Tensor]
+#: What a loss returns: a scalar, or a pair of it and extras.
+Loss = Callable[[nn.Module, Any], torch.Tensor | tuple[torch.Tensor, Any]]
 
 
 class TrainStep(Step):
@@ -31,7 +34,9 @@ class TrainStep(Step):
     Args:
         model: a module, or a function that makes one, so that a model larger than memory can be captured.
         batch: a pytree of tensors, or a function that makes one.
-        loss: function from module and batch to a scalar; without it, `model(**batch).loss` is used.
+        loss: function from module and batch to a scalar, or to a pair of it and extras: a tensor, or a tuple, list or
+            dict of tensors, which a run returns for each step as they were when the loss returned; with several
+            micro-batches that is a tuple of the extras of each. Without a loss, `model(**batch).loss` is used.
         optimizer: `SGD`, `Adam` or `AdamW` of this package, or a live optimizer of `torch.optim` over the module's
             parameters, whose groups, state and learning rates are followed; without it `SGD(lr=1e-2)`. It updates
             parameters one by one, as with `foreach=False`, whatever its `foreach` is; `fused=True` is refused, since
@@ -91,14 +96,14 @@ class TrainStep(Step):
         self.autocast = autocast
         self.recapture = recapture
 
-    def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> tuple[torch.Tensor, ...]:
-        """Forward, loss and backward over all micro-batches, then clipping; returns the mean loss."""
+    def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> Outputs:
+        """Forward, loss and backward over all micro-batches, then clipping; returns the mean loss and the extras."""
         parts = cut(batch, self.micro_batches)
-        shares = []
+        shares, extras = [], ExtrasOfStep(model)
         for part in parts:
             enter(Phase.FORWARD)
             with self._precision(part):
-                loss = self._loss_of(model, part)
+                loss = extras.split(_own_loss(model, part) if self.loss is None else self.loss(model, part))
             share = loss / len(parts) if len(parts) > 1 else loss
             shares.append(share.detach())
             enter(Phase.BACKWARD)
@@ -109,28 +114,28 @@ class TrainStep(Step):
         if self.clip_norm is not None:
             enter(Phase.OPTIMIZER)
             nn.utils.clip_grad_norm_(model.parameters(), self.clip_norm, foreach=False)
-        return (total,)
+        return extras.outputs(total)
 
-    def compute(self, batch: Any = None) -> torch.Tensor:
+    def compute(self, batch: Any = None) -> Outputs:
         """Make one ordinary step with autograd and `torch.optim` (`foreach=False`) on the live module, in place.
 
         Args:
             batch: replaces the step's own.
 
         Returns:
-            The loss.
+            The loss and the tensors of its extras.
         """
         live = self.materialize()
         assert live.optimizer is not None
         self.complete()
         live.model.zero_grad(set_to_none=True)
-        (loss,) = self.passes(live.model, live.batch if batch is None else batch, lambda _: None)
+        outputs = self.passes(live.model, live.batch if batch is None else batch, lambda _: None)
         if isinstance(self.optimizer, optimizers.Spec):
             for group in live.optimizer.param_groups:
                 group["lr"] = optimizers.settings(self.optimizer, live.steps)["lr"]
         with _first_momentum_undamped(live.optimizer), _single_tensor_kernels(live.optimizer):
             live.optimizer.step()
-        return loss
+        return outputs
 
     def computed(self) -> None:
         """Account for a step that `compute` has made."""
@@ -258,13 +263,6 @@ class TrainStep(Step):
             optimizer = optimizer.build(_trainable(model.parameters()))
         optimizer_state.complete(optimizer)
         return Live(model, batch, optimizer, self.scheduler)
-
-    def _loss_of(self, model: nn.Module, batch: Any) -> torch.Tensor:
-        loss: object = _own_loss(model, batch) if self.loss is None else self.loss(model, batch)
-        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-            what = f"tensor of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
-            raise StowageError(f"the loss is a {what}: it must be one number, for example a mean")
-        return loss
 
     def _precision(self, batch: Any) -> Any:
         if self.autocast is None:

@@ -181,7 +181,7 @@ def form(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("batch", "said"),
     [
-        (form(x=torch.ones(2, 4)), r"batch/x has shape \(2, 4\) .* captured with \(3, 4\).*drop_last"),
+        (form(x=torch.ones(3, 5)), r"batch/x has shape \(3, 5\) .* captured with \(3, 4\).*fewer rows"),
         (form(y=[torch.ones(2, 4, dtype=torch.float64)]), r"batch/y/0 has dtype torch.float64 .*torch.float32"),
         (form(x=torch.ones(3, 4, device="meta")), r"batch/x is a tensor without data .*give an ordinary tensor"),
         (form(x=torch.ones(3, 4).to_sparse()), r"batch/x is torch.sparse_coo .*give an ordinary tensor"),
@@ -252,18 +252,6 @@ def test_a_loader_that_cannot_tell_its_length_is_run_to_its_end() -> None:
     running = run(step, steps=0)
     assert len(list(running.steps(DataLoader(Numbers(), batch_size=2)))) == 3
     assert (running.progress.step, running.progress.steps) == (3, None)
-
-
-def test_a_smaller_last_batch_is_refused_before_the_batches_ahead_of_it() -> None:
-    step = TrainStep(nn.Linear(4, 2), torch.ones(3, 4), loss=lambda model, x: model(x).sum())
-    running = run(step, steps=0)
-    data = list(torch.randn(8, 4))
-    with pytest.raises(StowageError, match=r"last batch of this loader has 2 of 3 samples.*drop_last=True"):
-        next(running.steps(DataLoader(data, batch_size=3)))
-    assert running.losses == ()
-    assert len(list(running.steps(DataLoader(data, batch_size=3, drop_last=True)))) == 2
-    assert len(list(running.steps(DataLoader(data[:6], batch_size=3, shuffle=True)))) == 2
-    assert len(list(running.steps(DataLoader(data[:3], batch_size=5)))) == 1  # all there is
 
 
 def test_a_last_batch_that_is_made_as_large_as_the_others_is_taken() -> None:

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from plotly.graph_objects import FigureWidget
+from torch import nn
 
 import planner
 import widgets
@@ -34,6 +36,17 @@ def test_measured_are_the_samples_of_all_steps_one_after_the_other() -> None:
     assert run.plan is not None
     assert info.peak_bytes == max(t.peak_bytes for t in run.timelines) <= run.plan.budget_bytes
     assert "after 3 steps" in info.summary
+
+
+def test_steps_with_a_smaller_batch_are_where_they_were_made() -> None:
+    step = planner.TrainStep(nn.Linear(64, 64), torch.ones(64, 64), loss=lambda model, x: model(x).square().mean())
+    run = planner.run(step, steps=0)
+    list(run.steps([torch.ones(64, 64), torch.ones(20, 64), torch.ones(64, 64)]))
+    info = get_live_memory(run)
+    assert np.allclose(info.measured.step_start, np.cumsum([0.0, *run.step_seconds[:-1]]))
+    assert np.array_equal(info.measured.bytes, np.concatenate([t.sample_bytes for t in run.step_timelines]))
+    second = (info.measured.seconds > run.step_seconds[0]) & (info.measured.seconds < sum(run.step_seconds[:2]))
+    assert info.measured.bytes[second].max() < info.peak_bytes
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

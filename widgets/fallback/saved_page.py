@@ -38,7 +38,7 @@ _PAGE = """<!doctype html>
 <body>
 <header class="page-head">
 <h1>Stowage</h1>
-<p>Saved from a notebook: look, point and zoom; planning and running need the notebook.</p>
+<p>A saved workbench: look, point and zoom; planning and running need a notebook.</p>
 <button type="button" id="theme">Dark</button>
 </header>
 <main id="stowage"><noscript>{still}</noscript></main>

@@ -84,7 +84,7 @@ def get_live_memory(run: Run) -> LiveMemory:
         run: what `planner.run` returned; it may be in progress.
     """
     plan, step_seconds = run.plan, run.step_seconds
-    measured = measured_memory(run.timelines, run.snapshots, step_seconds)
+    measured = measured_memory(run.step_timelines, run.snapshots, step_seconds)
     predicted, budget = (None, None) if plan is None else (plan.predicted, plan.budget_bytes)
     failure = "" if run.error is None else as_sentence(run.error)
     return LiveMemory(run.name, run.progress.state, step_seconds, measured, predicted, budget, failure)

@@ -127,6 +127,7 @@ class _Lowering:
         program = Program(
             tuple(self.calls), tuple(dict.fromkeys(state)), tuple(constants), tuple(batch), outputs[0], scalars,
             dict(self.unused), self.temporaries, trace.effects, trace.returned, trace.readings, trace.guessed,
+            trace.extras,
         )  # fmt: skip
         # in the graph as well, so that a plan for any machine can be run by our kernels
         graph = self.builder.build(outputs).with_workspaces(self.temporaries)

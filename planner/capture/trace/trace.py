@@ -31,12 +31,13 @@ from planner.capture.record.recorder import Recorder
 from planner.capture.record.rng_tracker import RngTracker
 from planner.capture.saved.saved_tensor_log import SavedTensorLog
 from planner.capture.source.user_lines import UserLines
+from planner.capture.trace.changing_extras import refuse_changing
 from planner.capture.trace.interrupts import interrupted_safely
 from planner.capture.trace.variable_changes import Changes
 from planner.errors import StowageError
 from planner.finalizers import without_garbage_collection
 from planner.graph import Kind
-from planner.program import Backend, Effects, Event, Layout, Readings, ScalarRef, as_default
+from planner.program import Backend, Effects, Event, ExtrasForm, Layout, Readings, ScalarRef, as_default
 from planner.progress import Progress
 from planner.step import (
     CaptureGuards,
@@ -79,6 +80,7 @@ class Trace:
         readings: values of the batch that Python code read.
         guessed: whether Python code asked if it was being traced while the batch had no values to read.
         saved: the tensors that autograd saved; None if they were not recorded.
+        extras: how the outputs after the loss are put together; None if the loss returns nothing beside its value.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Trace:
     readings: Readings
     guessed: bool
     saved: SavedTensorLog | None = None
+    extras: ExtrasForm | None = None
 
     @property
     def kept(self) -> Iterator[Layout]:
@@ -242,6 +245,8 @@ def _trace(
         progress(0.7, "adding the optimizer")
         updates = Updates(step, recorder, found)
         updates.emit(groups, persistent, gradients)
+        if outputs.form is not None:
+            refuse_changing(outputs.form, returned[1:], recorder.events, persistent)
         known = {one.layout for one in persistent}
         return Trace(
             step.given_name or (step.name if given else type(model).__name__),
@@ -264,6 +269,7 @@ def _trace(
             readings.finish([one.layout.storage for one in persistent if one.replaced is not None]),
             question.asked and not readings.active,
             saved,
+            outputs.form,
         )
 
 

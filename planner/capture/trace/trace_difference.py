@@ -51,7 +51,8 @@ def _facts(traced: Trace) -> tuple[Any, ...]:
     scalars = tuple(sorted((one.name, *rest) for one, rest in traced.scalars.items()))
     constants = tuple(item for pair in traced.constants for item in pair)
     rest = tuple(sorted(traced.literals)), scalars, tuple(sorted(traced.representatives.items()))
-    return batch, tuple(traced.outputs), tuple(traced.gradients.items()), persistent, constants, rest
+    outputs = tuple(traced.outputs), traced.extras
+    return batch, outputs, tuple(traced.gradients.items()), persistent, constants, rest
 
 
 def _parts(event: Event) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from planner.cancel import CancelToken, interruptibly, uninterrupted
 from planner.global_state_lock import global_state_lock
 from planner.guards import undisturbed
+from planner.program import Outputs
 from planner.step import Step
 
 _WORD = 8
@@ -71,7 +72,7 @@ class EagerReference:
         number: int,
         before: Tensor,
         after: Tensor,
-        outputs: Sequence[Tensor],
+        outputs: Outputs,
         state: Mapping[str, Tensor],
         batch: Any = None,
     ) -> tuple[Check, Tensor]:
@@ -80,7 +81,7 @@ class EagerReference:
         Args:
             number: the step's number, from 0.
             before, after: the state of the run's generator before and after its step.
-            outputs: the outputs of the run's step; eager PyTorch returns the first of them.
+            outputs: the outputs of the run's step.
             state: the run's state by key.
             batch: the batch that the step was made with; the step's own if None.
 
@@ -93,7 +94,7 @@ class EagerReference:
             torch.set_rng_state(before)
             try:
                 start = time.perf_counter()
-                loss = self._eager(batch)
+                expected = self._eager(batch)
                 seconds = time.perf_counter() - start
                 with uninterrupted():
                     # first, so that the step counts once where the user's scheduler raises
@@ -102,9 +103,13 @@ class EagerReference:
             finally:
                 if not self._shared:
                     torch.set_rng_state(lent)
-        pairs = [("loss", outputs[0].reshape(loss.shape), loss), ("random numbers", after, drawn)]
+        pairs = [("loss", outputs[0].reshape(expected[0].shape), expected[0]), ("random numbers", after, drawn)]
         theirs = self._step.state()
         lost = [f"step {number}: {key}" for key in state if key not in theirs]
+        if outputs.form != expected.form:
+            lost.append(f"step {number}: extras")
+        elif outputs.form is not None:
+            pairs += zip(outputs.form.names, outputs[1:], expected[1:], strict=True)
         pairs += [(key, ours, theirs[key]) for key, ours in state.items() if key in theirs]
         different = []
         for name, ours, other in pairs:
@@ -113,7 +118,7 @@ class EagerReference:
                 different.append(f"step {number}: {name}")
         return Check(seconds, len(pairs) + len(lost), (*different, *lost)), drawn
 
-    def _eager(self, batch: Any) -> Tensor:
+    def _eager(self, batch: Any) -> Outputs:
         """Make the step; during the backward pass, which runs outside Python, a hook on each gradient may cancel it."""
         model = self._step.materialize().model
         with undisturbed():

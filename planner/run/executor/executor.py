@@ -15,7 +15,7 @@ from torch import Tensor
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.plan import PlanIndex, SwapPlan, Timeline
-from planner.program import BoundCall, Program
+from planner.program import BoundCall, Outputs, Program
 from planner.run.devices.device import DeviceRngStates, RuntimeDevice
 from planner.run.devices.repeated_draws import RepeatedDraws
 from planner.run.executor.arena_views import ArenaViews
@@ -43,12 +43,12 @@ class StepRecord:
     """The outputs and the measured timeline of a step.
 
     Args:
-        outputs: copies of the step's outputs, the loss first.
+        outputs: copies of the step's outputs, the loss first, then the tensors of its extras.
         timeline: measured.
         left: copies of the tensors that the step writes to Python variables.
     """
 
-    outputs: tuple[Tensor, ...]
+    outputs: Outputs
     timeline: Timeline
     left: tuple[Tensor, ...] = ()
 
@@ -156,6 +156,10 @@ class Executor:
             self._before += self._number
             self._number = 0
 
+    def close(self) -> None:
+        """Let go of the device's memory at once, though parts of this refer to it in circles; it is of no use then."""
+        vars(self).clear()
+
     def state(self) -> dict[str, Tensor]:
         """Views of parameters, buffers and optimizer state at their place between steps; the next step changes them."""
         return self._step_io.state()
@@ -200,7 +204,8 @@ class Executor:
         self._number += 1
         seconds = device.seconds(start, marks)
         timeline = self._clock.timeline(seconds, *device.copy_seconds(start), device.communication_seconds(start))
-        return StepRecord(self._step_io.outputs(), timeline, self._step_io.left())
+        outputs = Outputs(self._step_io.outputs(), self._program.extras)
+        return StepRecord(outputs, timeline, self._step_io.left())
 
     def _bound(self, slot: int) -> BoundCall:
         self._check_cancelled()

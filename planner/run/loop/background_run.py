@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from threading import Event, Thread
 from time import perf_counter
@@ -18,7 +18,7 @@ from planner.capture import refuse_meta_default, refuse_observers, unused_leaves
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.program import reading_changed
-from planner.progress import Listener, Progress
+from planner.progress import Listener, Progress, shown
 from planner.run.checks.ownership_lock import LONGEST_WAIT, OwnershipLock
 from planner.run.checks.retrace import Recheck
 from planner.run.checks.thread_settings import TorchContext
@@ -56,7 +56,11 @@ class BackgroundRun(ABC):
         ready: whether all that the thread does is done.
         progress: of the run.
         result: of the finished steps; None before there is a plan.
+        shows: whether to show the progress of preparing for other steps within a loop.
     """
+
+    #: Whether a batch in a loop may have fewer rows than the step's own.
+    takes_smaller = False
 
     def __init__(
         self, step: Step, steps: int | None, done: StepLog[Any], recheck: int | None, generator: torch.Generator,
@@ -69,7 +73,7 @@ class BackgroundRun(ABC):
         self.state: State = "running"
         self.error: BaseException | None = None
         self.failure: BaseException | None = None
-        self.ready = False
+        self.ready = self.shows = False
         self.progress = Progress()
         self._began = perf_counter()
         self._over: float | None = None
@@ -123,11 +127,12 @@ class BackgroundRun(ABC):
     def loop(self, batches: Iterable[Any]) -> Iterator[float]:
         """Make a step with each batch, in the calling thread; yields the losses."""
         step, log = self._step, self._log
-        refuse_smaller_last(batches)
+        if not self.takes_smaller:
+            refuse_smaller_last(batches)
         with self._looping():
             self._resume(batch_count(batches))
             with self._following() as followed:
-                matcher, begun = Matcher(step), len(log.seconds)
+                matcher, begun = Matcher(step, smaller=self.takes_smaller), len(log.seconds)
                 for batch in batches:
                     refuse_meta_default()
                     if self.stop.requested:
@@ -139,9 +144,9 @@ class BackgroundRun(ABC):
                         matcher.pass_by(names)
                         difference = ""
                     if difference or followed.changed or reading_changed(followed.graph.program, leaves):
-                        with step.given_batch(batch):
+                        with step.given_batch(batch), shown(self.progress) if self.shows else nullcontext():
                             followed.prepare()
-                            matcher = Matcher(step)  # another graph may use values that the last one did not
+                            matcher = matcher.renewed()  # another graph may use values that the last one did not
                         leaves = matcher.leaves(batch)
                     with step.given_batch(batch):
                         self._recheck.before(len(log.seconds) + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from torch import Tensor
@@ -17,12 +17,22 @@ class Matcher:
     Args:
         step: the step, just captured.
         unused: names of plain values that the step does not use, which may differ.
+        smaller: whether batches with fewer rows are accepted, for which the step is captured again.
+        largest: the form of the batch whose rows are the most; that of the step's own if None.
     """
 
-    def __init__(self, step: Step, unused: Collection[str] = ()) -> None:
+    def __init__(
+        self, step: Step, unused: Collection[str] = (), *, smaller: bool = False, largest: Form | None = None
+    ) -> None:
+        self._step, self._smaller = step, smaller
         self._own = Form(step.materialize().batch)
+        self._largest = self._own if largest is None else largest
         self._unused = set(unused)
         self._key = self._own.key(self._unused)
+
+    def renewed(self) -> Matcher:
+        """A matcher for the step as it is captured now, whose batches may have as many rows as before."""
+        return Matcher(self._step, smaller=self._smaller, largest=self._largest)
 
     def leaves(self, batch: Any) -> list[Tensor]:
         """The tensors of a batch, in the order of the step's own.
@@ -40,8 +50,10 @@ class Matcher:
                     f"a batch {has} tensor {name} and the step's own batch {lacks}: give batches of the form that the "
                     "step was made with"
                 )
-        for name, own in self._own.tensors.items():
-            _refuse_unlike(name, own, given[name])
+        smaller = self._smaller and _has_fewer_rows(self._largest.tensors, given)
+        for name, largest in self._largest.tensors.items():
+            own = largest._replace(shape=tuple(given[name].shape)) if smaller else largest
+            _refuse_unlike(name, own, given[name], smaller_too=self._smaller)
         return [given[name] for name in self._own.tensors]
 
     def difference(self, batch: Any) -> str:
@@ -66,16 +78,30 @@ class Matcher:
         return [name for name, value in own.plain.items() if name not in self._unused and given.plain[name] != value]
 
 
-def _refuse_unlike(name: str, own: TensorFacts, leaf: Tensor) -> None:
+def _has_fewer_rows(own: Mapping[str, TensorFacts], given: Mapping[str, Tensor]) -> bool:
+    """Whether tensors differ in the number of rows alone, and all that do in the same way, to fewer."""
+    rows = set()
+    for name, facts in own.items():
+        shape = () if given[name].is_nested else tuple(given[name].shape)
+        if shape != facts.shape:
+            if not shape or not facts.shape or shape[1:] != facts.shape[1:]:
+                return False
+            rows.add((facts.shape[0], shape[0]))
+    return len(rows) == 1 and all(most > now > 0 for most, now in rows)
+
+
+def _refuse_unlike(name: str, own: TensorFacts, leaf: Tensor, *, smaller_too: bool) -> None:
     if leaf.is_nested or leaf.layout != own.layout or (leaf.is_meta and own.device.type != "meta"):
         kind = "a nested tensor" if leaf.is_nested else str(leaf.layout)
         kind = "a tensor without data (meta)" if leaf.is_meta else kind
         raise StowageError(f"{name} is {kind} and the step was captured with {own.layout}: give an ordinary tensor")
     if tuple(leaf.shape) != own.shape:
-        raise StowageError(
-            f"{name} has shape {tuple(leaf.shape)} and the step was captured with {own.shape}: leave out what is "
-            "smaller (drop_last=True in a DataLoader), pad it, or make a step with such a batch"
+        advice = (
+            "only a batch with fewer rows in all tensors may follow: pad it, or make the step with the largest batch"
+            if smaller_too
+            else "leave out what is smaller (drop_last=True in a DataLoader), pad it, or make a step with such a batch"
         )
+        raise StowageError(f"{name} has shape {tuple(leaf.shape)} and the step was captured with {own.shape}: {advice}")
     if leaf.dtype != own.dtype:
         raise StowageError(
             f"{name} has dtype {leaf.dtype} and the step was captured with {own.dtype}: convert it, or make a step "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,9 @@ from planner.run.checks.retrace import Recheck
 from planner.run.executor.executor import StepRecord
 from planner.run.loop.step_log import StepLog
 
+#: The shapes of a batch's tensors, in order.
+BatchShapes = tuple[tuple[int, ...], ...]
+
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
@@ -22,6 +26,8 @@ class RunResult:
         name: of the step.
         device: the device that it ran on.
         losses: of every step, in order; a step that returns no single number has none.
+        extras: what the loss of every step returned beside its value, in order, as copies that no later step changes;
+            empty if it returns nothing else. If all take more than 256 MiB, those of the first steps are None.
         step_seconds: durations of the steps.
         eager_step_seconds: durations of the eager steps that the run was checked against.
         predicted_step_seconds: duration of a step as planned.
@@ -29,9 +35,9 @@ class RunResult:
         host_bytes: size of the host slab.
         mismatches: names, with their step, of tensors that differed from eager PyTorch in any bit.
         compared: number of tensors compared.
-        timelines: measured, of the last steps, at most 64.
-        outputs: of the last step, the loss first.
-        plan: the plan that was run.
+        timelines: measured, of the last steps, at most 64, without those of smaller batches, which have another plan.
+        outputs: of the last step, the loss first, then the tensors of its extras.
+        plan: the plan that was run, with a batch of the size of the step's own.
         captures: number of graphs captured for the run: one, and another for each change that leads to other calls.
         checked: which steps were compared with eager PyTorch, or why none was, in words.
         rechecks, recheck_seconds: how often the step was captured again and compared, and the time that took.
@@ -42,6 +48,7 @@ class RunResult:
     name: str
     device: str
     losses: tuple[float, ...]
+    extras: tuple[Any, ...]
     step_seconds: tuple[float, ...]
     eager_step_seconds: tuple[float, ...]
     predicted_step_seconds: float
@@ -77,8 +84,14 @@ class Stopped(KeyboardInterrupt):
 
 
 @dataclass(eq=False)
-class RunLog(StepLog[Timeline]):
-    """The steps made so far, with the timelines of the last of them; one thread adds, any thread may read."""
+class RunLog(StepLog[tuple[Timeline, bool]]):
+    """The steps made so far; one thread adds, any thread may read.
+
+    Records are the timelines of the last steps, and whether their batches are smaller than the step's own.
+
+    Attributes:
+        made_with: by the shapes of a batch's tensors, how many steps were made with such a batch.
+    """
 
     peak_bytes: int = 0
     eager_seconds: list[float] = field(default_factory=list)
@@ -87,11 +100,21 @@ class RunLog(StepLog[Timeline]):
     captures: int = 0
     checked: str = "no step"
     measured_busy: bool = False
+    made_with: Counter[BatchShapes] = field(default_factory=Counter)
 
-    def add(self, record: StepRecord, peak_bytes: int) -> None:
-        """Record a step."""
+    def add(self, record: StepRecord, peak_bytes: int, *, smaller: bool) -> None:
+        """Record a step.
+
+        Args:
+            record, peak_bytes: of the step.
+            smaller: whether its batch is smaller than the step's own, and so its timeline one of another plan.
+        """
         self.peak_bytes = max(self.peak_bytes, peak_bytes)
-        self.add_step(record.timeline, record.outputs, record.timeline.seconds)
+        self.add_step((record.timeline, smaller), record.outputs, record.timeline.seconds)
+
+    def timelines_by_plan(self) -> tuple[Timeline, ...]:
+        """The timelines of those of the last steps that had a batch of the size of the step's own."""
+        return tuple(timeline for timeline, smaller in self.last_records() if not smaller)
 
     def add_check(self, check: Check) -> None:
         """Record the comparison of a step with eager PyTorch."""
@@ -109,6 +132,7 @@ class RunLog(StepLog[Timeline]):
             name=name,
             device=device,
             losses=tuple(self.losses),
+            extras=self.all_extras(),
             step_seconds=tuple(self.seconds),
             eager_step_seconds=tuple(self.eager_seconds),
             predicted_step_seconds=plan.predicted.seconds,
@@ -123,7 +147,7 @@ class RunLog(StepLog[Timeline]):
             rechecks=recheck.looks,
             recheck_seconds=recheck.seconds,
             measured_busy=self.measured_busy,
-            timelines=self.last_records(),
+            timelines=self.timelines_by_plan(),
             outputs=self.outputs,
             plan=plan,
         )

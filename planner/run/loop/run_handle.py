@@ -54,7 +54,7 @@ class RunHandle(Generic[Result]):
         self, runner: BackgroundRun, progress: ShowProgress, asked: int | None, end: Callable[[], object]
     ) -> None:
         self._background, self._asked = runner, asked
-        self._shown = progress is True
+        self._shown = runner.shows = progress is True
         if self._shown:
             get_ready()  # before the run's thread captures
         runner.start()
@@ -138,7 +138,9 @@ class RunHandle(Generic[Result]):
         steps draw from PyTorch's generator, as eager PyTorch would.
 
         Args:
-            batches: pytrees like the step's own batch, with the same number of tensors, shapes and dtypes.
+            batches: pytrees like the step's own batch, with the same number of tensors, shapes and dtypes. In a run
+                without workers some may have fewer rows, as the last one of a DataLoader: the step is then captured and
+                planned again within the same budget, which takes a second or two once per size.
 
         Yields:
             The loss of each step.

@@ -22,7 +22,7 @@ from planner.run.devices.registry import DEVICES
 from planner.run.loop.background_run import BackgroundRun, State
 from planner.run.loop.followed_steps import FollowedSteps
 from planner.run.loop.monitor import Monitor
-from planner.run.loop.result import RunLog, RunResult
+from planner.run.loop.result import BatchShapes, RunLog, RunResult
 from planner.run.loop.step_loop import FIRST_STEPS, StepLoop, step_loop
 from planner.run.prepare.eager_check_eligibility import why_unchecked
 from planner.run.prepare.footprint import footprint, refuse_too_large
@@ -45,7 +45,12 @@ class RunThread(BackgroundRun):
     Args:
         request: the request.
         listener: called with the share done and a status text; None for nothing.
+
+    Attributes:
+        graph, plan: for a batch of the size of the step's own; None before there are any.
     """
+
+    takes_smaller = True
 
     def __init__(self, request: RunRequest, listener: Listener | None) -> None:
         self.done = RunLog()
@@ -56,6 +61,9 @@ class RunThread(BackgroundRun):
         self._recaptures_itself = False  # whether the step itself requires the new capture
         self.graph: Graph | None = None
         self.plan: SwapPlan | None = None
+        self._current: tuple[Graph, SwapPlan] | None = None
+        self._own_shapes: BatchShapes | None = None  # once the step is live
+        self._checked = self.done.checked
         self._ready = (_READY if request.plan is None else _READY_WITH_PLAN) if request.steps else 1.0
         self.monitor = Monitor(self._began)
 
@@ -76,7 +84,8 @@ class RunThread(BackgroundRun):
         self._prepare(self._report_preparing)
         if self.asked.step.live is None:
             self._refuse_too_large()
-        self._build(footprint(self.prepared_graph(), self.plan, self.asked.step, checked=False).model)
+        self._build(footprint(*self.prepared(), self.asked.step, checked=False).model)
+        self._own_shapes = self._batch_shapes()
         if self.asked.steps:
             self._make_steps()
 
@@ -85,8 +94,7 @@ class RunThread(BackgroundRun):
         if self._was_recaptured():
             self._prepare(self._report_compiling)
             self._report_steps()
-        graph, plan = self.prepared_graph(), self.plan
-        assert plan is not None
+        graph, plan = self.prepared()
         self._refuse_too_large()
         request = self._with_check(graph, plan, followed=followed)
         return stack.enter_context(
@@ -99,11 +107,12 @@ class RunThread(BackgroundRun):
                 self.monitor,
                 self.stop.within_step(),
                 followed=followed,
+                smaller=self._has_smaller_batch(),
             )
         )
 
     def _refuse_too_large(self) -> None:
-        refuse_too_large(self.prepared_graph(), self.plan, self.asked.step, checked=self.asked.check is True)
+        refuse_too_large(*self.prepared(), self.asked.step, checked=self.asked.check is True)
 
     def begin_again(self, stack: ExitStack, running: StepLoop, *, followed: bool) -> StepLoop:
         """Prepare for the next step after a change."""
@@ -116,12 +125,26 @@ class RunThread(BackgroundRun):
 
     def _prepare(self, listener: Listener) -> None:
         """Capture and plan."""
-        within = self._recaptures_itself and bool(self._plans)
-        self.graph, self.plan = plan_run(self.asked, self.stop, listener, self._plans, within=within)
-        if all(self.graph is not graph for graph, _ in self._plans):
+        within, asked = self._recaptures_itself and bool(self._plans), self.asked
+        smaller = self._has_smaller_batch()
+        if smaller and self.plan is not None:
+            # few of the steps are made with such a batch: one in each epoch, as a rule
+            asked = replace(asked, plan=None, budget=self.plan.budget_bytes, steps=1)
+        current, plan = plan_run(asked, self.stop, listener, self._plans, within=within)
+        self._current = current, plan
+        if not smaller:
+            self.graph, self.plan = current, plan
+        if all(current is not graph for graph, _ in self._plans):
             self._count_capture()
-        kept = [(graph, plan) for graph, plan in self._plans if graph is not self.graph]
-        self._plans = [(self.graph, self.plan), *kept][:_MOST_PLANS]
+        kept = [(graph, plan) for graph, plan in self._plans if graph is not current]
+        self._plans = [(current, plan), *kept][:_MOST_PLANS]
+
+    def _batch_shapes(self) -> BatchShapes:
+        return tuple(tuple(leaf.shape) for leaf in self.asked.step.batch_leaves())
+
+    def _has_smaller_batch(self) -> bool:
+        """Whether the present batch is smaller than the step's own."""
+        return self._own_shapes is not None and self._batch_shapes() != self._own_shapes
 
     def _count_capture(self) -> None:
         self.done.captures += 1
@@ -134,24 +157,34 @@ class RunThread(BackgroundRun):
                 stacklevel=2,
             )
 
-    def prepared_graph(self) -> Graph:
-        """The graph that steps are made by, once there is one."""
-        assert self.graph is not None
-        return self.graph
+    def prepared(self) -> tuple[Graph, SwapPlan]:
+        """The graph and the plan that steps are made by, once there are such."""
+        assert self._current is not None
+        return self._current
 
     def _was_recaptured(self) -> bool:
         """Capture the step; returns whether its graph is not the one that the plan is for."""
         with global_state_lock(self.stop.check):
-            return capture(self.asked.step, device=self.asked.device, progress=False) is not self.graph
+            return capture(self.asked.step, device=self.asked.device, progress=False) is not self.prepared()[0]
 
     def _with_check(self, graph: Graph, plan: SwapPlan, *, followed: bool) -> RunRequest:
         """The request, with `check` off if its first steps cannot be compared with eager PyTorch."""
         request = self.asked
         if request.check == "first":
-            if len(self.done.seconds) >= FIRST_STEPS:
+            if self.done.made_with[self._batch_shapes()] >= FIRST_STEPS:
                 return request
             why = why_unchecked(graph, plan, request.step, followed=followed)
-            self.done.checked = f"no step, because {why}" if why else f"the first {FIRST_STEPS} steps"
+            if not self._has_smaller_batch():
+                self._checked = self.done.checked = (
+                    f"no step, because {why}" if why else f"the first {FIRST_STEPS} steps"
+                )
+            else:
+                these = (
+                    f"none with a smaller batch, because {why}"
+                    if why
+                    else f"the first {FIRST_STEPS} of each smaller batch"
+                )
+                self.done.checked = f"{self._checked}, and {these}"
             return replace(request, check=False) if why else request
         self.done.checked = "every step" if request.check else "no step"
         return request
@@ -159,12 +192,15 @@ class RunThread(BackgroundRun):
     def _forget_busy_times(self) -> None:
         """Drop the op times of the plan if the steps show that they were measured while the computer was busy."""
         made, plan, asked = self.done.seconds[1:], self.plan, self.asked
-        if asked.plan is not None or asked.stress or not made or plan is None or self.done.measured_busy:
+        graph = self.graph
+        if asked.plan is not None or asked.stress or not made or plan is None or graph is None:
+            return
+        if self.done.measured_busy:
             return
         if median(made) * _BUSY < plan.predicted.seconds:
             # what cannot be written cannot be dropped either
             with suppress(StowageError), self._torch_context.entered():
-                forget_ops(self.prepared_graph())
+                forget_ops(graph)
                 self.done.measured_busy = True
 
     def _end(self, state: State) -> None:
@@ -176,7 +212,8 @@ class RunThread(BackgroundRun):
         self._report_progress(self._ready * share, doing)
 
     def _report_compiling(self, _: float, doing: str) -> None:
-        self._report_progress(self.progress.share, doing)
+        smaller = " for a smaller batch" if self._has_smaller_batch() else ""
+        self._report_progress(self.progress.share, f"{doing}{smaller}")
 
     def _make_steps(self) -> None:
         with self._drawing_for_all(), ExitStack() as stack:
@@ -200,7 +237,7 @@ class _PlannedSteps:
 
     @property
     def graph(self) -> Graph:
-        return self._thread.prepared_graph()
+        return self._thread.prepared()[0]
 
     @property
     def changed(self) -> bool:

@@ -39,6 +39,7 @@ class StepLoop:
         effects: what a step writes to Python variables; None for nothing.
         stop: checked periodically, also in another thread, to abandon a step.
         followed: whether the caller may change the model and the optimizer between two steps.
+        smaller: whether the batches are smaller than the step's own.
 
     Attributes:
         may_recapture: whether the last step's effects may make the next step a different one.
@@ -55,9 +56,10 @@ class StepLoop:
         stop: CancelToken,
         *,
         followed: bool,
+        smaller: bool,
     ) -> None:
         self._request, self._executor, self._writeback = request, executor, writeback
-        self.generator, self._done, self._followed = generator, done, followed
+        self.generator, self._done, self._followed, self._smaller = generator, done, followed, smaller
         self._effects = effects
         self._mutation_guard: MutationGuard | None = None
         self._reference = EagerReference(request.step, stop, shared=followed) if request.check else None
@@ -70,6 +72,11 @@ class StepLoop:
         self._executor.load(self._writeback.live())
         self.may_recapture = False
         self._watch_state(self._writeback.reach)
+
+    def close(self) -> None:
+        """Let go of the device's memory."""
+        self._mutation_guard = None
+        self._executor.close()
 
     @property
     def changed(self) -> bool:
@@ -89,10 +96,13 @@ class StepLoop:
                 numbers.
         """
         number, before = len(self._done.seconds), self.generator.get_state()
+        shapes = tuple(tuple(leaf.shape) for leaf in leaves)
+        made = self._done.made_with[shapes]
         record = self._executor.step(leaves)
         self.may_recapture = self._effects is not None and not self._effects.settles
-        if self._reference is not None and (self._request.check != "first" or number < FIRST_STEPS):
+        if self._reference is not None and (self._request.check != "first" or made < FIRST_STEPS):
             self._check(self._reference, number, before, record, batch)
+            self._done.made_with[shapes] += 1
             return
         with uninterrupted():
             self._writeback.keep(self._executor.state(), record.left)
@@ -100,7 +110,11 @@ class StepLoop:
                 self._watch_state()
             elif self._mutation_guard is not None:
                 self._mutation_guard.noted()
-            self._done.add(record, self._executor.peak_bytes)
+            self._add(record)
+            self._done.made_with[shapes] += 1
+
+    def _add(self, record: StepRecord) -> None:
+        self._done.add(record, self._executor.peak_bytes, smaller=self._smaller)
 
     def _check(
         self, reference: EagerReference, number: int, before: torch.Tensor, record: StepRecord, batch: Any
@@ -117,7 +131,7 @@ class StepLoop:
             drawn = drawn if self._request.check == "first" else self.generator.get_state()
             self._writeback.adopt(self._executor, record, drawn)
             self._watch_state(self._writeback.reach)
-            self._done.add(record, self._executor.peak_bytes)
+            self._add(record)
             self._done.add_check(check)
         if self._request.check == "first" and check.mismatches:
             _, _, first = check.mismatches[0].partition(": ")
@@ -136,7 +150,7 @@ class StepLoop:
             self._writeback.keep(self._executor.state(), record.left)
         else:
             self._writeback.adopt(self._executor, record, reference.drawn)
-        self._done.add(record, self._executor.peak_bytes)
+        self._add(record)
 
     def _watch_state(self, reach: Reach | None = None) -> None:
         if self._followed:
@@ -155,6 +169,7 @@ def step_loop(
     stop: CancelToken,
     *,
     followed: bool = False,
+    smaller: bool = False,
 ) -> Iterator[StepLoop]:
     """Prepare to make steps; on exit the generator has its state after the last finished step.
 
@@ -167,6 +182,7 @@ def step_loop(
         stop: checked periodically during a step, to abandon it.
         followed: whether the caller may, between two steps, draw from PyTorch's default generator, which is kept at the
             steps' state, and change the model and the optimizer.
+        smaller: whether the batches are smaller than the step's own.
 
     Raises:
         StowageError: the plan does not fit on the device.
@@ -181,7 +197,10 @@ def step_loop(
             executor = Executor(
                 graph, plan, device, stress=request.stress, generator=generator, check_cancelled=stop.check
             )
-            running = StepLoop(request, executor, writeback, generator, done, effects, stop, followed=followed)
+            running = StepLoop(
+                request, executor, writeback, generator, done, effects, stop, followed=followed, smaller=smaller
+            )
+            stack.callback(running.close)  # before another plan takes its memory
             if monitor is not None:
                 stack.enter_context(monitor.watching(executor.present, len(done.seconds)))
             yield running

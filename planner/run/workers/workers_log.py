@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from planner.program import Outputs
 from planner.run.checks.eager_difference import Difference
 from planner.run.loop.step_log import StepLog
 from planner.run.workers.plans.worker_plans import WorkerPlans
@@ -35,7 +36,7 @@ class WorkersLog(StepLog[WorkersStep]):
 
     def add(self, record: WorkersStep, outputs: tuple[Tensor, ...]) -> None:
         """Record a step."""
-        self.add_step(record, outputs, max(record.seconds))
+        self.add_step(record, Outputs(outputs), max(record.seconds))
 
     def result(self, planned: WorkerPlans, budget: str | int | None, transport: str) -> WorkersResult:
         """The result of the steps so far.

@@ -130,6 +130,11 @@ class WorkersThread(BackgroundRun):
         """Capture the step as it is now, and plan it if that gives another graph."""
         with global_state_lock(self.stop.check):
             graph = capture(self._step, progress=progress.part(0.0, _CAPTURED, "capturing the step"))
+        if graph.program.extras is not None:
+            raise StowageError(
+                f"the loss of {graph.name} returns extras beside its value, and workers return the loss alone: give "
+                "run_workers a step whose loss returns one number"
+            )
         if self.planned is None or self.planned.graph is not graph:
             self.planned = self._plans(graph, progress.part(_CAPTURED, 1.0))
         refuse_footprint(self._footprint(self.planned), graph.name, "the workers' device memory")

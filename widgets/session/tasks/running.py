@@ -187,7 +187,7 @@ def _words(handle: Run, asked: SwapPlan, steps: int, note: str) -> Message:
             plan.machine != _HERE,
         ),
         plan.predicted,
-        measured_memory(handle.timelines, handle.snapshots, made),
+        measured_memory(handle.step_timelines, handle.snapshots, made),
     )  # fmt: skip
 
 

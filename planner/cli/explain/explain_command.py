@@ -1,0 +1,69 @@
+"""The command, and the op times that a plan was made with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+
+from planner.cli.output import json_option, show
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from planner.graph import Graph
+    from planner.plan import SwapPlan
+
+_EPILOG = """\b
+Examples:
+  python -m planner capture gpt --out graph.json
+  python -m planner swap gpt --machine v100-16gb --budget 60% --out plan.json
+  python -m planner explain plan.json graph.json
+  python -m planner explain plan.json graph.json --json
+  python -m planner explain plan.json graph.json --machine v100-16gb:host_link=25GB/s"""
+
+
+@click.command("explain", epilog=_EPILOG)
+@click.argument("plan", type=click.Path())
+@click.argument("graph", type=click.Path())
+@click.option("--machine", "machine_name", default=None, help="Whose link carries the copies; by default the plan's.")
+@json_option
+def command(plan: str, graph: str, machine_name: str | None, as_json: bool) -> None:
+    """Say what holds a plan's peak, what its step waits for, what limits it, and why tensors leave or stay.
+
+    PLAN is a file that `planner swap --out` wrote, and GRAPH is the step that it is for, as `planner capture --out`
+    writes it. Ops take the times that the plan was made with, and count in the plan's order.
+    """
+    from planner import graph as graphs
+    from planner import plan as plans
+    from planner.errors import StowageError
+    from planner.profile import machine
+    from planner.swap import explain
+
+    made = plans.load_plan(plan)
+    try:
+        captured = graphs.load(graph)
+    except StowageError as error:
+        raise StowageError(f"{error} (the order is: explain PLAN GRAPH)") from error
+    if made.graph != graphs.fingerprint(captured):
+        raise StowageError(f"{plan} is not for {captured.name}: give the graph that it was made for")
+    try:
+        device = machine(machine_name or made.machine)
+    except StowageError as error:
+        if machine_name is not None:
+            raise
+        raise StowageError(f"the plan is for a machine that is not known here: {error}, with --machine") from error
+    captured = captured.with_workspaces(dict(made.workspaces))
+    explanation = explain(made, captured, device, _planned_seconds(made, captured))
+    if as_json:
+        show(explanation.to_json(), True)
+    else:
+        click.echo(str(explanation))
+
+
+def _planned_seconds(plan: SwapPlan, graph: Graph) -> NDArray[np.float64]:
+    """`[ops]`, how long each op takes in the timeline that the plan predicts."""
+    found = np.zeros(len(graph.ops))
+    found[list(plan.order)] = plan.predicted.compute[:, 1] - plan.predicted.compute[:, 0]
+    return found
