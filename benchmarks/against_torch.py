@@ -13,7 +13,7 @@ All of a model take steps in turns, so that whatever else the machine does meets
 faster half. PyTorch has all cores but one, as copies have engines of their own on a GPU. The peak of what PyTorch makes
 is counted by its own profiler, allocation by allocation, kernels' temporary memory included, with parameters, optimizer
 state, batch, and without what went to the host. A plan's is its arena. "same" compares the losses and the whole state
-after three steps, bit by bit. The last column is a plan's time by that of the fastest of the others that fit its budget.
+after three steps, bit by bit. The last column is a plan's time by that of the fastest other way that fits its budget.
 FSDP2 with offloading is not among them: its copies have a stream of their own on GPUs alone.
 """
 
@@ -27,6 +27,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,13 +155,13 @@ def by_torch(step: planner.TrainStep, link: Link, without: set[str]) -> Iterator
     if "offloaded" not in without:
         yield way("offloaded", lambda own: Offloaded(link, [*own.state().values(), *own.batch_leaves()]).around())
     for share in () if "compile" in without else COMPILED:
-        compiled = way(f"compiled {share}", lambda own, share=share: memory_budget(share))  # type: ignore[misc]
+        compiled = way(f"compiled {share}", partial(memory_budget, share))
         compiled.step.materialize().model.compile()
         yield compiled
 
 
 @contextmanager
-def memory_budget(share: float) -> Iterator[None]:
+def memory_budget(share: float, _: planner.TrainStep) -> Iterator[None]:
     """What is compiled inside saves this share of activations."""
     with torch._functorch.config.patch(activation_memory_budget=share):
         yield
@@ -229,7 +230,8 @@ def compare(name: str, arguments: argparse.Namespace, link: Link) -> Table:
     for end in ends:
         end()
     seconds = {key: statistics.fmean(sorted(all_of)[: -(-len(all_of) // 2)]) for key, all_of in taken.items()}
-    table = Table(title=f"{name}: {whole / 2**20:.1f} MiB unswapped, link {arguments.link:g} GB/s", title_justify="left")
+    title = f"{name}: {whole / 2**20:.1f} MiB unswapped, link {arguments.link:g} GB/s"
+    table = Table(title=title, title_justify="left")
     for column in ("", "step ms", "by eager", "peak MiB", "of unswapped", "same", "by the fastest other that fits"):
         table.add_column(column, justify="right" if column else "left")
     for way in ways:
