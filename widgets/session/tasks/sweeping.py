@@ -136,6 +136,7 @@ def _draw_better(session_state: SessionState, sweep: Job) -> None:
         if (
             plan_cache is None
             or not sweep.current
+            or session_state.chosen
             or session_state.run is not None
             or session_state.jobs.running(*foreground_jobs())
         ):
