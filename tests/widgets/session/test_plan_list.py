@@ -127,6 +127,37 @@ def test_a_note_is_text_in_the_table(bench: Workbench) -> None:
         bench.note_plan(1, "x" * 1001)
 
 
+def test_a_page_asks_for_the_same_and_is_refused_by_a_notice(bench: Workbench) -> None:
+    session, recorder = bench.session, MessageRecorder(bench.session)
+    session.request({"do": "write_plan", "plan": 1, "note": "from the page"})
+    assert recorder.last("plans")["rows"][0]["note"] == "from the page"
+    session.request({"do": "show_plan", "plan": 1})
+    assert shown(bench)[:2] == ("v100-16gb", bench.plans[0].budget_bytes)
+    session.request({"do": "undo"})
+    assert shown(bench)[0] == "k80x8"
+    session.request({"do": "redo"})
+    assert shown(bench)[0] == "v100-16gb"
+    session.request({"do": "load_plans", "text": "{}"})
+    assert "is not a list of plans" in recorder.wait("notice")["sentence"]
+    session.request({"do": "save_plans"})
+    assert recorder.wait("exported")["filename"].endswith(".plans.json")
+
+
+def test_the_plans_of_a_worker_are_not_those_of_the_step(graph: Graph) -> None:
+    session = Session(graph, machine="v100-16gb", budget="70%")
+    before, recorder = [one.number for one in session.plans], MessageRecorder(session)
+    session.start_partition(2)
+    recorder.wait("partition", lambda partition: partition["state"] == "done")
+    session.show_worker(0)
+    recorder.wait("worker", lambda worker: worker["state"] == "shown")
+    session.request({"do": "in_worker", "request": {"do": "budget", "bytes": 5 * 2**20}})
+    assert [one.number for one in session.plans] == before
+    mark = recorder.mark()
+    session.show_plan(before[0])  # of the whole step, which is shown again
+    recorder.wait("worker", lambda worker: worker["state"] == "none", mark)
+    session.close()
+
+
 def test_a_plan_that_does_not_exist_is_refused(bench: Workbench) -> None:
     before = shown(bench)
     with pytest.raises(StowageError, match="there is no plan 99; give a number from 1 to"):

@@ -117,8 +117,13 @@ def _show(session_state: SessionState, view: PlanView) -> None:
     session_state.jobs.drop("plan", "search", "sweep", "machine")
     planning.drop_search(session_state)
     session_state.budget, session_state.follows_device = view.budget_bytes, view.follows_device
-    if session_state.plan_cache is not listed.plan_cache:
-        settle(session_state, listed.plan_cache)
+    plan_cache, feasibility = listed.plan_cache, listed.plan_cache.feasibility
+    if listed.plan.peak_bytes < feasibility.least_bytes:  # a plan from a file may show that less is enough
+        plan_cache.feasibility = replace(feasibility, least_bytes=listed.plan.peak_bytes)
+    sent = session_state.message_bus.latest("machine")
+    reaches = sent is not None and view.budget_bytes <= sent.content["slider_bytes"]
+    if session_state.feasibility is not plan_cache.feasibility or not reaches:
+        settle(session_state, plan_cache)
     planning.begin(session_state, replace(listed.plan, budget_bytes=view.budget_bytes))
     session_state.chosen = True
 
@@ -150,8 +155,9 @@ def _cache_of(session_state: SessionState, plan: SwapPlan, made: dict[str, list[
     seconds = seconds_of(plan)
     with session_state.message_bus.lock:
         known = session_state.plan_caches.get(plan.machine)
-        listed = [one.plan_cache for one in session_state.plan_list.plans if one.plan.machine == plan.machine]
-    for cache in [*([known] if known is not None else []), *listed, *made.get(plan.machine, ())]:
+        caches = [one.plan_cache for one in session_state.plan_list.plans if one.plan.machine == plan.machine]
+    caches += [known] if known is not None else []
+    for cache in caches + made.get(plan.machine, []):
         workspaces = cache.feasibility.captured.workspaces
         if workspaces == plan.workspaces and np.allclose(cache.feasibility.seconds, seconds, 1e-6, 1e-12):
             return cache
@@ -216,14 +222,14 @@ def _load(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
 
 
 def _write(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
-    write(session_state, int(wanted["number"]), wanted.get("name"), wanted.get("note"))
+    write(session_state, int(wanted["plan"]), wanted.get("name"), wanted.get("note"))
 
 
 FEATURE = Feature[None](
     "plans",
     kinds=(MessageKind("plans"), MessageKind("plan_difference")),
     requests={
-        "show_plan": lambda session_state, wanted: show(session_state, int(wanted["number"])),
+        "show_plan": lambda session_state, wanted: show(session_state, int(wanted["plan"])),
         "undo": lambda session_state, _: step(session_state, _UNDO),
         "redo": lambda session_state, _: step(session_state, _REDO),
         "write_plan": _write,

@@ -94,6 +94,8 @@ def _find_least(session_state: SessionState, job: Job) -> None:
         if not job.current or session_state.feasibility is not feasibility:
             return
         session_state.feasibility = exact
+        if session_state.plan_cache is not None:
+            session_state.plan_cache.feasibility = exact  # for when its machine is chosen again
         if exact.least_bytes < feasibility.least_bytes:
             session_state.message_bus.publish(
                 machine_message(exact, machines.choice(exact.machine), session_state.budget_bytes)

@@ -6,7 +6,12 @@ import { drawnStorages } from '../../data/drawn_step.js';
 const MOST = 60;
 
 export function planDifference(store, note) {
-  const element = make('div', { class: 'sw-plan-difference', tabindex: '0', role: 'group', 'aria-label': 'Difference' });
+  const element = make('div', {
+    class: 'sw-plan-difference',
+    tabindex: '0',
+    role: 'group',
+    'aria-label': 'Difference of two plans',
+  });
   let drawn;
   const show = () => {
     const found = store.planDifference;
@@ -52,11 +57,12 @@ function content(store, { first, second, figures, tensors, same }) {
     const selection = { type: 'group', id: `plans ${first} ${second}`, label: words, storages: here };
     if (here.length) store.set({ selection });
   });
-  const list = make('ul', { class: 'sw-plan-tensors' }, ...tensors.slice(0, MOST).map(each => tensorItem(store, each)));
+  const items = tensors.slice(0, MOST).map(each => tensorItem(store, each));
+  const list = make('ul', { class: 'sw-plan-tensors' }, ...items);
   const rest = tensors.length > MOST ? `${plural(tensors.length - MOST, 'smaller one')}, and ` : '';
   return [
-    table,
     make('p', { class: 'sw-plan-differing' }, make('b', { text: words }), ' ', all),
+    table,
     list,
     make('p', { class: 'sw-empty-line', text: rest + alike }),
   ];
@@ -64,7 +70,7 @@ function content(store, { first, second, figures, tensors, same }) {
 
 function tensorItem(store, [storage, name, bytes, one, other]) {
   const button = make('button', { type: 'button', class: 'sw-plan-tensor', 'data-storage': storage, title: name });
-  button.append(make('bdi', { text: name }), make('span', { text: `${bytesText(bytes)}: ${one}, then ${other}` }));
+  button.append(make('bdi', { text: name }), make('span', { text: `${bytesText(bytes)}: ${one} → ${other}` }));
   button.addEventListener('click', () => {
     const [here] = drawnStorages(store, [storage]);
     if (here !== undefined) store.select('storage', here);

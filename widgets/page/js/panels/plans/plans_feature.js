@@ -13,6 +13,11 @@ const step = request => bench => {
 
 const status = ({ plans }) => (plans?.rows.length ? plural(plans.rows.length, 'plan') : '');
 
+function receiveDifference(store, message) {
+  const { first, second } = message;
+  store.set(first ? { planDifference: message, comparedPlans: [first, second] } : { planDifference: null });
+}
+
 registerFeature({
   name: 'plans',
   label: 'Plans',
@@ -20,7 +25,7 @@ registerFeature({
   state: { plans: null, planDifference: null, comparedPlans: [] },
   receivers: {
     plans: keep('plans'),
-    plan_difference: (store, message) => store.set({ planDifference: message.first ? message : null }),
+    plan_difference: receiveDifference,
   },
   keys: { undo: step('undo'), redo: step('redo') },
   help: [[['Ctrl', 'Z'], 'show the plan before; with Shift, the one after']],

@@ -12,11 +12,11 @@ export function plansPanel(section, { store }) {
   list.element.classList.add('sw-plan-list', 'sw-choosing');
   const chosen = make('input', { type: 'file', accept: '.json,application/json', hidden: true });
   chosen.addEventListener('change', () => load(store, chosen));
-  const nothing = ({ plans }, way) => (plans?.[way] ? '' : way === 'undo' ? 'No plan was shown before' : 'Nothing undone');
+  const nothing = (way, reason) => (store.plans?.[way] ? '' : reason);
   const none = ({ plans }) => (plans?.rows.length ? '' : 'No plan was made yet');
   const buttons = [
-    ['Undo', 'undo', () => store.ask({ do: 'undo' }), () => nothing(store, 'undo')],
-    ['Redo', 'redo', () => store.ask({ do: 'redo' }), () => nothing(store, 'redo')],
+    ['Undo', 'undo', () => store.ask({ do: 'undo' }), () => nothing('undo', 'No plan was shown before')],
+    ['Redo', 'redo', () => store.ask({ do: 'redo' }), () => nothing('redo', 'Nothing was undone')],
     ['Save list', 'save', () => store.ask({ do: 'save_plans' }), () => none(store)],
     ['Load list', 'load', () => chosen.click(), () => (store.graph ? '' : 'The step is still being captured')],
   ].map(([text, name, press, reason]) => {
@@ -40,7 +40,8 @@ export function plansPanel(section, { store }) {
     table.element.hidden = !rows.length;
     empty.hidden = !!rows.length;
     dropped.hidden = !gone;
-    say(dropped, gone ? `${plural(gone, 'older plan')} without a name or a note ${gone > 1 ? 'were' : 'was'} dropped.` : '');
+    const verb = gone > 1 ? 'were' : 'was';
+    say(dropped, gone ? `${plural(gone, 'older plan')} without a name or a note ${verb} dropped.` : '');
     for (const { element, reason } of buttons) allow(element, noKernel(store) || reason());
   };
   const stop = store.on(['plans', 'graph', 'offline'], show);

@@ -53,11 +53,12 @@ export function plansTable(store) {
 }
 
 function tableRow(store, number) {
-  const go = make('button', { type: 'button', class: 'sw-plan-go' });
+  const star = make('i', { 'aria-hidden': 'true' });
+  const go = make('button', { type: 'button', class: 'sw-plan-go' }, make('span', { text: number }), star);
   const [name, note] = [field(store, number, 'name', 80), field(store, number, 'note', 1000)];
   const cells = HEADS.slice(2, 9).map(([kind]) => make('td', { class: kind }));
   const compare = make('input', { type: 'checkbox', 'aria-label': `Compare plan ${number}` });
-  const ask = () => !noKernel(store) && store.ask({ do: 'show_plan', number });
+  const ask = () => !noKernel(store) && store.ask({ do: 'show_plan', plan: number });
   go.addEventListener('click', ask);
   compare.addEventListener('change', () => choose(store, number, compare.checked));
   const row = make(
@@ -74,7 +75,7 @@ function tableRow(store, number) {
   });
   const show = plan => {
     const offline = noKernel(store);
-    go.replaceChildren(make('span', { text: number }), make('i', { text: plan.best ? '★' : '', 'aria-hidden': 'true' }));
+    say(star, plan.best ? '★' : '');
     go.setAttribute('aria-label', `Show plan ${number}${plan.best ? `. ${BEST}` : ''}`);
     go.setAttribute('aria-pressed', plan.shown);
     go.title = offline || (plan.best ? BEST : 'Show this plan, with its machine and budget');
@@ -110,9 +111,14 @@ function tableRow(store, number) {
 
 // A name or a note, edited in place: Enter or leaving it saves, Esc restores.
 function field(store, number, what, most) {
-  const input = make('input', { type: 'text', maxlength: most, 'aria-label': `${what === 'name' ? 'Name' : 'Note'} of plan ${number}` });
+  const label = `${what === 'name' ? 'Name' : 'Note'} of plan ${number}`;
+  const input = make('input', { type: 'text', maxlength: most, 'aria-label': label });
   if (what === 'note') input.placeholder = 'add a note';
-  input.addEventListener('change', () => store.ask({ do: 'write_plan', number, [what]: input.value }));
+  input.addEventListener('change', () => {
+    if (input.value === input.dataset.saved) return;
+    input.dataset.saved = input.value;
+    store.ask({ do: 'write_plan', plan: number, [what]: input.value });
+  });
   input.addEventListener('keydown', event => {
     if (event.key !== 'Escape') return;
     event.stopPropagation();
