@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +12,7 @@ from planner.run import Run
 from planner.swap import SwapSearch
 from widgets.page import EVERY_PANEL
 from widgets.panels.panel import Panel
-from widgets.session import PlanRow
+from widgets.session import PlanTable
 
 if TYPE_CHECKING:
     from planner.partition import PartitionPlan
@@ -52,7 +51,7 @@ class Workbench(Panel):
         return self.session.plan
 
     @property
-    def plans(self) -> Sequence[PlanRow]:
+    def plans(self) -> PlanTable:
         """The plans made so far, for all machines and budgets, the first one first; a table in a notebook.
 
         Blocks until the first plan at this budget was found or failed.

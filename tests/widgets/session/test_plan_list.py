@@ -74,9 +74,9 @@ def test_a_slower_plan_that_was_chosen_stays_while_other_budgets_are_swept(graph
     session = Session(graph, machine="v100-16gb", budget="60%")
     recorder = MessageRecorder(session)
     first = session.plans[-1]
-    session.request({"do": "ready"})
     session.show_plan(first.number)
-    recorder.wait("front", lambda front: front["share"] is None and len(front["points"]) > 3, recorder.mark())
+    session.request({"do": "ready"})
+    recorder.wait("front", lambda front: front["share"] is None and len(front["points"]) > 3)
     assert session.plan is not None
     assert session.plan.predicted.seconds == first.step_seconds
     assert len(session.plans) < len(recorder.last("front")["points"])  # only those that were shown are listed
@@ -120,7 +120,7 @@ def test_a_search_has_one_row_which_is_its_best_so_far(graph: Graph) -> None:
 def test_a_note_is_text_in_the_table(bench: Workbench) -> None:
     bench.note_plan(1, "<script>alert(1)</script>", name="a <b>bold</b> one")
     assert (bench.plans[0].name, bench.plans[0].note) == ("a <b>bold</b> one", "<script>alert(1)</script>")
-    html = bench.plans._repr_html_()  # type: ignore[attr-defined]
+    html = bench.plans._repr_html_()
     assert "<script>" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     with pytest.raises(StowageError, match="at most 1,000 characters, got 1,001"):
@@ -223,8 +223,8 @@ def test_the_oldest_plans_without_a_name_or_note_are_dropped_and_the_table_says_
     plans = bench.plans
     assert plans[0].note == "keep me"
     assert sum(not one.note for one in plans) <= 4  # what is best or shown stays
-    assert plans.dropped > 0  # type: ignore[attr-defined]
-    assert f"{plans.dropped} older without a name or a note were dropped" in repr(plans)  # type: ignore[attr-defined]
+    assert plans.dropped > 0
+    assert f"{plans.dropped} older without a name or a note were dropped" in repr(plans)
     with pytest.raises(StowageError, match=r"plan \d+ was dropped"):
         bench.show_plan(next(k for k in range(1, 20) if k not in {one.number for one in plans}))
 

@@ -8,7 +8,7 @@ from html import escape
 from typing import overload
 
 from planner.plan import SwapPlan
-from planner.units import bytes_label, format_percent, format_seconds
+from planner.units import bytes_label, format_percent, format_seconds, several
 
 _HEADS = (
     "", "plan", "machine", "budget", "step", "of ideal", "copied", "run again", "method", "note",
@@ -90,7 +90,7 @@ class PlanTable(Sequence[PlanRow]):
 
     def __repr__(self) -> str:
         lines = ["  ".join(cell for cell in row.cells() if cell) for row in self._rows]
-        return "\n".join([f"<{len(self)} plans{self._words()}>", *lines])
+        return "\n".join([f"<{several(len(self), 'plan')}{self._words()}>", *lines])
 
     def _repr_html_(self) -> str:
         """The list as a table of a notebook."""

@@ -124,7 +124,7 @@ class SessionState:
             self.plan = None if placeholder else plan
             if not placeholder:
                 self.plan_list.record(plan, plan_cache, job, self.follows_device)
-            self.message_bus.publish(message, self.budget_words(state, doing, sentence), self.plans_words())
+            self.message_bus.publish(message, self.plans_words(), self.budget_words(state, doing, sentence))
         return True
 
     def budget_words(self, state: str, doing: str = "", sentence: str = "", machine: str = "") -> Message:
