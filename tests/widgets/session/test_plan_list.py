@@ -98,6 +98,14 @@ def test_what_was_shown_is_undone_and_redone(bench: Workbench) -> None:
         bench.redo()
 
 
+def test_a_budget_without_a_plan_is_undone_to_the_plan_before_it(bench: Workbench) -> None:
+    before = shown(bench)
+    bench.budget = 1
+    assert bench.plan is None
+    bench.undo()
+    assert shown(bench) == before
+
+
 def test_after_another_plan_is_shown_there_is_nothing_to_redo(bench: Workbench) -> None:
     bench.undo()
     bench.show_plan(1)

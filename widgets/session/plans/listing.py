@@ -57,7 +57,9 @@ def step(session_state: SessionState, by: int) -> None:
     """
     with session_state.message_bus.lock:
         session_state.check_open()
-        view = session_state.plan_list.step(by)
+        listed = session_state.plan_list
+        # where no plan is shown, the one before is the last that was
+        view = listed.view if by < 0 and session_state.without_plan else listed.step(by)
         if view is None:
             raise StowageError("no other plan was shown before this one" if by < 0 else "nothing was undone")
         _show(session_state, view)

@@ -42,6 +42,7 @@ class SessionState:
         follows_device: whether the budget changes with the machine, because none was requested.
         plan: the plan that is shown, if it is a plan for the budget, else None.
         plan_list: every plan that was shown, for any machine and budget.
+        without_plan: whether the captured step is shown because there is no plan for the budget.
         chosen: whether the plan that is shown was chosen from that list, so that only a search may replace it.
         method: of the searches, one of `planner.swap.METHODS`.
         bounds: lower bounds on the step time within the budget, of plans that run each op once and of all plans; None
@@ -69,6 +70,7 @@ class SessionState:
     plan_caches: dict[str, PlanCache] = field(default_factory=dict)
     plan: SwapPlan | None = None
     plan_list: PlanList = field(default_factory=PlanList)
+    without_plan: bool = False
     chosen: bool = False
     method: str = DEFAULT_METHOD
     bounds: tuple[float, float] | None = None
@@ -121,7 +123,7 @@ class SessionState:
         with self.message_bus.lock:
             if not job.current:
                 return False
-            self.plan = None if placeholder else plan
+            self.plan, self.without_plan = None if placeholder else plan, placeholder
             if not placeholder:
                 self.plan_list.record(plan, plan_cache, job, self.follows_device)
             self.message_bus.publish(message, self.plans_words(), self.budget_words(state, doing, sentence))
@@ -136,9 +138,8 @@ class SessionState:
     def plans_words(self) -> Message:
         """The message with the list of plans."""
         table, listed = self.plan_list.table(self.plan), self.plan_list
-        return plans_message(
-            [_fields(row) for row in table], table.dropped, undo=listed.can_step(-1), redo=listed.can_step(1)
-        )
+        undo = listed.can_step(-1) or (self.without_plan and listed.view is not None)
+        return plans_message([_fields(row) for row in table], table.dropped, undo=undo, redo=listed.can_step(1))
 
     def take_over(self, search: SwapSearch) -> None:
         """Take over what a search at the current budget knows of bounds and baselines."""
