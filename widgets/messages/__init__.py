@@ -14,6 +14,7 @@ from widgets.messages.message_kind import (
 )
 from widgets.messages.partition_message import FoundPartition, blocks_message, partition_at_rest, partition_message
 from widgets.messages.plan_message import PlanStatus, plan_message
+from widgets.messages.plans_message import difference_message, plans_message
 from widgets.messages.run_message import RunState, run_at_rest, run_message
 from widgets.messages.search_message import search_at_rest, search_message
 from widgets.messages.state_messages import (
@@ -44,6 +45,7 @@ __all__ = [
     "budget_message",
     "changed",
     "compare_message",
+    "difference_message",
     "export_message",
     "forget_kinds",
     "front_at_rest",
@@ -61,6 +63,7 @@ __all__ = [
     "partition_at_rest",
     "partition_message",
     "plan_message",
+    "plans_message",
     "refused_message",
     "register_kinds",
     "run_at_rest",

@@ -8,6 +8,7 @@ EVERY_PANEL = (
     "streams",
     "selection",
     "search",
+    "plans",
     "partition",
     "run",
 )  # fmt: skip

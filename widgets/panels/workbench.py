@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from planner.graph import Graph
 from planner.machine import Machine
-from planner.plan import SwapPlan
+from planner.plan import PlanComparison, SwapPlan
 from planner.run import Run
 from planner.swap import SwapSearch
 from widgets.page import EVERY_PANEL
 from widgets.panels.panel import Panel
+from widgets.session import PlanTable
 
 if TYPE_CHECKING:
     from planner.partition import PartitionPlan
@@ -47,6 +49,14 @@ class Workbench(Panel):
     def plan(self) -> SwapPlan | None:
         """The plan that is shown, or None; blocks until the first plan at this budget was found or failed."""
         return self.session.plan
+
+    @property
+    def plans(self) -> PlanTable:
+        """The plans made so far, for all machines and budgets, the first one first; a table in a notebook.
+
+        Blocks until the first plan at this budget was found or failed.
+        """
+        return self.session.plans
 
     @property
     def budget(self) -> int:
@@ -94,6 +104,73 @@ class Workbench(Panel):
         """
         self.session.start_search(seconds, method)
         self._show("search")
+
+    def show_plan(self, number: int) -> None:
+        """Go back to a plan of the list, with its machine and its budget; returns at once.
+
+        Args:
+            number: of the plan, counted from 1 as in the list.
+
+        Raises:
+            StowageError: there is no such plan.
+        """
+        self.session.show_plan(number)
+
+    def undo(self) -> None:
+        """Show the plan, machine and budget that were shown before.
+
+        Raises:
+            StowageError: there was none.
+        """
+        self.session.step_plans(-1)
+
+    def redo(self) -> None:
+        """Show again what `undo` went back from.
+
+        Raises:
+            StowageError: nothing was undone.
+        """
+        self.session.step_plans(1)
+
+    def note_plan(self, number: int, note: str | None = None, *, name: str | None = None) -> None:
+        """Write a note on a plan of the list, or name it; a plan with a name or a note is never dropped.
+
+        Args:
+            number: of the plan, counted from 1 as in the list.
+            note, name: the new words, `""` for none; by default those that it has.
+
+        Raises:
+            StowageError: there is no such plan, or the text is too long.
+        """
+        self.session.write_plan(number, name, note)
+
+    def compare_plans(self, first: int, second: int) -> PlanComparison:
+        """Say in what two plans of the list differ; `widgets.compare_plans` draws the result.
+
+        Args:
+            first, second: their numbers.
+
+        Raises:
+            StowageError: there is no such plan, or the two provide for different scratch memory.
+        """
+        return self.session.compare_plans(first, second)
+
+    def save_plans(self, path: str | Path) -> None:
+        """Save the list of plans, with names and notes, as JSON.
+
+        Raises:
+            StowageError: the file cannot be written; an existing one is left unchanged.
+        """
+        self.session.save_plans(path)
+
+    def load_plans(self, path: str | Path) -> int:
+        """Add the plans of a file to the list, but those that are there already; returns how many were new.
+
+        Raises:
+            StowageError: the file cannot be read, is of another step, holds a plan that is not valid, or one for a
+                machine that is not known; then the list is as it was.
+        """
+        return self.session.load_plans(path)
 
     def start_partition(self, workers: int | None = None, memory: str | int | None = None) -> None:
         """Start the search for the partition over several workers that moves the fewest bytes; returns at once.

@@ -2,5 +2,6 @@
 
 from widgets.session.interrupts import in_message
 from widgets.session.session import Session
+from widgets.session.state.plan_table import PlanTable
 
-__all__ = ["Session", "in_message"]
+__all__ = ["PlanTable", "Session", "in_message"]

@@ -1,6 +1,7 @@
 """All features of the Workbench, one line each, in the order in which a page gets their messages."""
 
 from widgets.session.partition import partitioning, worker_views
+from widgets.session.plans import listing
 from widgets.session.state.feature import cancel_features, carry_out, close_features, register
 from widgets.session.tasks import capturing, comparing, exporting, planning, running, searching, sweeping
 
@@ -14,6 +15,7 @@ for _feature in (
     comparing.FEATURE,
     partitioning.FEATURE,
     worker_views.FEATURE,  # after what it sends again for a worker
+    listing.FEATURE,
     running.FEATURE,
     exporting.FEATURE,
 ):

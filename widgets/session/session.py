@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import finalize
 
@@ -10,7 +11,7 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine import Machine
 from planner.memory import parse_budget
-from planner.plan import SwapPlan
+from planner.plan import PlanComparison, SwapPlan
 from planner.run import Run
 from planner.search import check_limits
 from planner.step import Step
@@ -20,8 +21,10 @@ from widgets.session import interrupts
 from widgets.session.feature_registry import cancel_features, carry_out, close_features
 from widgets.session.partition import partitioning, worker_views
 from widgets.session.partition.partition_state import Pins
+from widgets.session.plans import listing
 from widgets.session.state import machines
 from widgets.session.state.message_bus import Listener
+from widgets.session.state.plan_table import PlanTable
 from widgets.session.state.session_state import SessionState
 from widgets.session.state.source import read_source
 from widgets.session.tasks import capturing, planning, running, searching, sweeping
@@ -103,6 +106,12 @@ class Session:
         return self._session_state.plan
 
     @property
+    def plans(self) -> PlanTable:
+        """The list of plans; blocks as `plan` does, and raises as `graph` does."""
+        _ = self.plan
+        return listing.table(self._session_state)
+
+    @property
     def search(self) -> SwapSearch | None:
         """The search at this budget, or None before one was started; blocks while one is being started."""
         return searching.begun(self._session_state)
@@ -138,6 +147,70 @@ class Session:
         if method is not None:
             searching.choose_method(self._session_state, method, seconds)
         searching.resume(self._session_state, seconds)
+
+    def show_plan(self, number: int) -> None:
+        """Show a plan of the list, with its machine and its budget; blocks until it can be, then returns at once.
+
+        Args:
+            number: of the plan, as in the list.
+
+        Raises:
+            StowageError: there is no such plan, the session is closed, or as `graph` does.
+        """
+        _ = self.plan
+        listing.show(self._session_state, number)
+
+    def step_plans(self, by: int) -> None:
+        """Show what was shown before (-1) or, after that, what came next (1).
+
+        Args:
+            by: -1 or 1.
+
+        Raises:
+            StowageError: nothing was, the session is closed, or as `graph` does.
+        """
+        _ = self.plan
+        listing.step(self._session_state, by)
+
+    def write_plan(self, number: int, name: str | None = None, note: str | None = None) -> None:
+        """Set the name or the note of a plan of the list.
+
+        Args:
+            number: of the plan.
+            name, note: the new words, `""` for none; by default those that it has.
+
+        Raises:
+            StowageError: there is no such plan, the text is too long, the session is closed, or as `graph` does.
+        """
+        _ = self.plan
+        listing.write(self._session_state, number, name, note)
+
+    def compare_plans(self, first: int, second: int) -> PlanComparison:
+        """Compare two plans of the list.
+
+        Args:
+            first, second: their numbers.
+
+        Raises:
+            StowageError: there is no such plan, the two provide for different scratch memory, or as `graph` does.
+        """
+        _ = self.plan
+        return listing.compare(self._session_state, first, second)
+
+    def save_plans(self, path: str | Path) -> None:
+        """Save the list of plans; raises a StowageError if the file cannot be written."""
+        _ = self.plan
+        listing.save(self._session_state, path)
+
+    def load_plans(self, path: str | Path) -> int:
+        """Add the plans of a file to the list; returns how many were new.
+
+        Raises:
+            StowageError: the file cannot be read, is of another step, holds a plan that is not valid, or one for a
+                machine that is not known; then the list is as it was.
+        """
+        _ = self.plan
+        return listing.load(self._session_state, path)
 
     def start_partition(
         self, workers: int | None = None, *, pins: Pins | None = None, memory: str | int | None = None

@@ -24,7 +24,7 @@ PATIENCE = 120
 #: Pixels between a plot's edges and its time axis.
 GUTTER, RIGHT = 58, 12
 
-EVERY_PANEL = ("header", "graph", "memory", "holders", "streams", "selection", "search", "partition", "run")
+EVERY_PANEL = ("header", "graph", "memory", "holders", "streams", "selection", "search", "plans", "partition", "run")
 
 #: Where pictures go, to be looked at after the tests; nowhere, if it is not said.
 PICTURES = os.environ.get("STOWAGE_PICTURES")

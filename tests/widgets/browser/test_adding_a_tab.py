@@ -78,11 +78,11 @@ def test_its_tab_status_button_messages_and_keys_work(show: Show) -> None:
     page = show([*EVERY_PANEL, "toy"])
     page.publish(planned().messages)
     tabs = page.find("[role=tab]")
-    assert tabs.all_inner_texts() == ["Search", "Partition", "Run", "Toy"]
-    assert page.find(".sw-bottom").get_attribute("aria-label") == "Search, partition, run and toy"
+    assert tabs.all_inner_texts() == ["Search", "Plans", "Partition", "Run", "Toy"]
+    assert page.find(".sw-bottom").get_attribute("aria-label") == "Search, plans, partition, run and toy"
     page.find(".sw-acts .sw-do-toy").click()
     page.wait_for_request("toy")
-    assert tabs.nth(3).get_attribute("aria-selected") == "true"
+    assert tabs.nth(4).get_attribute("aria-selected") == "true"
     assert page.text(".sw-toy-words") == "nothing yet"
     page.publish([message("toy", {"state": "counting", "times": 3, "share": 0.25})])
     assert page.text(".sw-toy-words") == "counting 3 times"

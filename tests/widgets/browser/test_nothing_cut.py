@@ -90,7 +90,7 @@ def test_no_two_numbers_of_an_axis_touch_at_any_zoom(show: Show, width: int) -> 
 def test_titles_notes_and_the_machines_name_are_whole_or_left_out(show: Show, width: int) -> None:
     recorded = trained()
     page = open_at(show, recorded.having("search", state="idle", history=[]), width=width)
-    for tab in ("Search", "Partition", "Run"):
+    for tab in ("Search", "Plans", "Partition", "Run"):
         page.find(f"[role=tab]:text-is('{tab}')").click()
         page.settle()
         page.picture(f"whole-{tab}-{width}")

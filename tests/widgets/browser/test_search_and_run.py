@@ -213,13 +213,13 @@ def test_the_method_is_chosen_beside_the_curve_and_said_by_python(show: Show) ->
 def test_tabs_are_one_stop_with_arrows_between_them(show: Show) -> None:
     page = open_at(show, trained())
     tabs = page.find("[role=tab]")
-    assert tabs.all_text_contents() == ["Search", "Partition", "Run"]
+    assert tabs.all_text_contents() == ["Search", "Plans", "Partition", "Run"]
     tabs.nth(0).focus()
-    for key, chosen in (("ArrowRight", 1), ("End", 2), ("ArrowRight", 0), ("ArrowLeft", 2), ("Home", 0)):
+    for key, chosen in (("ArrowRight", 1), ("End", 3), ("ArrowRight", 0), ("ArrowLeft", 3), ("Home", 0)):
         page.press(key)
         assert [tab.get_attribute("aria-selected") for tab in tabs.all()].index("true") == chosen
-        assert [tab.get_attribute("tabindex") for tab in tabs.all()] == ["-1" if k != chosen else "0" for k in range(3)]
-        assert [panel.is_visible() for panel in page.find("[role=tabpanel]").all()] == [chosen == k for k in range(3)]
+        assert [tab.get_attribute("tabindex") for tab in tabs.all()] == ["-1" if k != chosen else "0" for k in range(4)]
+        assert [panel.is_visible() for panel in page.find("[role=tabpanel]").all()] == [chosen == k for k in range(4)]
         assert tabs.nth(chosen).evaluate("tab => tab === document.activeElement")
 
 

@@ -56,7 +56,7 @@ def test_first_of_all_comes_the_graph_then_the_machine_the_budget_and_a_plan() -
     recorder = MessageRecorder(Session(zoo.load(SMALL)))
     recorder.planned()
     kinds = [kind for kind in dict.fromkeys(recorder.kinds()) if kind != "loading"]
-    assert kinds == ["graph", "machine", "samples", "front", "compare", "run", "budget", "search", "plan"]
+    assert kinds == ["graph", "machine", "samples", "front", "compare", "run", "budget", "search", "plan", "plans"]
 
 
 def test_while_there_is_no_graph_it_says_what_it_is_doing_and_for_how_long() -> None:

@@ -23,13 +23,20 @@ class PlanCache:
     def __init__(self, feasibility: Feasibility) -> None:
         self.feasibility = feasibility
         self._best: dict[int, SwapPlan] = {feasibility.peak_bytes: feasibility.captured}
+        self._unbeaten = [feasibility.captured]
         self._summaries: list[PlanSummary] = []
         self._summaries.append(self.summary(feasibility.captured))
         self._seen: set[int] = set()
         self._searches: dict[tuple[int, str], SwapSearch] = {}
 
     def add(self, plan: SwapPlan) -> bool:
-        """Add a plan to the cache; returns whether it is the fastest for its budget."""
+        """Add a plan to the cache; returns whether it is the fastest for its budget.
+
+        A slower one is kept, too, where it takes less memory: it may fit a budget that the faster one does not.
+        """
+        if not any(_beats(other, plan) for other in self._unbeaten):
+            self._unbeaten = [other for other in self._unbeaten if not _beats(plan, other)]
+            self._unbeaten.append(plan)
         known = self._best.get(plan.budget_bytes)
         if known is not None and known.predicted.seconds <= plan.predicted.seconds:
             return False
@@ -69,7 +76,7 @@ class PlanCache:
 
     def fitting(self, budget: int) -> SwapPlan | None:
         """The fastest known plan that fits a budget, as a plan with that budget; None if there is none."""
-        found = [plan for plan in self._best.values() if plan.peak_bytes <= budget]
+        found = [plan for plan in self._unbeaten if plan.peak_bytes <= budget]
         best = min(found, key=lambda plan: plan.predicted.seconds, default=None)
         return None if best is None else replace(best, budget_bytes=budget)
 
@@ -79,7 +86,7 @@ class PlanCache:
 
     def least_known(self, above: int) -> int | None:
         """The smallest budget above `above` for which a plan is known."""
-        return min((plan.peak_bytes for plan in self._best.values() if plan.peak_bytes > above), default=None)
+        return min((plan.peak_bytes for plan in self._unbeaten if plan.peak_bytes > above), default=None)
 
     def samples(self) -> list[tuple[int, float]]:
         """Pairs of budget and seconds per step of the best plan that fits it, by budget."""
@@ -96,6 +103,11 @@ class PlanCache:
             rows.append(_row(one, one.step_seconds < least))
             least = min(least, one.step_seconds)
         return rows
+
+
+def _beats(one: SwapPlan, other: SwapPlan) -> bool:
+    """Whether a plan is as fast as another with as little memory."""
+    return one.predicted.seconds <= other.predicted.seconds and one.peak_bytes <= other.peak_bytes
 
 
 def compared(figures: PlanSummary) -> dict[str, Any]:

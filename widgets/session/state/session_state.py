@@ -16,10 +16,12 @@ from planner.run import Run, TorchContext
 from planner.shutdown import on_shutdown
 from planner.swap import DEFAULT_METHOD, RECOMPUTING_METHODS, SwapSearch
 from widgets.info import Feasibility
-from widgets.messages import Message, PlanStatus, at_rest, budget_message, plan_message
+from widgets.messages import Message, PlanStatus, at_rest, budget_message, plan_message, plans_message
 from widgets.session.state.jobs import Job, Jobs
 from widgets.session.state.message_bus import MessageBus
 from widgets.session.state.plan_cache import PlanCache
+from widgets.session.state.plan_list import PlanList
+from widgets.session.state.plan_table import PlanRow
 from widgets.session.state.source import Source
 
 
@@ -39,6 +41,9 @@ class SessionState:
         plan_caches: by machine name, the plans found for the machines that were planned for earlier.
         follows_device: whether the budget changes with the machine, because none was requested.
         plan: the plan that is shown, if it is a plan for the budget, else None.
+        plan_list: every plan that was shown, for any machine and budget.
+        without_plan: whether the captured step is shown because there is no plan for the budget.
+        chosen: whether the plan that is shown was chosen from that list, so that only a search may replace it.
         method: of the searches, one of `planner.swap.METHODS`.
         bounds: lower bounds on the step time within the budget, of plans that run each op once and of all plans; None
             while they are unknown.
@@ -64,6 +69,9 @@ class SessionState:
     plan_cache: PlanCache | None = None
     plan_caches: dict[str, PlanCache] = field(default_factory=dict)
     plan: SwapPlan | None = None
+    plan_list: PlanList = field(default_factory=PlanList)
+    without_plan: bool = False
+    chosen: bool = False
     method: str = DEFAULT_METHOD
     bounds: tuple[float, float] | None = None
     baselines: dict[str, float | None] = field(default_factory=dict)
@@ -115,8 +123,10 @@ class SessionState:
         with self.message_bus.lock:
             if not job.current:
                 return False
-            self.plan = None if placeholder else plan
-            self.message_bus.publish(message, self.budget_words(state, doing, sentence))
+            self.plan, self.without_plan = None if placeholder else plan, placeholder
+            if not placeholder:
+                self.plan_list.record(plan, plan_cache, job, self.follows_device)
+            self.message_bus.publish(message, self.plans_words(), self.budget_words(state, doing, sentence))
         return True
 
     def budget_words(self, state: str, doing: str = "", sentence: str = "", machine: str = "") -> Message:
@@ -124,6 +134,12 @@ class SessionState:
         assert self.feasibility is not None
         budget = self.budget_bytes
         return budget_message(budget, self.feasibility.verdict(budget), state, doing, sentence, machine)
+
+    def plans_words(self) -> Message:
+        """The message with the list of plans."""
+        table, listed = self.plan_list.table(self.plan), self.plan_list
+        undo = listed.can_step(-1) or (self.without_plan and listed.view is not None)
+        return plans_message([_fields(row) for row in table], table.dropped, undo=undo, redo=listed.can_step(1))
 
     def take_over(self, search: SwapSearch) -> None:
         """Take over what a search at the current budget knows of bounds and baselines."""
@@ -162,6 +178,16 @@ class SessionState:
         self.on_close(self)
         self.settled.set()
         self.planned.set()
+
+
+def _fields(row: PlanRow) -> dict[str, Any]:
+    """A row of the list of plans for the page."""
+    return {
+        "number": row.number, "name": row.name, "machine": row.machine, "budget_bytes": row.budget_bytes,
+        "step_seconds": row.step_seconds, "percent_of_ideal": row.percent_of_ideal, "bytes_moved": row.bytes_moved,
+        "recompute_seconds": row.recompute_seconds, "method": row.method, "note": row.note, "best": row.best,
+        "shown": row.shown,
+    }  # fmt: skip
 
 
 def problems_of(plan: SwapPlan, graph: Graph) -> list[str]:

@@ -74,6 +74,7 @@ def begin(session_state: SessionState, plan: SwapPlan | None = None) -> None:
     assert feasibility is not None
     session_state.planned.clear()
     session_state.plan, session_state.bounds, session_state.baselines = None, None, {}
+    session_state.chosen = session_state.without_plan = False
     budget = session_state.budget_bytes
     take_search(session_state)
     verdict = feasibility.verdict(budget)

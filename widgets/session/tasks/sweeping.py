@@ -94,6 +94,8 @@ def _find_least(session_state: SessionState, job: Job) -> None:
         if not job.current or session_state.feasibility is not feasibility:
             return
         session_state.feasibility = exact
+        if session_state.plan_cache is not None:
+            session_state.plan_cache.feasibility = exact  # for when its machine is chosen again
         if exact.least_bytes < feasibility.least_bytes:
             session_state.message_bus.publish(
                 machine_message(exact, machines.choice(exact.machine), session_state.budget_bytes)
@@ -136,6 +138,7 @@ def _draw_better(session_state: SessionState, sweep: Job) -> None:
         if (
             plan_cache is None
             or not sweep.current
+            or session_state.chosen
             or session_state.run is not None
             or session_state.jobs.running(*foreground_jobs())
         ):

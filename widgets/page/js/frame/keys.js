@@ -1,5 +1,5 @@
 // Keys that work wherever the focus is in a widget; keys handled by a panel do not reach this code.
-// A notebook's own single-letter shortcuts must not run meanwhile; those with Ctrl or Cmd may.
+// A notebook's own single-letter shortcuts must not run meanwhile; those with Ctrl or Cmd may, but for undo and redo.
 import { goToPeak, goToSelection, stepOp, stepTensor } from '../core/actions.js';
 import { features } from '../core/features.js';
 import { showHelp } from '../controls/shortcut_list.js';
@@ -13,10 +13,10 @@ export function attachKeys(bench) {
   root.tabIndex = -1; // keys also work after a click on something that cannot be focused
   root.setAttribute(QUIET, 'true');
   const first = event => {
-    if (root.contains(event.target)) root.toggleAttribute(QUIET, !modified(event));
+    if (root.contains(event.target)) root.toggleAttribute(QUIET, !modified(event) || !!undoing(event));
   };
   const last = event => {
-    if (modified(event)) return;
+    if (modified(event) && !undoing(event)) return;
     event.stopPropagation();
     if (!act(event, bench)) return;
     event.preventDefault();
@@ -33,12 +33,16 @@ export function attachKeys(bench) {
 }
 
 const modified = event => event.ctrlKey || event.metaKey || event.altKey;
+// Ctrl or Cmd with Z, and with Shift too, as the names of keys of features; text that is edited undoes its own changes.
+const undoing = ({ key, ctrlKey, metaKey, altKey, shiftKey, target }) =>
+  (ctrlKey || metaKey) && !altKey && key.toLowerCase() === 'z' && !takesLetters(target) && (shiftKey ? 'redo' : 'undo');
 const takesLetters = element => element.matches('input, select, textarea, [contenteditable="true"]');
 
 // Carry out the action of a key; returns false if it has none.
 function act(event, bench) {
   const { axis } = bench;
   if (event.target.closest('dialog')) return false;
+  if (undoing(event)) return actFeature(undoing(event), bench);
   if (event.key === 'Escape') return actFeature('Escape', bench);
   if (takesLetters(event.target)) return false;
   const pan = axis.inner * (event.shiftKey ? 0.5 : FAR);

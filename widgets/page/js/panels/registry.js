@@ -6,5 +6,6 @@ import './memory/memory_panel.js';
 import './streams/streams_panel.js';
 import './selection/selection_panel.js';
 import './search/search_feature.js';
+import './plans/plans_feature.js';
 import './partition/partition_feature.js';
 import './run/run_feature.js';

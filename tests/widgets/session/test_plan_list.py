@@ -1,0 +1,260 @@
+"""Every plan that was shown is kept in a list: going back, undo and redo, notes, comparing, saving and loading."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planner import zoo
+from planner.capture import capture
+from planner.errors import StowageError
+from planner.graph import Graph
+from planner.plan import SwapPlan, validate
+from planner.profile import machine
+from planner.swap import plan_swaps
+from tests.widgets.session.message_recorder import MessageRecorder
+from widgets.info import assess_feasibility
+from widgets.panels.workbench import Workbench
+from widgets.session import Session
+from widgets.session.state import plan_list
+from widgets.session.state.plan_cache import PlanCache
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return capture(zoo.load("mlp:layers=3,optimizer=adam"))
+
+
+@pytest.fixture
+def bench(graph: Graph) -> Workbench:
+    """A workbench that has shown a plan each for two budgets and for another machine."""
+    bench = Workbench(graph, machine="v100-16gb", budget="80%")
+    assert bench.plan is not None
+    bench.budget = "60%"
+    assert bench.plan is not None
+    bench.machine = "k80x8"
+    assert bench.plan is not None
+    return bench
+
+
+def shown(bench: Workbench) -> tuple[str, int, float]:
+    """What is shown: the machine, the budget, and the seconds of a step."""
+    plan = bench.plan
+    assert plan is not None
+    assert (plan.machine, plan.budget_bytes) == (bench.machine.name, bench.budget)
+    return plan.machine, plan.budget_bytes, plan.predicted.seconds
+
+
+def test_the_list_survives_a_change_of_machine_and_budget(bench: Workbench) -> None:
+    plans = bench.plans
+    assert {one.plan.machine for one in plans} == {"v100-16gb", "k80x8"}
+    assert len({one.budget_bytes for one in plans if one.plan.machine == "v100-16gb"}) == 2
+    assert [one.number for one in plans] == list(range(1, len(plans) + 1))
+    assert [one.shown for one in plans] == [False] * (len(plans) - 1) + [True]
+    assert all(one.method and not validate(one.plan, bench.graph) for one in plans)
+    for name in ("v100-16gb", "k80x8"):
+        rows = [one for one in plans if one.plan.machine == name]
+        assert [one.step_seconds for one in rows if one.best] == [min(one.step_seconds for one in rows)]
+
+
+def test_going_back_to_a_plan_changes_machine_budget_and_answers_with_it(bench: Workbench) -> None:
+    first, recorder = bench.plans[0], MessageRecorder(bench.session)
+    bench.show_plan(first.number)
+    assert shown(bench) == ("v100-16gb", first.budget_bytes, first.step_seconds)
+    assert recorder.last("machine")["name"] == "v100-16gb"
+    assert recorder.last("budget")["budget_bytes"] == first.budget_bytes
+    assert [one.number for one in bench.plans if one.shown] == [first.number]
+    assert len(bench.plans) == recorder.last("plans")["rows"][-1]["number"]
+
+
+def test_a_slower_plan_that_was_chosen_stays_while_other_budgets_are_swept(graph: Graph) -> None:
+    session = Session(graph, machine="v100-16gb", budget="60%")
+    recorder = MessageRecorder(session)
+    first = session.plans[-1]
+    session.show_plan(first.number)
+    session.request({"do": "ready"})
+    recorder.wait("front", lambda front: front["share"] is None and len(front["points"]) > 3)
+    assert session.plan is not None
+    assert session.plan.predicted.seconds == first.step_seconds
+    assert len(session.plans) < len(recorder.last("front")["points"])  # only those that were shown are listed
+    session.close()
+
+
+def test_what_was_shown_is_undone_and_redone(bench: Workbench) -> None:
+    last = shown(bench)
+    seen = [last]
+    while seen[-1][:2] != ("v100-16gb", bench.plans[0].budget_bytes):
+        bench.undo()
+        seen.append(shown(bench))
+    with pytest.raises(StowageError, match="no other plan was shown before"):
+        bench.undo()
+    for expected in reversed(seen[:-1]):
+        bench.redo()
+        assert shown(bench) == expected
+    with pytest.raises(StowageError, match="nothing was undone"):
+        bench.redo()
+
+
+def test_a_budget_without_a_plan_is_undone_to_the_plan_before_it(bench: Workbench) -> None:
+    before = shown(bench)
+    bench.budget = 1
+    assert bench.plan is None
+    bench.undo()
+    assert shown(bench) == before
+
+
+def test_after_another_plan_is_shown_there_is_nothing_to_redo(bench: Workbench) -> None:
+    bench.undo()
+    bench.show_plan(1)
+    assert bench.plan is not None
+    with pytest.raises(StowageError, match="nothing was undone"):
+        bench.redo()
+
+
+def test_a_search_has_one_row_which_is_its_best_so_far(graph: Graph) -> None:
+    session = Session(graph, machine="v100-16gb", budget="50%")
+    before, recorder = len(session.plans), MessageRecorder(session)
+    session.start_search(1.0)
+    recorder.wait("search", lambda search: search["state"] in {"paused", "done"})
+    plans = session.plans
+    assert len(plans) <= before + 1
+    assert session.plan is not None
+    assert min(one.step_seconds for one in plans) == session.plan.predicted.seconds
+
+
+def test_a_note_is_text_in_the_table(bench: Workbench) -> None:
+    bench.note_plan(1, "<script>alert(1)</script>", name="a <b>bold</b> one")
+    assert (bench.plans[0].name, bench.plans[0].note) == ("a <b>bold</b> one", "<script>alert(1)</script>")
+    html = bench.plans._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    with pytest.raises(StowageError, match="at most 1,000 characters, got 1,001"):
+        bench.note_plan(1, "x" * 1001)
+
+
+def test_a_page_asks_for_the_same_and_is_refused_by_a_notice(bench: Workbench) -> None:
+    session, recorder = bench.session, MessageRecorder(bench.session)
+    session.request({"do": "write_plan", "plan": 1, "note": "from the page"})
+    assert recorder.last("plans")["rows"][0]["note"] == "from the page"
+    session.request({"do": "show_plan", "plan": 1})
+    assert shown(bench)[:2] == ("v100-16gb", bench.plans[0].budget_bytes)
+    session.request({"do": "undo"})
+    assert shown(bench)[0] == "k80x8"
+    session.request({"do": "redo"})
+    assert shown(bench)[0] == "v100-16gb"
+    session.request({"do": "load_plans", "text": "{}"})
+    assert "is not a list of plans" in recorder.wait("notice")["sentence"]
+    session.request({"do": "save_plans"})
+    assert recorder.wait("exported")["filename"].endswith(".plans.json")
+
+
+def test_the_plans_of_a_worker_are_not_those_of_the_step(graph: Graph) -> None:
+    session = Session(graph, machine="v100-16gb", budget="70%")
+    before, recorder = [one.number for one in session.plans], MessageRecorder(session)
+    session.start_partition(2)
+    recorder.wait("partition", lambda partition: partition["state"] == "done")
+    session.show_worker(0)
+    recorder.wait("worker", lambda worker: worker["state"] == "shown")
+    session.request({"do": "in_worker", "request": {"do": "budget", "bytes": 5 * 2**20}})
+    assert [one.number for one in session.plans] == before
+    mark = recorder.mark()
+    session.show_plan(before[0])  # of the whole step, which is shown again
+    recorder.wait("worker", lambda worker: worker["state"] == "none", mark)
+    session.close()
+
+
+def test_a_plan_that_does_not_exist_is_refused(bench: Workbench) -> None:
+    before = shown(bench)
+    with pytest.raises(StowageError, match="there is no plan 99; give a number from 1 to"):
+        bench.show_plan(99)
+    assert shown(bench) == before
+
+
+def test_two_plans_are_compared(bench: Workbench) -> None:
+    one, other = bench.plans[0], bench.plans[1]
+    recorder = MessageRecorder(bench.session)
+    found = bench.compare_plans(one.number, other.number)
+    assert (found.first_plan, found.second_plan) == (one.plan, other.plan)
+    bench.session.request({"do": "compare_plans", "first": one.number, "second": other.number})
+    sent = recorder.wait("plan_difference")
+    assert [row[0] for row in sent["tensors"]] == [each.storage for each in found.tensors]
+
+
+def test_plans_are_saved_and_loaded_with_names_and_notes(bench: Workbench, graph: Graph, tmp_path: Path) -> None:
+    bench.note_plan(1, "the first", name="baseline")
+    bench.save_plans(tmp_path / "plans.json")
+    other = Workbench(graph, machine="v100-16gb", budget="100%")
+    before = len(other.plans)
+    count = other.load_plans(tmp_path / "plans.json")
+    assert count == len(bench.plans) == len(other.plans) - before
+    assert other.load_plans(tmp_path / "plans.json") == 0
+    for saved, loaded in zip(bench.plans, other.plans[before:], strict=True):
+        assert (loaded.note, loaded.machine, loaded.budget_bytes) == (saved.note, saved.machine, saved.budget_bytes)
+        assert loaded.step_seconds == saved.step_seconds
+        assert loaded.percent_of_ideal == pytest.approx(saved.percent_of_ideal)
+        other.show_plan(loaded.number)
+        assert shown(other) == (saved.plan.machine, saved.budget_bytes, saved.step_seconds)
+    assert other.plans[before].name == "baseline"
+
+
+def test_a_list_of_another_step_or_a_changed_one_is_refused_and_nothing_is_lost(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    path = tmp_path / "plans.json"
+    bench.save_plans(path)
+    other = Workbench(capture(zoo.load("mlp:layers=2,optimizer=adam")), machine="v100-16gb", budget="100%")
+    before, drawn = [one.number for one in other.plans], other.plan
+    with pytest.raises(
+        StowageError, match=r"these plans are not of .*: open the step or graph that they were made for"
+    ):
+        other.load_plans(path)
+    assert ([one.number for one in other.plans], other.plan) == (before, drawn)
+    fields = json.loads(path.read_text())
+    fields["plans"][0]["note"] = "changed"
+    path.write_text(json.dumps(fields))
+    with pytest.raises(StowageError, match="its checksum does not match"):
+        bench.load_plans(path)
+
+
+def test_the_oldest_plans_without_a_name_or_note_are_dropped_and_the_table_says_so(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_list, "MOST_PLANS", 3)
+    bench = Workbench(graph, machine="v100-16gb", budget="90%")
+    bench.note_plan(bench.plans[0].number, "keep me")
+    for share in (85, 80, 75, 70, 65, 60):
+        bench.budget = f"{share}%"
+        assert bench.plan is not None
+    plans = bench.plans
+    assert plans[0].note == "keep me"
+    assert sum(not one.note for one in plans) <= 4  # what is best or shown stays
+    assert plans.dropped > 0
+    assert f"{plans.dropped} older without a name or a note were dropped" in repr(plans)
+    with pytest.raises(StowageError, match=r"plan \d+ was dropped"):
+        bench.show_plan(next(k for k in range(1, 20) if k not in {one.number for one in plans}))
+
+
+def plans_of(graph: Graph, cache: PlanCache, shares: tuple[int, ...]) -> list[SwapPlan]:
+    feasibility = cache.feasibility
+    return [
+        plan_swaps(
+            graph, feasibility.machine, feasibility.peak_bytes * share // 100, method="swap", time_limit=0,
+            progress=False,
+        )
+        for share in shares
+    ]  # fmt: skip
+
+
+def test_a_faster_plan_for_a_budget_does_not_hide_a_smaller_one_that_fits_less(graph: Graph) -> None:
+    cache = PlanCache(assess_feasibility(graph, machine("v100-16gb")))
+    small, large = plans_of(graph, cache, (60, 90))
+    assert small.peak_bytes < large.peak_bytes
+    assert small.predicted.seconds > large.predicted.seconds
+    cache.add(replace(small, budget_bytes=large.budget_bytes))
+    cache.add(large)
+    known = cache.fitting(small.peak_bytes)
+    assert known is not None
+    assert known.predicted.seconds == small.predicted.seconds

@@ -1,0 +1,242 @@
+"""The list of plans: go back to one, undo and redo what was shown, write notes, compare two, save and load the list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from planner.errors import StowageError
+from planner.files import encoded, read_parsed, write_text
+from planner.graph import Graph
+from planner.plan import PlanComparison, SwapPlan, compare_plans
+from widgets.info import assess_feasibility
+from widgets.messages import MessageKind, difference_message, export_message, notice_message
+from widgets.session.partition import worker_views
+from widgets.session.plans.plan_file import SavedPlan, plans_from_json, plans_to_json
+from widgets.session.state import machines
+from widgets.session.state.feature import Feature
+from widgets.session.state.jobs import Job
+from widgets.session.state.plan_cache import PlanCache
+from widgets.session.state.plan_list import PlanView
+from widgets.session.state.plan_table import PlanTable
+from widgets.session.state.session_state import SessionState, sentence_of
+from widgets.session.tasks import planning
+from widgets.session.tasks.capturing import seconds_of, settle
+
+_UNDO, _REDO = -1, 1
+
+
+def table(session_state: SessionState) -> PlanTable:
+    """The list now."""
+    with session_state.message_bus.lock:
+        return session_state.plan_list.table(session_state.plan)
+
+
+def show(session_state: SessionState, number: int) -> None:
+    """Show a plan of the list, with its machine and its budget.
+
+    Raises:
+        StowageError: there is no such plan, or the session is closed.
+    """
+    with session_state.message_bus.lock:
+        session_state.check_open()
+        budget = session_state.plan_list.find(number).plan.budget_bytes
+        _show(session_state, PlanView(number, budget, False, None))
+
+
+def step(session_state: SessionState, by: int) -> None:
+    """Show what was shown before (-1) or, after that, what came next (1).
+
+    Raises:
+        StowageError: nothing was, or the session is closed.
+    """
+    with session_state.message_bus.lock:
+        session_state.check_open()
+        listed = session_state.plan_list
+        # where no plan is shown, the one before is the last that was
+        view = listed.view if by < 0 and session_state.without_plan else listed.step(by)
+        if view is None:
+            raise StowageError("no other plan was shown before this one" if by < 0 else "nothing was undone")
+        _show(session_state, view)
+
+
+def write(session_state: SessionState, number: int, name: str | None = None, note: str | None = None) -> None:
+    """Set the name or the note of a plan.
+
+    Raises:
+        StowageError: there is no such plan, the text is too long, or the session is closed.
+    """
+    with session_state.message_bus.lock:
+        session_state.check_open()
+        session_state.plan_list.write(number, name, note)
+        session_state.message_bus.publish(session_state.plans_words())
+
+
+def compare(session_state: SessionState, first: int, second: int) -> PlanComparison:
+    """Compare two plans of the list.
+
+    Raises:
+        StowageError: there is no such plan, or the two provide for different scratch memory.
+    """
+    with session_state.message_bus.lock:
+        one, other = session_state.plan_list.find(first).plan, session_state.plan_list.find(second).plan
+    if one.workspaces != other.workspaces:
+        raise StowageError(
+            f"plans {first} and {second} provide for different scratch memory, so they are not compared; "
+            "choose two of one machine"
+        )
+    return compare_plans(_graph(session_state).with_workspaces(dict(one.workspaces)), one, other)
+
+
+def save(session_state: SessionState, path: str | Path) -> None:
+    """Save the list as a file.
+
+    Raises:
+        StowageError: the file cannot be written; an existing one is left unchanged.
+    """
+    write_text(path, _text(session_state))
+
+
+def load(session_state: SessionState, path: str | Path) -> int:
+    """Add the plans of a file to the list, but those that are there already; returns how many were new.
+
+    Raises:
+        StowageError: the file cannot be read, is of another step, holds a plan that is not valid, or one for a machine
+            that is not known; then the list is as it was.
+    """
+    graph = _graph(session_state)
+    return _add(session_state, read_parsed(path, lambda text: plans_from_json(text, graph)))
+
+
+def _show(session_state: SessionState, view: PlanView) -> None:
+    listed = session_state.plan_list.find(view.number)
+    worker_views.show(session_state, None)
+    session_state.jobs.drop("plan", "search", "sweep", "machine")
+    planning.drop_search(session_state)
+    session_state.budget, session_state.follows_device = view.budget_bytes, view.follows_device
+    plan_cache, feasibility = listed.plan_cache, listed.plan_cache.feasibility
+    if listed.plan.peak_bytes < feasibility.least_bytes:  # a plan from a file may show that less is enough
+        plan_cache.feasibility = replace(feasibility, least_bytes=listed.plan.peak_bytes)
+    sent = session_state.message_bus.latest("machine")
+    reaches = sent is not None and view.budget_bytes <= sent.content["slider_bytes"]
+    if session_state.feasibility is not plan_cache.feasibility or not reaches:
+        settle(session_state, plan_cache)
+    planning.begin(session_state, replace(listed.plan, budget_bytes=view.budget_bytes))
+    session_state.chosen = True
+
+
+def _text(session_state: SessionState) -> str:
+    graph = _graph(session_state)
+    with session_state.message_bus.lock:
+        return plans_to_json(graph, session_state.plan_list.plans)
+
+
+def _add(session_state: SessionState, saved: list[SavedPlan]) -> int:
+    caches = dict[str, list[PlanCache]]()
+    plans = [(one.plan, _cache_of(session_state, one.plan, caches), one.name, one.note) for one in saved]
+    with session_state.message_bus.lock:
+        session_state.check_open()
+        count = session_state.plan_list.add(plans)
+        session_state.message_bus.publish(session_state.plans_words())
+    return count
+
+
+def _cache_of(session_state: SessionState, plan: SwapPlan, made: dict[str, list[PlanCache]]) -> PlanCache:
+    """The plans known for the machine of a plan, with the op times and the scratch memory that it was made for.
+
+    Args:
+        session_state: the session state.
+        plan: a plan from a file.
+        made: by machine, what was made for other plans of the file; what is made for this one is added.
+    """
+    seconds = seconds_of(plan)
+    with session_state.message_bus.lock:
+        known = session_state.plan_caches.get(plan.machine)
+        caches = [one.plan_cache for one in session_state.plan_list.plans if one.plan.machine == plan.machine]
+    caches += [known] if known is not None else []
+    for cache in caches + made.get(plan.machine, []):
+        workspaces = cache.feasibility.captured.workspaces
+        if workspaces == plan.workspaces and np.allclose(cache.feasibility.seconds, seconds, 1e-6, 1e-12):
+            return cache
+    if known is not None:
+        machine = known.feasibility.machine
+    else:
+        try:
+            machine = machines.find(plan.machine)
+        except StowageError as error:
+            raise StowageError(
+                f"a plan of this list is for the machine {plan.machine!r}, which is not known here: "
+                "set the workbench's machine to it first"
+            ) from error
+    graph = _graph(session_state).with_workspaces(dict(plan.workspaces))
+    cache = PlanCache(assess_feasibility(graph, machine, seconds))
+    made.setdefault(plan.machine, []).append(cache)
+    return cache
+
+
+def _graph(session_state: SessionState) -> Graph:
+    if session_state.graph is None:
+        raise StowageError("there is no plan yet: wait until the step is captured")
+    return session_state.graph
+
+
+def _compare(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
+    if wanted["first"] is None:
+        session_state.message_bus.publish(difference_message(0, 0, None))
+        return
+    first, second = int(wanted["first"]), int(wanted["second"])
+
+    def work(job: Job) -> None:
+        try:
+            session_state.report(job, difference_message(first, second, compare(session_state, first, second)))
+        except Exception as error:
+            session_state.report(job, notice_message(sentence_of(error)))
+
+    session_state.jobs.start("compare plans", work)
+
+
+def _export(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
+    filename = re.sub(r"[^A-Za-z0-9_-]+", "-", _graph(session_state).name[:60]).strip("-") or "step"
+    data = encoded(_text(session_state))
+    session_state.message_bus.publish(
+        export_message(f"{filename}.plans.json", "application/json", data, wanted.get("view")),
+        notice_message(f"Saved {filename}.plans.json."),
+    )
+
+
+def _load(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
+    graph, text = _graph(session_state), str(wanted["text"])
+
+    def work(job: Job) -> None:
+        try:
+            count = _add(session_state, plans_from_json(text, graph))
+            words = f"{count} plan{'s were' if count != 1 else ' was'} added to the list."
+            session_state.report(job, notice_message(words))
+        except Exception as error:
+            session_state.report(job, notice_message(sentence_of(error)))
+
+    session_state.jobs.start("load plans", work)
+
+
+def _write(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
+    write(session_state, int(wanted["plan"]), wanted.get("name"), wanted.get("note"))
+
+
+FEATURE = Feature[None](
+    "plans",
+    kinds=(MessageKind("plans"), MessageKind("plan_difference")),
+    requests={
+        "show_plan": lambda session_state, wanted: show(session_state, int(wanted["plan"])),
+        "undo": lambda session_state, _: step(session_state, _UNDO),
+        "redo": lambda session_state, _: step(session_state, _REDO),
+        "write_plan": _write,
+        "compare_plans": _compare,
+        "save_plans": _export,
+        "load_plans": _load,
+    },
+)

@@ -1,0 +1,228 @@
+"""The plans that were made, whatever the machine and the budget, and the order in which they were shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from planner.errors import StowageError
+from planner.plan import PlanSummary, SwapPlan
+from widgets.messages import label_of
+from widgets.session.state.jobs import Job
+from widgets.session.state.plan_cache import PlanCache
+from widgets.session.state.plan_table import PlanRow, PlanTable
+
+#: Limits on plans that have neither a name nor a note, and on what can be undone.
+MOST_PLANS = 100
+_MOST_VIEWS = 200
+#: The longest name and note, in characters.
+_LONGEST_NAME, _LONGEST_NOTE = 80, 1000
+
+
+@dataclass(eq=False)
+class ListedPlan:
+    """A plan of the list.
+
+    Args:
+        number: counted from 1.
+        plan: with the budget that it was made within.
+        plan_cache: of the step on its machine, with the op times and the scratch memory that it was made for.
+        summary: its key figures.
+        job: the job that found it; None for a plan from a file.
+        name, note: the user's words, `""` for none.
+    """
+
+    number: int
+    plan: SwapPlan
+    plan_cache: PlanCache
+    summary: PlanSummary
+    job: Job | None = None
+    name: str = ""
+    note: str = ""
+
+    @property
+    def marked(self) -> bool:
+        """Whether the user gave it a name or a note."""
+        return bool(self.name or self.note)
+
+
+@dataclass(frozen=True, eq=False)
+class PlanView:
+    """What was shown at a time.
+
+    Args:
+        number: of the plan.
+        budget_bytes: the budget then, which may be more than that of the plan.
+        follows_device: whether the budget was that of the device because none was requested.
+        job: the job that showed it.
+    """
+
+    number: int
+    budget_bytes: int
+    follows_device: bool
+    job: Job | None
+
+
+class PlanList:
+    """The plans that were shown, in the order in which they were made; hold the message bus's lock to use it.
+
+    A search has one row, its best plan so far. Of the points of the front, only those that were shown are here.
+    """
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        self._plans: dict[int, ListedPlan] = {}
+        self._made = 0
+        self._views: list[PlanView] = []
+        self._at = -1
+
+    @property
+    def plans(self) -> list[ListedPlan]:
+        """All plans of the list."""
+        return list(self._plans.values())
+
+    @property
+    def view(self) -> PlanView | None:
+        """What was shown last, None before there is any."""
+        return self._views[self._at] if self._views else None
+
+    def find(self, number: int) -> ListedPlan:
+        """The plan of a number.
+
+        Raises:
+            StowageError: there is none.
+        """
+        found = self._plans.get(number)
+        if found is None:
+            numbers = sorted(self._plans)
+            known = f"give a number from {numbers[0]} to {numbers[-1]}" if numbers else "wait for the first one"
+            gone = isinstance(number, int) and 0 < number <= self._made
+            raise StowageError(
+                f"plan {number} was dropped; {known}" if gone else f"there is no plan {number!r}; {known}"
+            )
+        return found
+
+    def record(self, plan: SwapPlan, plan_cache: PlanCache, job: Job, follows_device: bool) -> None:
+        """Record that a plan is shown, and list it unless it is there already, perhaps for another budget."""
+        known = next((one for one in self._plans.values() if one.summary.is_of(plan)), None)
+        if known is None:
+            last = next(reversed(self._plans.values()), None)
+            summary = _summary(plan, plan_cache)
+            if job.kind == "search" and last is not None and last.job is job and not last.marked:
+                last.plan, last.summary, known = plan, summary, last
+            else:
+                known = self._add(plan, plan_cache, job)
+        self._show(PlanView(known.number, plan.budget_bytes, follows_device, job))
+        self._drop()
+
+    def add(self, plans: Iterable[tuple[SwapPlan, PlanCache, str, str]]) -> int:
+        """List plans with their names and notes, but those that are there already; returns how many were new."""
+        count = 0
+        for plan, plan_cache, name, note in plans:
+            if any(_alike(one.plan, plan) for one in self._plans.values()):
+                continue
+            added = self._add(plan, plan_cache, None)
+            added.name, added.note = name, note
+            count += 1
+        self._drop()
+        return count
+
+    def write(self, number: int, name: str | None = None, note: str | None = None) -> None:
+        """Set the name or the note of a plan.
+
+        Raises:
+            StowageError: there is no such plan, or the text is too long.
+        """
+        plan = self.find(number)
+        for what, text, most in (("name", name, _LONGEST_NAME), ("note", note, _LONGEST_NOTE)):
+            if text is not None and not isinstance(text, str):
+                raise StowageError(f"the {what} of a plan must be a str, got {type(text).__name__}")
+            if text is not None and len(text) > most:
+                raise StowageError(f"the {what} of a plan must have at most {most:,} characters, got {len(text):,}")
+        plan.name = plan.name if name is None else "" if name.strip() == f"plan {number}" else name.strip()
+        plan.note = plan.note if note is None else note.strip()
+
+    def step(self, by: int) -> PlanView | None:
+        """Go back (-1) or forward (1) in what was shown; returns what is to be shown, None if there is nothing."""
+        if not 0 <= self._at + by < len(self._views):
+            return None
+        self._at += by
+        return self._views[self._at]
+
+    def can_step(self, by: int) -> bool:
+        """Whether there is anything before (-1) or after (1) what is shown."""
+        return 0 <= self._at + by < len(self._views)
+
+    def table(self, shown: SwapPlan | None) -> PlanTable:
+        """The list as a user reads it.
+
+        Args:
+            shown: the plan that is shown, None while there is none.
+        """
+        best = self._best()
+        rows = [
+            PlanRow(
+                one.number, one.name or f"plan {one.number}", label_of(one.plan_cache.feasibility.machine), one.plan,
+                one.summary.percent_of_ideal, one.summary.bytes_in + one.summary.bytes_out,
+                one.summary.recompute_seconds, one.note, one.number in best,
+                shown is not None and one.summary.is_of(shown),
+            )
+            for one in self._plans.values()
+        ]  # fmt: skip
+        return PlanTable(rows, self.dropped)
+
+    def _add(self, plan: SwapPlan, plan_cache: PlanCache, job: Job | None) -> ListedPlan:
+        self._made += 1
+        added = ListedPlan(self._made, plan, plan_cache, _summary(plan, plan_cache), job)
+        self._plans[added.number] = added
+        return added
+
+    def _show(self, view: PlanView) -> None:
+        now = self.view
+        if now is not None and (now.number, now.budget_bytes) == (view.number, view.budget_bytes):
+            return
+        if now is not None and now.job is view.job:  # of two plans that a job shows, the second is what it came to
+            self._views[self._at] = view
+            before = self._views[self._at - 1] if self._at else None
+            if before is not None and (before.number, before.budget_bytes) == (view.number, view.budget_bytes):
+                del self._views[self._at]
+                self._at -= 1
+        else:
+            self._views[self._at + 1 :] = [view]
+            del self._views[:-_MOST_VIEWS]
+            self._at = len(self._views) - 1
+
+    def _best(self) -> set[int]:
+        """By machine, the number of the fastest plan; of equally fast ones, that with the least memory."""
+        best: dict[str, ListedPlan] = {}
+        for one in self._plans.values():
+            rank = one.plan.predicted.seconds, one.plan.peak_bytes
+            known = best.get(one.plan.machine)
+            if known is None or rank < (known.plan.predicted.seconds, known.plan.peak_bytes):
+                best[one.plan.machine] = one
+        return {one.number for one in best.values()}
+
+    def _drop(self) -> None:
+        """Drop the oldest plans above the limit, but none that is marked, the best, or shown."""
+        kept = self._best() | ({self.view.number} if self.view is not None else set())
+        unmarked = [one.number for one in self._plans.values() if not one.marked]
+        away = [number for number in unmarked if number not in kept][: max(0, len(unmarked) - MOST_PLANS)]
+        if not away:
+            return
+        for number in away:
+            del self._plans[number]
+        self.dropped += len(away)
+        now = self.view
+        self._views = [view for view in self._views if view.number in self._plans]
+        self._at = self._views.index(now) if now is not None else -1
+
+
+def _summary(plan: SwapPlan, plan_cache: PlanCache) -> PlanSummary:
+    return PlanSummary(plan_cache.feasibility.graph, plan, plan_cache.feasibility.ideal_seconds)
+
+
+def _alike(one: SwapPlan, other: SwapPlan) -> bool:
+    """Whether two plans are the same, but for their budgets, though one was read from a file."""
+    parts = ("machine", "method", "peak_bytes", "queues", "workspaces", "residencies", "host_residencies")
+    same = one.predicted.seconds == other.predicted.seconds
+    return same and all(getattr(one, part) == getattr(other, part) for part in parts)
