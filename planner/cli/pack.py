@@ -34,6 +34,7 @@ _MOST_LISTED = 30
 def command(buffers: str, capacity: int | None, seconds: float | None, out: str | None, as_json: bool) -> None:
     """Give every buffer of a CSV file (id,lower,upper,size: the MiniMalloc format) an offset.
 
+    A column gaps lists times within a buffer's life in which it needs no memory, such as 3-5 8-9.
     With --seconds, Ctrl-C ends the search and takes the best placement so far.
     """
     from planner import memory
@@ -48,8 +49,9 @@ def command(buffers: str, capacity: int | None, seconds: float | None, out: str 
             f"{capacity}; raise --capacity to that at least"
         )
     packing = memory.pack(
-        problem.lower, problem.upper, problem.sizes, capacity=capacity, seconds=seconds, explain=True, progress=True
-    )
+        problem.lower, problem.upper, problem.sizes, capacity=capacity, gaps=problem.gaps, seconds=seconds,
+        explain=True, progress=True,
+    )  # fmt: skip
     if capacity is not None and packing.peak > capacity:
         if packing.bound > capacity:
             raise StowageError(

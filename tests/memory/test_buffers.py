@@ -60,6 +60,16 @@ def test_columns_spaces_and_line_ends_do_not_matter(tmp_path, text):
         (GOOD + "b3,2,1,4\n", "upper 1, which must be above lower 2"),
         ("id,lower,upper,size,offset\nb1,0,3,4,-1\n", "offset -1, which must not be negative"),
         (GOOD + '"b3,0,1,4\n', "is not CSV"),
+        ("id,lower,upper,size,gaps\nb1,0,9,4,3\n", "line 2 of .* has the gap '3'; write gaps as 3-5 8-9"),
+        ("id,lower,upper,size,gaps\nb1,0,9,4,3-x\n", "has the gap '3-x'"),
+        (
+            "id,lower,upper,size,gaps\nb1,0,9,4,0-3\n",
+            "the gap 0-3, which must begin after 0 and end later and before 9",
+        ),
+        ("id,lower,upper,size,gaps\nb1,0,9,4,5-9\n", "has the gap 5-9"),
+        ("id,lower,upper,size,gaps\nb1,0,9,4,5-3\n", "has the gap 5-3"),
+        ("id,lower,upper,size,gaps\nb1,0,9,4,3-5 5-7\n", "has the gap 5-7, which must begin after 5"),
+        ("id,lower,upper,size,gaps,gaps\nb1,0,9,4,,\n", "first line must be"),
         (GOOD + "b3,٣,9,4\n", "lower"),
     ],
 )
@@ -84,6 +94,17 @@ def test_offsets_are_written_and_read_back(tmp_path):
     assert (tmp_path / "out.csv").read_text().startswith("id,lower,upper,size,offset\nb1,0,3,4,0\n")
     again = read_buffers(tmp_path / "out.csv")
     assert list(again.offsets) == list(packing.offsets)
+
+
+def test_a_buffer_needs_no_memory_in_its_gaps(tmp_path):
+    text = "id,lower,upper,size,gaps\na,-4,9,6,-3--1 3-5\nb,3,5,6,\nc,-3,-1,6,\n"
+    buffers = read_buffers(file(tmp_path, text))
+    assert buffers.gaps == (((-3, -1), (3, 5)), (), ())
+    packing = pack(buffers.lower, buffers.upper, buffers.sizes, gaps=buffers.gaps)
+    assert packing.peak == 6
+    write_buffers(tmp_path / "out.csv", buffers, packing.offsets)
+    assert (tmp_path / "out.csv").read_text().startswith("id,lower,upper,size,gaps,offset\na,-4,9,6,-3--1 3-5,0\n")
+    assert read_buffers(tmp_path / "out.csv").gaps == buffers.gaps
 
 
 def test_a_failed_write_leaves_the_earlier_file(tmp_path):

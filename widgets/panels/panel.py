@@ -13,12 +13,13 @@ import traitlets
 
 from planner.errors import StowageError
 from planner.machine import Machine
+from planner.memory import read_buffers
 from widgets.fallback import fallback_view, save_page
 from widgets.messages import Message
 from widgets.page import packed_script, script
 from widgets.panels import cell_tracking
 from widgets.panels.links import link_of
-from widgets.session import Session, in_message
+from widgets.session import Session, buffers_as_step, in_message
 
 
 class Panel(anywidget.AnyWidget):
@@ -191,6 +192,19 @@ class MemoryMap(Panel):
     """Addresses over time, or bytes by kind, and what holds the peak."""
 
     parts = ("memory", "holders", "selection")
+
+    @classmethod
+    def from_csv(cls, path: str | Path) -> MemoryMap:
+        """A map of the buffers in a CSV file, as `planner pack --out` writes it; a unit of its time is shown as 1 µs.
+
+        Args:
+            path: of the file, `id,lower,upper,size`, with a column `offset`, or packed here; `gaps` are taken too.
+
+        Raises:
+            StowageError: the file cannot be read, or two buffers that are alive at once share a byte.
+        """
+        graph, plan, machine = buffers_as_step(read_buffers(path), Path(path).name)
+        return cls((graph, plan), machine=machine, budget=plan.budget_bytes)
 
 
 class StreamView(Panel):

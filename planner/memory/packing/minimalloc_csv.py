@@ -1,10 +1,14 @@
-"""Packing problems as CSV, in the format of MiniMalloc: `id,lower,upper,size`, and `offset` where it is known."""
+"""Packing problems as CSV, in the format of MiniMalloc: `id,lower,upper,size`, and `gaps` and `offset` where known.
+
+Gaps are times within a buffer's life in which it needs no memory, `3-5 8-9`; it has the same offset after each.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +21,8 @@ from planner.graph import Graph
 from planner.plan import SwapPlan
 
 _COLUMNS = ("id", "lower", "upper", "size")
+_OPTIONAL = ("gaps", "offset")
+_GAP = re.compile(r"(-?[0-9]{1,19})-(-?[0-9]{1,19})")
 _LARGEST = 2**62
 #: The largest whole number of which spreadsheets and JavaScript show every digit.
 _LARGEST_BYTES = 2**53
@@ -32,6 +38,7 @@ class Buffers:
         sizes: `[buffers]`, bytes.
         offsets: `[buffers]`, bytes, if the file has them.
         lines: the number of each one's line in the file, if they were read from one.
+        gaps: for each buffer, pairs of times between which it is not alive, in order; None if none has any.
     """
 
     ids: tuple[str, ...]
@@ -40,6 +47,7 @@ class Buffers:
     sizes: NDArray[np.int64]
     offsets: NDArray[np.int64] | None = None
     lines: tuple[int, ...] = ()
+    gaps: tuple[tuple[tuple[int, int], ...], ...] | None = None
 
 
 def read_buffers(path: str | Path) -> Buffers:
@@ -54,10 +62,11 @@ def read_buffers(path: str | Path) -> Buffers:
     except csv.Error as error:
         raise StowageError(f"line {reader.line_num} of {path} is not CSV: {error}; correct it") from error
     header = rows[0][1] if rows else []
-    if sorted(header) not in (sorted(_COLUMNS), sorted((*_COLUMNS, "offset"))):
+    if sorted(set(header) - {*_OPTIONAL}) != sorted(_COLUMNS) or len(set(header)) < len(header):
         raise StowageError(f"{path} begins with {','.join(header)!r}; its first line must be id,lower,upper,size")
     seen: dict[str, int] = {}
-    columns: dict[str, list[int]] = {name: [] for name in header if name != "id"}
+    columns: dict[str, list[int]] = {name: [] for name in header if name not in ("id", "gaps")}
+    gaps: list[tuple[tuple[int, int], ...]] = []
     for line, cells in rows[1:]:
         place = f"line {line} of {path}"
         if len(cells) != len(header):
@@ -66,18 +75,21 @@ def read_buffers(path: str | Path) -> Buffers:
         if row["id"] in seen:
             raise StowageError(f"{place} names buffer {row['id']} again after line {seen[row['id']]}; rename one")
         seen[row["id"]] = line
-        for name, value in _numbers(row, place).items():
+        numbers = _numbers(row, place)
+        for name, value in numbers.items():
             columns[name].append(value)
+        gaps.append(_gaps(row.get("gaps", ""), numbers["lower"], numbers["upper"], place))
     arrays = {name: np.array(values, np.int64) for name, values in columns.items()}
     return Buffers(
-        tuple(seen), arrays["lower"], arrays["upper"], arrays["size"], arrays.get("offset"), tuple(seen.values())
-    )
+        tuple(seen), arrays["lower"], arrays["upper"], arrays["size"], arrays.get("offset"), tuple(seen.values()),
+        tuple(gaps) if any(gaps) else None,
+    )  # fmt: skip
 
 
 def _numbers(row: Mapping[str, str], place: str) -> dict[str, int]:
     numbers = {}
     for name, text in row.items():
-        if name == "id":
+        if name in ("id", "gaps"):
             continue
         if not (text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20) or abs(int(text)) > _LARGEST:
             raise StowageError(f"{place} has {name} {text!r}, which is not a whole number of 64 bits; correct it")
@@ -92,6 +104,23 @@ def _numbers(row: Mapping[str, str], place: str) -> dict[str, int]:
     if numbers["size"] == 0:
         raise StowageError(f"{place} has size 0, which needs no offset; leave the line out")
     return numbers
+
+
+def _gaps(text: str, lower: int, upper: int, place: str) -> tuple[tuple[int, int], ...]:
+    found: list[tuple[int, int]] = []
+    for word in text.split():
+        match = _GAP.fullmatch(word)
+        if match is None:
+            raise StowageError(f"{place} has the gap {word!r}; write gaps as 3-5 8-9, begin and end of each")
+        begin, end = int(match[1]), int(match[2])
+        after = found[-1][1] if found else lower
+        if not after < begin < end < upper:
+            raise StowageError(
+                f"{place} has the gap {word}, which must begin after {after} and end later and before {upper}; "
+                "correct it or leave it out"
+            )
+        found.append((begin, end))
+    return tuple(found)
 
 
 def plan_buffers(graph: Graph, plan: SwapPlan) -> Buffers:
@@ -127,10 +156,16 @@ def buffers_to_csv(buffers: Buffers, offsets: NDArray[np.int64] | None = None) -
     offsets = buffers.offsets if offsets is None else offsets
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    columns = [buffers.lower.tolist(), buffers.upper.tolist(), buffers.sizes.tolist()]
-    columns += [] if offsets is None else [offsets.tolist()]
-    writer.writerow((*_COLUMNS, "offset")[: 1 + len(columns)])
-    writer.writerows(zip(buffers.ids, *columns, strict=True))
+    columns: dict[str, Sequence[object]] = {
+        "id": buffers.ids, "lower": buffers.lower.tolist(), "upper": buffers.upper.tolist(),
+        "size": buffers.sizes.tolist(),
+    }  # fmt: skip
+    if buffers.gaps is not None:
+        columns["gaps"] = [" ".join(f"{begin}-{end}" for begin, end in gaps) for gaps in buffers.gaps]
+    if offsets is not None:
+        columns["offset"] = offsets.tolist()
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
     return text.getvalue()
 
 
