@@ -33,7 +33,7 @@ def run_of(plan: SwapPlan, steps: int = 3) -> RunResult:
     """A run that went as predicted."""
     timelines = tuple(replace(plan.predicted) for _ in range(steps))
     return RunResult(
-        name=SPEC, device="cpu", losses=(1.0,) * steps, step_seconds=(plan.predicted.seconds,) * steps,
+        name=SPEC, device="cpu", losses=(1.0,) * steps, extras=(), step_seconds=(plan.predicted.seconds,) * steps,
         eager_step_seconds=(),
         predicted_step_seconds=plan.predicted.seconds, budget_bytes=plan.budget_bytes, peak_bytes=plan.peak_bytes,
         predicted_peak_bytes=plan.peak_bytes, host_bytes=plan.host_bytes, mismatches=(), compared=7,
