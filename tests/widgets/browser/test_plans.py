@@ -132,6 +132,27 @@ def test_the_list_is_saved_and_loaded(show: Show, tmp_path: Path) -> None:
     assert "3 older plans without a name or a note were dropped." in page.text(".sw-plan-list")
 
 
+def test_of_a_long_list_the_shown_plan_is_in_sight_and_the_notebook_stays(show: Show) -> None:
+    few = listed()["plans"]["rows"]
+    many = [{**few[0], "number": number, "name": f"plan {number}", "shown": number == 1} for number in range(1, 41)]
+    page = opened(show, listed().having("plans", rows=many))
+    page.page.set_viewport_size({"width": 1500, "height": 500})
+    page.page.evaluate("() => scrollTo(0, 0)")
+    page.settle()
+    rows = [{**row, "shown": False} for row in many] + [{**few[0], "number": 41, "name": "plan 41", "shown": True}]
+    for number in (41, 20, 1):
+        rows = [{**row, "shown": row["number"] == number} for row in rows]
+        page.publish(listed().having("plans", rows=rows).messages)
+        page.settle()
+        assert page.page.evaluate("() => scrollY") == 0
+        box, head, row = (
+            page.find(f".sw-plans-box{part}").evaluate("part => part.getBoundingClientRect().toJSON()")
+            for part in ("", " thead", f" tr[data-number='{number}']")
+        )
+        assert head["bottom"] - 1 <= row["top"]
+        assert row["bottom"] <= box["bottom"] + 1
+
+
 @pytest.mark.parametrize("width", [600, 1500])
 def test_axe_has_nothing_to_object_to_and_no_row_is_cut(show: Show, width: int) -> None:
     page = opened(show, listed(), width=width)

@@ -200,6 +200,44 @@ def test_plans_are_saved_and_loaded_with_names_and_notes(bench: Workbench, graph
     assert other.plans[before].name == "baseline"
 
 
+def test_a_loaded_plan_is_drawn_where_only_the_budget_or_the_machine_moves(graph: Graph, tmp_path: Path) -> None:
+    path, session = tmp_path / "plans.json", Session(graph, machine="v100-16gb", budget="60%")
+    first, recorder = session.plan, MessageRecorder(session)
+    assert first is not None
+    session.start_search(60.0)
+    # a faster one than simple policies find, so that it is not what is found without the file
+    recorder.wait("plans", lambda plans: plans["rows"][-1]["step_seconds"] < first.predicted.seconds)
+    session.request({"do": "cancel"})
+    recorder.wait("search", lambda search: search["state"] in {"cancelled", "done"})
+    session.save_plans(path)
+    best = session.plan
+    assert best is not None
+    for start, budget, change in (
+        ("v100-16gb", "100%", ("budget", best.budget_bytes)),
+        ("k80x8", best.budget_bytes, ("machine", "v100-16gb")),
+    ):
+        other = Workbench(graph, machine=start, budget=budget)
+        assert other.load_plans(path) == len(session.plans)
+        setattr(other, *change)
+        assert shown(other) == ("v100-16gb", best.budget_bytes, best.predicted.seconds)
+    session.close()
+
+
+def test_a_loaded_plan_for_less_than_the_least_budget_shows_that_less_is_enough(tmp_path: Path) -> None:
+    path, graph = tmp_path / "plans.json", capture(zoo.load("gpt:layers=1"))
+    least = assess_feasibility(graph, machine("v100-16gb")).with_exact_least().least_bytes
+    session = Session(graph, machine="v100-16gb", budget=least)
+    recorder = MessageRecorder(session)
+    session.request({"do": "ready"})  # a page is open, for which the exact least budget is found
+    recorder.wait("budget", lambda budget: budget["state"] == "planned")
+    session.save_plans(path)
+    session.close()
+    other = Workbench(graph, machine="v100-16gb", budget=least)
+    assert other.plan is None  # the first estimate is higher
+    other.load_plans(path)
+    assert shown(other)[1] == least
+
+
 def test_a_list_of_another_step_or_a_changed_one_is_refused_and_nothing_is_lost(
     bench: Workbench, tmp_path: Path
 ) -> None:

@@ -8,25 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from planner.errors import StowageError
 from planner.files import encoded, read_parsed, write_text
 from planner.graph import Graph
-from planner.plan import PlanComparison, SwapPlan, compare_plans
-from widgets.info import assess_feasibility
+from planner.plan import PlanComparison, compare_plans
 from widgets.messages import MessageKind, difference_message, export_message, notice_message
 from widgets.session.partition import worker_views
-from widgets.session.plans.plan_file import SavedPlan, plans_from_json, plans_to_json
-from widgets.session.state import machines
+from widgets.session.plans import loading
+from widgets.session.plans.plan_file import plans_from_json, plans_to_json
 from widgets.session.state.feature import Feature
 from widgets.session.state.jobs import Job
-from widgets.session.state.plan_cache import PlanCache
 from widgets.session.state.plan_list import PlanView
 from widgets.session.state.plan_table import PlanTable
 from widgets.session.state.session_state import SessionState, sentence_of
 from widgets.session.tasks import planning
-from widgets.session.tasks.capturing import seconds_of, settle
+from widgets.session.tasks.capturing import settle
 
 _UNDO, _REDO = -1, 1
 
@@ -110,18 +106,17 @@ def load(session_state: SessionState, path: str | Path) -> int:
             that is not known; then the list is as it was.
     """
     graph = _graph(session_state)
-    return _add(session_state, read_parsed(path, lambda text: plans_from_json(text, graph)))
+    return loading.add(session_state, read_parsed(path, lambda text: plans_from_json(text, graph)))
 
 
 def _show(session_state: SessionState, view: PlanView) -> None:
     listed = session_state.plan_list.find(view.number)
+    plan_cache = listed.plan_cache
     worker_views.show(session_state, None)
     session_state.jobs.drop("plan", "search", "sweep", "machine")
     planning.drop_search(session_state)
     session_state.budget, session_state.follows_device = view.budget_bytes, view.follows_device
-    plan_cache, feasibility = listed.plan_cache, listed.plan_cache.feasibility
-    if listed.plan.peak_bytes < feasibility.least_bytes:  # a plan from a file may show that less is enough
-        plan_cache.feasibility = replace(feasibility, least_bytes=listed.plan.peak_bytes)
+    loading.allow(plan_cache, listed.plan)
     sent = session_state.message_bus.latest("machine")
     reaches = sent is not None and view.budget_bytes <= sent.content["slider_bytes"]
     if session_state.feasibility is not plan_cache.feasibility or not reaches:
@@ -134,49 +129,6 @@ def _text(session_state: SessionState) -> str:
     graph = _graph(session_state)
     with session_state.message_bus.lock:
         return plans_to_json(graph, session_state.plan_list.plans)
-
-
-def _add(session_state: SessionState, saved: list[SavedPlan]) -> int:
-    caches = dict[str, list[PlanCache]]()
-    plans = [(one.plan, _cache_of(session_state, one.plan, caches), one.name, one.note) for one in saved]
-    with session_state.message_bus.lock:
-        session_state.check_open()
-        count = session_state.plan_list.add(plans)
-        session_state.message_bus.publish(session_state.plans_words())
-    return count
-
-
-def _cache_of(session_state: SessionState, plan: SwapPlan, made: dict[str, list[PlanCache]]) -> PlanCache:
-    """The plans known for the machine of a plan, with the op times and the scratch memory that it was made for.
-
-    Args:
-        session_state: the session state.
-        plan: a plan from a file.
-        made: by machine, what was made for other plans of the file; what is made for this one is added.
-    """
-    seconds = seconds_of(plan)
-    with session_state.message_bus.lock:
-        known = session_state.plan_caches.get(plan.machine)
-        caches = [one.plan_cache for one in session_state.plan_list.plans if one.plan.machine == plan.machine]
-    caches += [known] if known is not None else []
-    for cache in caches + made.get(plan.machine, []):
-        workspaces = cache.feasibility.captured.workspaces
-        if workspaces == plan.workspaces and np.allclose(cache.feasibility.seconds, seconds, 1e-6, 1e-12):
-            return cache
-    if known is not None:
-        machine = known.feasibility.machine
-    else:
-        try:
-            machine = machines.find(plan.machine)
-        except StowageError as error:
-            raise StowageError(
-                f"a plan of this list is for the machine {plan.machine!r}, which is not known here: "
-                "set the workbench's machine to it first"
-            ) from error
-    graph = _graph(session_state).with_workspaces(dict(plan.workspaces))
-    cache = PlanCache(assess_feasibility(graph, machine, seconds))
-    made.setdefault(plan.machine, []).append(cache)
-    return cache
 
 
 def _graph(session_state: SessionState) -> Graph:
@@ -214,7 +166,7 @@ def _load(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
 
     def work(job: Job) -> None:
         try:
-            count = _add(session_state, plans_from_json(text, graph))
+            count = loading.add(session_state, plans_from_json(text, graph))
             words = f"{count} plan{'s were' if count != 1 else ' was'} added to the list."
             session_state.report(job, notice_message(words))
         except Exception as error:

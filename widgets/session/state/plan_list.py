@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.errors import StowageError
@@ -115,17 +115,23 @@ class PlanList:
         self._show(PlanView(known.number, plan.budget_bytes, follows_device, job))
         self._drop()
 
-    def add(self, plans: Iterable[tuple[SwapPlan, PlanCache, str, str]]) -> int:
-        """List plans with their names and notes, but those that are there already; returns how many were new."""
-        count = 0
+    def add(self, plans: Sequence[tuple[SwapPlan, PlanCache, str, str]]) -> list[ListedPlan]:
+        """List plans with their names and notes, but those that are there already; returns those that were new.
+
+        Raises:
+            StowageError: a name or a note is too long; then none is listed.
+        """
+        for _, _, name, note in plans:
+            _check_words(name, note)
+        new = []
         for plan, plan_cache, name, note in plans:
             if any(_alike(one.plan, plan) for one in self._plans.values()):
                 continue
             added = self._add(plan, plan_cache, None)
             added.name, added.note = name, note
-            count += 1
+            new.append(added)
         self._drop()
-        return count
+        return new
 
     def write(self, number: int, name: str | None = None, note: str | None = None) -> None:
         """Set the name or the note of a plan.
@@ -134,11 +140,7 @@ class PlanList:
             StowageError: there is no such plan, or the text is too long.
         """
         plan = self.find(number)
-        for what, text, most in (("name", name, _LONGEST_NAME), ("note", note, _LONGEST_NOTE)):
-            if text is not None and not isinstance(text, str):
-                raise StowageError(f"the {what} of a plan must be a str, got {type(text).__name__}")
-            if text is not None and len(text) > most:
-                raise StowageError(f"the {what} of a plan must have at most {most:,} characters, got {len(text):,}")
+        _check_words(name, note)
         plan.name = plan.name if name is None else "" if name.strip() == f"plan {number}" else name.strip()
         plan.note = plan.note if note is None else note.strip()
 
@@ -215,6 +217,14 @@ class PlanList:
         now = self.view
         self._views = [view for view in self._views if view.number in self._plans]
         self._at = self._views.index(now) if now is not None else -1
+
+
+def _check_words(name: str | None, note: str | None) -> None:
+    for what, text, most in (("name", name, _LONGEST_NAME), ("note", note, _LONGEST_NOTE)):
+        if text is not None and not isinstance(text, str):
+            raise StowageError(f"the {what} of a plan must be a str, got {type(text).__name__}")
+        if text is not None and len(text) > most:
+            raise StowageError(f"the {what} of a plan must have at most {most:,} characters, got {len(text):,}")
 
 
 def _summary(plan: SwapPlan, plan_cache: PlanCache) -> PlanSummary:

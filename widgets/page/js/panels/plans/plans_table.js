@@ -25,6 +25,7 @@ export function plansTable(store) {
   const table = make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body);
   const element = make('div', { class: 'sw-plans-box' }, table);
   const rows = new Map();
+  let shown;
   element.addEventListener('keydown', event => moveRow(event, body));
   const show = () => {
     const plans = store.plans?.rows ?? [];
@@ -41,15 +42,25 @@ export function plansTable(store) {
         rows.set(plan.number, made);
         body.append(made.row);
         made.show(plan);
-        if (!here) made.row.scrollIntoView?.({ block: 'nearest' });
       } else rows.get(plan.number).show(plan);
     }
     const stop = plans.find(plan => plan.shown)?.number ?? plans[0]?.number;
-    if (!here) for (const [number, { go }] of rows) go.tabIndex = number === stop ? 0 : -1;
+    if (here) return;
+    for (const [number, { go }] of rows) go.tabIndex = number === stop ? 0 : -1;
+    if (shown !== stop) reveal(rows.get(stop)?.row, element);
+    shown = stop;
   };
   const close = store.on(['plans', 'offline', 'comparedPlans'], show);
   show();
   return { element, close };
+}
+
+// Scroll the table alone, never the notebook that it is in, until a row is between its head and its foot.
+function reveal(row, element) {
+  if (!row) return;
+  const { offsetTop, offsetHeight } = row;
+  const highest = offsetTop - element.querySelector('thead').offsetHeight;
+  element.scrollTop = Math.max(Math.min(element.scrollTop, highest), offsetTop + offsetHeight - element.clientHeight);
 }
 
 function tableRow(store, number) {
