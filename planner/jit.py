@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.core import event, serialize
+from numba.np import linalg
 
 from planner.cancel import uninterrupted
 from planner.progress import announce
@@ -42,8 +43,29 @@ def _dispatcher(function: Kernel, **options: Any) -> Kernel:
     """
     with uninterrupted():
         dispatcher: Any = njit(cache=True, nogil=True, **options)(function)
-    dispatcher.compile = uninterrupted()(dispatcher.compile)
+    compile_or_load = dispatcher.compile
+
+    def after_imports(signature: Any) -> Any:
+        _import_without_scipy()
+        return compile_or_load(signature)
+
+    dispatcher.compile = uninterrupted()(after_imports)
     return cast(Kernel, dispatcher)
+
+
+@cache
+def _import_without_scipy() -> None:
+    """Import what numba imports before its first kernel, but for the linear algebra of SciPy, which takes as long.
+
+    All that numba wants to know there is whether it is installed, and it is; what uses it imports it by itself.
+    """
+    ensure_blas = linalg.ensure_blas
+    linalg.ensure_blas = lambda: None
+    try:
+        from numba.np import arraymath
+    finally:
+        linalg.ensure_blas = ensure_blas
+    vars(arraymath)["ensure_blas"] = ensure_blas
 
 
 def doing(words: str) -> str:

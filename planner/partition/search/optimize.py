@@ -21,6 +21,7 @@ from planner.partition.search.factors.min_sum import Costs
 from planner.partition.search.factors.narrowing import EXACT, MOST_ENTRIES, MOST_OF_ONE, narrow_down
 from planner.partition.search.factors.neighborhoods import NeighborhoodSearch
 from planner.partition.search.folding import fold
+from planner.partition.search.mini_buckets import MOST_IN_BUCKET, mini_bucket_bound
 from planner.partition.search.problem import Choice, LevelsProblem, costing, partitioning
 from planner.partition.search.recursion import by_recursion
 
@@ -177,7 +178,10 @@ class _Search:
         found = branch(core.stars, self.best.cost)
         if found.values is not None:
             self._better(problem.choice(found.cost, core.values(found.values)))
-        self.bound = max(self.bound, min(found.bound, self.best.cost))
+        bound = found.bound
+        if bound < self.best.cost * (1 - EXACT):
+            bound = max(bound, mini_bucket_bound(problem.core(MOST_IN_BUCKET).stars))
+        self.bound = max(self.bound, min(bound, self.best.cost))
 
     def _search_around(self, problem: LevelsProblem) -> None:
         """Look for a better choice in neighbourhoods of a likely one."""

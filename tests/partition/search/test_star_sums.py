@@ -17,6 +17,7 @@ from planner.partition.search.factors.eliminate import CostTable
 from planner.partition.search.factors.narrowing import Narrowed, narrow_down
 from planner.partition.search.factors.neighborhoods import NeighborhoodSearch
 from planner.partition.search.factors.star_sum import StarSum, table_star
+from planner.partition.search.mini_buckets import mini_bucket_bound
 from planner.partition.search.problem import LevelsProblem
 from planner.zoo import load
 
@@ -106,6 +107,16 @@ def test_the_more_cases_are_told_apart_the_higher_the_bound_which_is_never_above
             assert costs[tuple(found.values)] == found.cost
             bounds.append(found.bound)
         assert bounds[0] < bounds[1] == min(costs.values())
+
+
+def test_mini_buckets_raise_the_bound_of_message_passing_to_the_least_where_tables_may_be_large():
+    for seed in SEEDS[:6]:
+        for stars in (random_stars(seed), all_pairs(seed)):
+            least = min(every_cost(stars).values())
+            _, passed = stars.bound().raised(30)
+            bounds = [mini_bucket_bound(stars, most) for most in (1, 30, 100_000)]
+            assert all(passed - 1e-9 <= bound <= least + 1e-9 for bound in bounds), seed
+            assert bounds[-1] == pytest.approx(least)
 
 
 def test_nothing_is_found_where_nothing_costs_less_than_what_is_known(monkeypatch):

@@ -20,8 +20,8 @@ from planner.partition.search.factors.min_sum import FORBIDDEN, Costs, min_sum
 
 #: Numbers of sequences of variants.
 Rows = NDArray[np.int64]
-#: The state in which an input is wanted, level by level.
-Want = tuple[Hashable, ...]
+#: The state in which an input is wanted, level by level: the number of an option, or of something else.
+Want = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,8 @@ class OpCosts:
         self._states, self._numbers = domains.states, costs.numbers(domains)
         self._options = domains.options
         self._slots: dict[tuple[int, int], Costs] = {}
-        self._wants: dict[Hashable, tuple[list[Want], dict[Want, int]]] = {}
+        self._wants: dict[Hashable, tuple[list[Want], dict[Want, list[int]]]] = {}
+        self._not_options: dict[Hashable, int] = {}
         self._signatures: dict[int, int] = {}
         self._looks: dict[Hashable, int] = {}
         self._chosen: dict[Hashable, int] = {}
@@ -78,8 +79,8 @@ class OpCosts:
         """Per sequence of variants, the state in which an op wants an input."""
         return self._wanted(number, place)[0]
 
-    def first_rows(self, number: int, place: int) -> dict[Want, int]:
-        """By state in which an op wants an input, the first sequence of variants that wants it so."""
+    def rows(self, number: int, place: int) -> dict[Want, list[int]]:
+        """By state in which an op wants an input, the sequences of variants that want it so."""
         return self._wanted(number, place)[1]
 
     def signature(self, number: int, counts: Sequence[float], shared: Sequence[SharedInput]) -> Hashable:
@@ -202,21 +203,24 @@ class OpCosts:
             self._chosen[key] = int(total.argmin())
         return self._chosen[key]
 
-    def _wanted(self, number: int, place: int) -> tuple[list[Want], dict[Want, int]]:
+    def _wanted(self, number: int, place: int) -> tuple[list[Want], dict[Want, list[int]]]:
         merged, ways = self._coarse.merged[number], self._ways[number]
         slot = merged.inputs[place]
         key = id(merged.op), id(merged.variants), place, self._numbers[number][place], id(ways)
         if key not in self._wants:
             options = self._options[slot.group]
-            keys: list[Hashable] = []
+            keys = []
             for variant in merged.variants:
                 want = want_key(merged, variant, place)
-                keys.append(options.index(want) if isinstance(want, int) else want)
-            wants = [tuple(keys[choice] for choice in way) for way in ways]
-            first: dict[Want, int] = {}
+                if isinstance(want, int):
+                    keys.append(options.index(want))
+                else:
+                    keys.append(-1 - self._not_options.setdefault(want, len(self._not_options)))
+            wants = [tuple(keys[choice] for choice in way) for way in ways.tolist()]
+            rows: dict[Want, list[int]] = {}
             for row, one in enumerate(wants):
-                first.setdefault(one, row)
-            self._wants[key] = wants, first
+                rows.setdefault(one, []).append(row)
+            self._wants[key] = wants, rows
         return self._wants[key]
 
     def _signature(self, number: int) -> int:
@@ -268,14 +272,11 @@ class OpCosts:
 
     def _taken(self, number: int, place: int, wants: Sequence[Sequence[Want]]) -> Costs:
         """Nothing where there is a copy in the state that is wanted, and any other copy is of no use."""
-        rows = self.wants(number, place)
-        costs = np.full((len(rows), len(wants)), FORBIDDEN)
-        columns: dict[Want, list[int]] = {}
+        rows = self.rows(number, place)
+        costs = np.full((len(self._ways[number]), len(wants)), FORBIDDEN)
         for column, there in enumerate(wants):
             for want in there:
-                columns.setdefault(want, []).append(column)
-        for row, own in enumerate(rows):
-            costs[row, columns.get(own, [])] = 0.0
+                costs[rows.get(want, []), column] = 0.0
         return costs
 
 

@@ -215,7 +215,7 @@ class _CopyFinder:
             if not fetched:
                 continue
             number, place = readers[found[0]]
-            price: Costs = self._costs.slot(number, place)[self._costs.first_rows(number, place)[want]]
+            price: Costs = self._costs.slot(number, place)[self._costs.rows(number, place)[want][0]]
             saved = sum((gains[other][want] for other in found[1:]), gains[found[0]][want])
             if (saved > fetched * price * (1 + 1e-12)).any():
                 prices[want] = price
@@ -240,9 +240,7 @@ class _CopyFinder:
         parts, name = costs.parts(number, totals, place)
         if max(part.max() for part in parts.values()) <= 0:
             return {}
-        rows: dict[Want, list[int]] = {}
-        for row, want in enumerate(costs.wants(number, place)):
-            rows.setdefault(want, []).append(row)
+        rows = costs.rows(number, place)
         saved = count * costs.slot(number, place)[[found[0] for found in rows.values()]]
         if self._shared[number] == 1 and costs.work(number) <= _MOST_WORK:
             around = [part for other, part in sorted(parts.items()) if other != name]

@@ -142,6 +142,20 @@ class DualBound:
         above: Costs = total - total.min()
         return above
 
+    def own(self, variable: int) -> Costs:
+        """The costs of a variable by value, with what was moved to them."""
+        return self._unary[self._arrays.unary[variable] : self._arrays.unary[variable + 1]]
+
+    def parts(self, factor: int) -> list[Costs]:
+        """The parts of a factor by way and value, with what was moved to them."""
+        a = self._arrays
+        found = []
+        for leg in range(a.legs[factor], a.legs[factor + 1]):
+            ways, values = a.ways[leg], a.values[leg]
+            part = a.table[a.start[leg] : a.start[leg] + ways * values].reshape(ways, values)
+            found.append(part + self._messages[a.messages[leg] : a.messages[leg] + values])
+        return found
+
 
 def _arrays(choices: Sequence[int], factors: Sequence[StarFactor]) -> FactorArrays:
     known: dict[int, int] = {}

@@ -1,4 +1,7 @@
-"""The loops of message passing: costs are moved from factors to a variable and on to the factors that come later."""
+"""The loops of message passing: costs are moved from factors to a variable and on to the factors that come later.
+
+Rows of tables are taken as arrays: an index that is a sum could be negative, so that such loops are not vectorized.
+"""
 
 from __future__ import annotations
 
@@ -129,9 +132,10 @@ def _min_marginals(
     for value in range(size):
         found[value] = np.inf
     for way in range(ways[leg]):
-        row, base = start[leg] + way * size, rest[way]
+        first = start[leg] + way * size
+        row, base = table[first : first + size], rest[way]
         for value in range(size):
-            found[value] = min(found[value], base + table[row + value])
+            found[value] = min(found[value], base + row[value])
     for value in range(size):
         found[value] += own[value]
 
@@ -143,8 +147,9 @@ def _refresh(
     """Work out the least costs of a leg by way anew."""
     size = values[leg]
     for way in range(ways[leg]):
-        row = start[leg] + way * size
+        first = start[leg] + way * size
+        row = table[first : first + size]
         low = np.inf
         for value in range(size):
-            low = min(low, table[row + value] + own[value])
+            low = min(low, row[value] + own[value])
         least[least_at[leg] + way] = low
