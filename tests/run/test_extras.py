@@ -229,6 +229,23 @@ def test_levers_sizes_and_hooks_take_such_a_loss() -> None:
         step.eager()
 
 
+@pytest.mark.parametrize("check", [True, "first", False])
+def test_a_learning_rate_that_the_loss_reads_follows_its_schedule_whatever_is_checked(check: Any) -> None:
+    model, batch = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, foreach=False)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=3, gamma=0.5)
+
+    def loss(model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+        return model(batch[0]).square().mean(), torch.tensor(optimizer.param_groups[0]["lr"])
+
+    step = TrainStep(model, batch, loss=loss, optimizer=optimizer, scheduler=scheduler)
+    running = run(step, steps=4, check=check)
+    assert [float(rate) for rate in running.wait().extras] == [0.5, 0.5, 0.5, 0.25]
+    assert len(list(running.steps([batch] * 3))) == 3
+    assert [float(rate) for rate in running.extras[4:]] == [0.25, 0.25, 0.125]
+    assert running.wait().mismatches == ()
+
+
 class Scored:
     """A container of a user's own, registered as those of transformers are: without names of its parts."""
 
