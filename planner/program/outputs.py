@@ -59,9 +59,9 @@ def taken_apart(extras: Any) -> tuple[list[torch.Tensor], ExtrasForm]:
     Raises:
         StowageError: something in it is no ordinary tensor.
     """
-    found, structure = private.pytree.tree_flatten_with_path(extras)
-    names = tuple(f"extras{private.pytree.keystr(path)}" for path, _ in found)
-    for name, (_, leaf) in zip(names, found, strict=True):
+    leaves, structure = private.pytree.tree_flatten(extras)
+    names = _names(extras, len(leaves))
+    for name, leaf in zip(names, leaves, strict=True):
         if not isinstance(leaf, torch.Tensor):
             raise StowageError(
                 f"the loss returns {name} as {_a(type(leaf).__name__)}, which a plan cannot follow from step to step: "
@@ -69,7 +69,15 @@ def taken_apart(extras: Any) -> tuple[list[torch.Tensor], ExtrasForm]:
             )
         if leaf.layout is not torch.strided or leaf.is_nested:
             raise StowageError(f"the loss returns {name} as a tensor with layout {leaf.layout}: return a dense tensor")
-    return [leaf for _, leaf in found], ExtrasForm(names, structure)
+    return leaves, ExtrasForm(names, structure)
+
+
+def _names(extras: Any, count: int) -> tuple[str, ...]:
+    try:
+        found, _ = private.pytree.tree_flatten_with_path(extras)
+    except ValueError:  # a container registered without names of its parts, as those of transformers are
+        return tuple(f"leaf {number} of extras" for number in range(count))
+    return tuple(f"extras{private.pytree.keystr(path)}" for path, _ in found)
 
 
 def _a(noun: str) -> str:

@@ -1,7 +1,7 @@
 """The user's input: training and inference steps, their optimizers and batches, and their capture guards."""
 
 from planner.step.batches import Form, TensorFacts, Tree, rebuilt, tensor_leaves, tensors_of
-from planner.step.batches.poisoned_values import Used, poisoned
+from planner.step.batches.poisoned_values import PoisonError, Used, poisoned
 from planner.step.capture_guards import CaptureGuards, guard_change, optimizer_guards
 from planner.step.hyperparameter_schedules import Scalars
 from planner.step.module_tensors import ModuleTensor, module_tensors, overlaps, repeats, restored, substitute
@@ -20,6 +20,7 @@ __all__ = [
     "Form",
     "InferenceStep",
     "ModuleTensor",
+    "PoisonError",
     "Scalars",
     "Step",
     "TensorFacts",

@@ -248,6 +248,15 @@ class Step:
         del model
         return capture_guards(persistent, reach, modes=self.follows_modes)
 
+    def reads_schedule(self, reach: Reach | None) -> bool:
+        """Whether the step's code reads numbers that a scheduler changes after each step, such as a learning rate.
+
+        Args:
+            reach: of the live model.
+        """
+        del reach
+        return False
+
     def settle(self) -> None:
         """Remove the optimizer state of parameters that get no gradient, for which PyTorch keeps none."""
 

@@ -201,6 +201,18 @@ class TrainStep(Step):
         self._add_unfrozen_parameters(live)
         optimizer_state.complete(live.optimizer)
 
+    def reads_schedule(self, reach: Reach | None) -> bool:
+        """Whether the step's code reads numbers that the scheduler changes after each step, such as a learning rate.
+
+        Args:
+            reach: of the live model.
+        """
+        scheduler = self.materialize().scheduler
+        if scheduler is None or reach is None:
+            return False
+        tables = {id(table) for table in (*scheduler.optimizer.param_groups, vars(scheduler))}
+        return any(id(container.target) in tables for container in reach.containers)
+
     def settle(self) -> None:
         """Remove the optimizer state of parameters that get no gradient, for which PyTorch keeps none."""
         live = self.materialize()

@@ -23,7 +23,7 @@ from planner.profile import machine, measure_ops
 from planner.profile.segments import segments
 from planner.profile.signatures import signature
 from planner.program import backend_of, writes_directly
-from planner.run import RunResult, run
+from planner.run import Run, RunResult, run
 from planner.step import InferenceStep, TrainStep
 
 
@@ -292,6 +292,22 @@ def test_what_was_measured_stays_where_a_run_is_slower(cache: Path) -> None:
     quiet = rescale(cache, 1e-3)
     assert not run(zoo.mlp(hidden=32), budget="100%", steps=3, check=False).wait().measured_busy
     assert json.loads(files(cache)[0].read_text())["costs"] == quiet
+
+
+def test_steps_of_smaller_batches_say_nothing_about_what_was_measured(cache: Path) -> None:
+    def ran() -> Run:
+        running = run(zoo.mlp(hidden=32, batch=8), budget="100%", steps=0, check=False)
+        running.wait()
+        return running
+
+    ran()
+    busy = rescale(cache, 1000)
+    running = ran()
+    whole = zoo.mlp(hidden=32, batch=4).materialize().batch
+    assert len(list(running.steps([whole] * 3))) == 3
+    assert running.result is not None
+    assert not running.result.measured_busy
+    assert json.loads(files(cache)[0].read_text())["costs"].items() >= busy.items()
 
 
 def test_a_longer_model_measures_only_what_is_new(cache: Path) -> None:

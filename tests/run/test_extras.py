@@ -190,6 +190,22 @@ def test_more_than_a_pair_and_extras_of_some_micro_batches_alone_are_refused() -
         capture(TrainStep(model, form, loss=sometimes, micro_batches=2))
 
 
+def test_extras_that_a_later_micro_batch_changes_are_refused() -> None:
+    model, batch = small()
+    last: list[Tensor] = []
+
+    def loss(model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+        out = model(batch[0])
+        if last:
+            last.pop().zero_()
+            return out.sum(), out
+        last.append(out.detach() * 1)
+        return out.sum(), last[0]
+
+    with pytest.raises(StowageError, match=r"returns extras\[0\], which the step changes before it ends"):
+        capture(TrainStep(model, batch, loss=loss, micro_batches=2))
+
+
 def test_workers_refuse_extras_and_say_so() -> None:
     model, batch = small()
     step = TrainStep(model, batch, loss=with_scores)
@@ -211,3 +227,59 @@ def test_levers_sizes_and_hooks_take_such_a_loss() -> None:
     plan = planner.plan_swaps(capture(step), gpu, "100%", time_limit=0)
     with apply(plan, step):
         step.eager()
+
+
+@pytest.mark.parametrize("check", [True, "first", False])
+def test_a_learning_rate_that_the_loss_reads_follows_its_schedule_whatever_is_checked(check: Any) -> None:
+    model, batch = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, foreach=False)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=3, gamma=0.5)
+
+    def loss(model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+        return model(batch[0]).square().mean(), torch.tensor(optimizer.param_groups[0]["lr"])
+
+    step = TrainStep(model, batch, loss=loss, optimizer=optimizer, scheduler=scheduler)
+    running = run(step, steps=4, check=check)
+    assert [float(rate) for rate in running.wait().extras] == [0.5, 0.5, 0.5, 0.25]
+    assert len(list(running.steps([batch] * 3))) == 3
+    assert [float(rate) for rate in running.extras[4:]] == [0.25, 0.25, 0.125]
+    assert running.wait().mismatches == ()
+
+
+class Scored:
+    """A container of a user's own, registered as those of transformers are: without names of its parts."""
+
+    def __init__(self, logits: Tensor, right: Tensor, task: object = None) -> None:
+        self.logits, self.right, self.task = logits, right, task
+
+
+torch.utils._pytree.register_pytree_node(
+    Scored, lambda one: ([one.logits, one.right], one.task), lambda parts, task: Scored(*parts, task)
+)
+
+
+def test_a_plain_value_of_the_batch_in_a_container_of_extras_is_that_of_each_step() -> None:
+    model, batch = small()
+
+    def loss(model: nn.Module, given: Any) -> tuple[Tensor, Scored]:
+        out = model(given["x"])
+        return out.sum(), Scored(out, out.sum(), given["task"])
+
+    tasks = [1, 1, 2, 1]
+    running = run(TrainStep(model, {"x": batch[0], "task": 1}, loss=loss), steps=0)
+    list(running.steps([{"x": batch[0], "task": task} for task in tasks]))
+    assert [extras.task for extras in running.extras] == tasks
+
+
+def test_a_registered_container_without_names_of_its_parts_comes_back_as_one() -> None:
+    model, batch = small()
+
+    def loss(model: nn.Module, batch: Any) -> tuple[Tensor, Scored]:
+        value, extras = with_scores(model, batch)
+        return value, Scored(*extras["scores"])
+
+    (ours,) = run(TrainStep(model, batch, loss=loss), steps=1, check=True).wait().extras
+    ((theirs,),) = by_hand(1)
+    assert isinstance(ours, Scored)
+    assert same_bits(ours.logits, theirs["scores"].logits)
+    assert same_bits(ours.right, theirs["scores"].right)

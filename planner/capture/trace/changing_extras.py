@@ -25,9 +25,17 @@ def refuse_changing(
     """
     state = {one.layout.storage for one in persistent}
     changed = {one.layout.storage for one in persistent if one.replaced is not None}
+    before: set[int] = set()  # storages of earlier micro-batches
+    present: set[int] = set()
+    backward = False
     for event in events:
+        if backward and event.phase is Phase.FORWARD:
+            before |= present
+            present.clear()
+        backward = event.phase is Phase.BACKWARD
+        present.update(layout.storage for layout in (*event.arguments, *event.made))
         for layout in event.mutated:
-            if event.phase is not Phase.FORWARD or layout.storage in state:
+            if event.phase is not Phase.FORWARD or layout.storage in state or layout.storage in before:
                 changed.add(layout.storage)
     for name, layout in zip(form.names, extras, strict=True):
         if layout.storage in changed:

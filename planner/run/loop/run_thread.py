@@ -191,7 +191,8 @@ class RunThread(BackgroundRun):
 
     def _forget_busy_times(self) -> None:
         """Drop the op times of the plan if the steps show that they were measured while the computer was busy."""
-        made, plan, asked = self.done.seconds[1:], self.plan, self.asked
+        made = [timeline.seconds for timeline in self.done.timelines_by_plan()][1:]
+        plan, asked = self.plan, self.asked
         graph = self.graph
         if asked.plan is not None or asked.stress or not made or plan is None or graph is None:
             return

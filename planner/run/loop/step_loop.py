@@ -63,7 +63,7 @@ class StepLoop:
         self._effects = effects
         self._mutation_guard: MutationGuard | None = None
         self._reference = EagerReference(request.step, stop, shared=followed) if request.check else None
-        self.may_recapture = False
+        self.may_recapture = self._follows_schedule = False
         self.load()
 
     @undisturbed()
@@ -71,6 +71,7 @@ class StepLoop:
         """Load the present state of the live model and optimizer."""
         self._executor.load(self._writeback.live())
         self.may_recapture = False
+        self._follows_schedule = self._request.step.reads_schedule(self._writeback.reach)
         self._watch_state(self._writeback.reach)
 
     def close(self) -> None:
@@ -99,7 +100,8 @@ class StepLoop:
         shapes = tuple(tuple(leaf.shape) for leaf in leaves)
         made = self._done.made_with[shapes]
         record = self._executor.step(leaves)
-        self.may_recapture = self._effects is not None and not self._effects.settles
+        settles = self._effects is None or self._effects.settles
+        self.may_recapture = self._follows_schedule or not settles
         if self._reference is not None and (self._request.check != "first" or made < FIRST_STEPS):
             self._check(self._reference, number, before, record, batch)
             self._done.made_with[shapes] += 1
