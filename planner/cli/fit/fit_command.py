@@ -52,6 +52,8 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
       10% slower, 50% slower
                     the largest that is at most so much slower
       at all        the largest that a plan was found for
+      (the last asked for)
+                    larger ones may fit: widen --over
       tried         how many values were tried, and how many of them were predicted and not captured
     """
     from planner import zoo
