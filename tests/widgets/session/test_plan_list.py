@@ -12,7 +12,7 @@ from planner import zoo
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.plan import SwapPlan, validate
+from planner.plan import SwapPlan, plan_from_json, plan_to_json, validate
 from planner.profile import machine
 from planner.swap import plan_swaps
 from tests.widgets.session.message_recorder import MessageRecorder
@@ -20,6 +20,7 @@ from widgets.info import assess_feasibility
 from widgets.panels.workbench import Workbench
 from widgets.session import Session
 from widgets.session.state import plan_list
+from widgets.session.state.jobs import Job
 from widgets.session.state.plan_cache import PlanCache
 
 
@@ -296,3 +297,24 @@ def test_a_faster_plan_for_a_budget_does_not_hide_a_smaller_one_that_fits_less(g
     known = cache.fitting(small.peak_bytes)
     assert known is not None
     assert known.predicted.seconds == small.predicted.seconds
+
+
+def test_a_plan_that_is_found_again_after_it_was_loaded_has_one_row(graph: Graph) -> None:
+    cache = PlanCache(assess_feasibility(graph, machine("v100-16gb")))
+    (found,) = plans_of(graph, cache, (60,))
+    listed = plan_list.PlanList()
+    listed.add([(plan_from_json(plan_to_json(found)), cache, "baseline", "")])
+    listed.record(found, cache, Job("plan"), False)
+    assert [(row.name, row.shown) for row in listed.table(found)] == [("baseline", True)]
+
+
+def test_a_faster_plan_that_nobody_asked_for_is_no_step_to_undo(graph: Graph) -> None:
+    cache = PlanCache(assess_feasibility(graph, machine("v100-16gb")))
+    slow, fast = plans_of(graph, cache, (60, 70))
+    listed = plan_list.PlanList()
+    listed.record(slow, cache, Job("plan"), False)
+    listed.record(replace(fast, budget_bytes=slow.budget_bytes), cache, Job("plan"), False, unasked=True)
+    assert len(listed.plans) == 2
+    assert not listed.can_step(-1)
+    listed.record(fast, cache, Job("plan"), False)
+    assert listed.can_step(-1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.errors import StowageError
 from planner.plan import PlanSummary, SwapPlan
@@ -102,17 +102,28 @@ class PlanList:
             )
         return found
 
-    def record(self, plan: SwapPlan, plan_cache: PlanCache, job: Job, follows_device: bool) -> None:
-        """Record that a plan is shown, and list it unless it is there already, perhaps for another budget."""
+    def record(
+        self, plan: SwapPlan, plan_cache: PlanCache, job: Job, follows_device: bool, *, unasked: bool = False
+    ) -> None:
+        """Record that a plan is shown, and list it unless it is there already, perhaps for another budget.
+
+        Args:
+            plan, plan_cache, job, follows_device: as in `ListedPlan` and `PlanView`.
+            unasked: whether it takes the place of a slower plan for the same budget, which nobody asked for, and which
+                is no step of its own to undo.
+        """
         known = next((one for one in self._plans.values() if one.summary.is_of(plan)), None)
         if known is None:
-            last = next(reversed(self._plans.values()), None)
             summary = _summary(plan, plan_cache)
-            if job.kind == "search" and last is not None and last.job is job and not last.marked:
+            last = next(reversed(self._plans.values()), None)
+            known = next((one for one in self._plans.values() if _alike(one.plan, plan)), None)
+            if known is not None:  # it was loaded from a file, and is found here as well
+                known.plan, known.summary = replace(plan, budget_bytes=known.plan.budget_bytes), summary
+            elif job.kind == "search" and last is not None and last.job is job and not last.marked:
                 last.plan, last.summary, known = plan, summary, last
             else:
                 known = self._add(plan, plan_cache, job)
-        self._show(PlanView(known.number, plan.budget_bytes, follows_device, job))
+        self._show(PlanView(known.number, plan.budget_bytes, follows_device, job), unasked=unasked)
         self._drop()
 
     def add(self, plans: Sequence[tuple[SwapPlan, PlanCache, str, str]]) -> list[ListedPlan]:
@@ -179,11 +190,13 @@ class PlanList:
         self._plans[added.number] = added
         return added
 
-    def _show(self, view: PlanView) -> None:
+    def _show(self, view: PlanView, *, unasked: bool) -> None:
         now = self.view
         if now is not None and (now.number, now.budget_bytes) == (view.number, view.budget_bytes):
             return
-        if now is not None and now.job is view.job:  # of two plans that a job shows, the second is what it came to
+        instead = now is not None and unasked and now.budget_bytes == view.budget_bytes
+        # of two plans that a job shows, the second is what it came to
+        if now is not None and (now.job is view.job or instead):
             self._views[self._at] = view
             before = self._views[self._at - 1] if self._at else None
             if before is not None and (before.number, before.budget_bytes) == (view.number, view.budget_bytes):

@@ -99,14 +99,15 @@ class SessionState:
                 self.message_bus.publish(*messages)
             return job.current
 
-    def draw(self, job: Job, plan: SwapPlan, *, placeholder: bool = False, state: str = "planned", doing: str = "",
-             sentence: str = "") -> bool:  # fmt: skip
+    def draw(self, job: Job, plan: SwapPlan, *, placeholder: bool = False, unasked: bool = False,
+             state: str = "planned", doing: str = "", sentence: str = "") -> bool:  # fmt: skip
         """Show a plan, and report the state of the budget.
 
         Args:
             job: the job that found it.
             plan: the plan; valid unless it is a placeholder.
             placeholder: whether it is the captured step, shown because there is no plan.
+            unasked: whether it takes the place of a slower plan though nobody asked for another.
             state, doing, sentence: fields of the budget message.
         """
         feasibility, plan_cache = self.feasibility, self.plan_cache
@@ -125,7 +126,7 @@ class SessionState:
                 return False
             self.plan, self.without_plan = None if placeholder else plan, placeholder
             if not placeholder:
-                self.plan_list.record(plan, plan_cache, job, self.follows_device)
+                self.plan_list.record(plan, plan_cache, job, self.follows_device, unasked=unasked)
             self.message_bus.publish(message, self.plans_words(), self.budget_words(state, doing, sentence))
         return True
 

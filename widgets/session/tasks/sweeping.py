@@ -151,7 +151,7 @@ def _draw_better(session_state: SessionState, sweep: Job) -> None:
 
 
 def _draw(session_state: SessionState, job: Job, plan: SwapPlan) -> None:
-    session_state.draw(job, plan)
+    session_state.draw(job, plan, unasked=True)
 
 
 def _ended(session_state: SessionState, job: Job, search: SwapSearch) -> bool:
