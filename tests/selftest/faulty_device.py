@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from planner.run import CpuDevice
 
@@ -70,9 +71,15 @@ def rounds(real: Fault, device: CpuDevice, function: Any, args: Any, kwargs: Any
 
 
 def writes_beyond(real: Fault, device: CpuDevice, function: Any, args: Any, kwargs: Any) -> None:
-    """The last byte of the arena is overwritten."""
+    """The last byte of the arena that is no argument's and no result's is overwritten."""
     real(function, args, kwargs)
-    device.arena[-1] = 7
+    free = torch.ones_like(device.arena, dtype=torch.bool)
+    for tensor in tree_leaves((args, kwargs)):
+        if isinstance(tensor, Tensor) and tensor.numel():
+            first = tensor.data_ptr() - device.arena.data_ptr()
+            reach = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
+            free[max(first, 0) : max(first + (reach + 1) * tensor.itemsize, 0)] = False
+    device.arena[int(free.nonzero()[-1])] = 7
 
 
 def draws_more(real: Fault, device: CpuDevice, function: Any, args: Any, kwargs: Any) -> None:
