@@ -13,9 +13,11 @@ from planner.errors import StowageError
 from planner.run import Executor, RuntimeDevice, same_bits
 from planner.selftest.copy_rates import MakeDevice
 from planner.selftest.planned_steps import PlannedStep
-from planner.selftest.watched_device import StreamWork, WatchedDevice, waits_itself
+from planner.selftest.watched_device import LATE_SECONDS, StreamWork, WatchedDevice, waits_itself
 
 _SEED = 1
+#: How many times as late work is with each further seed.
+_LATER = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,7 @@ def expected(tested: PlannedStep, steps: int) -> EagerResults:
 
 def make_steps(
     tested: PlannedStep, wanted: EagerResults, make_device: MakeDevice, *, stress: int | None = None, dropped: int = 0,
-    late: StreamWork | None = None,
+    late: StreamWork | None = None, late_seconds: float = LATE_SECONDS,
 ) -> StepComparison:  # fmt: skip
     """Make the same steps by the plan, from the same random numbers, and compare them.
 
@@ -78,12 +80,13 @@ def make_steps(
         stress: seed of delays in all streams, with memory poisoned before it is valid; None for neither.
         dropped: number of a wait that is left out in every step, from 1; 0 for none.
         late: work that is delayed in every step; None for none.
+        late_seconds: how long.
 
     Raises:
         StowageError: an op raised, or used more memory than the plan has for it.
     """
     plan = tested.plan
-    device = WatchedDevice(make_device(plan.peak_bytes, plan.host_bytes), dropped, late)
+    device = WatchedDevice(make_device(plan.peak_bytes, plan.host_bytes), dropped, late, late_seconds)
     try:
         in_caller = waits_itself(cast(RuntimeDevice, device))
         with torch.random.fork_rng():
@@ -114,6 +117,8 @@ def shows_without(
 ) -> bool:
     """Whether stressed steps without a wait go wrong with one of some seeds: other bits, or an op that fails.
 
+    Each seed delays the work longer than the last: on a busy computer, the stream that does not wait is late itself.
+
     Args:
         wait: its number in a step, from 1.
         late: the work that it waits for, which is delayed.
@@ -123,7 +128,10 @@ def shows_without(
     for seed in range(seeds):
         made = None
         with suppress(StowageError, RuntimeError, IndexError):  # kernels may refuse what they find
-            made = make_steps(tested, wanted, make_device, stress=seed, dropped=wait, late=late)
+            made = make_steps(
+                tested, wanted, make_device, stress=seed, dropped=wait, late=late,
+                late_seconds=LATE_SECONDS * _LATER**seed,
+            )  # fmt: skip
         if made is None or made.different:
             return True
     return False

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from planner.run import RuntimeDevice
 
 _STREAMS = ("compute", "swap_out", "swap_in")
-_LATE_SECONDS = 0.01
+LATE_SECONDS = 0.01
 _PROBE_SECONDS = 0.02
 
 
@@ -29,14 +29,18 @@ class WatchedDevice:
         device: does all the work.
         dropped: number of a wait in a step, from 1, that is left out; 0 for none.
         late: the work that is delayed; None for none.
+        late_seconds: how long.
 
     Attributes:
         awaited: by wait of the step in progress or the last one, the last work before the record it waits for; None
             where there is none.
     """
 
-    def __init__(self, device: RuntimeDevice, dropped: int = 0, late: StreamWork | None = None) -> None:
-        self._device, self._dropped, self._late = device, dropped, late
+    def __init__(
+        self, device: RuntimeDevice, dropped: int = 0, late: StreamWork | None = None,
+        late_seconds: float = LATE_SECONDS,
+    ) -> None:  # fmt: skip
+        self._device, self._dropped, self._late, self._late_seconds = device, dropped, late, late_seconds
         self.awaited: list[StreamWork | None] = []
         self._before: dict[int, StreamWork] = {}
         self.compute, self.swap_out, self.swap_in = (
@@ -63,9 +67,9 @@ class WatchedDevice:
         self.awaited.append(self._before.get(id(event)))
         return len(self.awaited) == self._dropped
 
-    def is_late(self, work: StreamWork) -> bool:
-        """Whether a piece of work is delayed."""
-        return work == self._late
+    def lateness(self, work: StreamWork) -> float:
+        """Seconds by which a piece of work is delayed."""
+        return self._late_seconds if work == self._late else 0.0
 
 
 class _WatchedStream:
@@ -94,8 +98,8 @@ class _WatchedStream:
 
     def _begin(self) -> None:
         self.done += 1
-        if self._owner.is_late(StreamWork(self._name, self.done)):
-            self._stream.delay(_LATE_SECONDS)
+        if seconds := self._owner.lateness(StreamWork(self._name, self.done)):
+            self._stream.delay(seconds)
 
 
 def waits_itself(device: RuntimeDevice) -> bool:
