@@ -24,7 +24,14 @@ from planner.plan.schema.swap_plan import (
 from planner.plan.schema.timeline import MemorySamples, Timeline
 from planner.plan.stalls import ComputeWait, WaitShare, compute_waits
 from planner.plan.store import load_plan, plan_from_json, plan_to_json, save_plan
-from planner.plan.summary import PlanSummary, bytes_copied, gap_percent, percent_of_ideal, recompute_seconds
+from planner.plan.summary import (
+    PlanSummary,
+    bytes_copied,
+    gap_percent,
+    percent_of_ideal,
+    predicted_op_seconds,
+    recompute_seconds,
+)
 from planner.plan.trace import save_trace, trace_json
 from planner.plan.validator import validate
 
@@ -33,7 +40,6 @@ __all__ = [
     "Lane", "MemorySamples", "MemorySpan", "PlanComparison", "PlanFigures", "PlanIndex",
     "PlanSummary", "Residency", "SwapIn", "SwapOut", "SwapPlan", "TensorDifference", "Timeline", "Treatment",
     "WaitShare", "bytes_copied", "compare_plans", "compute_waits", "device_queues", "gap_percent", "load_plan",
-    "memory_over_time", "percent_of_ideal",
-    "plan_from_json", "plan_to_json", "recompute_seconds", "require_each_op_once", "save_plan", "save_trace",
-    "trace_json", "validate",
+    "memory_over_time", "percent_of_ideal", "plan_from_json", "plan_to_json", "predicted_op_seconds",
+    "recompute_seconds", "require_each_op_once", "save_plan", "save_trace", "trace_json", "validate",
 ]  # fmt: skip

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from planner.graph import Graph
 from planner.plan.schema.swap_plan import SwapPlan
 from planner.plan.validator import validate
@@ -18,6 +21,14 @@ def percent_of_ideal(ideal: float, seconds: float) -> float:
 def gap_percent(bound: float, seconds: float) -> float:
     """How much slower a step is than a lower bound, in percent; never negative, as bounds are rounded too."""
     return max(0.0, 100 * (seconds / bound - 1)) if bound else 0.0
+
+
+def predicted_op_seconds(plan: SwapPlan) -> NDArray[np.float64]:
+    """`[ops]`, the seconds that each op runs as the plan predicts, where it runs first."""
+    _, first = np.unique(plan.order, return_index=True)
+    start, stop = plan.predicted.compute[first].T
+    seconds: NDArray[np.float64] = np.maximum(stop - start, 0.0)
+    return seconds
 
 
 def recompute_seconds(plan: SwapPlan) -> float:

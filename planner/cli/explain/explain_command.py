@@ -1,19 +1,10 @@
-"""The command, and the op times that a plan was made with."""
+"""The command."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
-import numpy as np
 
 from planner.cli.output import json_option, show
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from planner.graph import Graph
-    from planner.plan import SwapPlan
 
 _EPILOG = """\b
 Examples:
@@ -55,15 +46,8 @@ def command(plan: str, graph: str, machine_name: str | None, as_json: bool) -> N
             raise
         raise StowageError(f"the plan is for a machine that is not known here: {error}, with --machine") from error
     captured = captured.with_workspaces(dict(made.workspaces))
-    explanation = explain(made, captured, device, _planned_seconds(made, captured))
+    explanation = explain(made, captured, device, plans.predicted_op_seconds(made))
     if as_json:
         show(explanation.to_json(), True)
     else:
         click.echo(str(explanation))
-
-
-def _planned_seconds(plan: SwapPlan, graph: Graph) -> NDArray[np.float64]:
-    """`[ops]`, how long each op takes in the timeline that the plan predicts."""
-    found = np.zeros(len(graph.ops))
-    found[list(plan.order)] = plan.predicted.compute[:, 1] - plan.predicted.compute[:, 0]
-    return found

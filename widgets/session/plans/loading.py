@@ -8,14 +8,14 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.machine import Machine
-from planner.plan import SwapPlan
+from planner.plan import SwapPlan, predicted_op_seconds
 from widgets.info import assess_feasibility
 from widgets.session.plans.plan_file import SavedPlan
 from widgets.session.state import machines
 from widgets.session.state.plan_cache import PlanCache
 from widgets.session.state.session_state import SessionState
 from widgets.session.tasks import planning, sweeping
-from widgets.session.tasks.capturing import seconds_of, settle
+from widgets.session.tasks.capturing import settle
 
 
 def add(session_state: SessionState, saved: list[SavedPlan]) -> int:
@@ -71,7 +71,7 @@ def _cache_of(session_state: SessionState, plan: SwapPlan, made: dict[str, list[
         made: by machine, what was made for plans of the file: first that of the machine when it is chosen, if it was
             not chosen before, then others; what is made for this one is added.
     """
-    seconds, graph = seconds_of(plan), session_state.graph
+    seconds, graph = predicted_op_seconds(plan), session_state.graph
     assert graph is not None
     with session_state.message_bus.lock:
         known = session_state.plan_caches.get(plan.machine)

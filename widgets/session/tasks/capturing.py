@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from planner.cancel import Cancelled
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.machine import Machine
 from planner.memory import parse_budget
-from planner.plan import SwapPlan
-from planner.swap import Seconds
+from planner.plan import SwapPlan, predicted_op_seconds
 from widgets.info import Feasibility, assess_feasibility
 from widgets.messages import (  # fmt: skip
     MessageKind,
@@ -102,7 +99,7 @@ def _lay_out(session_state: SessionState, job: Job, loading: Loading, graph: Gra
     """Publish what was captured, and start planning; returns False if another machine was requested meanwhile."""
     asked = session_state.machine
     machine = machines.find(asked or (plan.machine if plan is not None else None))
-    feasibility = assess_feasibility(graph, machine, None if plan is None else seconds_of(plan))
+    feasibility = assess_feasibility(graph, machine, None if plan is None else predicted_op_seconds(plan))
     message = graph_message(
         graph, feasibility.peak_bytes, session_state.source.phrases, session_state.source.step is not None
     )
@@ -199,14 +196,6 @@ def _of_plan(graph: Graph, plan: SwapPlan) -> Graph:
     if problems:
         raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")
     return graph.with_workspaces(dict(plan.workspaces))
-
-
-def seconds_of(plan: SwapPlan) -> Seconds:
-    """`[ops]`, the seconds each op runs as the plan predicts, where it runs first."""
-    _, first = np.unique(plan.order, return_index=True)
-    start, stop = plan.predicted.compute[first].T
-    seconds: Seconds = np.maximum(stop - start, 0.0)
-    return seconds
 
 
 def _fail(session_state: SessionState, job: Job, title: str, error: StowageError) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from planner.plan import SwapPlan
+from planner.plan import SwapPlan, predicted_op_seconds
 from widgets.info import assess_feasibility
 from widgets.session.state import machines
 from widgets.session.state.jobs import Job
 from widgets.session.state.plan_cache import PlanCache
 from widgets.session.state.session_state import SessionState
 from widgets.session.tasks import planning
-from widgets.session.tasks.capturing import seconds_of, settle
+from widgets.session.tasks.capturing import settle
 
 
 def adopt(session_state: SessionState, job: Job, plan: SwapPlan) -> None:
@@ -24,7 +24,7 @@ def adopt(session_state: SessionState, job: Job, plan: SwapPlan) -> None:
     """
     assert session_state.graph is not None
     graph = session_state.graph.with_workspaces(dict(plan.workspaces))
-    plan_cache = PlanCache(assess_feasibility(graph, machines.find(plan.machine), seconds_of(plan)))
+    plan_cache = PlanCache(assess_feasibility(graph, machines.find(plan.machine), predicted_op_seconds(plan)))
     with session_state.message_bus.lock:
         if not job.current:
             return
