@@ -49,13 +49,20 @@ def fakes():
     return [each for each in gc.get_objects() if type(each) is torch._subclasses.FakeTensor]
 
 
+@pytest.fixture
+def new_fakes():
+    """The fake tensors that were made since; `torch.compile` keeps some of whichever layer it compiled last."""
+    before = fakes()
+    return lambda: [each for each in fakes() if not any(each is other for other in before)]
+
+
 @pytest.mark.parametrize("cached", [lambda x: x + positions(4), lambda x: x * waves(4)[0] + waves(4)[1][0]])
-def test_a_cached_function_that_met_a_capture_gives_ordinary_tensors(cached):
+def test_a_cached_function_that_met_a_capture_gives_ordinary_tensors(cached, new_fakes):
     positions.cache_clear()
     waves.cache_clear()
     step = step_of(cached)
     capture(step)
-    assert fakes() == []
+    assert new_fakes() == []
     assert torch.isfinite(step.model(torch.randn(2, 4))).all()
     assert differences(step) == []
 
@@ -89,10 +96,10 @@ def test_a_cache_made_after_another_capture_failed_is_left_clean_too(grows_old):
     assert later.cache_info().currsize == 0
 
 
-def test_a_tensor_kept_where_nobody_looks_is_refused_and_taken_out():
+def test_a_tensor_kept_where_nobody_looks_is_refused_and_taken_out(new_fakes):
     with pytest.raises(StowageError, match=r"keeps a tensor of shape .* outside of the model"):
         capture(step_of(hiding))
-    assert fakes() == []
+    assert new_fakes() == []
 
 
 def test_code_that_asks_whether_it_is_traced_is_told_that_it_is_not():
