@@ -23,6 +23,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, T
 ROOT = Path(__file__).parents[3]
 #: On a busy machine a server, a kernel and PyTorch take their time; less than after which pytest ends a test unseen.
 PATIENCE = 120.0
+#: How often a key is pressed where the focus is taken.
+PRESSES = 10
 
 
 def free_port() -> int:
@@ -198,6 +200,18 @@ class Opened:
     def find(self, selector: str) -> Locator:
         return self.page.locator(selector)
 
+    def press(self, selector: str, *keys: str) -> None:
+        """Press keys in an element, each again if JupyterLab took the focus: it may a while after cells were run."""
+        element = self.find(selector)
+        for key in keys:
+            for _ in range(PRESSES):
+                element.focus()
+                self.page.keyboard.press(key)
+                if element.evaluate("element => element === document.activeElement"):
+                    break
+            else:
+                raise AssertionError(f"{key} was pressed {PRESSES} times, and {selector} never had the focus then")
+
     def until(self, condition: str) -> None:
         """Wait until a condition holds in the page; where it never does, the error says what is shown instead.
 
@@ -207,7 +221,10 @@ class Opened:
             self.page.wait_for_function(condition, polling=100)
         except TimeoutError as error:
             kernel, wrote = self.page.evaluate(KERNEL), self.lab.log()[-1000:]
-            error.add_note(f"in the page's console: {self.errors[-5:]}\nits kernel is {kernel}")
+            focus = self.page.evaluate("() => document.activeElement?.outerHTML.slice(0, 200)")
+            error.add_note(
+                f"in the page's console: {self.errors[-5:]}\nits kernel is {kernel}\nthe focus is at {focus}"
+            )
             shown, drawn = self.find("body").inner_text(), self.find(".js-plotly-plot text").all_text_contents()
             error.add_note(f"the page shows:\n{shown[-2000:]}\nin plots: {drawn}\nthe server wrote:\n{wrote}")
             raise

@@ -36,8 +36,7 @@ def test_the_tour(server: lab.Lab, browser: Browser, tmp_path: Path) -> None:
     page.screenshot(path=tmp_path / "opened.png")
 
     before = page.locator(".sw-amount").inner_text()
-    page.locator(".sw input[type=range]").focus()
-    page.keyboard.press("Home")  # the least there is a plan for, where a search takes longest
+    notebook.press(".sw input[type=range]", "Home")  # the least there is a plan for, where a search takes longest
     assert page.locator(".sw-amount").inner_text() != before
     notebook.until(f"() => {STATE}.budget.state === 'planned' && {STATE}.budget.budget_bytes === {STATE}.budget_bytes")
     notebook.until(f"() => {STATE}.plan.budget_bytes === {STATE}.budget_bytes")
@@ -52,8 +51,7 @@ def test_the_tour(server: lab.Lab, browser: Browser, tmp_path: Path) -> None:
     found = page.evaluate(f"() => {STATE}.search.evaluations")
     search.click()
     notebook.until(f"() => {STATE}.search.evaluations > {found}")
-    page.locator(".sw-memory .plot").focus()
-    page.keyboard.press("Escape")
+    notebook.press(".sw-memory .plot", "Escape")
     notebook.until(f"() => {STATE}.search.state !== 'running'")
 
     page.locator(".sw-do-run").click()
@@ -68,9 +66,8 @@ def test_the_tour(server: lab.Lab, browser: Browser, tmp_path: Path) -> None:
     assert plan["budget_bytes"] == page.evaluate(f"() => {STATE}.budget_bytes")
     notebook.until("() => document.querySelector('.sw .news').textContent.startsWith('Saved')")
 
-    page.locator(".sw-memory .plot").focus()
-    for key in ("w", "d", "p", "ArrowRight", "ArrowDown", "f", "0"):  # none of them is a shortcut of the notebook
-        page.keyboard.press(key)
+    # none of them is a shortcut of the notebook
+    notebook.press(".sw-memory .plot", "w", "d", "p", "ArrowRight", "ArrowDown", "f", "0")
     assert page.locator(".jp-Notebook .jp-Cell").count() == 2
     assert "Nothing selected" not in page.locator(".sw-selection .line").inner_text()
 
@@ -95,8 +92,7 @@ def test_a_kernel_that_is_restarted_under_an_open_widget_is_said_to_be_away(
     page.wait_for_selector(".sw-banner:visible")
     page.screenshot(path=tmp_path / "restarted.png")
     assert "run this cell again" in page.locator(".sw-banner:visible").inner_text()
-    page.locator(".sw-memory .plot").focus()
-    page.keyboard.press("ArrowRight")
+    notebook.press(".sw-memory .plot", "ArrowRight")
     assert "Nothing selected" not in page.locator(".sw-selection .line").inner_text()
     notebook.run_all()
     page.wait_for_selector(".sw-banner", state="hidden")
@@ -113,17 +109,14 @@ def test_it_is_the_same_in_jupyter_notebook(server: lab.Lab, browser: Browser, t
     page.wait_for_selector(".sw[data-state=ready]")
     notebook.until(f"() => {STATE}.budget?.state === 'planned'")
     before = page.locator(".sw-amount").inner_text()
-    page.locator(".sw input[type=range]").focus()
-    page.keyboard.press("Home")
+    notebook.press(".sw input[type=range]", "Home")
     notebook.until(f"() => {STATE}.plan.budget_bytes === {STATE}.budget_bytes")
     assert page.locator(".sw-amount").inner_text() != before
     page.locator(".sw-do-run").click()
     notebook.until(f"() => ['done', 'failed'].includes({STATE}.run.state)")
     page.screenshot(path=tmp_path / "notebook.png")
     assert "Identical to eager" in page.locator(".sw-badge").inner_text()
-    page.locator(".sw-memory .plot").focus()
-    for key in ("w", "d", "p", "ArrowRight", "0"):
-        page.keyboard.press(key)
+    notebook.press(".sw-memory .plot", "w", "d", "p", "ArrowRight", "0")
     notebook.until("() => document.querySelector('.sw-selection .name').textContent")
     assert page.locator(".jp-Notebook .jp-Cell").count() == len(cells)
     assert notebook.add_and_run(CLOSED) == "left: []"
@@ -145,8 +138,7 @@ def test_two_views_of_a_step_follow_each_other_and_the_theme(server: lab.Lab, br
     light = page.evaluate(feasibility)
     page.evaluate("() => { jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' }); }")
     page.wait_for_function(f"light => ({feasibility})() !== light", arg=light)
-    page.locator(".sw-memory .plot").focus()
-    page.keyboard.press("ArrowRight")
+    notebook.press(".sw-memory .plot", "ArrowRight")
     notebook.until("() => [...document.querySelectorAll('.sw-selection .name')].every(name => name.textContent)")
     page.screenshot(path=tmp_path / "dark.png")
     lines = page.locator(".sw-selection .name").all_inner_texts()
