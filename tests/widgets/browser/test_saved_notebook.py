@@ -15,6 +15,7 @@ CELLS = [
     "import time\nbench.plan\nwhile '<img' not in bench.fallback:\n    time.sleep(0.05)\n"
     "bench.send_state('fallback')",  # before the cell ends, after which nobody listens
 ]
+PICTURE = ".jp-OutputArea img[src^='data:image/svg+xml']"
 
 
 def test_the_picture_of_the_first_plan_stands_where_the_widget_was(
@@ -23,10 +24,11 @@ def test_the_picture_of_the_first_plan_stands_where_the_widget_was(
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     NotebookClient(notebook, timeout=240, kernel_name="python3", store_widget_state=True).execute()
     nbformat.write(notebook, server.at / "saved.ipynb")
+    assert "data:image/svg+xml" in (server.at / "saved.ipynb").read_text()
     server.trust("saved.ipynb")
     opened = server.look_at(browser, "saved.ipynb")
-    drawn = opened.page.locator(".jp-OutputArea img[src^='data:image/svg+xml']")
-    drawn.wait_for()
+    opened.until(f"""() => document.querySelector("{PICTURE}")""")
+    drawn = opened.page.locator(PICTURE)
     opened.page.screenshot(path=tmp_path / "reopened.png")
     assert "Needs swap" in opened.page.locator(".jp-OutputArea").first.inner_text()
     assert "ideal speed" in (drawn.get_attribute("alt") or "")
