@@ -43,6 +43,13 @@ def test_without_offsets_they_are_packed(tmp_path: Path) -> None:
     view.close()
 
 
+def test_it_says_what_takes_so_long(tmp_path: Path) -> None:
+    path, told = tmp_path / "buffers.csv", list[str]()
+    path.write_text("id,lower,upper,size\na,0,4,6\nb,2,9,4\n")
+    widgets.MemoryMap.from_csv(path, progress=lambda share, doing: told.append(doing)).close()
+    assert told == ["reading buffers.csv", "packing 2 buffers"]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

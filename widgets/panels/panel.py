@@ -14,6 +14,7 @@ import traitlets
 from planner.errors import StowageError
 from planner.machine import Machine
 from planner.memory import read_buffers
+from planner.progress import ShowProgress, reporting
 from widgets.fallback import fallback_view, save_page
 from widgets.messages import Message
 from widgets.page import packed_script, script
@@ -194,16 +195,21 @@ class MemoryMap(Panel):
     parts = ("memory", "holders", "selection")
 
     @classmethod
-    def from_csv(cls, path: str | Path) -> MemoryMap:
+    def from_csv(cls, path: str | Path, *, progress: ShowProgress = True) -> MemoryMap:
         """A map of the buffers in a CSV file, as `planner pack --out` writes it; a unit of its time is shown as 1 µs.
 
         Args:
             path: of the file, `id,lower,upper,size`, with a column `offset`, or packed here; `gaps` are taken too.
+            progress: as in `planner.capture`; packing thousands of buffers takes half a minute.
 
         Raises:
             StowageError: the file cannot be read, or two buffers that are alive at once share a byte.
         """
-        graph, plan, machine = buffers_as_step(read_buffers(path), Path(path).name)
+        with reporting(progress) as report:
+            report(0.0, f"reading {Path(path).name}")
+            buffers = read_buffers(path)
+            report(0.1, f"{'packing' if buffers.offsets is None else 'checking'} {len(buffers.ids):,} buffers")
+            graph, plan, machine = buffers_as_step(buffers, Path(path).name)
         return cls((graph, plan), machine=machine, budget=plan.budget_bytes)
 
 
