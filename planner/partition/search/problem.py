@@ -20,6 +20,7 @@ from planner.partition.search.costs.slot_costs import SlotCosts
 from planner.partition.search.factors.conditioning import minimize
 from planner.partition.search.factors.dual_bound import StarFactor
 from planner.partition.search.factors.eliminate import CostTable, Eliminated, Scope, Work, elimination_work
+from planner.partition.search.factors.elimination_step import LeastOf
 from planner.partition.search.factors.min_sum import Costs
 from planner.partition.search.factors.repeats import find_repeats
 from planner.partition.search.factors.star_sum import Reduced, StarSum, reduced, table_star
@@ -126,7 +127,7 @@ class LevelsProblem:
         Args:
             most: no more entries are gone through to eliminate a variable.
         """
-        done = Eliminated(self._choices, self._counted_scopes(), lambda place: self._table(place).costs, most)
+        done = Eliminated(self._choices, self._counted_scopes(), self._least, most)
         return reduced(self._choices, done, lambda place: self._star(place)[0])
 
     def work(self, most: float = inf) -> Work:
@@ -135,7 +136,7 @@ class LevelsProblem:
 
     def solve(self) -> Choice:
         """The least cost, which proves that none is lower; `work` says what that takes."""
-        done = Eliminated(self._choices, self._counted_scopes(), lambda place: self._table(place).costs, inf)
+        done = Eliminated(self._choices, self._counted_scopes(), self._least, inf)
         return self.choice(done.constant, done.values({}))
 
     def solve_or_approach(self) -> Choice:
@@ -175,22 +176,21 @@ class LevelsProblem:
         found = []
         for place, (variables, key) in enumerate(self._counted_scopes()):
             if key not in known:
-                known[key] = self._table(place).costs
+                known[key] = self._least(place).whole(self._choices)
             found.append(CostTable(variables, known[key]))
         return found
 
-    def _table(self, place: int) -> CostTable:
+    def _least(self, place: int) -> LeastOf:
         _, term, times = self._counted[place]
         if (number := term - len(self._given)) < 0:
-            table = self._given[term]
-        else:
-            table = self._costs.table(number, self._fetches.counts[number], self._fetches.shared[number])
-        return table if times == 1 else CostTable(table.variables, table.costs * times)
+            return self._given[term].alone().times(times)
+        return self._costs.least(number, self._fetches.counts[number], self._fetches.shared[number]).times(times)
 
     def _star(self, place: int) -> tuple[StarFactor, OpWays | None]:
         _, term, times = self._counted[place]
         if (number := term - len(self._given)) < 0:
-            return table_star(self._table(place)), None
+            given = self._least(place)
+            return table_star(CostTable(given.variables, given.whole(self._choices))), None
         star, rows = self._costs.star(number, self._fetches.counts[number], self._fetches.shared[number])
         parts = tuple(self._multiply(part, times) for part in star.parts)
         return StarFactor(star.variables, parts), OpWays(number, rows)

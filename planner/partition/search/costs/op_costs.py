@@ -15,7 +15,7 @@ from planner.partition.search.choices.domains import Domains, Sequences
 from planner.partition.search.costs.evaluate import want_key
 from planner.partition.search.costs.slot_costs import SlotCosts
 from planner.partition.search.factors.dual_bound import StarFactor
-from planner.partition.search.factors.eliminate import CostTable
+from planner.partition.search.factors.elimination_step import LeastOf
 from planner.partition.search.factors.min_sum import FORBIDDEN, Costs, min_sum
 
 #: Numbers of sequences of variants.
@@ -99,29 +99,22 @@ class OpCosts:
         )
         return self._signatures[number], tuple(counts), entries
 
-    def table(self, number: int, counts: Sequence[float], shared: Sequence[SharedInput]) -> CostTable:
-        """The least cost of merged ops by the groups and copies around them.
+    def least(self, number: int, counts: Sequence[float], shared: Sequence[SharedInput]) -> LeastOf:
+        """The least cost of merged ops by the groups and copies around them, of all ways to come by their inputs.
 
         Args:
             number: which.
             counts: per input, how many contents they pay for alone.
             shared: what others read as well.
         """
-        variables, sizes = self._variables(number, shared)
-        least: Costs | None = None
+        variables, _ = self._variables(number, shared)
+        costs = []
         for parts in self._patterns(number, counts, shared):
             names = sorted(parts)  # -1 is the first, and joins the next
             found = min_sum([parts[name] for name in names])
             used = dict(zip(names, found.shape, strict=True))
-            found = found.reshape([used.get(name, 1) for name in variables])
-            if least is None:
-                least = found
-                continue
-            shape = np.broadcast_shapes(least.shape, found.shape)  # without copies that no pattern so far takes
-            room = next((each for each in (found, least) if each.shape == shape), None)
-            least = np.minimum(least, found, out=room)
-        assert least is not None, "there is always the way without copies"
-        return CostTable(variables, np.broadcast_to(least, sizes))
+            costs.append(found.reshape([used.get(name, 1) for name in variables]))
+        return LeastOf(variables, tuple(costs))
 
     def star(self, number: int, counts: Sequence[float], shared: Sequence[SharedInput]) -> tuple[StarFactor, Rows]:
         """The cost of merged ops as a sum over variables, for every way of splitting them and of taking copies.

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from planner.partition.search.factors.eliminate import Costs, CostTable, TooManyCombinationsError, eliminate
+from planner.partition.search.factors.eliminate import CostTable, TooManyCombinationsError, eliminate
+from planner.partition.search.factors.min_sum import Costs
 
 #: How often every fixed variable is tried with each of its values.
 _SWEEPS = 2

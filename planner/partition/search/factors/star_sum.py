@@ -79,7 +79,7 @@ class StarSum:
         def star(term: int) -> StarFactor:
             return table_star(table(term)) if term >= factors else self.factors[term]
 
-        done = Eliminated(self.choices, self._scopes(), lambda term: table(term).costs, most)
+        done = Eliminated(self.choices, self._scopes(), lambda term: table(term).alone(), most)
         return reduced(self.choices, done, star, self.constant)
 
     def restricted(self, kept: Sequence[Kept], kept_ways: Sequence[Kept]) -> Reduced:
