@@ -7,7 +7,6 @@ import json
 import os
 import re
 import secrets
-import socket
 import subprocess
 import sys
 import time
@@ -20,18 +19,13 @@ import nbformat
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, TimeoutError
 
+from tests.ports import free_port
+
 ROOT = Path(__file__).parents[3]
 #: On a busy machine a server, a kernel and PyTorch take their time; less than after which pytest ends a test unseen.
 PATIENCE = 120.0
 #: How often a key is pressed where the focus is taken.
 PRESSES = 10
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 #: anywidget waits for a script for two seconds, which on a busy computer pass before any has come; here none do.

@@ -2,20 +2,15 @@
 
 import json
 import shutil
-import socket
 
 import pytest
 
 from planner import zoo
 from planner.capture import capture
 from planner.partition import PartitionPlan, coarsen, optimize, save_partition
+from tests.ports import free_port
 
 MODEL = "mlp:layers=2,hidden=32,batch=16"
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def test_two_hosts_make_the_steps_of_eager_pytorch_and_the_first_one_prints(launcher, tmp_path):
