@@ -2,12 +2,14 @@
 
 Message passing lets each factor choose its own values where variables hang together in circles. Here factors are added
 up as far as tables stay small, which makes them agree. What is divided costs no more than the whole, and all that is
-left costs at least nothing once the bound of message passing has been taken off, so that the bound only rises.
+left costs at least nothing once the bound of message passing has been taken off, so that the bound only rises. Sums
+that stay apart pass costs to each other first, so that they prefer the same values of all variables that they share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -17,13 +19,13 @@ from planner.partition.search.factors.eliminate import CostTable
 from planner.partition.search.factors.min_sum import Costs, min_sum
 from planner.partition.search.factors.star_sum import StarSum
 
-#: No table has more entries.
-MOST_IN_BUCKET = 300_000
+#: No sum of tables has more entries; the table of a factor has at most half of them, so that some can be added to it.
+_MOST_ENTRIES = 2_000_000
 #: As often costs are moved before.
-_SWEEPS = 30
+_SWEEPS = 60
 
 
-def mini_bucket_bound(stars: StarSum, most: int = MOST_IN_BUCKET) -> float:
+def mini_bucket_bound(stars: StarSum, most: int = _MOST_ENTRIES) -> float:
     """What a sum of star factors costs at least.
 
     Args:
@@ -61,7 +63,7 @@ class _Buckets:
         """A factor as a table, or at least what it costs by some of its variables."""
         legs = dict(sorted(zip(variables, parts, strict=True)))
         others = np.zeros((len(parts[0]), 1))
-        while self._size(legs) > self._most and len(legs) > 1:
+        while self._size(legs) > self._most // 2 and len(legs) > 1:
             widest = max(legs, key=lambda variable: self._choices[variable])
             others = others + legs.pop(widest).min(1, keepdims=True)
         return tuple(legs), min_sum([others, *legs.values()])[0]
@@ -84,13 +86,24 @@ class _Buckets:
             for other in table.variables:
                 self._touching[other].discard(number)
         sums = [self._sum(scope, own) for scope, own in self._divided(tables)]
-        own = [_least_by(table, variable) for table in sums]
+        for first, second in combinations(sums, 2):
+            self._match(first, second)
+        own = [_least_by(table, (variable,)) for table in sums]
         mean = np.mean(own, axis=0)
         for table, least in zip(sums, own, strict=True):  # all mini-buckets shall prefer the same values
             costs = table.costs + self._shaped(CostTable((variable,), mean - least), table.variables)
             place = table.variables.index(variable)
             self._add(table.variables[:place] + table.variables[place + 1 :], costs.min(place))
         return {other for table in sums for other in table.variables} - {variable}
+
+    def _match(self, first: CostTable, second: CostTable) -> None:
+        """Move costs between two tables so that both cost at least the same by the variables that they share."""
+        shared = tuple(other for other in first.variables if other in second.variables)
+        if len(shared) < 2:
+            return
+        moved = CostTable(shared, (_least_by(second, shared) - _least_by(first, shared)) / 2)
+        first.costs[...] += self._shaped(moved, first.variables)
+        second.costs[...] -= self._shaped(moved, second.variables)
 
     def _divided(self, tables: Sequence[CostTable]) -> list[tuple[set[int], list[CostTable]]]:
         """The tables of each mini-bucket, with its variables: each joins that which grows the least by it."""
@@ -125,7 +138,7 @@ class _Buckets:
         return prod(self._choices[variable] for variable in variables)
 
 
-def _least_by(table: CostTable, variable: int) -> Costs:
-    """The least costs of a table by the values of one of its variables."""
-    least: Costs = table.costs.min(tuple(place for place, each in enumerate(table.variables) if each != variable))
+def _least_by(table: CostTable, variables: Sequence[int]) -> Costs:
+    """The least costs of a table by the values of some of its variables."""
+    least: Costs = table.costs.min(tuple(place for place, each in enumerate(table.variables) if each not in variables))
     return least

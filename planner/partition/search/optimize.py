@@ -21,7 +21,7 @@ from planner.partition.search.factors.min_sum import Costs
 from planner.partition.search.factors.narrowing import EXACT, MOST_ENTRIES, MOST_OF_ONE, narrow_down
 from planner.partition.search.factors.neighborhoods import NeighborhoodSearch
 from planner.partition.search.folding import fold
-from planner.partition.search.mini_buckets import MOST_IN_BUCKET, mini_bucket_bound
+from planner.partition.search.mini_buckets import mini_bucket_bound
 from planner.partition.search.problem import Choice, LevelsProblem, costing, partitioning
 from planner.partition.search.recursion import by_recursion
 
@@ -180,15 +180,14 @@ class _Search:
             self._better(problem.choice(found.cost, core.values(found.values)))
         bound = found.bound
         if bound < self.best.cost * (1 - EXACT):
-            bound = max(bound, mini_bucket_bound(problem.core(MOST_IN_BUCKET).stars))
+            bound = max(bound, mini_bucket_bound(problem.core(MOST_OF_ONE).stars))
         self.bound = max(self.bound, min(bound, self.best.cost))
 
     def _search_around(self, problem: LevelsProblem) -> None:
-        """Look for a better choice in neighbourhoods of a likely one."""
-        stars, _ = problem.stars()
-        dual = stars.bound()
-        dual.raised(_sweeps(dual))
-        self._better(problem.choice(0.0, NeighborhoodSearch(stars).improve(dual.likely())))
+        """Look for a better choice in neighbourhoods of likely ones."""
+        core = problem.core(MOST_OF_ONE)
+        if core.stars.choices:
+            self._better(problem.choice(0.0, core.values(NeighborhoodSearch(core.stars).run())))
 
     def _narrow(self, problem: LevelsProblem, left: _StillPossible) -> _StillPossible:
         """Raise the bound, look for a better choice among the likeliest, and leave out what cannot be better."""

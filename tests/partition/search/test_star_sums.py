@@ -10,7 +10,7 @@ from planner.partition import coarsen
 from planner.partition.search import SearchRules, mesh_of
 from planner.partition.search.choices.domains import Domains
 from planner.partition.search.costs.slot_costs import SlotCosts
-from planner.partition.search.factors import branching, narrowing
+from planner.partition.search.factors import branching, narrowing, neighborhoods
 from planner.partition.search.factors.branching import branch
 from planner.partition.search.factors.dual_bound import StarFactor
 from planner.partition.search.factors.eliminate import CostTable
@@ -85,11 +85,11 @@ def test_the_least_of_all_cases_is_that_of_all_combinations(monkeypatch):
         assert branch(stars, least) == Narrowed(least, None, least)
 
 
-def all_pairs(seed, variables=6):
-    """Costs of all pairs of variables, for which message passing alone gives a low bound."""
+def all_of(size, seed, variables=6):
+    """Costs of all sets of so many variables, for which message passing alone gives a low bound."""
     draw = np.random.default_rng(seed)
-    pairs = combinations(range(variables), 2)
-    factors = [table_star(CostTable(pair, draw.integers(0, 20, (3, 3)) * 1.0)) for pair in pairs]
+    sets = combinations(range(variables), size)
+    factors = [table_star(CostTable(scope, draw.integers(0, 20, [3] * size) * 1.0)) for scope in sets]
     return StarSum([3] * variables, factors, [np.zeros(3)] * variables, 0.0)
 
 
@@ -97,7 +97,7 @@ def test_the_more_cases_are_told_apart_the_higher_the_bound_which_is_never_above
     monkeypatch.setattr(branching, "_MOST_ENTRIES", 1)
     monkeypatch.setattr(branching, "_MOST_OF_ONE", 1)
     for seed in range(4):
-        stars = all_pairs(seed)
+        stars = all_of(2, seed)
         costs = every_cost(stars)
         bounds = []
         for cases in (1, 250):
@@ -111,12 +111,20 @@ def test_the_more_cases_are_told_apart_the_higher_the_bound_which_is_never_above
 
 def test_mini_buckets_raise_the_bound_of_message_passing_to_the_least_where_tables_may_be_large():
     for seed in SEEDS[:6]:
-        for stars in (random_stars(seed), all_pairs(seed)):
+        for stars in (random_stars(seed), all_of(2, seed)):
             least = min(every_cost(stars).values())
             _, passed = stars.bound().raised(30)
             bounds = [mini_bucket_bound(stars, most) for most in (1, 30, 100_000)]
             assert all(passed - 1e-9 <= bound <= least + 1e-9 for bound in bounds), seed
             assert bounds[-1] == pytest.approx(least)
+
+
+def test_mini_buckets_that_share_several_variables_agree_about_them():
+    for seed in SEEDS[:6]:
+        stars = all_of(3, seed)
+        _, passed = stars.bound().raised(30)
+        bound = mini_bucket_bound(stars, 60)  # two tables of 27 entries that share two variables would make 81
+        assert passed + 30 < bound <= min(every_cost(stars).values()) + 1e-9
 
 
 def test_nothing_is_found_where_nothing_costs_less_than_what_is_known(monkeypatch):
@@ -166,3 +174,25 @@ def test_neighborhoods_never_cost_more_and_often_less():
         assert stars.cost(found) <= stars.cost(start)
         less += stars.cost(found) < stars.cost(start)
     assert less
+
+
+def test_several_choices_are_combined_into_the_best_of_what_they_have():
+    better = 0
+    for seed in SEEDS:
+        stars = random_stars(seed, variables=7)
+        draw = np.random.default_rng(seed)
+        several = [[int(draw.integers(count)) for count in stars.choices] for _ in range(4)]
+        found = NeighborhoodSearch(stars).combine(several)
+        mixed = product(*(sorted(set(values)) for values in zip(*several, strict=True)))
+        assert stars.cost(found) == min(map(stars.cost, mixed))
+        better += stars.cost(found) < min(map(stars.cost, several))
+    assert better
+
+
+def test_choices_that_together_leave_too_much_are_combined_as_far_as_that_is_quick(monkeypatch):
+    monkeypatch.setattr(neighborhoods, "_MOST_COMBINED", 20)
+    for seed in SEEDS[:8]:
+        stars = random_stars(seed, variables=7)
+        several = [[(place + k) % count for place, count in enumerate(stars.choices)] for k in range(4)]
+        found = NeighborhoodSearch(stars).combine(several)
+        assert stars.cost(found) <= min(map(stars.cost, several))

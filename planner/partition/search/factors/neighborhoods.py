@@ -1,4 +1,8 @@
-"""Search in large neighbourhoods: some variables that depend on each other are chosen anew, exactly, the rest stays."""
+"""Search in large neighbourhoods, each exactly: what else some variables could be, or what several choices could share.
+
+Choices that a rising bound suggests one after another are each good in another place. Taken together they leave every
+variable a few values, among which variable elimination finds the best; mostly it is far better than any of them.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,9 @@ _MOST_VARIABLES = 40
 #: Every variable is in as many neighbourhoods, or more.
 _COVERED = 2
 _SWEEPS = 4
+#: So many choices are decoded while the bound rises, and combined as long as no more entries are gone through.
+_DECODED = 40
+_MOST_COMBINED = 10_000_000
 
 
 class NeighborhoodSearch:
@@ -37,6 +44,7 @@ class NeighborhoodSearch:
         for number, factor in enumerate(stars.factors):
             for variable in factor.variables:
                 self._touching[variable].append(number)
+        self._stars = stars
         covered = [0] * len(stars.choices)
         self._neighborhoods: list[list[int]] = []
         for variable, count in enumerate(stars.choices):
@@ -44,6 +52,32 @@ class NeighborhoodSearch:
                 self._neighborhoods.append(self._around(variable))
                 for other in self._neighborhoods[-1]:
                     covered[other] += 1
+
+    def run(self) -> list[int]:
+        """Good values of all variables."""
+        dual, decoded = self._stars.bound(), list[list[int]]()
+        for _ in range(_DECODED):
+            dual.raised(1)
+            decoded.append(dual.likely())
+        return self.improve(self.combine(decoded))
+
+    def combine(self, several: Sequence[Sequence[int]]) -> list[int]:
+        """The best values of all variables, each from one of several choices.
+
+        Args:
+            several: the choices; where together they leave too much, the better half of them is taken.
+        """
+        several = sorted(several, key=self._stars.cost)
+        every_way = [np.ones(len(factor.parts[0]), np.bool_) for factor in self._factors]
+        while True:
+            kept = [np.zeros(count, np.bool_) for count in self._choices]
+            for values in several:
+                for own, value in zip(kept, values, strict=True):
+                    own[value] = True
+            few = self._stars.restricted(kept, every_way)
+            if few.stars.work().entries <= _MOST_COMBINED:
+                return few.values(few.stars.eliminated().values([]))
+            several = several[: len(several) // 2]
 
     def improve(self, values: Sequence[int]) -> list[int]:
         """Values of all variables that cost no more than others, and less where a neighbourhood has better ones."""
