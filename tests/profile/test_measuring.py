@@ -273,8 +273,8 @@ def rescale(cache: Path, factor: float) -> dict[str, list[float]]:
 
 
 def test_what_was_measured_while_the_computer_was_busy_is_measured_again_after_a_run(cache: Path) -> None:
-    def ran() -> RunResult:
-        return run(zoo.mlp(hidden=32), budget="100%", steps=3, check=False).wait()
+    def ran() -> RunResult:  # in so many steps that the middle one is none in which the computer stopped
+        return run(zoo.mlp(hidden=32), budget="100%", steps=9, check=False).wait()
 
     ran()
     busy = rescale(cache, 1000)
