@@ -89,6 +89,7 @@ class LevelsProblem:
             size if variable == stands else 1
             for variable, (size, stands) in enumerate(zip(sizes, self._repeats.variables, strict=True))
         ]
+        self._cores: dict[float, Reduced] = {}
         self._multiplied: dict[tuple[int, int], tuple[Costs, Costs]] = {}  # which keeps the numbers of arrays taken
 
     @property
@@ -127,8 +128,10 @@ class LevelsProblem:
         Args:
             most: no more entries are gone through to eliminate a variable.
         """
-        done = Eliminated(self._choices, self._counted_scopes(), self._least, most)
-        return reduced(self._choices, done, lambda place: self._star(place)[0])
+        if most not in self._cores:
+            done = Eliminated(self._choices, self._counted_scopes(), self._least, most)
+            self._cores[most] = reduced(self._choices, done, lambda place: self._star(place)[0])
+        return self._cores[most]
 
     def work(self, most: float = inf) -> Work:
         """What it takes to solve it, or to find the core if no more entries than `most` are gone through at once."""
