@@ -88,6 +88,8 @@ class SlotCosts:
 
     def _stage_sum(self, merged: MergedOp, ways: Sequences) -> Costs:
         rules, costs, variants = self._rules, np.zeros(len(ways)), merged.variants
+        if not any(variant.strategy is not None and variant.strategy.stages for variant in variants):
+            return costs
         levels = list(zip(rules.mesh, rules.weights, ways.T, strict=False))
         for level, (workers, weight, here) in enumerate(levels):
             for number in np.unique(here):
@@ -108,19 +110,19 @@ class SlotCosts:
                 break
             unit, halo, gathered, repeated = self._of_level(merged, place, states, workers)
             rows, columns = ways[:, level], stored[:, level]
-            here = unit[rows][:, columns]
+            here = unit.take(rows, 0).take(columns, 1)
             if halo is not None:
                 parts = np.ones(len(ways))
                 for outer in range(level):
                     parts *= np.where(ways[:, outer] == ways[:, level], self._rules.mesh[outer], 1)
-                here += halo[rows][:, columns] * (parts[:, None] - 1)
+                here += halo.take(rows, 0).take(columns, 1) * (parts[:, None] - 1)
             if copies is not None:
                 here *= copies
             if repeated is not None and level:
-                costs *= repeated[rows][:, columns]
+                costs *= repeated.take(rows, 0).take(columns, 1)
             costs += here if weight == 1 else here * weight
             if level + 1 < ways.shape[1] and gathered is not None:
-                times = gathered[rows][:, columns]
+                times = gathered.take(rows, 0).take(columns, 1)
                 copies = times if copies is None else copies * times
         return costs
 
@@ -129,7 +131,7 @@ class SlotCosts:
         slot = (*merged.inputs, *merged.outputs)[place]
         reads = place < len(merged.inputs)
         has_halo = any(getattr(want, "halo", False) for want in wants)
-        key = slot.shape, slot.itemsize, wants, states, workers, reads, (id(merged.op), place) if has_halo else None
+        key = self._slot(merged, place), self.number(states), workers
         if key in self._units:
             return self._units[key]
         moved = self._moved[workers]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
@@ -14,6 +14,8 @@ from planner.jit import kernel
 from planner.partition.search.factors.min_sum import Costs
 
 Ints = NDArray[np.int64]
+#: No more entries are gone through at a time, so that they stay near the processor.
+_LONGEST_ROW = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,43 +89,79 @@ def least_over(
         choices: how many values each variable has.
         scratch: memory to use.
     """
-    shape = [choices[other] for other in rest] or [1]
     tables = [term for term in terms if len(term.costs) == 1 and term.costs[0].size == _size(term.variables, choices)]
     around = max((term.variables for term in tables), key=lambda own: _size(own, choices), default=())
     # tables of the largest scope are read where they are
     large = scratch.total([term.costs[0] for term in tables if term.variables == around] or [np.zeros(1)])
     in_large = _strides(large.shape, around) if around else {}
     others = [term for term in terms if term.variables != around or term not in tables]
-    varying = [any(_varies(costs, term.variables, rest) for costs in term.costs) for term in others]
+    order = _order(rest, choices, in_large)
+    last = order[-1] if order else None
+    varying = [any(_varies(costs, term.variables, last) for costs in term.costs) for term in others]
     parts, strides, steps, ends = list[Costs](), list[list[int]](), list[int](), list[int]()
     for place in np.argsort(varying, kind="stable"):
         term = others[place]
-        order = (variable, *(other for other in term.variables if other != variable))
-        for costs in sorted(term.costs, key=lambda each: _varies(each, term.variables, rest)):
-            parts.append(np.moveaxis(costs, term.variables.index(variable), 0))
-            step = _strides(parts[-1].shape, order)
-            strides.append([step.get(other, 0) for other in rest] or [0])
+        own = [other for other in (variable, *order) if other in term.variables]
+        axes = [term.variables.index(other) for other in own]
+        for costs in sorted(term.costs, key=lambda each: _varies(each, term.variables, last)):
+            parts.append(costs.transpose(axes))
+            step = _strides(parts[-1].shape, own)
+            strides.append([step.get(other, 0) for other in order])
             steps.append(step[variable])
         ends.append(len(parts))
+    strides.append([in_large.get(other, 0) for other in order])
+    shape, joined = _joined([choices[other] for other in order], np.array(strides, np.int64).reshape(len(strides), -1))
     starts = np.cumsum([0, *(part.size for part in parts)])[:-1]
     least, best = np.empty(prod(shape)), np.empty(prod(shape), np.int16)
     _eliminate(
-        scratch.filled(parts), starts, np.array(strides, np.int64).reshape(len(parts), len(shape)),
-        np.array(steps, np.int64), np.array(ends, np.int64), len(others) - sum(varying),
-        large.ravel(), np.array([in_large.get(other, 0) for other in rest] or [0], np.int64), in_large.get(variable, 0),
+        scratch.filled(parts), starts, joined[:-1], np.array(steps, np.int64), np.array(ends, np.int64),
+        len(others) - sum(varying), large.ravel(), joined[-1], in_large.get(variable, 0),
         np.array(shape, np.int64), choices[variable], least, best,
     )  # fmt: skip
-    rest_shape = shape[: len(rest)]
-    return least.reshape(rest_shape), best.reshape(rest_shape)
+    back = [order.index(other) for other in rest]
+    sizes = [choices[other] for other in order]
+    return np.asarray(least.reshape(sizes).transpose(back), order="C"), best.reshape(sizes).transpose(back)
+
+
+def _order(rest: Sequence[int], choices: Sequence[int], in_large: Mapping[int, int]) -> list[int]:
+    """The order in which values are gone through: the one with the most values last, since it is quick to go through.
+
+    Of several with as many, that comes last which is nearest in the largest table.
+    """
+    last = max(rest, key=lambda other: (choices[other], -in_large.get(other, 0), other), default=None)
+    return sorted(rest, key=lambda other: (other == last, other))
+
+
+def _joined(shape: list[int], strides: Ints) -> tuple[list[int], Ints]:
+    """The same entries by fewer dimensions: those that nothing tells apart are gone through as one.
+
+    Args:
+        shape: how many values each dimension has.
+        strides: per array, and dimension, how many entries the next value is further on.
+
+    Returns:
+        The same for what is left, at least one dimension.
+    """
+    if not shape:
+        return [1], np.zeros((len(strides), 1), np.int64)
+    sizes, columns = [shape[-1]], [strides[:, -1]]
+    for size, column in zip(reversed(shape[:-1]), strides.T[-2::-1], strict=True):
+        inner = sizes[-1]
+        if (column == columns[-1] * inner).all() and (len(sizes) > 1 or size * inner <= _LONGEST_ROW):
+            sizes[-1] *= size
+        else:
+            sizes.append(size)
+            columns.append(column)
+    return sizes[::-1], np.ascontiguousarray(np.stack(columns[::-1], 1))
 
 
 def _size(variables: Sequence[int], choices: Sequence[int]) -> int:
     return prod(choices[variable] for variable in variables)
 
 
-def _varies(costs: Costs, variables: tuple[int, ...], rest: tuple[int, ...]) -> bool:
-    """Whether costs depend on the last of the rest."""
-    return bool(rest) and rest[-1] in variables and costs.shape[variables.index(rest[-1])] > 1
+def _varies(costs: Costs, variables: tuple[int, ...], other: int | None) -> bool:
+    """Whether costs depend on a variable."""
+    return other in variables and costs.shape[variables.index(other)] > 1
 
 
 def _strides(shape: Sequence[int], variables: Sequence[int]) -> dict[int, int]:

@@ -23,8 +23,9 @@ def min_sum(parts: Sequence[Costs]) -> Costs:
     Returns:
         An array with one dimension for each part.
     """
-    shape = [part.shape[1] for part in parts]
-    joined = list(parts)
+    by_size = sorted(range(len(parts)), key=lambda place: parts[place].shape[1])  # long rows are quick to go through
+    joined = [parts[place] for place in by_size]
+    shape = [part.shape[1] for part in joined]
     while len(joined) > 3:  # the first parts are joined into one of all their combinations
         first, second = joined[:2]
         joined[:2] = [(first[:, :, None] + second[:, None, :]).reshape(len(first), -1)]
@@ -33,7 +34,7 @@ def min_sum(parts: Sequence[Costs]) -> Costs:
     first, second, third = (np.ascontiguousarray(part, np.float64) for part in joined)
     least = np.empty((first.shape[1], second.shape[1], third.shape[1]))
     _min_sum(first, second, third, least)
-    return least.reshape(shape)
+    return least.reshape(shape).transpose(np.argsort(by_size))
 
 
 @kernel
