@@ -172,21 +172,28 @@ def interruptibly(work: Callable[[], T], stop: CancelToken) -> T:
     """
     stop.check()
     thread, lock, ended = get_ident(), Lock(), Event()
-    raised = False
+    raised = under_way = False
 
     class Left(Cancelled):
         """Raised from outside, and never by the work itself."""
 
+        def __del__(self) -> None:
+            """Note that nobody handles it any more: a finalizer, whose errors Python drops, or the work caught it."""
+            nonlocal under_way
+            under_way = False
+
     def watch() -> None:
-        nonlocal raised
+        nonlocal raised, under_way
         while not ended.wait(_LOOK_SECONDS):
-            if stop.requested:
+            # again only where it was lost, so that the cleanup is interrupted at most once
+            if stop.requested and not under_way:
                 with lock:
                     if not ended.is_set():
-                        raised = raise_in(thread, Left)
-                        if not raised:
-                            continue  # the thread is compiling
-                return  # raised once, so that the cleanup below is interrupted at most once
+                        under_way = True
+                        if raise_in(thread, Left):
+                            raised = True
+                        else:
+                            under_way = False  # the thread is compiling
 
     def end() -> None:
         """Stop raising, and consume a pending exception, because Python cannot withdraw it safely.

@@ -83,6 +83,45 @@ def test_code_that_checks_nothing_is_interrupted() -> None:
         interruptibly(work, stop)
 
 
+def test_an_interrupt_that_is_lost_comes_again() -> None:
+    """Python drops errors that are raised in finalizers, and code that goes on whatever happens drops them, too."""
+    stop = CancelToken()
+    dropped: list[str] = []
+
+    def work() -> None:
+        stop.cancel()
+        try:
+            while True:
+                time.sleep(0.001)
+        except BaseException:
+            dropped.append("the error")
+        while True:
+            time.sleep(0.001)
+
+    with pytest.raises(Cancelled):
+        interruptibly(work, stop)
+    assert len(dropped) == 1
+
+
+def test_a_cleanup_is_interrupted_once_however_long_it_takes() -> None:
+    stop = CancelToken()
+    cleaned: list[str] = []
+
+    def work() -> None:
+        stop.cancel()
+        try:
+            while True:
+                time.sleep(0.001)
+        finally:
+            for _ in range(300):
+                time.sleep(0.001)
+            cleaned.append("all")
+
+    with pytest.raises(Cancelled):
+        interruptibly(work, stop)
+    assert cleaned == ["all"]
+
+
 def test_a_part_of_the_progress_never_falls_and_a_report_checks_the_token() -> None:
     said: list[tuple[float, str]] = []
     stop = CancelToken()
