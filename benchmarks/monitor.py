@@ -23,9 +23,12 @@ from paired import interval, middle
 from rich.console import Console
 from rich.table import Table
 
+from planner.cancel import CancelToken
 from planner.capture import capture
+from planner.plan import SwapPlan
 from planner.profile import prepare
 from planner.run import CpuDevice, Executor
+from planner.run.checks.retrace import Recheck
 from planner.run.checks.state_writeback import StateWriteback
 from planner.run.loop.monitor import Monitor
 from planner.run.loop.result import RunLog
@@ -51,14 +54,19 @@ def measure(text: str, budget: str, rounds: int) -> dict[str, object]:
         asked = RunRequest(
             step, plan, budget, None, rounds, "cpu", check=False, stress=False, remeasure=False, recheck=0
         )
-        session = StepLoop(asked, executor, kept, generator, done, graph.program.effects, lambda: None, followed=False)
+        stop = CancelToken()
+        recheck = Recheck(step, 0, stop)
+        session = StepLoop(
+            asked, executor, kept, generator, done, graph.program.effects, stop, followed=False, smaller=False
+        )
         batch = step.batch_leaves()
 
         def plain() -> None:
-            kept.keep(executor, executor.step(batch))
+            record = executor.step(batch)
+            kept.keep(executor.state(), record.left)
 
         def watched(make: Callable[[], None]) -> float:
-            with monitor.watching(executor.present, 0), reading(monitor, done, plan):
+            with monitor.watching(executor.present, 0), reading(monitor, done, plan, recheck):
                 return repeated(make)
 
         kinds: dict[str, Callable[[], float]] = {
@@ -89,12 +97,12 @@ def repeated(make: Callable[[], None], least: float = 0.15) -> float:
 
 
 @contextmanager
-def reading(monitor: Monitor, done: RunLog, plan: object) -> Iterator[None]:
+def reading(monitor: Monitor, done: RunLog, plan: SwapPlan, recheck: Recheck) -> Iterator[None]:
     over = Event()
 
     def read() -> None:
         while not over.wait(0.1):
-            _ = monitor.snapshots, done.result("", "cpu", plan)  # type: ignore[arg-type]
+            _ = monitor.snapshots, done.result("", "cpu", plan, recheck)
 
     thread = Thread(target=read, daemon=True)
     thread.start()

@@ -1,7 +1,6 @@
 """Capture of the dataflow graph of a PyTorch model's whole step."""
 
 from planner.callable_package import make_callable
-from planner.capture.capture_saved import capture_saved
 from planner.capture.capturing import capture
 from planner.capture.hooks.active_modes import refuse_observers
 from planner.capture.kernel_counts import compare_with_eager
@@ -14,6 +13,7 @@ from planner.capture.saved.saved_tensors import SavedTensor, SavedTensors
 from planner.capture.trace.batch_invariance import unused_leaves
 from planner.capture.trace.trace import Trace, trace
 from planner.capture.trace.trace_difference import trace_difference
+from planner.capture.trace_saved_tensors import capture_saved
 
 make_callable(__name__)
 

@@ -4,7 +4,7 @@ from planner.graph.arrays import Csr, GraphArrays, IntArray, arrays, csr, invert
 from planner.graph.builder import GraphBuilder
 from planner.graph.check import check
 from planner.graph.modules import Module, module_tree, storage_modules
-from planner.graph.storage_lines import storage_lines
+from planner.graph.storage_source_lines import storage_lines
 from planner.graph.store import fingerprint, from_json, load, save, structure, to_json
 from planner.graph.types import PERSISTENT, Graph, Kind, Op, Phase, Storage, Tensor
 

@@ -16,9 +16,9 @@ from planner.errors import StowageError
 from planner.fit import usable_bytes
 from planner.graph import Graph
 from planner.levers.lever_catalogue import Lever, batch_rows, single_levers
-from planner.levers.lever_plans import EVALUATIONS, planned_rows
 from planner.levers.lever_rows import LeverRow, Levers, Numbers, Unchangeable
 from planner.levers.step_recipe import StepRecipe
+from planner.levers.swap_and_recompute import EVALUATIONS, planned_rows
 from planner.machine import Machine, op_seconds
 from planner.progress import Progress, ShowProgress, reporting
 from planner.step import InferenceStep, Step, TrainStep

@@ -4,7 +4,7 @@ from planner.callable_package import make_callable
 from planner.machine.collectives import Collective, CollectiveAlgorithm, collective_seconds
 from planner.machine.graph_collectives import is_collective
 from planner.machine.machine_types import Device, Link, Machine
-from planner.machine.mesh import MeshLevel, mesh_levels, prime_factors
+from planner.machine.mesh_links import MeshLevel, mesh_levels, prime_factors
 from planner.machine.op_classes import OpClass, op_class, operator
 from planner.machine.presets import MOST_HOSTS, PRESETS, with_hosts
 from planner.machine.roofline import CPU_EFFICIENCY, CUDA_EFFICIENCY, op_seconds

@@ -1,6 +1,7 @@
 """Executable programs: kernel calls on recorded or live tensors, and the effects of a step."""
 
 from planner.program.argument_references import ScalarRef, TensorRef
+from planner.program.batch_value_reads import Memory, reading_changed
 from planner.program.isolated_generator import as_default, drawing_from
 from planner.program.kernels.backend import Backend
 from planner.program.kernels.backend_registry import CALL_SOURCES, backend_of
@@ -30,7 +31,6 @@ from planner.program.python_side_effects import (
 )
 from planner.program.readings import Leaf, Reading, Readings, Value
 from planner.program.recorded_calls import ALLOCATIONS, Event, Layout, argument_text, substituted
-from planner.program.replay_readings import Memory, reading_changed
 from planner.program.worker_groups import members, places
 
 __all__ = [

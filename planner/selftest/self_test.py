@@ -13,9 +13,9 @@ from planner.global_state_lock import global_state_lock
 from planner.progress import Progress, ShowProgress, reporting
 from planner.run import DEVICES
 from planner.selftest.environment import environment
-from planner.selftest.planned_steps import STEPS
 from planner.selftest.report import Figures, Outcome, SelfTestReport, StageResult
-from planner.selftest.stages import Stages
+from planner.selftest.sample_steps import STEPS
+from planner.selftest.stage_checks import Stages
 
 
 def selftest(device: str = "cpu", *, progress: ShowProgress = True) -> SelfTestReport:

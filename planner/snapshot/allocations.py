@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.errors import StowageError
-from planner.snapshot.block_sizes import unsplit_sizes
+from planner.snapshot.freed_block_sizes import unsplit_sizes
 from planner.snapshot.tables import ACTIONS, Action, Allocations, Ints, MemoryBlocks, MemoryEvents, MemorySegments
 from planner.units import several
 

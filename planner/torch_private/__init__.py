@@ -47,7 +47,7 @@ from planner.torch_private.operators import (
     schema,
 )
 from planner.torch_private.optimizers import note_step
-from planner.torch_private.process_groups import Store, default_store, prefix_store, tcp_store
+from planner.torch_private.rendezvous_stores import Store, default_store, prefix_store, tcp_store
 from planner.torch_private.result_strides import BATCH_NORMALISATIONS, plainly_laid
 from planner.torch_private.tensors import (
     allocations,

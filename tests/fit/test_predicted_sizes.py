@@ -10,9 +10,9 @@ from torch import nn
 import planner
 from planner import TrainStep, zoo
 from planner.cancel import CancelToken
-from planner.fit.criteria import assess
 from planner.fit.size_model import SizeModel
 from planner.fit.sized_graphs import SizedGraphs
+from planner.fit.time_and_memory import assess
 from planner.graph import Graph
 from planner.machine import PRESETS
 from tests.effort import EFFORT

@@ -16,10 +16,10 @@ from planner.progress import Progress
 from planner.run import DEVICES, CpuDevice
 from planner.selftest import SelfTestReport, StageResult, environment, report_json
 from planner.selftest.copy_rates import copy_rates
-from planner.selftest.kernels import missing_kernels
-from planner.selftest.planned_steps import STEPS, PlannedStep, planned_step
+from planner.selftest.missing_kernels import missing_kernels
+from planner.selftest.sample_steps import STEPS, PlannedStep, planned_step
 from planner.selftest.self_test import results
-from planner.selftest.stages import Stages
+from planner.selftest.stage_checks import Stages
 from tests.effort import EFFORT
 from tests.selftest import faulty_device as faults
 from tests.selftest.faulty_device import with_fault

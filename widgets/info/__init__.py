@@ -2,6 +2,7 @@
 
 from widgets.info.address_map import AddressMap, address_map_of, get_address_map
 from widgets.info.answers import Answer, Reasons, get_cost, get_fit, get_reasons, unswapped_peak
+from widgets.info.bytes_per_level import LevelBytes, get_level_bytes
 from widgets.info.collectives import Collectives, get_collectives
 from widgets.info.compare_methods import CompareMethods, MethodSpeeds, get_compare_methods
 from widgets.info.compare_peaks import ComparePeaks, Peak, get_compare_peaks
@@ -10,7 +11,6 @@ from widgets.info.compare_speeds import CompareSpeeds, Speed, get_compare_speeds
 from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
 from widgets.info.fit_curves import FitAnswer, FitCurves, get_fit_curves
 from widgets.info.holders import Holder, get_holders
-from widgets.info.level_bytes import LevelBytes, get_level_bytes
 from widgets.info.levers import LeverKind, LeverPoint, LeverPoints, get_levers
 from widgets.info.live_memory import LiveMemory, MeasuredMemory, get_live_memory, measured_memory
 from widgets.info.memory_by_kind import MemoryByKind, get_memory_by_kind
@@ -22,7 +22,7 @@ from widgets.info.partition_splits import PartitionSplits, SplitRow, get_partiti
 from widgets.info.peak_holders import PeakHolders, get_peak_holders
 from widgets.info.peak_icicle import IcicleBox, IcicleLevels, PeakIcicle, get_peak_icicle
 from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured, get_predicted_and_measured
-from widgets.info.repeats import repeats_text
+from widgets.info.recomputation_cost import repeats_text
 from widgets.info.residency_spans import Axis, Flags, Floats, Ints, require_same_step, spans_of
 from widgets.info.schedule_and_pool import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.search_history import Found, SearchHistory, get_search_history
@@ -33,8 +33,8 @@ from widgets.info.step_requirements import Feasibility, assess_feasibility
 from widgets.info.storage_groups import GROUP_OF, STACK, Group
 from widgets.info.streams import Copy, Stall, Streams, get_streams, streams_of
 from widgets.info.swap_edges import Swap
-from widgets.info.tensor_blocks import TensorBlock, TensorBlocks, get_tensor_blocks
 from widgets.info.touches import get_forward_of, get_touches
+from widgets.info.worker_blocks import TensorBlock, TensorBlocks, get_tensor_blocks
 from widgets.info.worker_peaks import WorkerPeaks, WorkerRow, get_worker_peaks
 
 __all__ = [

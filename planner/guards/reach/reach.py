@@ -33,7 +33,7 @@ from planner.guards.containers import (
     Slots,
     State,
 )  # fmt: skip
-from planner.guards.external_state import is_optimizer, of_optimizer, of_process
+from planner.guards.library_state import is_optimizer, of_optimizer, of_process
 from planner.guards.reach.boundaries import is_opaque
 from planner.guards.reach.callables import children_of_function, unnamed_methods
 from planner.guards.reach.namespaces import Namespaces, functions_of

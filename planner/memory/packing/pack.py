@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from planner.cancel import Cancelled, CancelToken
 from planner.errors import StowageError
-from planner.memory.packing.conflict import ConflictSearch, PackingConflict
+from planner.memory.packing.infeasible_subset import ConflictSearch, PackingConflict
 from planner.memory.packing.problem import Gaps, checked
 from planner.memory.packing.search import Lowest, lowest
 from planner.progress import ShowProgress, reporting

@@ -10,7 +10,7 @@ from pathlib import Path
 from torch import Tensor
 
 from planner.run.checkpoint.part import OwnedBox, WrittenPart
-from planner.run.workers.plans.box_bytes import scattered
+from planner.run.workers.plans.box_packing import scattered
 from planner.run.workers.plans.cores import cores
 from planner.run.workers.plans.state_owners import state_owners
 from planner.run.workers.plans.worker_plans import WorkerPlans

@@ -17,7 +17,7 @@ from widgets.messages import Message, MessageKind, RunState, label_of, run_at_re
 from widgets.session.state.feature import Feature
 from widgets.session.state.jobs import Job
 from widgets.session.state.session_state import SessionState, sentence_of
-from widgets.session.tasks.plan_adoption import adopt
+from widgets.session.tasks.run_plan_adoption import adopt
 
 STEPS = 3
 _EVERY_SECONDS = 0.19

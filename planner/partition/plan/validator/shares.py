@@ -10,14 +10,6 @@ import numpy as np
 
 from planner.partition.op_strategies import SplittableOp
 from planner.partition.plan.partition_plan import AxisDivision, Division, LinearDivision
-from planner.partition.plan.validator.formulas import (
-    count_reads,
-    divided,
-    formula_reads,
-    is_linear,
-    reached,
-    used_elsewhere,
-)
 from planner.partition.plan.validator.index_sets import (
     Mask,
     Progressions,
@@ -27,6 +19,14 @@ from planner.partition.plan.validator.index_sets import (
     part_of_dimension,
     part_of_range,
     united,
+)
+from planner.partition.plan.validator.partitioned_formulas import (
+    count_reads,
+    divided,
+    formula_reads,
+    is_linear,
+    reached,
+    used_elsewhere,
 )
 from planner.partition.strategy import Partial, Replicated, Split, State, Unread
 from planner.partition.tdl import Formula, Operand, Read, Reduction, Variable

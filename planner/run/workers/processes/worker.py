@@ -21,7 +21,7 @@ from planner.run.executor.executor import Executor
 from planner.run.workers.communication.peers import Peers
 from planner.run.workers.communication.transport import PeerLostError, Transport
 from planner.run.workers.communication.transports import TRANSPORTS
-from planner.run.workers.plans.box_bytes import gathered
+from planner.run.workers.plans.box_packing import gathered
 from planner.run.workers.processes.messages import StepNumbers, receive, send, unpacked
 
 #: Between two signs of life.

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from planner.cancel import CancelToken
-from planner.fit.criteria import Needs, assess
 from planner.fit.sized_graphs import SizedGraphs
+from planner.fit.time_and_memory import Needs, assess
 from planner.graph import Graph
 from planner.machine import Machine
 from planner.swap import peak_of
