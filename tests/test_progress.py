@@ -297,7 +297,7 @@ def calls(graph: Graph, saved: Path) -> Iterator[tuple[str, Callable[..., Any], 
     yield "load_search", swap.load_search, (saved, graph, gpu), {"time_limit": 0}
     yield "wait", swap.search_swaps(graph, gpu, half, time_limit=1).wait, (), {}
     yield "machine", profile.machine, ("cpu",), {}
-    yield "schedule and pool", widgets.info.schedule_and_pool.get_schedule_and_pool, (), {}
+    yield "schedule and pool", widgets.info.swapadvisor_figure_1.get_schedule_and_pool, (), {}
 
 
 def test_every_long_call_shows_how_far_it_is_unless_told_otherwise(graph: Graph, saved: Path) -> None:

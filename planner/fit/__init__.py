@@ -1,8 +1,8 @@
 """The largest batch, sequence or other size of a step that fits on a machine."""
 
 from planner.callable_package import make_callable
+from planner.fit.bisection import Largest
 from planner.fit.fitting import Fit, fit
-from planner.fit.largest import Largest
 from planner.fit.reserve import Reserve, reserve_of, usable_bytes
 from planner.fit.time_and_memory import FULL_SPEED, Needs
 

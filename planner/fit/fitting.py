@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from planner.cancel import CancelToken
 from planner.capture import capture
 from planner.finalizers import without_garbage_collection
-from planner.fit.largest import MOST_SCANNED, Largest, largest
-from planner.fit.request import check_search, checked_argument, checked_budget, checked_shares, checked_step
+from planner.fit.argument_checks import check_search, checked_argument, checked_budget, checked_shares, checked_step
+from planner.fit.bisection import MOST_SCANNED, Largest, largest
+from planner.fit.needs_per_size import Assessor
 from planner.fit.reserve import Reserve, reserve_of
-from planner.fit.size_requirements import Assessor
 from planner.fit.sized_graphs import SizedGraphs
 from planner.fit.time_and_memory import FULL_SPEED, Needs
 from planner.graph import Graph

@@ -6,9 +6,9 @@ from planner.machine.graph_collectives import is_collective
 from planner.machine.machine_types import Device, Link, Machine
 from planner.machine.mesh_links import MeshLevel, mesh_levels, prime_factors
 from planner.machine.op_classes import OpClass, op_class, operator
+from planner.machine.preset_overrides import SETTINGS, with_settings
 from planner.machine.presets import MOST_HOSTS, PRESETS, with_hosts
 from planner.machine.roofline import CPU_EFFICIENCY, CUDA_EFFICIENCY, op_seconds
-from planner.machine.settings import SETTINGS, with_settings
 
 make_callable(__name__, "planner.profile")  # measures the attached machine
 

@@ -1,7 +1,6 @@
 """Executable programs: kernel calls on recorded or live tensors, and the effects of a step."""
 
 from planner.program.argument_references import ScalarRef, TensorRef
-from planner.program.batch_value_reads import Memory, reading_changed
 from planner.program.isolated_generator import as_default, drawing_from
 from planner.program.kernels.backend import Backend
 from planner.program.kernels.backend_registry import CALL_SOURCES, backend_of
@@ -17,6 +16,7 @@ from planner.program.kernels.collectives import (
     communicate_by,
 )
 from planner.program.kernels.rewrites import BoundCall, operands
+from planner.program.mesh_places import members, places
 from planner.program.out_variants import bind, takes_generator, writes_directly
 from planner.program.outputs import ExtrasForm, Outputs, taken_apart
 from planner.program.program import Call, Program
@@ -31,7 +31,7 @@ from planner.program.python_side_effects import (
 )
 from planner.program.readings import Leaf, Reading, Readings, Value
 from planner.program.recorded_calls import ALLOCATIONS, Event, Layout, argument_text, substituted
-from planner.program.worker_groups import members, places
+from planner.program.replayed_readings import Memory, reading_changed
 
 __all__ = [
     "ALLOCATIONS",

@@ -7,7 +7,7 @@ from torch import nn
 import planner
 from planner import StowageError
 from planner.capture import capture
-from planner.program.batch_value_reads import reading_changed
+from planner.program.replayed_readings import reading_changed
 from planner.step import TrainStep
 from tests.capture.interpreter import differences
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import planner
 from planner import StowageError, zoo
-from planner.fit.largest import largest
+from planner.fit.bisection import largest
 from planner.machine import PRESETS, op_seconds
 
 MLP = partial(zoo.mlp, layers=3, hidden=256)

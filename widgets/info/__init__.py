@@ -5,13 +5,13 @@ from widgets.info.answers import Answer, Reasons, get_cost, get_fit, get_reasons
 from widgets.info.bytes_per_level import LevelBytes, get_level_bytes
 from widgets.info.collectives import Collectives, get_collectives
 from widgets.info.compare_methods import CompareMethods, MethodSpeeds, get_compare_methods
-from widgets.info.compare_peaks import ComparePeaks, Peak, get_compare_peaks
 from widgets.info.compare_plans import ComparePlans, get_compare_plans
 from widgets.info.compare_speeds import CompareSpeeds, Speed, get_compare_speeds
+from widgets.info.compare_step_peaks import ComparePeaks, Peak, get_compare_peaks
 from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
 from widgets.info.fit_curves import FitAnswer, FitCurves, get_fit_curves
 from widgets.info.holders import Holder, get_holders
-from widgets.info.levers import LeverKind, LeverPoint, LeverPoints, get_levers
+from widgets.info.lever_points import LeverKind, LeverPoint, LeverPoints, get_levers
 from widgets.info.live_memory import LiveMemory, MeasuredMemory, get_live_memory, measured_memory
 from widgets.info.memory_by_kind import MemoryByKind, get_memory_by_kind
 from widgets.info.model_division import GroupBy, HolderPart, get_holder_parts
@@ -24,7 +24,6 @@ from widgets.info.peak_icicle import IcicleBox, IcicleLevels, PeakIcicle, get_pe
 from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured, get_predicted_and_measured
 from widgets.info.recomputation_cost import repeats_text
 from widgets.info.residency_spans import Axis, Flags, Floats, Ints, require_same_step, spans_of
-from widgets.info.schedule_and_pool import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.search_history import Found, SearchHistory, get_search_history
 from widgets.info.snapshot_map import HELD, Held, SnapshotMap, get_snapshot_map
 from widgets.info.source_lines import SourceLines, get_source_lines
@@ -33,6 +32,7 @@ from widgets.info.step_requirements import Feasibility, assess_feasibility
 from widgets.info.storage_groups import GROUP_OF, STACK, Group
 from widgets.info.streams import Copy, Stall, Streams, get_streams, streams_of
 from widgets.info.swap_edges import Swap
+from widgets.info.swapadvisor_figure_1 import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.touches import get_forward_of, get_touches
 from widgets.info.worker_blocks import TensorBlock, TensorBlocks, get_tensor_blocks
 from widgets.info.worker_peaks import WorkerPeaks, WorkerRow, get_worker_peaks

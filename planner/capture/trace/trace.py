@@ -31,8 +31,8 @@ from planner.capture.record.recorder import Recorder
 from planner.capture.record.rng_tracker import RngTracker
 from planner.capture.saved.saved_tensor_log import SavedTensorLog
 from planner.capture.source.user_lines import UserLines
+from planner.capture.trace.changed_loss_extras import refuse_changing
 from planner.capture.trace.interrupts import interrupted_safely
-from planner.capture.trace.mutated_extras import refuse_changing
 from planner.capture.trace.variable_changes import Changes
 from planner.errors import StowageError
 from planner.finalizers import without_garbage_collection

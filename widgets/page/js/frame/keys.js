@@ -1,6 +1,6 @@
 // Keys that work wherever the focus is in a widget; keys handled by a panel do not reach this code.
 // A notebook's own single-letter shortcuts must not run meanwhile; those with Ctrl or Cmd may, but for undo and redo.
-import { goToPeak, goToSelection, stepOp, stepTensor } from '../core/actions.js';
+import { goToPeak, goToSelection, stepOp, stepTensor } from '../core/navigation.js';
 import { features } from '../core/features.js';
 import { showHelp } from '../controls/shortcut_list.js';
 import { hideTip } from '../plots/tooltip.js';

@@ -1,5 +1,5 @@
 // The three answers under the header: does it fit, what does it cost, why; each links to the view it refers to.
-import { goToPeak, goToStall } from '../core/actions.js';
+import { goToPeak, goToStall } from '../core/navigation.js';
 import { moveBudget } from '../data/budget_request.js';
 import { allow, allowed, make, say, stress } from '../core/dom.js';
 import { noKernel } from '../data/action_availability.js';

@@ -1,6 +1,6 @@
 // The selection in one line with exact numbers, and the latest notice. Both are announced when they change.
 import { registerFeature } from '../../core/features.js';
-import { goToSelection } from '../../core/actions.js';
+import { goToSelection } from '../../core/navigation.js';
 import { allow, allowed, make, say } from '../../core/dom.js';
 import { KIND_LABELS, kindVariable, PHASES } from '../../core/kinds.js';
 import { countText, exactBytes, secondsText } from '../../core/units.js';

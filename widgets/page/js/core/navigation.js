@@ -1,4 +1,4 @@
-// Actions shared by several panels and keys.
+// Going to a place of the step: the peak, a stall, the selection, the next op or tensor; for panels and keys.
 
 // Zoom to the peak of the plan, with some of the step on both sides, and select the op that runs then.
 export function goToPeak({ store, axis }) {
