@@ -219,6 +219,9 @@ def test_tensors_and_ops_say_their_shape_dtype_line_of_code_and_the_ops_before_a
     page.find("input[type=search]").focus()
     page.press("ControlOrMeta+v")
     assert page.find("input[type=search]").input_value() == line
+    page.settle()
+    of_line = [op for op, source in enumerate(columns["op_source"]) if said["sources"][source] == line]
+    assert page.plot("graph").evaluate("host => host.plot.search.opList") == of_line != []
     page.find("input[type=search]").fill("")
     plan, step = recorded.columns("plan"), recorded["plan"]["step_seconds"]
     copy = int(np.argmax(plan["out_stop"] - plan["out_start"]))
