@@ -38,9 +38,9 @@ class SegmentBenchmark:
     """
 
     def __init__(self, segment: Segment, graph: Graph, program: Program, numbers: Mapping[str, float]) -> None:
-        self._slab = torch.empty(max(segment.bytes, ALIGNMENT), dtype=torch.uint8)
         self._segment, self._graph, self._numbers = segment, graph, numbers
         self._program, self._backend = program, backend_of(graph.device)
+        self._slab = self._backend.slab(max(segment.bytes, ALIGNMENT), lambda: None)
         self._generator = torch.Generator()  # measuring in a thread must not advance PyTorch's default one
         self._calls = [self._bind(op) for op in segment.ops]
         self.failed: set[int] = set()

@@ -33,6 +33,8 @@ class Backend:
         undefined: by operator, the places of results that are memory for its backward pass, not every byte of which is
             written: two calls alike leave other bytes there.
         seconds: runs calls in order, and returns the duration of each.
+        slab: allocates so many bytes, shape (bytes,), uint8, for a plan to run in; calls its second argument meanwhile,
+            which may raise to abandon that. Calls are measured in such memory, too: its pages decide how fast they are.
         scratch_bytes: runs a call once, and returns the most bytes that it holds at once in memory it allocates itself.
         sources: the files that decide how calls are made: changing them changes what calls cost.
     """
@@ -48,6 +50,7 @@ class Backend:
     first_run_only: Callable[[Target, Sequence[Any]], tuple[int, ...]]
     undefined: Mapping[Target, frozenset[int]]
     seconds: Callable[[Sequence[BoundCall]], list[float]]
+    slab: Callable[[int, Callable[[], object]], Tensor]
     scratch_bytes: Callable[[Callable[[], object]], int]
     sources: tuple[Path, ...]
 

@@ -8,9 +8,11 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from planner.errors import StowageError
 from planner.program.kernels.backend import Backend, Target
 from planner.program.kernels.collectives import ALL_REDUCE, REWRITTEN_COLLECTIVES
 from planner.program.kernels.rewrites import REWRITTEN, BoundCall
@@ -18,6 +20,8 @@ from planner.torch_private import BATCH_NORMALISATIONS, allocations, fake_call, 
 
 _ATEN = torch.ops.aten
 _HERE = Path(__file__).parent
+_ALIGNMENT = 64  # of PyTorch's allocations
+_TOUCHED_BYTES = 2**28  # of a slab, between two checks for cancellation
 
 
 def _rounds_apart(target: Target, args: Sequence[Any]) -> bool:
@@ -51,6 +55,23 @@ def _seconds(calls: Sequence[BoundCall]) -> list[float]:
         function(*args, **kwargs)
         stamp(mark())
     return [stop - start for start, stop in pairwise(marks)]
+
+
+def _slab(size: int, check_cancelled: Callable[[], object]) -> Tensor:
+    """NumPy asks for huge pages where the system has them, and PyTorch's allocator does not, as of torch 2.13.
+
+    The slab is aligned as PyTorch's allocations are, and unlike those, kernels cannot resize it.
+    """
+    try:
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+    except MemoryError as error:
+        raise StowageError(f"there is no memory for a slab of {size} bytes; give a smaller budget") from error
+    first = -memory.ctypes.data % _ALIGNMENT
+    slab = torch.from_numpy(memory[first : first + size])
+    for part in slab.split(_TOUCHED_BYTES):  # type: ignore[no-untyped-call]
+        check_cancelled()
+        part.zero_()  # touch the pages now, not while a step is timed
+    return slab
 
 
 def _scratch_bytes(call: Callable[[], object]) -> int:
@@ -91,6 +112,7 @@ CPU = Backend(
     first_run_only=_first_run_only,
     undefined={_ATEN.mkldnn_rnn_layer.default: frozenset({3})},
     seconds=_seconds,
+    slab=_slab,
     scratch_bytes=_scratch_bytes,
     sources=tuple(_HERE / name for name in ("cpu.py", "../out_variants.py", "rewrites.py")),
 )

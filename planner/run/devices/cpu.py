@@ -11,11 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
-from planner.errors import StowageError
 from planner.machine import Link
 from planner.program import backend_of
 from planner.run.devices.cpu_rng_states import CpuRngStates
@@ -30,10 +27,8 @@ from planner.run.devices.cpu_streams import (
 from planner.run.devices.link import PacedLink
 from planner.run.devices.memcmp import areas_differ
 
-_ALIGNMENT = 64  # of PyTorch's allocations
 #: How long closing waits for a collective; one whose peers do not come keeps its memory until they are gone.
 _PEERS_SECONDS = 0.5
-_TOUCHED_BYTES = 2**28  # of a slab, between two checks for cancellation
 
 
 class CpuDevice:
@@ -62,8 +57,9 @@ class CpuDevice:
         link: Link | None = None,
         check_cancelled: Callable[[], object] = lambda: None,
     ) -> None:
-        self.arena = _slab(arena_bytes, check_cancelled)
-        self.host = _slab(host_bytes, check_cancelled)
+        slab = backend_of(self.name).slab
+        self.arena = slab(arena_bytes, check_cancelled)
+        self.host = slab(host_bytes, check_cancelled)
         self._events: list[CpuEvent] = []
         self._records = StreamRecords(check_cancelled)
         paced = PacedLink(link, lambda: self._records.failure is not None)
@@ -137,17 +133,3 @@ class CpuDevice:
         self.swap_in.join()
         self.communication.join(_PEERS_SECONDS)
         self.arena = self.host = torch.empty(0, dtype=torch.uint8)
-
-
-def _slab(size: int, check_cancelled: Callable[[], object]) -> Tensor:
-    """Memory aligned as PyTorch's allocations are, which kernels, unlike those, cannot resize."""
-    try:
-        memory = np.empty(size + _ALIGNMENT, np.uint8)
-    except MemoryError as error:
-        raise StowageError(f"there is no memory for a slab of {size} bytes; give a smaller budget") from error
-    first = -memory.ctypes.data % _ALIGNMENT
-    slab = torch.from_numpy(memory[first : first + size])
-    for part in slab.split(_TOUCHED_BYTES):  # type: ignore[no-untyped-call]
-        check_cancelled()
-        part.zero_()  # touch the pages now, not while a step is timed
-    return slab
