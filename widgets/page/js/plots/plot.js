@@ -9,7 +9,7 @@ const OVERLAY = 1;
 // Subclasses have `paint(g, c)` and may have `paintOver(g, c)` and `layout()`; c are the theme's colours.
 export class Plot {
   constructor(host, name, label) {
-    Object.assign(this, { host, name, width: 0, height: 0, density: 1, pending: 0, frame: 0 });
+    Object.assign(this, { host, name, width: 0, height: 0, density: 1, pending: 0, frame: 0, later: 0 });
     host.classList.add('plot');
     host.tabIndex = 0;
     host.setAttribute('role', 'group');
@@ -54,6 +54,13 @@ export class Plot {
   draw() {
     this.ask(DATA);
   }
+  // One frame later than others, which answer a key.
+  drawNext() {
+    this.later ||= requestAnimationFrame(() => {
+      this.later = 0;
+      this.draw();
+    });
+  }
   drawOver() {
     this.ask(OVERLAY);
   }
@@ -94,6 +101,7 @@ export class Plot {
   close() {
     this.observer.disconnect();
     cancelAnimationFrame(this.frame);
+    cancelAnimationFrame(this.later);
   }
 }
 

@@ -52,16 +52,18 @@ export class GraphSearch {
 
   // What the other plots mark: the modules and ops that match, and the storages that they own and write.
   get found() {
-    if (!this.places.length) return null;
-    const { graphData, opList } = this;
-    const [storages, ops] = [new Set(), new Set(opList)];
-    for (const op of opList) for (const storage of graphData.writes(op)) storages.add(storage);
-    for (const module of this.places) {
-      if (!this.modules[module]) continue;
-      for (const storage of graphData.moduleStorages(module)) storages.add(storage);
-      for (const op of graphData.moduleOps(module)) ops.add(op);
-    }
-    return { storages, ops };
+    const { graphData, opList, modules, places } = this;
+    if (!places.length) return null;
+    return new Marks(() => {
+      const [storages, ops] = [new Set(), new Set(opList)];
+      for (const op of opList) for (const storage of graphData.writes(op)) storages.add(storage);
+      for (const module of places) {
+        if (!modules[module]) continue;
+        for (const storage of graphData.moduleStorages(module)) storages.add(storage);
+        for (const op of graphData.moduleOps(module)) ops.add(op);
+      }
+      return { storages, ops };
+    });
   }
 
   label(module) {
@@ -99,5 +101,21 @@ export class GraphSearch {
   }
   get total() {
     return this.moduleCount + this.opList.length;
+  }
+}
+
+// Sets of storages and ops that are listed when they are first asked for, which is after the key has been answered.
+class Marks {
+  constructor(list) {
+    this.list = list;
+  }
+  get sets() {
+    return (this.listed ||= this.list());
+  }
+  get storages() {
+    return this.sets.storages;
+  }
+  get ops() {
+    return this.sets.ops;
   }
 }

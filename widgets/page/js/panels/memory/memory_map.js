@@ -36,7 +36,8 @@ export class MemoryMap extends Plot {
       }),
       store.on(['budget_bytes'], () => this.fitAddresses()),
       store.on(['focus'], () => this.reveal()),
-      store.on(['plan', 'budget', 'budget_bytes', 'memoryView', 'focus', 'found', 'theme'], () => this.draw()),
+      store.on(['plan', 'budget', 'budget_bytes', 'memoryView', 'focus', 'theme'], () => this.draw()),
+      store.on(['found'], () => this.drawNext()),
       store.on(['hoverFocus', 'cursor'], () => this.drawOver()),
     ];
     attachTime(axis, this, {

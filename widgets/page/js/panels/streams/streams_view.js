@@ -23,7 +23,8 @@ export class StreamsView extends Plot {
         if (remapped) this.rebuild();
         this.draw();
       }),
-      store.on(['plan', 'budget', 'focus', 'found', 'theme'], () => this.draw()),
+      store.on(['plan', 'budget', 'focus', 'theme'], () => this.draw()),
+      store.on(['found'], () => this.drawNext()),
       store.on(['hoverFocus', 'cursor'], () => this.drawOver()),
     ];
     attachTime(axis, this, {
