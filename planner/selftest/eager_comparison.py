@@ -12,7 +12,7 @@ from torch import Tensor
 from planner.errors import StowageError
 from planner.run import Executor, RuntimeDevice, same_bits
 from planner.selftest.copy_rates import MakeDevice
-from planner.selftest.fault_injection import LATE_SECONDS, StreamWork, WatchedDevice, waits_itself
+from planner.selftest.dropped_waits import LATE_SECONDS, StreamWork, WatchedDevice, waits_itself
 from planner.selftest.sample_steps import PlannedStep
 
 _SEED = 1

@@ -15,8 +15,8 @@ from planner.units import bytes_label
 from tests.widgets.steps import by_hand
 from widgets import figures
 from widgets.info import GROUP_OF, Group, get_peak_holders
+from widgets.info.holder_parts import GroupBy, get_holder_parts
 from widgets.info.holders import get_holders
-from widgets.info.model_division import GroupBy, get_holder_parts
 from widgets.info.residency_spans import captured_stays
 
 MODELS = (

@@ -9,8 +9,8 @@ import numpy as np
 from planner.graph import Graph
 from planner.plan import PlanIndex, SwapPlan, Timeline
 from planner.units import bytes_label, format_percent, several
+from widgets.info.colour_groups import GROUP_OF, STACK
 from widgets.info.residency_spans import Axis, Flags, Floats, Ints, ResidencySpans, require_same_step, spans_of
-from widgets.info.storage_groups import GROUP_OF, STACK
 
 
 @dataclass(frozen=True, eq=False)

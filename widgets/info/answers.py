@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from planner.graph import Graph, Phase
 from planner.memory import lifetimes
 from planner.units import bytes_label, format_percent, format_seconds, unit_of_bytes
+from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.step_requirements import Feasibility
-from widgets.info.storage_groups import GROUP_OF, STACK, Group
 from widgets.info.touches import get_touches
 
 NONE = "\N{EN DASH}"

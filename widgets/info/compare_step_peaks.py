@@ -11,8 +11,8 @@ from planner.graph import Graph
 from planner.progress import Progress, ShowProgress, reporting
 from planner.step import Step
 from planner.units import bytes_label
+from widgets.info.colour_groups import STACK, Group
 from widgets.info.memory_by_kind import get_memory_by_kind
-from widgets.info.storage_groups import STACK, Group
 
 
 @dataclass(frozen=True, slots=True)

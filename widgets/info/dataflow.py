@@ -10,8 +10,8 @@ from typing import NamedTuple
 from planner.errors import StowageError, did_you_mean
 from planner.graph import Graph, Module, Op, Phase, module_tree
 from planner.units import bytes_label, several
+from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.module_graph import op_label
-from widgets.info.storage_groups import GROUP_OF, STACK, Group
 
 
 @dataclass(frozen=True, slots=True)

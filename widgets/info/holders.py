@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from planner.graph import Graph, Storage
-from widgets.info.model_division import LARGEST_SHARE, NO_LINE, GroupBy, get_holder_parts
+from widgets.info.colour_groups import Group
+from widgets.info.holder_parts import LARGEST_SHARE, NO_LINE, GroupBy, get_holder_parts
 from widgets.info.residency_spans import ResidencySpans
-from widgets.info.storage_groups import Group
 
 #: How many tensors of a holder are named.
 _NAMED = 3

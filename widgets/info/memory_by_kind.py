@@ -11,9 +11,9 @@ from planner.graph import Graph
 from planner.memory import parse_budget, step_peak, unswapped_bytes
 from planner.plan import PlanIndex, SwapPlan, Timeline
 from planner.units import bytes_label, format_percent, format_seconds
+from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.holders import Holder, get_holders
 from widgets.info.residency_spans import Axis, Floats, Ints, ResidencySpans, captured_stays, plan_stays
-from widgets.info.storage_groups import GROUP_OF, STACK, Group
 
 
 @dataclass(frozen=True, eq=False)

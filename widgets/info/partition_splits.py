@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.units import bytes_label, several
-from widgets.info.storage_groups import GROUP_OF, Group
+from widgets.info.colour_groups import GROUP_OF, Group
 
 if TYPE_CHECKING:
     from planner.partition import PartitionPlan

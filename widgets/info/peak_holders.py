@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from planner.graph import Graph
 from planner.plan import SwapPlan, Timeline
 from planner.units import bytes_label, format_percent, several
+from widgets.info.holder_parts import NO_LINE, GroupBy
 from widgets.info.holders import Holder, get_holders
-from widgets.info.model_division import NO_LINE, GroupBy
 from widgets.info.residency_spans import Axis, captured_stays, plan_stays
 
 

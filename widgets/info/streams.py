@@ -10,9 +10,9 @@ import numpy as np
 from planner.graph import Graph, Phase
 from planner.plan import PlanIndex, SwapPlan, Timeline, compute_waits
 from planner.units import format_percent, format_seconds, several
-from widgets.info.recomputation_cost import repeats_text
+from widgets.info.colour_groups import GROUP_OF, Group
+from widgets.info.repeats_text import repeats_text
 from widgets.info.residency_spans import Flags, Floats, Ints, require_same_step
-from widgets.info.storage_groups import GROUP_OF, Group
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from planner.graph import Phase, storage_modules
 from planner.memory import lifetimes
 from planner.plan import PlanSummary
 from tests.widgets.steps import MIB, by_hand, plan_by_hand, real, real_plan
-from widgets.info.storage_groups import GROUP_OF, STACK
+from widgets.info.colour_groups import GROUP_OF, STACK
 from widgets.messages.graph_message import graph_message
 from widgets.messages.message import message, unpack
 from widgets.messages.plan_message import PlanStatus, plan_message

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from planner.errors import StowageError, did_you_mean
 from planner.graph import Graph, Tensor
 from planner.units import bytes_label, several
+from widgets.info.colour_groups import GROUP_OF, Group
 from widgets.info.partition_splits import require_same_graph
-from widgets.info.storage_groups import GROUP_OF, Group
 
 if TYPE_CHECKING:
     from planner.partition import PartitionPlan
