@@ -5,6 +5,7 @@
 swap        each op runs once
 recompute   ops run again, nothing is copied; - where nothing fits
 joint       both
+blocks      torch.utils.checkpoint around each repeated block, ops in their captured order; - where it does not fit
 GPT computes in bfloat16, the others in float32.
 
 again       the time in which ops run again in the joint plan, in percent of the ideal step
@@ -22,7 +23,9 @@ from rich.table import Table
 
 from planner.capture import capture
 from planner.errors import StowageError
+from planner.levers import levers
 from planner.machine import op_seconds
+from planner.memory import parse_budget, step_peak
 from planner.plan import recompute_seconds, validate
 from planner.profile import machine
 from planner.step import TrainStep
@@ -52,7 +55,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="for each search")
     parser.add_argument("--rows", default=",".join(ROWS), help="names, with commas between them")
     arguments = parser.parse_args()
-    table = Table(*("row", "ops", "budget", *METHODS, "again %", "slowest search"), box=box.SIMPLE)
+    table = Table(*("row", "ops", "budget", *METHODS, "again %", "blocks", "slowest search"), box=box.SIMPLE)
     for row in arguments.rows.split(","):
         spec, name, budgets = ROWS[row]
         step = load(spec)
@@ -60,6 +63,7 @@ def main() -> None:
             step.autocast = torch.bfloat16
         graph, where = capture(step, progress=False), machine(name)
         ideal = float(op_seconds(graph, where).sum())
+        blocks = levers(step, where, evaluations=1, progress=False)["checkpointed blocks"]
         for budget in budgets:
             percent, again, slowest = [], 0.0, 0.0
             for method in METHODS:
@@ -76,7 +80,9 @@ def main() -> None:
                 copies = method == "recompute" and plan.swap_ins  # a baseline's, which always run
                 percent.append("-" if copies else f"{100 * ideal / plan.predicted.seconds:.1f}")
                 again = 100 * recompute_seconds(plan) / ideal
-            table.add_row(row, f"{len(graph.ops):,}", budget, *percent, f"{again:.1f}", f"{slowest:.1f} s")
+            fits = blocks.peak_bytes <= parse_budget(budget, step_peak(graph, where.device.alignment))
+            percent += [f"{again:.1f}", f"{100 * ideal / blocks.step_seconds:.1f}" if fits else "-"]
+            table.add_row(row, f"{len(graph.ops):,}", budget, *percent, f"{slowest:.1f} s")
     Console(width=120).print(table)
 
 
