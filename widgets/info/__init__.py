@@ -12,6 +12,7 @@ from widgets.info.dataflow import Dataflow, End, Flow, OpBox, get_dataflow
 from widgets.info.displayed_lines import SourceLines, get_source_lines
 from widgets.info.exchanged_bytes import LevelBytes, get_level_bytes
 from widgets.info.fit_curves import FitAnswer, FitCurves, get_fit_curves
+from widgets.info.forward_ops import get_forward_of
 from widgets.info.holder_parts import GroupBy, HolderPart, get_holder_parts
 from widgets.info.holders import Holder, get_holders
 from widgets.info.lever_points import LeverKind, LeverPoint, LeverPoints, get_levers
@@ -19,6 +20,7 @@ from widgets.info.live_memory import LiveMemory, MeasuredMemory, get_live_memory
 from widgets.info.memory_by_kind import MemoryByKind, get_memory_by_kind
 from widgets.info.module_edges import Edge
 from widgets.info.module_graph import Box, ModuleGraph, get_module_graph
+from widgets.info.op_touches import get_touches
 from widgets.info.pareto import Pareto, get_pareto
 from widgets.info.partition_splits import PartitionSplits, SplitRow, get_partition_splits
 from widgets.info.peak_holders import PeakHolders, get_peak_holders
@@ -34,7 +36,6 @@ from widgets.info.streams import Copy, Stall, Streams, get_streams, streams_of
 from widgets.info.swap_edges import Swap
 from widgets.info.swapadvisor_figure_1 import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.tensor_blocks import TensorBlock, TensorBlocks, get_tensor_blocks
-from widgets.info.touches import get_forward_of, get_touches
 from widgets.info.worker_peaks import WorkerPeaks, WorkerRow, get_worker_peaks
 
 __all__ = [

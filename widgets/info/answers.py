@@ -15,8 +15,8 @@ from planner.graph import Graph, Phase
 from planner.memory import lifetimes
 from planner.units import bytes_label, format_percent, format_seconds, unit_of_bytes
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
+from widgets.info.op_touches import get_touches
 from widgets.info.step_requirements import Feasibility
-from widgets.info.touches import get_touches
 
 NONE = "\N{EN DASH}"
 _PHASES = {Phase.FORWARD: "forward", Phase.BACKWARD: "backward", Phase.OPTIMIZER: "optimizer"}
