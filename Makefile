@@ -14,8 +14,8 @@ SEARCH := import planner; graph = planner.capture(planner.zoo.load("mlp:layers=3
 	search = lambda method: planner.search_swaps(graph, device, "60%", method=method, time_limit=None, evaluations=2000).wait();
 COMPILE_SHARED := $(SEARCH) search("on-demand"); search("calendar"); \
 	planner.swap.lower_bound(graph, device, 20_000_000, planner.machine.op_seconds(graph, device)); \
-	planner.memory.pack([k * 7 % 23 for k in range(30)], [k * 7 % 23 + 1 + k * 5 % 11 for k in range(30)], \
-	[1 + k * 13 % 17 for k in range(30)], seconds=0.1)
+	planner.memory.pack([k * 5 % 13 for k in range(12)], [k * 5 % 13 + 1 + k * 5 % 7 for k in range(12)], \
+	[1 + k * 25 % 9 for k in range(12)])
 COMPILE_PARTITION := import planner; graph = planner.capture(planner.zoo.load("rnn"), progress=False); \
 	planner.partition.optimize(planner.partition.coarsen(graph), 8); \
 	planner.snapshot.check_plain(b"\x80\x04}.")
