@@ -10,7 +10,7 @@ from torch import nn
 
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.levers.changed_batches import doubled, halved, in_bfloat16, rows_of
+from planner.levers.batch_changes import doubled, halved, in_bfloat16, rows_of
 from planner.levers.checkpointed_blocks import checkpoint_blocks
 from planner.levers.frozen_layers import freeze_embeddings, freeze_first_half
 from planner.levers.lever_rows import Numbers, Unchangeable

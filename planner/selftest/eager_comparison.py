@@ -12,8 +12,8 @@ from torch import Tensor
 from planner.errors import StowageError
 from planner.run import Executor, RuntimeDevice, same_bits
 from planner.selftest.copy_rates import MakeDevice
-from planner.selftest.dropped_waits import LATE_SECONDS, StreamWork, WatchedDevice, waits_itself
 from planner.selftest.sample_steps import PlannedStep
+from planner.selftest.watched_device import LATE_SECONDS, StreamWork, WatchedDevice, waits_itself
 
 _SEED = 1
 #: How many times as late work is with each further seed.

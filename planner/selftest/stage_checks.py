@@ -8,11 +8,11 @@ from planner.program import Program
 from planner.progress import Progress
 from planner.run import CallChecks, check_separate_calls
 from planner.selftest.copy_rates import MakeDevice, copy_rates
-from planner.selftest.dropped_waits import StreamWork
 from planner.selftest.eager_comparison import StepComparison, expected, make_steps, shows_without
 from planner.selftest.missing_kernels import missing_kernels
 from planner.selftest.report import Figures, Outcome
 from planner.selftest.sample_steps import PlannedStep, planned_step
+from planner.selftest.watched_device import StreamWork
 from planner.units import format_bytes, several
 
 _STEPS, _STRESSED = 3, 2  # how many are made, and with delays

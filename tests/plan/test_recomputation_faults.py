@@ -8,8 +8,8 @@ import pytest
 
 from planner.capture import capture
 from planner.plan import PlanIndex, validate
+from planner.plan.validator.op_accesses import slot_accesses
 from planner.plan.validator.order import check_ops, check_order
-from planner.plan.validator.slot_accesses import slot_accesses
 from tests.plan.again_by_hand import LAST, MAKE, MORE, TWIST, UPDATE, plan, step
 from tests.plan.changing import replace
 from tests.run.recomputing import recomputing_plan, repeatable

@@ -21,8 +21,8 @@ from planner.plan import (
     trace_json,
     validate,
 )
+from planner.plan.validator.op_accesses import slot_accesses
 from planner.plan.validator.order import check_ops, check_order
-from planner.plan.validator.slot_accesses import slot_accesses
 from tests.effort import EFFORT
 from tests.memory.graphs import random_graph, random_order
 from tests.plan.again import computes_the_same, with_repeats

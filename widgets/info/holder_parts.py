@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from planner.errors import StowageError
 from planner.graph import Graph, Module, module_tree
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
-from widgets.info.displayed_lines import get_source_lines
+from widgets.info.source_lines import get_source_lines
 
 #: Largest share of all bytes for a part that can be divided.
 LARGEST_SHARE = 0.25

@@ -12,8 +12,8 @@ from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.memory_by_kind import get_memory_by_kind
 from widgets.info.module_contents import ModulePart, open_part, whole
 from widgets.info.module_edges import Edge, find_edges
+from widgets.info.module_swaps import Swap, find_swaps
 from widgets.info.residency_spans import captured_stays, require_same_step
-from widgets.info.swap_edges import Swap, find_swaps
 
 #: Most boxes that a readable drawing may have.
 _READABLE = 60

@@ -11,9 +11,9 @@ from planner.graph import Graph, storage_modules
 from planner.plan import SwapPlan, Timeline
 from planner.units import bytes_label, format_percent
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
-from widgets.info.displayed_lines import get_source_lines
 from widgets.info.holder_parts import NO_LINE
 from widgets.info.residency_spans import captured_stays, plan_stays
+from widgets.info.source_lines import get_source_lines
 
 #: What the boxes of an icicle are: modules in modules, or lines in files.
 IcicleLevels = Literal["module", "line"]

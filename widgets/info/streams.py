@@ -11,7 +11,7 @@ from planner.graph import Graph, Phase
 from planner.plan import PlanIndex, SwapPlan, Timeline, compute_waits
 from planner.units import format_percent, format_seconds, several
 from widgets.info.colour_groups import GROUP_OF, Group
-from widgets.info.repeats_text import repeats_text
+from widgets.info.recompute_text import recompute_text
 from widgets.info.residency_spans import Flags, Floats, Ints, require_same_step
 
 
@@ -83,7 +83,7 @@ class Streams:
     def repeats(self) -> str:
         """How many ops run again and what that costs, in words; nothing where none do."""
         spent = self.compute[:, 1] - self.compute[:, 0]
-        return repeats_text(int(self.again.sum()), float(spent[self.again].sum()), float(spent.sum()))
+        return recompute_text(int(self.again.sum()), float(spent[self.again].sum()), float(spent.sum()))
 
     @property
     def summary(self) -> str:

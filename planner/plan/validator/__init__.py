@@ -15,10 +15,10 @@ from planner.plan.validator.communication_stream import check_communications
 from planner.plan.validator.copies import check_copies
 from planner.plan.validator.fields import check_fields
 from planner.plan.validator.happens_before import LANES, Entry, HappensBefore, happens_before
+from planner.plan.validator.op_accesses import slot_accesses
 from planner.plan.validator.order import check_ops, check_order
 from planner.plan.validator.predicted_timeline import check_predicted
 from planner.plan.validator.residencies import find_residencies
-from planner.plan.validator.slot_accesses import slot_accesses
 
 __all__ = ["LANES", "Entry", "HappensBefore", "happens_before", "validate"]
 

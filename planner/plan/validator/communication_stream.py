@@ -10,8 +10,8 @@ from planner.graph import Graph, Op
 from planner.plan.schema.lanes import COMMUNICATION
 from planner.plan.schema.swap_plan import Communication, SwapPlan
 from planner.plan.validator.happens_before import Entry, HappensBefore
+from planner.plan.validator.op_accesses import SlotAccesses
 from planner.plan.validator.residencies import DeviceResidencies
-from planner.plan.validator.slot_accesses import SlotAccesses
 
 #: The namespace of the operators that communicate.
 _COLLECTIVES = "stowage."

@@ -13,7 +13,7 @@ from collections import defaultdict
 
 from planner.graph import Graph, Op
 from planner.plan.schema.swap_plan import SwapPlan
-from planner.plan.validator.slot_accesses import SlotAccesses
+from planner.plan.validator.op_accesses import SlotAccesses
 
 #: Namespaces of operators that keep nothing between their runs: PyTorch's, and those of this project.
 _STATELESS = frozenset({"aten", "stowage"})

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from planner.graph import Graph, Op
 from planner.plan.schema.swap_plan import SwapPlan
-from planner.plan.validator.slot_accesses import SlotAccesses
+from planner.plan.validator.op_accesses import SlotAccesses
 
 
 class Begin(Enum):

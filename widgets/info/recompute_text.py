@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.units import format_percent, several
 
 
-def repeats_text(count: int, seconds: float, compute_seconds: float) -> str:
+def recompute_text(count: int, seconds: float, compute_seconds: float) -> str:
     """How many ops run again, and what that adds to the compute of a step; nothing where none do.
 
     Args:

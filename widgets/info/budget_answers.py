@@ -118,7 +118,7 @@ def get_cost(seconds: float, ideal: float, samples: int, again: str = "") -> Ans
     Args:
         seconds, ideal: length of the step as planned, and with infinite memory.
         samples: samples in the batch; 0 if unknown.
-        again: which ops run again, as `repeats_text` says it.
+        again: which ops run again, as `recompute_text` says it.
     """
     over = f"+{format_percent(seconds / ideal - 1)} over ideal" if seconds > ideal * 1.00005 else "ideal, no op waits"
     over += f", {again}" if again else ""
