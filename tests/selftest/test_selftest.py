@@ -54,7 +54,7 @@ def failure(make_device: Any, *names: str, step: str = "attention", **fewer: Any
 
 def test_this_computer_passes() -> None:
     before = torch.get_rng_state()
-    stages = Stages("cpu", CpuDevice, list(STEPS), seeds=5 * EFFORT, waits=2 * EFFORT)
+    stages = Stages("cpu", CpuDevice, list(STEPS), seeds=2 * EFFORT, waits=EFFORT)
     found = SelfTestReport("cpu", environment(), tuple(results(stages.in_order(), Progress())))
     assert found.passed, str(found)
     assert [stage.name for stage in found.stages] == [
@@ -63,7 +63,7 @@ def test_this_computer_passes() -> None:
     assert [stage.name for stage in found.stages if stage.outcome == "skipped"] == ["sanitizer", "graphs"]
     assert torch.equal(torch.get_rng_state(), before)
     figures = {stage.name: stage.figures for stage in found.stages}
-    assert figures["races"]["runs"] > 5 * EFFORT * len(STEPS)
+    assert figures["races"]["runs"] > 2 * EFFORT * len(STEPS)
     assert figures["calls"]["calls"] == figures["kernels"]["ops"]
     assert figures["peak"]["LSTM used_bytes"] == figures["peak"]["LSTM planned_bytes"]
     said = json.loads(report_json(found))
