@@ -31,8 +31,8 @@ from widgets.info.residency_spans import Axis, Flags, Floats, Ints, require_same
 from widgets.info.search_history import Found, SearchHistory, get_search_history
 from widgets.info.snapshot_map import HELD, Held, SnapshotMap, get_snapshot_map
 from widgets.info.source_lines import SourceLines, get_source_lines
+from widgets.info.step_facts import get_step_facts
 from widgets.info.step_requirements import Feasibility, assess_feasibility
-from widgets.info.step_title import get_step_facts
 from widgets.info.streams import Copy, Stall, Streams, get_streams, streams_of
 from widgets.info.swapadvisor_figure_1 import ScheduleAndPool, get_schedule_and_pool
 from widgets.info.tensor_blocks import TensorBlock, TensorBlocks, get_tensor_blocks
