@@ -13,6 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from planner import graph as graphs
 from planner import zoo
@@ -23,7 +24,7 @@ from planner.profile import machine, measure_ops
 from planner.profile.segments import segments
 from planner.profile.signatures import signature
 from planner.program import backend_of, writes_directly
-from planner.run import Run, RunResult, run
+from planner.run import CpuDevice, Run, RunResult, run
 from planner.step import InferenceStep, TrainStep
 
 
@@ -109,6 +110,44 @@ class Choosy(nn.Module):
 def choosy() -> TrainStep:
     torch.manual_seed(0)
     return TrainStep(Choosy(), -torch.ones(4, 6), loss=lambda model, x: model(x).square().mean())
+
+
+def asks_for_huge_pages(memory: Tensor) -> bool:
+    """Whether the system was asked to back a tensor's memory with huge pages."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        name, _, value = line.partition(" ")
+        if "-" in name and not name.endswith(":"):
+            begin, end = (int(each, 16) for each in name.split("-"))
+            inside = begin <= memory.data_ptr() + memory.nbytes // 2 < end
+        elif inside and name == "VmFlags:":
+            return "hg" in value.split()
+    raise AssertionError("the tensor is nowhere")
+
+
+class SeenMemory(TorchDispatchMode):
+    """Keeps whether the memory of what is added to in place asks for huge pages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.huge: set[bool] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten.add_.Tensor:
+            self.huge.add(asks_for_huge_pages(result))
+        return result
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux says what memory was asked for")
+def test_ops_are_measured_in_memory_like_the_one_that_plans_run_in() -> None:
+    step = TrainStep(nn.Linear(1024, 1024, bias=False), torch.ones(1024, 1024), loss=lambda model, x: model(x).sum())
+    graph, here = capture(step), machine("cpu")
+    with SeenMemory() as seen:
+        measure_ops(graph, here, cache=False)
+    device = CpuDevice(16 * 2**20, 0)
+    assert seen.huge == {asks_for_huge_pages(device.arena)}
+    device.close()
 
 
 @pytest.mark.parametrize(
