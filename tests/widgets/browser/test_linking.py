@@ -48,6 +48,17 @@ def test_pointing_at_a_copy_outlines_it_everywhere_and_moves_the_cursor(page: Sh
     assert page.page.evaluate("() => wire.requests.length") == 1, "pointing asked Python"
 
 
+def test_what_a_search_finds_stands_out_in_memory_and_streams(page: Shown) -> None:
+    before = [page.pixels(panel) for panel in PLOTS]
+    page.find("input[type=search]").fill("attention")
+    page.settle()
+    found = [page.pixels(panel) for panel in PLOTS]
+    assert [panel for panel, one, other in zip(PLOTS, before, found, strict=True) if one == other] == []
+    page.find("input[type=search]").fill("no such thing")
+    page.settle()
+    assert [page.pixels(panel) for panel in PLOTS[1:]] == before[1:]
+
+
 def test_the_cursor_stands_at_one_time_in_memory_and_streams(page: Shown) -> None:
     page.move("memory", page.x_of("memory", 0.25), 40)
     for panel in ("memory", "streams"):
