@@ -12,6 +12,7 @@ from planner.errors import StowageError
 from planner.files import encoded, read_parsed, write_text
 from planner.graph import Graph
 from planner.plan import PlanComparison, compare_plans
+from planner.units import several
 from widgets.messages import MessageKind, difference_message, export_message, notice_message
 from widgets.session.partition import worker_views
 from widgets.session.plans import loading
@@ -167,8 +168,8 @@ def _load(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
     def work(job: Job) -> None:
         try:
             count = loading.add(session_state, plans_from_json(text, graph))
-            words = f"{count} plan{'s were' if count != 1 else ' was'} added to the list."
-            session_state.report(job, notice_message(words))
+            verb = "was" if count == 1 else "were"
+            session_state.report(job, notice_message(f"{several(count, 'plan')} {verb} added to the list."))
         except Exception as error:
             session_state.report(job, notice_message(sentence_of(error)))
 
