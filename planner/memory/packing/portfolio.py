@@ -34,8 +34,34 @@ class Decision(NamedTuple):
     blamed: Ints
 
 
+class _Rounds:
+    """How far the strategies have come at one height: each round has all of them, with twice the nodes of the last.
+
+    Args:
+        boxes: number of boxes.
+    """
+
+    def __init__(self, boxes: int) -> None:
+        self.limit = _FIRST_NODES * boxes + 16
+        self.strategy = 0
+        self._random, self._first = np.random.default_rng(0), True
+
+    def ranks(self, rank: Ints) -> Ints:
+        """The ranks as given in the first round, afterwards shuffled a little."""
+        if self._first:
+            return rank
+        moved = rank + self._random.normal(0, _NOISE * len(rank), len(rank))
+        return np.argsort(np.argsort(moved)).astype(np.int64)
+
+    def advance(self) -> None:
+        """Go on to the next strategy."""
+        self.strategy += 1
+        if self.strategy == len(_STRATEGIES):
+            self.strategy, self.limit, self._first = 0, 2 * self.limit, False
+
+
 class CompleteSearch:
-    """Decides whether boxes fit below a height.
+    """Decides whether boxes fit below a height; asked again for the same height, it goes on where it was.
 
     Args:
         problem: the boxes.
@@ -65,6 +91,7 @@ class CompleteSearch:
             self._views.append((sections, self._orders(sections)))
         self.possible = len(self._views) == 2 and len(self.boxes) > 0
         self._weights: dict[tuple[int, int], NDArray[np.float64]] = {}
+        self._rounds: dict[int, _Rounds] = {}
 
     def decide(self, capacity: int, nodes: int | None, until: float, stop: CancelToken) -> Decision:
         """Search until it is decided.
@@ -86,32 +113,29 @@ class CompleteSearch:
             return Decision(False, empty, self.boxes[too_high][:1])
         top = highest + self._size
         highest = np.where(self._fixed >= 0, self._fixed, highest)
-        random, limit, spent = np.random.default_rng(0), _FIRST_NODES * n + 16, 0
-        noise = 0.0
+        rounds, spent = self._rounds.setdefault(capacity, _Rounds(n)), 0
         while True:
-            for number, (choice, order, by_bytes_left, mirrored) in enumerate(_STRATEGIES):
-                stop.check()
-                if perf_counter() > until or (nodes is not None and spent >= nodes):
-                    return Decision(None, empty, empty)
-                sections, orders = self._views[mirrored]
-                room = np.maximum.reduceat(top[sections.in_section], sections.section_at[:-1])
-                rank = orders[order]
-                if noise:
-                    rank = np.argsort(np.argsort(rank + random.normal(0, noise * n, n))).astype(np.int64)
-                weights = self._weights.setdefault((number, capacity), np.ones(len(room)))
-                offsets, proof = np.zeros(n, np.int64), np.zeros(sections.bits.shape[1], np.uint64)
-                most = limit if nodes is None else min(limit, nodes - spent)
-                result, visited = place_completely(
-                    self._size, highest, self._fixed, self._alike(sections, highest), sections.span_at, sections.span,
-                    sections.pair_at, sections.pairs, sections.section_at, sections.in_section.copy(), sections.bits,
-                    room, rank, choice, by_bytes_left, most, weights, offsets, proof, stop.flag,
-                )  # fmt: skip
-                spent += visited
-                if result == 1:
-                    return Decision(True, offsets * self._unit, empty)
-                if result == 0:
-                    return Decision(False, empty, self.boxes[(sections.bits & proof).any(1)])
-            limit, noise = 2 * limit, _NOISE
+            stop.check()
+            if perf_counter() > until or (nodes is not None and spent >= nodes):
+                return Decision(None, empty, empty)
+            choice, order, by_bytes_left, mirrored = _STRATEGIES[rounds.strategy]
+            sections, orders = self._views[mirrored]
+            room = np.maximum.reduceat(top[sections.in_section], sections.section_at[:-1])
+            rank = rounds.ranks(orders[order])
+            weights = self._weights.setdefault((rounds.strategy, capacity), np.ones(len(room)))
+            offsets, proof = np.zeros(n, np.int64), np.zeros(sections.bits.shape[1], np.uint64)
+            most = rounds.limit if nodes is None else min(rounds.limit, nodes - spent)
+            rounds.advance()
+            result, visited = place_completely(
+                self._size, highest, self._fixed, self._alike(sections, highest), sections.span_at, sections.span,
+                sections.pair_at, sections.pairs, sections.section_at, sections.in_section.copy(), sections.bits,
+                room, rank, choice, by_bytes_left, most, weights, offsets, proof, stop.flag,
+            )  # fmt: skip
+            spent += visited
+            if result == 1:
+                return Decision(True, offsets * self._unit, empty)
+            if result == 0:
+                return Decision(False, empty, self.boxes[(sections.bits & proof).any(1)])
 
     def above(self, height: int) -> int:
         """The least height in bytes above a given one that the top of some box can have."""

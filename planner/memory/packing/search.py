@@ -18,8 +18,12 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 #: Without a time limit, the complete search is tried for up to `_MAX_EXACT_BOXES` boxes and `_NODES` nodes.
 _MAX_EXACT_BOXES, _NODES = 12, 20_000
-#: Share of a time limit for better orders, and seconds of each attempt at a height in the complete search at first.
-_ORDER_SHARE, _FIRST_SECONDS = 0.15, 0.5
+#: Shares of a time limit for a first search at the least height and for better orders, and seconds of each attempt at a
+#: height afterwards, at first.
+_LEAST_SHARE, _ORDER_SHARE, _FIRST_SECONDS = 0.1, 0.15, 0.5
+#: Heights that are tried in turn: the least that is not refuted, the next lower one, and the one between.
+_LEAST, _NEXT, _BETWEEN = range(3)
+_TURNS = (_LEAST, _NEXT, _LEAST, _BETWEEN)
 _MOST_ROUNDS = 1_000_000
 _ORDERS_IMPROVED = 3  # greedy orders to improve; one alone gets stuck more often
 
@@ -71,13 +75,21 @@ def lowest(
                 return Lowest(least[3], least[0], bound)
     attempts.sort(key=lambda attempt: attempt[0])
     best = Lowest(attempts[0][3], attempts[0][0], bound)
-    if seconds is None and len(boxes.sizes) <= _MAX_EXACT_BOXES:
-        best = _complete(boxes, best, goal, None, begin, stop, tell)
+    search = None
+    if seconds is not None or len(boxes.sizes) <= _MAX_EXACT_BOXES:
+        search = CompleteSearch(boxes)
+    if search is not None and search.possible:
+        if seconds is None:
+            best = _complete(boxes, search, best, goal, None, begin, stop, tell)
+        else:
+            tell(0.0, best, "searching all placements")
+            best = _decide(boxes, search, best, max(best.bound, goal), None, begin + _LEAST_SHARE * seconds, stop)
         if best.peak <= max(goal, best.bound):
             return best
     random = np.random.default_rng(0)
     for number, start in enumerate(attempts[:_ORDERS_IMPROVED]):
-        until = inf if seconds is None else begin + _ORDER_SHARE * seconds * (number + 1) / _ORDERS_IMPROVED
+        share = _LEAST_SHARE + _ORDER_SHARE * (number + 1) / _ORDERS_IMPROVED
+        until = inf if seconds is None else begin + share * seconds
         count = rounds // _ORDERS_IMPROVED if seconds is None else _MOST_ROUNDS
         offsets, peak = _squeaky_wheel(boxes, start, goal, count, random, until, stop)
         if peak < best.peak:
@@ -85,37 +97,47 @@ def lowest(
         if best.peak <= goal:
             return best
         tell(0.0 if seconds is None else (perf_counter() - begin) / seconds, best, "placing in better orders")
-    return best if seconds is None else _complete(boxes, best, goal, seconds, begin, stop, tell)
+    if seconds is None or search is None or not search.possible:
+        return best
+    return _complete(boxes, search, best, goal, seconds, begin, stop, tell)
 
 
 def _complete(
-    boxes: PackingProblem, best: Lowest, goal: int, seconds: float | None, begin: float, stop: CancelToken, tell: Tell
-) -> Lowest:
-    """Look for placements below the given one: at the least height not refuted yet, at the next lower one, between."""
-    search = CompleteSearch(boxes)
-    if not search.possible:
-        return best
+    boxes: PackingProblem, search: CompleteSearch, best: Lowest, goal: int, seconds: float | None, begin: float,
+    stop: CancelToken, tell: Tell,
+) -> Lowest:  # fmt: skip
+    """Look for placements below the given one, at several heights in turn."""
     end, slice_seconds, turn = inf if seconds is None else begin + seconds, _FIRST_SECONDS, 0
     while best.peak > max(goal, best.bound):
-        heights = (max(best.bound, goal), best.peak - 1, (max(best.bound, goal) + best.peak) // 2)
-        height = min(max(heights[turn % 3 if seconds is not None else turn % 2], best.bound), best.peak - 1)
+        least = max(best.bound, goal)
+        heights = {_LEAST: least, _NEXT: best.peak - 1, _BETWEEN: (least + best.peak) // 2}
+        height = min(max(heights[_TURNS[turn % len(_TURNS)]], best.bound), best.peak - 1)
         tell(0.0 if seconds is None else (perf_counter() - begin) / seconds, best, "searching all placements")
-        nodes = _NODES if seconds is None else None
-        found = search.decide(height, nodes, min(end, perf_counter() + slice_seconds), stop)
-        if found.fits:
-            offsets = boxes.fixed.clip(0)
-            offsets[search.boxes] = found.offsets
-            best = best._replace(offsets=offsets, peak=boxes.peak(offsets))
-        elif found.fits is False:
-            # the first height that is refuted is the goal or above, so that its proof holds for the goal
-            blamed = found.blamed if best.blamed is None else best.blamed
-            best = best._replace(bound=search.above(height), blamed=blamed)
-        elif (seconds is None and turn) or perf_counter() >= end:
-            break
-        if found.fits is None:
+        before, nodes = best, _NODES if seconds is None else None
+        best = _decide(boxes, search, best, height, nodes, min(end, perf_counter() + slice_seconds), stop)
+        if best is before:
+            if (seconds is None and turn) or perf_counter() >= end:
+                break
             turn += 1
-            if turn % 3 == 0:
+            if turn % len(_TURNS) == 0:
                 slice_seconds *= 2
+    return best
+
+
+def _decide(
+    boxes: PackingProblem, search: CompleteSearch, best: Lowest, height: int, nodes: int | None, until: float,
+    stop: CancelToken,
+) -> Lowest:  # fmt: skip
+    """The given placement, with what a search at a height has found out."""
+    found = search.decide(height, nodes, until, stop)
+    if found.fits:
+        offsets = boxes.fixed.clip(0)
+        offsets[search.boxes] = found.offsets
+        return best._replace(offsets=offsets, peak=boxes.peak(offsets))
+    if found.fits is False:
+        # the first height that is refuted is the goal or above, so that its proof holds for the goal
+        blamed = found.blamed if best.blamed is None else best.blamed
+        return best._replace(bound=search.above(height), blamed=blamed)
     return best
 
 
