@@ -86,9 +86,10 @@ def lowest(
             best = _decide(boxes, search, best, max(best.bound, goal), None, begin + _LEAST_SHARE * seconds, stop)
         if best.peak <= max(goal, best.bound):
             return best
+    searched, ordered = (_LEAST_SHARE, _ORDER_SHARE) if search is not None and search.possible else (0.0, 1.0)
     random = np.random.default_rng(0)
     for number, start in enumerate(attempts[:_ORDERS_IMPROVED]):
-        share = _LEAST_SHARE + _ORDER_SHARE * (number + 1) / _ORDERS_IMPROVED
+        share = searched + ordered * (number + 1) / _ORDERS_IMPROVED
         until = inf if seconds is None else begin + share * seconds
         count = rounds // _ORDERS_IMPROVED if seconds is None else _MOST_ROUNDS
         offsets, peak = _squeaky_wheel(boxes, start, goal, count, random, until, stop)
