@@ -24,6 +24,8 @@ _STRATEGIES = (
 )  # fmt: skip
 #: Nodes of the first round for each box, and the share of boxes over which ranks are shuffled after it.
 _FIRST_NODES, _NOISE = 3, 0.05
+#: Nodes of a call that only finds out how long they take.
+_PROBE = 64
 
 
 class Decision(NamedTuple):
@@ -92,6 +94,8 @@ class CompleteSearch:
         self.possible = len(self._views) == 2 and len(self.boxes) > 0
         self._weights: dict[tuple[int, int], NDArray[np.float64]] = {}
         self._rounds: dict[int, _Rounds] = {}
+        self._speeds: dict[int, float] = {}  # by strategy, nodes per second in its last call
+        self._speed = 0.0  # in the last call of any
 
     def decide(self, capacity: int, nodes: int | None, until: float, stop: CancelToken) -> Decision:
         """Search until it is decided.
@@ -124,18 +128,28 @@ class CompleteSearch:
             rank = rounds.ranks(orders[order])
             weights = self._weights.setdefault((rounds.strategy, capacity), np.ones(len(room)))
             offsets, proof = np.zeros(n, np.int64), np.zeros(sections.bits.shape[1], np.uint64)
-            most = rounds.limit if nodes is None else min(rounds.limit, nodes - spent)
-            rounds.advance()
+            strategy, most = rounds.strategy, rounds.limit if nodes is None else min(rounds.limit, nodes - spent)
+            if nodes is None:
+                most = min(most, self._affordable(strategy, until - perf_counter()))
+            if nodes is not None or self._speed:
+                rounds.advance()
+            begin = perf_counter()
             result, visited = place_completely(
                 self._size, highest, self._fixed, self._alike(sections, highest), sections.span_at, sections.span,
                 sections.pair_at, sections.pairs, sections.section_at, sections.in_section.copy(), sections.bits,
                 room, rank, choice, by_bytes_left, most, weights, offsets, proof, stop.flag,
             )  # fmt: skip
             spent += visited
+            self._speed = self._speeds[strategy] = visited / max(perf_counter() - begin, 1e-9)
             if result == 1:
                 return Decision(True, offsets * self._unit, empty)
             if result == 0:
                 return Decision(False, empty, self.boxes[(sections.bits & proof).any(1)])
+
+    def _affordable(self, strategy: int, seconds: float) -> int:
+        """How many nodes a strategy may visit in a time: a call does not look at the clock."""
+        nodes = _PROBE + self._speeds.get(strategy, self._speed) * seconds
+        return int(min(nodes, 2**62)) if self._speed else _PROBE
 
     def above(self, height: int) -> int:
         """The least height in bytes above a given one that the top of some box can have."""
