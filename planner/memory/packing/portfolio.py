@@ -131,7 +131,7 @@ class CompleteSearch:
             strategy, most = rounds.strategy, rounds.limit if nodes is None else min(rounds.limit, nodes - spent)
             if nodes is None:
                 most = min(most, self._affordable(strategy, until - perf_counter()))
-            if nodes is not None or self._speed:
+            if nodes is not None or self._speed:  # a call that only finds out how fast it is takes nobody's turn
                 rounds.advance()
             begin = perf_counter()
             result, visited = place_completely(
