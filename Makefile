@@ -18,7 +18,8 @@ COMPILE_SHARED := $(SEARCH) search("on-demand"); search("calendar"); \
 	[1 + k * 25 % 9 for k in range(12)])
 COMPILE_PARTITION := import planner; graph = planner.capture(planner.zoo.load("rnn"), progress=False); \
 	planner.partition.optimize(planner.partition.coarsen(graph), 8); \
-	planner.snapshot.check_plain(b"\x80\x04}.")
+	planner.snapshot.check_plain(b"\x80\x04}."); \
+	from planner.run.workers.communication import shared_memory; shared_memory.load_exchange()
 COMPILE_SWAP := $(SEARCH) search("swap")
 COMPILE_JOINT := $(SEARCH) search("joint"); search("swapadvisor")
 # both, and whether both have worked

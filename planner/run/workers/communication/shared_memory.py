@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-import torch
+import numpy as np
 from torch import Tensor
 
+from planner.run.workers.communication.exchange_kernel import DONE, HEADER_BYTES, WAKE, exchange_parts
 from planner.run.workers.communication.transport import PeerLostError
 
 #: In the folder of all workers.
@@ -22,15 +23,27 @@ _HALF_BYTES = 256 * 1024
 #: Of all boxes together at most.
 _ALL_BYTES = 32 * 1024 * 1024
 _PAGE_BYTES = 4096
+#: How often a worker looks for what it waits for, one millisecond long, before it sleeps; to be woken takes 50 us.
+_SPINS = 2000
 
 
 def exchange_bytes(workers: int) -> int:
     """Bytes of the file that so many workers exchange through."""
-    return _boxes(workers) * _HALVES * _half_bytes(workers)
+    return _boxes(workers) * _box_bytes(workers)
+
+
+def load_exchange() -> None:
+    """Load or compile the exchange: takes a third of a second, which whoever forks the workers spends for all."""
+    none = np.zeros(0, np.int64)
+    exchange_parts(none, none, none, none, none, none, none, none, 1, 0, np.zeros(3, np.int64), none)
 
 
 def _boxes(workers: int) -> int:
     return max(1, workers * (workers - 1))
+
+
+def _box_bytes(workers: int) -> int:
+    return HEADER_BYTES + _HALVES * _half_bytes(workers)
 
 
 def _half_bytes(workers: int) -> int:
@@ -38,10 +51,11 @@ def _half_bytes(workers: int) -> int:
 
 
 class SharedMemory:
-    """A file in memory, with a box of two halves for each worker and each it sends to, and a socket for each pair.
+    """A file in memory, with a box for each worker and each it sends to, and a socket for each pair.
 
-    A byte on the socket says that a half was filled. Whoever fills a half for the second time has had a byte for the
-    half between from the other side, which sent it after it had emptied the first: nobody has to say so.
+    A worker that has waited for long sleeps until a byte comes on the socket. Whoever fills a half of a box for the
+    second time has taken the part between from the other side, which filled it in after it had emptied the first:
+    nobody has to say so.
 
     Args:
         folder: with a file of `exchange_bytes`; sockets are made in it.
@@ -53,9 +67,13 @@ class SharedMemory:
         self._folder, self._worker, self._workers = folder, worker, workers
         self._half_bytes = _half_bytes(workers)
         self._sockets: dict[int, socket.socket] = {}
-        self._rounds = dict.fromkeys(range(workers), 0)
+        self._rounds = np.zeros(workers, np.int64)
         with (folder / EXCHANGE_FILE).open("r+b") as file:
-            self._memory = torch.frombuffer(mmap.mmap(file.fileno(), exchange_bytes(workers)), dtype=torch.uint8)
+            self._memory = np.frombuffer(mmap.mmap(file.fileno(), exchange_bytes(workers)), np.uint8)
+        others = [peer for peer in range(workers) if peer != worker]
+        self._own_boxes, self._their_boxes = np.zeros((2, workers), np.int64)
+        self._own_boxes[others] = [self._box(worker, peer) for peer in others]
+        self._their_boxes[others] = [self._box(peer, worker) for peer in others]
         self._server = socket.socket(socket.AF_UNIX)
         self._server.bind(str(folder / str(worker)))
         self._server.listen(workers)
@@ -70,46 +88,48 @@ class SharedMemory:
             end = self._server.accept()[0]
             self._sockets[end.recv(1)[0]] = end
         self._server.close()
-        self._boxes = {
-            (peer, half): (self._box(self._worker, peer, half), self._box(peer, self._worker, half))
-            for peer in self._sockets
-            for half in range(_HALVES)
-        }
 
     def exchange(self, sends: Mapping[int, Tensor], receives: Mapping[int, Tensor]) -> None:
         """Send to workers and receive from them; as `Transport.exchange`."""
-        left = {peer: max(len(part), len(receives[peer])) for peer, part in sends.items()}
-        begin = 0
-        while left := {peer: size for peer, size in left.items() if size > begin}:
-            end = begin + self._half_bytes
-            for peer in left:
-                part = sends[peer][begin:end]
-                self._boxes[peer, self._rounds[peer] % _HALVES][0][: len(part)].copy_(part)
-                self._tell(peer)
-            for peer in left:
-                self._await(peer)
-                into = receives[peer][begin:end]
-                into.copy_(self._boxes[peer, self._rounds[peer] % _HALVES][1][: len(into)])
-                self._rounds[peer] += 1
-            begin = end
+        peers, parts = list(sends), [*sends.values()]
+        into = [receives[peer] for peer in peers]
+        arrays = (
+            peers, [part.data_ptr() for part in parts], [part.nbytes for part in parts],
+            [part.data_ptr() for part in into], [part.nbytes for part in into],
+        )  # fmt: skip
+        numbers, sent, sent_sizes, received, received_sizes = np.array(arrays, np.int64)
+        progress, asleep = np.zeros(3, np.int64), np.zeros(len(peers), np.int64)
+        while True:
+            at = exchange_parts(
+                numbers, sent, sent_sizes, received, received_sizes, self._own_boxes, self._their_boxes, self._rounds,
+                self._half_bytes, _SPINS, progress, asleep,
+            )  # fmt: skip
+            if at == DONE:
+                return
+            if at == WAKE:
+                for place in np.flatnonzero(asleep):
+                    self._wake(peers[place])
+            else:
+                self._sleep(peers[at])
 
     def close(self) -> None:
-        """Leave the others, who notice it when they next exchange something with this worker."""
+        """Leave the others, who notice it when they next wait for this worker."""
         for end in self._sockets.values():
             end.close()
 
-    def _box(self, sender: int, receiver: int, half: int) -> Tensor:
-        number = (sender * (self._workers - 1) + receiver - (receiver > sender)) * _HALVES + half
-        return self._memory[number * self._half_bytes : (number + 1) * self._half_bytes]
+    def _box(self, sender: int, receiver: int) -> int:
+        number = sender * (self._workers - 1) + receiver - (receiver > sender)
+        return int(self._memory.ctypes.data) + number * _box_bytes(self._workers)
 
-    def _tell(self, peer: int) -> None:
+    def _wake(self, peer: int) -> None:
         try:
             self._sockets[peer].send(b"\0")
         except OSError as error:
             raise PeerLostError(f"worker {peer} is gone") from error
 
-    def _await(self, peer: int) -> None:
+    def _sleep(self, peer: int) -> None:
+        """Wait for a byte, which may be of an earlier wait: one that was over before the byte was sent."""
         with suppress(OSError):
-            if self._sockets[peer].recv(1):
+            if self._sockets[peer].recv(_PAGE_BYTES):
                 return
         raise PeerLostError(f"worker {peer} is gone")

@@ -11,12 +11,14 @@ import signal
 import sys
 
 from planner import torch_private as private
+from planner.run.workers.communication.shared_memory import load_exchange
 from planner.run.workers.processes.worker import work
 
 
 def serve() -> None:
     """Fork a worker for every line; workers end by themselves when whoever asked for them is gone."""
     private.import_compiler()  # or each worker would
+    load_exchange()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for whoever asked
     for line in sys.stdin:

@@ -1,6 +1,7 @@
 """What workers send each other arrives, in parts of any size and groups of any kind, and a lost worker is noticed."""
 
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -42,22 +43,27 @@ def content(sender, receiver, number, size):
 
 
 sizes = st.sampled_from([0, 1, 1000, 2**18 - 1, 2**18, 2**18 + 1, 600_000])
+delays = st.sampled_from([0.0, 0.0, 0.0002, 0.005])  # within the time that others look for something, and longer
 exchanges = st.lists(
-    st.tuples(st.sampled_from([(0, 1), (1, 2), (0, 2), (0, 1, 2)]), st.lists(sizes, min_size=9, max_size=9)),
+    st.tuples(
+        st.sampled_from([(0, 1), (1, 2), (0, 2), (0, 1, 2)]), st.lists(sizes, min_size=9, max_size=9),
+        st.lists(delays, min_size=3, max_size=3),
+    ),
     min_size=1, max_size=6,
 )  # fmt: skip
 
 
-def test_every_part_arrives_whatever_the_sizes_and_whoever_takes_part(ends):
+def test_every_part_arrives_whatever_the_sizes_and_whoever_takes_part_and_is_late(ends):
     made, threads = ends
 
     @settings(max_examples=40, deadline=None)
     @given(exchanges)
     def check(rounds):
         def work(worker):
-            for number, (group, sizes) in enumerate(rounds):
+            for number, (group, sizes, late) in enumerate(rounds):
                 if worker not in group:
                     continue
+                time.sleep(late[worker])
                 others = [peer for peer in group if peer != worker]
                 sends = {peer: content(worker, peer, number, sizes[worker * 3 + peer]) for peer in others}
                 receives = {peer: torch.zeros(sizes[peer * 3 + worker], dtype=torch.uint8) for peer in others}
@@ -118,7 +124,10 @@ def test_gloo_stands_in_where_there_is_too_little_shared_memory(monkeypatch):
 
 
 def test_many_workers_take_no_more_shared_memory_than_a_container_has():
-    assert [exchange_bytes(workers) for workers in (2, 8, 64)] == [2**20, 28 * 2**20, 63 * 2**19]
+    headers = [128 * workers * (workers - 1) for workers in (2, 8, 64)]
+    assert [exchange_bytes(workers) for workers in (2, 8, 64)] == [
+        size + header for size, header in zip([2**20, 28 * 2**20, 63 * 2**19], headers, strict=True)
+    ]
 
 
 def test_an_unknown_transport_is_refused():
