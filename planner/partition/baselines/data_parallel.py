@@ -18,7 +18,7 @@ def data_parallel(coarse: CoarseGraph, workers: int) -> Partitioning:
     """Split the batch, and whatever has a row for each sample of it; keep everything else whole on every worker.
 
     Parameters, their gradients and the optimizer's state are replicated, and gradients are all-reduced. The batch is
-    the dimension that all inputs have; if there are several, the one that divides most of what the step computes.
+    the dimension that all inputs have; if there are several, the one that moves the least bytes.
 
     Args:
         coarse: the coarse graph.
@@ -27,27 +27,30 @@ def data_parallel(coarse: CoarseGraph, workers: int) -> Partitioning:
     Raises:
         StowageError: the inputs have no dimension in common that is large enough, or there are no such workers.
     """
-    mesh = prime_factors(workers)
-    best: dict[int, int | None] = {}
-    most = 0
-    for size in _common_sizes(coarse.graph):
-        labels = _labels(coarse, _reached(coarse, _input_cuts(coarse, size)), workers)
-        divided = sum(coarse.label_bytes[group][label] for group, label in labels.items() if label is not None)
-        if size >= workers and divided > most:
-            best, most = labels, divided
-    if not best:
+    found = [
+        _along(coarse, workers, labels)
+        for size in _common_sizes(coarse.graph) if size >= workers
+        for labels in [_labels(coarse, _reached(coarse, _input_cuts(coarse, size)), workers)]
+        if any(label is not None for label in labels.values())
+    ]  # fmt: skip
+    if not found:
         raise StowageError(f"the inputs of {coarse.graph.name} have no batch of at least {workers} to split")
+    return min(found, key=lambda partitioning: partitioning.bytes_moved)
+
+
+def _along(coarse: CoarseGraph, workers: int, labels: dict[int, int | None]) -> Partitioning:
+    """Split what has a label, and make ops divide it."""
 
     def divides_samples(merged: MergedOp, variant: Variant) -> bool:
         if variant.strategy is not None and variant.strategy.axis is None:
             return True  # gradients are added up before they are reduced
         slots = (*merged.inputs, *merged.outputs)
         return any(
-            slot.state(best[slot.group]) == state
-            for slot, state in zip(slots, variant.states, strict=True) if best[slot.group] is not None
+            slot.state(labels[slot.group]) == state
+            for slot, state in zip(slots, variant.states, strict=True) if labels[slot.group] is not None
         )  # fmt: skip
 
-    return pinned(coarse, mesh, best, divides_samples)
+    return pinned(coarse, prime_factors(workers), labels, divides_samples)
 
 
 def _inputs(graph: Graph) -> list[int]:

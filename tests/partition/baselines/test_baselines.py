@@ -92,6 +92,17 @@ def test_data_parallelism_splits_the_batch_wherever_it_is(steps):
     assert found.bytes_moved == pytest.approx(2 * 3 * parameters, rel=1e-2)
 
 
+def test_data_parallelism_splits_samples_and_not_the_words_of_each():
+    coarse = coarsen(capture(load("gpt:layers=1,hidden=64,heads=2,sequence=32,vocabulary=50,batch=8")))
+    found = data_parallel(coarse, 2)
+    inputs = [t for t in coarse.graph.tensors if t.base < 0 and storage_of(coarse, t.id).kind is Kind.INPUT]
+    for tensor in inputs:
+        assert tensor.shape == (8, 32)
+        assert {state.dimension for state in found.tensor_states(tensor.id)} == {0}
+    parameters = sum(s.bytes for s in coarse.graph.storages if s.kind is Kind.PARAMETER)
+    assert found.bytes_moved == pytest.approx(2 * parameters, rel=1e-2)
+
+
 @pytest.mark.parametrize("workers", WORKERS)
 def test_only_data_parallelism_keeps_copies_of_parameters(coarse, theirs, workers):
     persistent = {s.id for s in coarse.graph.storages if s.persistent and s.bytes >= 4096}
