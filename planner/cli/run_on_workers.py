@@ -49,8 +49,10 @@ def run_on_workers(
             "its file as --partition"
         )
     step = zoo.load(model)
-    if checkpoint is not None and not launched and (Path(checkpoint) / ".metadata").exists():
-        click.echo(f"going on after step {load_checkpoint(step, checkpoint)}, from {checkpoint}", err=True)
+    if checkpoint is not None and (Path(checkpoint) / ".metadata").exists():
+        made = load_checkpoint(step, checkpoint)
+        if is_first:
+            click.echo(f"going on after step {made}, from {checkpoint}", err=True)
     stopped = None
     with reporting(is_first) as report:
         partition = _partition(capture(step), workers, partition_file)

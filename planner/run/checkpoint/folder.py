@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from planner.run.checkpoint.metadata import (
     sync_folder,
     write_metadata,
 )
-from planner.run.checkpoint.part import OwnedBox, WrittenPart
+from planner.run.checkpoint.part import OwnedBox, WrittenPart, write_part
 
 _PARTS = re.compile(r"step-\d+(\.\d+)?")
 _VERSION = "1.0.0"
@@ -75,6 +76,10 @@ class CheckpointFolder:
         """Whether there is one."""
         return (self.path / METADATA).exists()
 
+    def is_due(self, here: bool) -> bool:
+        """Whether to write, where this process alone decides that."""
+        return here
+
     def begin(self, steps: int) -> Path:
         """A new folder for the parts of the checkpoint after so many steps; no other run writes here until `end`.
 
@@ -98,26 +103,30 @@ class CheckpointFolder:
             self._lock = None
 
     def commit(
-        self, parts: Path, written: Sequence[tuple[OwnedBox, torch.dtype]], found: WrittenPart,
-        places: Mapping[str, names.Place], aliases: Mapping[names.Place, str],
+        self, parts: Path, owned: Sequence[Sequence[OwnedBox]], found: WrittenPart, whole: Mapping[str, Tensor],
+        dtypes: Mapping[str, torch.dtype], places: Mapping[str, names.Place], aliases: Mapping[names.Place, str],
     ) -> None:  # fmt: skip
-        """Let a checkpoint take the place of the one before.
+        """Write what no worker has, and let a checkpoint take the place of the one before.
 
         Args:
-            parts: as `begin` gave it; all of its files are on the disk.
-            written: the boxes that it has, and their dtypes.
+            parts: as `begin` gave it; all files of the workers are on the disk.
+            owned: per worker, the boxes that it has written.
             found: what all workers have written.
+            whole: by key, what none of them has.
+            dtypes: of all tensors, by key.
             places: by key, where tensors are in nested dictionaries.
             aliases: further places, and the keys of what is there.
 
         Raises:
-            OSError: it cannot be written; the one before is still there.
+            OSError, RuntimeError: it cannot be written; the one before is still there.
         """
         tensors: dict[str, Any] = {}
-        for owned, dtype in written:
-            empty = TensorStorageMetadata(TensorProperties(dtype), torch.Size(owned.shape), [])
-            chunk = ChunkStorageMetadata(torch.Size(owned.box.offsets), torch.Size(owned.box.sizes))
-            tensors.setdefault(names.name_of(places[owned.key]), empty).chunks.append(chunk)
+        own = _whole_boxes(whole)
+        found += write_part(parts, len(owned), own, whole, {key: names.name_of(places[key]) for key in whole})
+        for each in [*chain.from_iterable(owned), *own]:
+            empty = TensorStorageMetadata(TensorProperties(dtypes[each.key]), torch.Size(each.shape), [])
+            chunk = ChunkStorageMetadata(torch.Size(each.box.offsets), torch.Size(each.box.sizes))
+            tensors.setdefault(names.name_of(places[each.key]), empty).chunks.append(chunk)
         storage = {}
         for result in found.results:
             info = result.storage_data
@@ -171,7 +180,7 @@ class CheckpointFolder:
                 shutil.rmtree(each, ignore_errors=True)
 
 
-def whole_boxes(tensors: Mapping[str, Tensor]) -> list[OwnedBox]:
+def _whole_boxes(tensors: Mapping[str, Tensor]) -> list[OwnedBox]:
     """Tensors, by key, that one process has and writes whole."""
     found = []
     for key, value in tensors.items():

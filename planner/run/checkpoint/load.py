@@ -20,6 +20,7 @@ from planner.errors import StowageError, first_line
 from planner.global_state_lock import global_state_lock
 from planner.guards import undisturbed
 from planner.run.checkpoint import names
+from planner.run.checkpoint.folder import CheckpointFolder
 from planner.run.checkpoint.reader import SafeReader
 from planner.run.checks.eager_reference import same_bits
 from planner.run.checks.ownership_lock import OwnershipLock
@@ -85,12 +86,27 @@ def _load(step: Step, folder: Path) -> int:
     return step.materialize().steps
 
 
-def saved_steps(folder: Path) -> int:
-    """How many steps had been made when a checkpoint was written.
+def folder_for(step: Step, path: Path) -> CheckpointFolder:
+    """The folder for checkpoints of a step, which must not have one of a later step.
+
+    Args:
+        step: as it is when the run begins.
+        path: of the folder.
 
     Raises:
-        StowageError: the folder has none that can be read.
+        StowageError: it has, or it cannot be written to.
     """
+    folder = CheckpointFolder(path)
+    made = 0 if step.live is None else step.live.steps
+    if folder.has_checkpoint() and (saved := _saved_steps(path)) > made:
+        raise StowageError(
+            f"{path} has a checkpoint of step {saved}, and {step.name} has made {made}: load it first with "
+            "planner.run.load_checkpoint, or choose another folder"
+        )
+    return folder
+
+
+def _saved_steps(folder: Path) -> int:
     reader = SafeReader(folder)
     steps = _training(folder, reader.read_metadata())["steps"]
     _read(folder, reader, {names.name_of((names.TRAINING, "steps")): steps})

@@ -22,6 +22,7 @@ _ALLOWED = {
         "TensorStorageMetadata", "_MEM_FORMAT_ENCODING",
     },
     f"{_DCP}.filesystem": {"_StorageInfo"},
+    f"{_DCP}.storage": {"WriteResult"},
     "torch": {"Size"},
     "torch.serialization": {"_get_layout"},
     "collections": {"OrderedDict"},
@@ -50,6 +51,15 @@ def metadata_bytes(folder: Path) -> bytes:
         ) from error
 
 
+def unpickled(data: bytes) -> Any:
+    """What was pickled, of nothing but what DCP's own metadata consist of.
+
+    Raises:
+        Exception: it consists of something else.
+    """
+    return _MetadataUnpickler(BytesIO(data)).load()
+
+
 def metadata_of(folder: Path, data: bytes) -> Metadata:
     """The metadata of a checkpoint.
 
@@ -61,7 +71,7 @@ def metadata_of(folder: Path, data: bytes) -> Metadata:
         StowageError: they are not what DCP writes.
     """
     try:
-        found = _MetadataUnpickler(BytesIO(data)).load()
+        found = unpickled(data)
     except Exception as error:
         raise _broken(folder, str(error) or type(error).__name__) from error
     if not isinstance(found, Metadata) or not isinstance(found.storage_data, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from torch.distributed.checkpoint.storage import WriteResult
 
 from planner.partition import PartBox
 from planner.run.checkpoint.checksums import ChecksummedFiles
+from planner.run.checkpoint.metadata import unpickled
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,15 @@ class WrittenPart:
     def __add__(self, other: WrittenPart) -> WrittenPart:
         """Both."""
         return WrittenPart(self.results + other.results, self.checksums | other.checksums)
+
+    def to_bytes(self) -> bytes:
+        """This, for `from_bytes`."""
+        return pickle.dumps((self.results, self.checksums))
+
+    @staticmethod
+    def from_bytes(data: bytes) -> WrittenPart:
+        """What another process has written; nothing that came instead is executed."""
+        return WrittenPart(*unpickled(data))
 
 
 class PartPlanner(SavePlanner):

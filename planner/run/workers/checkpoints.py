@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 
-import torch
 from torch import Tensor, nn
 
 from planner.errors import StowageError, first_line
 from planner.run.checkpoint import names
-from planner.run.checkpoint.folder import CheckpointFolder, whole_boxes
+from planner.run.checkpoint.folder import CheckpointFolder
 from planner.run.checkpoint.load import GENERATOR
-from planner.run.checkpoint.part import write_part
+from planner.run.workers.launch.rank_folder import RankFolder
 from planner.run.workers.team import Team
 from planner.step import Step, training_progress
 
@@ -33,7 +32,7 @@ class Checkpoints:
         steps: how many steps the training had made at the last checkpoint; None before there is one.
     """
 
-    def __init__(self, folder: CheckpointFolder, every: int | None, step: Step) -> None:
+    def __init__(self, folder: CheckpointFolder | RankFolder, every: int | None, step: Step) -> None:
         self._folder, self._every, self._step = folder, every, step
         self._since, self._took = perf_counter(), 0.0
         self._unwritten = 0
@@ -80,7 +79,7 @@ class Checkpoints:
             due = perf_counter() - self._since >= self._took * (1 / _MOST_TIME - 1)
         else:
             due = self._unwritten >= self._every
-        if due:
+        if self._folder.is_due(due):
             self.write(team, live, ahead, drawn)
 
     def write(self, team: Team, live: Mapping[str, Tensor], ahead: int, drawn: Tensor) -> None:
@@ -111,15 +110,9 @@ class Checkpoints:
     def _write(self, parts: Path, team: Team, live: Mapping[str, Tensor], training: dict[str, Tensor]) -> None:
         model = self._step.materialize().model
         places = names.places(live, model)
-        own = {f"{names.TRAINING}/{name}": value for name, value in training.items()}
-        written = [each for per_worker in team.owned for each in per_worker]
-        own |= {key: live[key] for key in live.keys() - {each.key for each in written}}
-        places |= {f"{names.TRAINING}/{name}": (names.TRAINING, name) for name in training}
-        called = {key: names.name_of(place) for key, place in places.items()}
-        boxes = whole_boxes(own)
-        found = team.save(parts, called) + write_part(parts, len(team.owned), boxes, own, called)
-        dtypes: dict[str, torch.dtype] = {key: value.dtype for key, value in {**live, **own}.items()}
-        self._folder.commit(
-            parts, [(each, dtypes[each.key]) for each in [*written, *boxes]], found, places,
-            names.aliases(live, model),
-        )  # fmt: skip
+        whole = {f"{names.TRAINING}/{name}": value for name, value in training.items()}
+        places |= {key: (names.TRAINING, name) for key, name in zip(whole, training, strict=True)}
+        whole |= {key: live[key] for key in live.keys() - {each.key for owned in team.owned for each in owned}}
+        dtypes = {key: value.dtype for key, value in {**live, **whole}.items()}
+        found = team.save(parts, {key: names.name_of(place) for key, place in places.items()})
+        self._folder.commit(parts, team.owned, found, whole, dtypes, places, names.aliases(live, model))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,7 +16,7 @@ from torch import Tensor
 from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.program import Readings, communicate_by
-from planner.run.checkpoint.part import WrittenPart
+from planner.run.checkpoint.part import WrittenPart, write_part
 from planner.run.devices.cpu import CpuDevice
 from planner.run.executor.executor import Executor
 from planner.run.workers.communication.peers import Peers
@@ -24,6 +25,8 @@ from planner.run.workers.communication.transport import PeerLostError
 from planner.run.workers.launch.agreement import Fact, digest_of, refuse_differences
 from planner.run.workers.launch.gather import gather_parts
 from planner.run.workers.launch.ranks import RankFailedError, Ranks
+from planner.run.workers.launch.shared_work import at_each
+from planner.run.workers.plans.state_owners import state_owners
 from planner.run.workers.plans.worker_plans import WorkerPlans
 from planner.run.workers.processes.messages import StepNumbers
 from planner.run.workers.team import Team, TeamStep
@@ -40,7 +43,7 @@ _SAME_CALLS = "all ranks must make the same steps, so give them as many batches"
 
 
 class RankTeam(Team):
-    """The worker of this rank, as one of a team; nothing is owned by one, as ranks write no checkpoints.
+    """The worker of this rank, as one of a team.
 
     Args:
         ranks: all of them, this one included.
@@ -100,6 +103,7 @@ class RankTeam(Team):
         self.planned = planned
         constants = [(planned.graph.tensors[tensor].name, value) for tensor, value in planned.graph.program.constants]
         self._agree("take over the graph", [Fact(name, digest_of([value]), _SEED) for name, value in constants])
+        self.owned = state_owners(planned, live, self._ranks.share(list(self._executor.state())))
         self.load(live)
 
     def load(self, live: Mapping[str, Tensor]) -> None:
@@ -188,12 +192,18 @@ class RankTeam(Team):
         return set(state)
 
     def save(self, folder: Path, names: Mapping[str, str]) -> WrittenPart:
-        """Ranks are refused checkpoints: their hosts need not see the same folder.
+        """Let each rank write its part of a checkpoint; as `Team.save`.
 
         Raises:
-            StowageError: always.
+            OSError: a rank cannot.
         """
-        raise StowageError(f"ranks of a launcher write no checkpoint to {folder}; save step.state() at rank 0")
+        rank = self._ranks.rank
+
+        def write() -> str:
+            part = write_part(folder, rank, self.owned[rank], self._executor.state(), names)
+            return b64encode(part.to_bytes()).decode()
+
+        return sum((WrittenPart.from_bytes(b64decode(each)) for each in at_each(self._ranks, write)), WrittenPart())
 
     def close(self) -> None:
         """Leave the other ranks."""

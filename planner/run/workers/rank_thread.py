@@ -20,6 +20,7 @@ from planner.run.prepare.footprint import Footprint, footprint
 from planner.run.workers.batch_feed import BatchFeed
 from planner.run.workers.launch.agreement import Fact, digest_of_text, refuse_differences
 from planner.run.workers.launch.membership import Membership
+from planner.run.workers.launch.rank_folder import RankFolder
 from planner.run.workers.launch.rank_plans import plan_ranks
 from planner.run.workers.plans.worker_plans import WorkerPlans
 from planner.run.workers.processes.process_settings import ProcessSettings
@@ -117,6 +118,8 @@ class RankThread(WorkersThread):
     def _compare_requests(self) -> None:
         asked, ranks = self._everywhere, self._membership.ranks
         refuse_differences(ranks, [*_surroundings(), *_arguments(asked)])
+        if isinstance(asked.checkpoint, RankFolder):
+            asked.checkpoint.open(ranks)
         workers = asked.partition.workers
         if workers != ranks.ranks:
             raise StowageError(
@@ -126,23 +129,18 @@ class RankThread(WorkersThread):
             )
 
 
-def refuse_of_one_host(*, transport: str | None, checkpoint: object) -> None:
+def refuse_of_one_host(*, transport: str | None) -> None:
     """Refuse what is for workers that one process starts.
 
     Args:
-        transport, checkpoint: as for `run_workers`.
+        transport: as for `run_workers`.
 
     Raises:
-        StowageError: one is given.
+        StowageError: it is given.
     """
     if transport is not None:
         raise StowageError(
             "transport is for workers that one process starts, and ranks of a launcher exchange over TCP: leave it out"
-        )
-    if checkpoint is not None:
-        raise StowageError(
-            "checkpoint is for workers that one process starts: leave it out, and save step.state() at rank 0 after "
-            "wait() or between the losses of steps()"
         )
 
 
@@ -170,8 +168,14 @@ def _arguments(asked: WorkersRequest) -> list[Fact]:
         Fact("partition", digest_of_text(text), "save it to a file, copy that to every host and load it there"),
         Fact("number of steps", str(asked.steps), _SAME_ARGUMENTS, is_shown=True),
         Fact("check", str(asked.check), _SAME_ARGUMENTS, is_shown=True),
+        Fact("checkpoint", _folder_of(asked), _SAME_ARGUMENTS, is_shown=True),
+        Fact("checkpoint_every", str(asked.checkpoint_every), _SAME_ARGUMENTS, is_shown=True),
         Fact("batches", "None" if asked.batches is None else "given", _SAME_ARGUMENTS, is_shown=True),
     ]
+
+
+def _folder_of(asked: WorkersRequest) -> str:
+    return "None" if asked.checkpoint is None else str(asked.checkpoint.path)
 
 
 def _why(error: BaseException) -> str:

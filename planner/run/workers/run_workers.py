@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from planner.errors import StowageError
 from planner.progress import ShowProgress, check_progress
 from planner.run.checkpoint.folder import CheckpointFolder
-from planner.run.checkpoint.load import saved_steps
+from planner.run.checkpoint.load import folder_for
 from planner.run.workers.launch.environment import is_launched
+from planner.run.workers.launch.rank_folder import RankFolder
 from planner.run.workers.processes.pool import MOST_WORKERS
 from planner.run.workers.rank_thread import RankThread, refuse_of_one_host
 from planner.run.workers.workers_run import RankRun, WorkersRun
@@ -68,7 +69,8 @@ def run_workers(
             there is enough of it, and gloo otherwise. The numbers are the same.
         checkpoint: a folder that the state is written to during the run, by each worker its own part. It is a
             checkpoint of `torch.distributed.checkpoint`, always of one finished step, whatever ends when, and
-            `planner.run.load_checkpoint` loads it for any number of workers.
+            `planner.run.load_checkpoint` loads it for any number of workers. Ranks on several hosts need a folder that
+            all of them share.
         checkpoint_every: after how many steps it is written, and at the end; None for as often as that takes at most a
             twentieth of the time.
         progress: True shows progress while `WorkersRun.wait` or `.steps` waits for the run, False shows nothing; a
@@ -94,11 +96,18 @@ def run_workers(
         steps = _STEPS
     launched = is_launched()
     if launched:
-        refuse_of_one_host(transport=transport, checkpoint=checkpoint)
+        refuse_of_one_host(transport=transport)
     elif partition.workers > MOST_WORKERS:
         raise StowageError(f"{partition.workers} workers cannot be run on one machine; take at most {MOST_WORKERS}")
     check_progress(progress)
-    folder = _checkpoint_folder(step, checkpoint, checkpoint_every)
+    if checkpoint_every is not None and (type(checkpoint_every) is not int or checkpoint_every < 1):
+        raise StowageError(f"checkpoint_every must be a number of steps, at least 1, got {checkpoint_every!r}")
+    if checkpoint is None and checkpoint_every is not None:
+        raise StowageError("checkpoint_every needs a folder to write to: give checkpoint too")
+    folder: CheckpointFolder | RankFolder | None = None
+    if checkpoint is not None:
+        path = Path(checkpoint)
+        folder = RankFolder(path, step) if launched else folder_for(step, path)
     request = WorkersRequest(
         step, partition, budget, batches, steps, check, transport, folder, checkpoint_every
     )  # fmt: skip
@@ -107,23 +116,3 @@ def run_workers(
         return WorkersRun(WorkersThread(request, listener), progress)
     rank = RankThread(request, listener)
     return RankRun(rank, progress if callable(progress) or rank.is_first else False)
-
-
-def _checkpoint_folder(
-    step: Step, checkpoint: str | os.PathLike[str] | None, every: int | None
-) -> CheckpointFolder | None:
-    """The folder for checkpoints, which must not have one of a later step."""
-    if every is not None and (type(every) is not int or every < 1):
-        raise StowageError(f"checkpoint_every must be a number of steps, at least 1, got {every!r}")
-    if checkpoint is None:
-        if every is not None:
-            raise StowageError("checkpoint_every needs a folder to write to: give checkpoint too")
-        return None
-    folder = CheckpointFolder(Path(checkpoint))
-    made = 0 if step.live is None else step.live.steps
-    if folder.has_checkpoint() and (saved := saved_steps(folder.path)) > made:
-        raise StowageError(
-            f"{folder.path} has a checkpoint of step {saved}, and {step.name} has made {made}: load it first with "
-            "planner.run.load_checkpoint, or choose another folder"
-        )
-    return folder

@@ -28,6 +28,7 @@ from planner.run.workers.batch_feed import BatchFeed
 from planner.run.workers.checkpoints import Checkpoints
 from planner.run.workers.communication.transports import exchange_link
 from planner.run.workers.followed_state import FollowedState
+from planner.run.workers.launch.rank_folder import RankFolder
 from planner.run.workers.plans.worker_plans import WorkerPlans, plan_workers
 from planner.run.workers.processes.pool import ForkServer, WorkerFailedError
 from planner.run.workers.team import Team
@@ -50,7 +51,7 @@ class WorkersRequest:
     steps: int | None
     check: bool
     transport: str | None
-    checkpoint: CheckpointFolder | None
+    checkpoint: CheckpointFolder | RankFolder | None
     checkpoint_every: int | None
 
 
@@ -265,7 +266,7 @@ class WorkersThread(BackgroundRun):
         except WorkerFailedError as error:
             if self._checkpoints is None:
                 raise
-            raise WorkerFailedError(error.worker, error.why, f"; {self._checkpoints.sentence}") from error
+            raise type(error)(error.worker, error.why, f"; {self._checkpoints.sentence}") from error
 
     def _planned(self) -> WorkerPlans:
         assert self.planned is not None

@@ -29,11 +29,17 @@ _VALUE, _BEAT, _FAILED, _BYE = b"v", b"b", b"f", b"q"
 
 
 class RankFailedError(WorkerFailedError):
-    """A rank raised an error, ended or stopped answering, and the run is over on all of them."""
+    """A rank raised an error, ended or stopped answering, and the run is over on all of them.
 
-    def __init__(self, rank: int, why: str) -> None:
+    Args:
+        rank: which.
+        why: what happened to it.
+        rest: what else there is to say.
+    """
+
+    def __init__(self, rank: int, why: str, rest: str = "") -> None:
         super().__init__(rank, why)
-        self.args = (f"rank {rank} {why}; the run is over on all ranks",)
+        self.args = (f"rank {rank} {why}; the run is over on all ranks{rest}",)
 
 
 class Ranks:

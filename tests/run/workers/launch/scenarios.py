@@ -1,5 +1,6 @@
 """What the ranks of a launch do in these tests, each in its own process, as a user's script would."""
 
+import errno
 import hashlib
 import os
 import runpy
@@ -16,6 +17,8 @@ from torch import nn
 import planner
 from planner.errors import StowageError
 from planner.partition import partition_from_json
+from planner.run.workers import rank_team
+from planner.run.workers.launch import rank_folder
 from planner.step import TrainStep
 
 
@@ -204,4 +207,57 @@ def as_python(*command):
     sys.stdout.flush()
 
 
-SCENARIOS = {each.__name__: each for each in (agreeing, going_on, disagreeing, endless, interrupted, host)}
+def checkpointed(rank, parts, folders):
+    """Five steps, in two ways, with a checkpoint in between, which a second launch goes on from."""
+    step = network(dropout=0.3)
+    torch.manual_seed(11)
+    if Path(folders[rank], ".metadata").exists():
+        planner.run.load_checkpoint(step, folders[rank])
+    given = {"checkpoint": folders[rank], "progress": False}
+    planner.run_workers(step, partition_from_json(parts), steps=2, **given).wait()
+    run = planner.run_workers(step, partition_from_json(parts), steps=0, checkpoint_every=2, **given)
+    losses = list(run.steps(batches(3)))
+    run.close()
+    return {"losses": [loss.hex() for loss in losses], "bits": bits(step)}
+
+
+def badly_checkpointed(rank, parts, folders, fault):
+    """What is said where a rank cannot write, and how many steps the model has made."""
+    step, write_part = network(), rank_team.write_part
+
+    def full(folder, *arguments):
+        if "step-3" in str(folder) and rank == 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write_part(folder, *arguments)
+
+    if fault == "full":
+        rank_team.write_part = full
+    if fault == "elsewhere" and rank == 1:  # what another host's folder of this name would be
+        rank_folder._SEEN_SECONDS = 0.1
+        rank_folder._MARK = "not there"
+    try:
+        planner.run_workers(
+            step, partition_from_json(parts), steps=9, checkpoint=folders[rank], checkpoint_every=1, progress=False
+        ).wait()
+    except StowageError as error:
+        return str(error), step.materialize().steps
+    return None
+
+
+def killed(rank, parts, folder):
+    try:
+        planner.run_workers(
+            network(), partition_from_json(parts), steps=1_000_000, checkpoint=folder, checkpoint_every=1,
+            progress=False,
+        ).wait()  # fmt: skip
+    except StowageError as error:
+        return str(error)
+    return None
+
+
+SCENARIOS = {
+    each.__name__: each
+    for each in (
+        agreeing, going_on, disagreeing, endless, interrupted, host, checkpointed, badly_checkpointed, killed
+    )
+}  # fmt: skip

@@ -177,5 +177,61 @@ def test_a_port_in_use_and_a_transport_of_one_host_are_refused(monkeypatch):
             planner.run_workers(step, parts, progress=False).wait()
     with pytest.raises(StowageError, match="ranks of a launcher exchange over TCP: leave it out"):
         planner.run_workers(step, parts, transport="gloo", progress=False)
-    with pytest.raises(StowageError, match="checkpoint is for workers that one process starts: leave it out"):
-        planner.run_workers(step, parts, checkpoint="saved", progress=False)
+
+
+def test_ranks_write_checkpoints_together_that_any_number_of_workers_goes_on_from(launcher, tmp_path):
+    parts, folder = partition(network(dropout=0.3), 2), tmp_path / "saved"
+    first, second = launcher.launch("checkpointed", 2, partition_to_json(parts), [str(folder)] * 2)
+    assert first == second
+    assert {each.name.split("_")[2] for each in folder.glob("step-5/*.distcp")} == {"0", "1", "2"}  # 2: of no rank
+    step = network(dropout=0.3)
+    assert planner.run.load_checkpoint(step, folder) == 5
+    assert bits(step) == first["bits"]
+    again = launcher.launch("checkpointed", 2, partition_to_json(parts), [str(folder)] * 2)
+    assert again[0] == again[1]
+    planner.run_workers(step, parts, steps=2, progress=False).wait()
+    planner.run_workers(step, parts, batches=batches(3), progress=False).wait()
+    assert again[0]["bits"] == bits(step)  # went on from step 5, as one process does
+
+
+@pytest.mark.parametrize(
+    ("fault", "said", "step"),
+    [
+        ("full", "the checkpoint after step 3 cannot be written to {}: No space left on device (at rank 1); free", 2),
+        ("elsewhere", "rank 1 does not see what rank 0 writes to {}: choose a folder on a file system", None),
+        ("other", "rank 1's checkpoint is {}, and rank 0's is {}: call planner.run_workers with the same", None),
+        ("used", "{} has other files in it, such as notes.txt; choose another folder", None),
+    ],
+)
+def test_a_checkpoint_that_a_rank_cannot_write_ends_the_run_at_all_and_keeps_its_steps(
+    launcher, tmp_path, fault, said, step
+):
+    folders = [tmp_path / "saved"] * 2
+    if fault == "other":
+        folders[1] = tmp_path / "another"
+    if fault == "used":
+        folders[0].mkdir()
+        (folders[0] / "notes.txt").touch()
+    parts = partition(network(), 2)
+    arguments = partition_to_json(parts), [str(each) for each in folders], fault
+    first, second = launcher.launch("badly_checkpointed", 2, *arguments)
+    assert first == second
+    error, steps = first
+    assert error.startswith(said.format(*reversed(folders)))
+    assert steps == {"full": 3, "elsewhere": 1}.get(fault, 0)
+    if step is not None:
+        assert planner.run.load_checkpoint(network(), folders[0]) == step
+
+
+def test_a_rank_that_is_lost_leaves_a_checkpoint_that_the_others_name(launcher, tmp_path):
+    parts, folder = partition(network(), 2), tmp_path / "saved"
+    processes = launcher.start("killed", 2, partition_to_json(parts), str(folder))
+    assert until((folder / ".metadata").exists)
+    os.kill(processes[1], signal.SIGKILL)
+    said, _ = launcher.results()
+    found = re.fullmatch(
+        rf"rank 1 has ended unexpectedly; the run is over on all ranks; the state after step (\d+) is in {folder}: "
+        rf"load it with planner.run.load_checkpoint\(step, '{folder}'\), and run again",
+        said,
+    )
+    assert planner.run.load_checkpoint(network(), folder) == int(found[1])
