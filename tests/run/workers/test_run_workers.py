@@ -181,6 +181,7 @@ def test_no_more_steps_are_made_than_asked_for_and_none_without_batches():
         run_workers(step, parts, batches=[], progress=False).wait()
     with pytest.raises(StowageError, match="batches must be an iterable of batches, such as a DataLoader, got 5"):
         run_workers(step, parts, batches=5, progress=False)
+    run.close()  # what was raised keeps this frame alive, and with it the handle
 
 
 def test_a_loader_may_fill_the_same_tensors_again():
