@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
 from planner import torch_private as private
 from planner.graph import Graph, Op
 from planner.partition.attributes import read_arguments
-from planner.partition.ops import describe, described, unknown
+from planner.partition.ops import Describer, describe, described, describer_of, unknown
 from planner.partition.strategy import State, Strategy, input_bytes, needs, stage_bytes, strategies
 from planner.partition.tdl import Description, Operand, Region
+
+#: What was found for a graph last, and what described its operators then.
+_FOUND: WeakKeyDictionary[Graph, tuple[dict[str, Describer | None], tuple[SplittableOp, ...]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,11 @@ class SplittableOp:
         """All ways of splitting it but that every worker computes everything, which is always possible."""
         return strategies(self.description)
 
+    @cached_property
+    def _input_bytes(self) -> dict[tuple[Strategy, int, State, int], int]:
+        """What `input_bytes` has returned so far: with pins it is asked for the same again."""
+        return {}
+
     @property
     def opaque(self) -> bool:
         """Whether an output is some function of its inputs that is not known more closely."""
@@ -59,7 +68,11 @@ class SplittableOp:
 
     def input_bytes(self, strategy: Strategy, place: int, have: State, workers: int) -> int:
         """Bytes that all workers together receive for an input that is spread as `have`."""
-        return input_bytes(self.description, strategy, place, have, workers, self.itemsizes[place])
+        key = strategy, place, have, workers
+        if key not in self._input_bytes:
+            itemsize = self.itemsizes[place]
+            self._input_bytes[key] = input_bytes(self.description, strategy, place, have, workers, itemsize)
+        return self._input_bytes[key]
 
     def stage_bytes(self, strategy: Strategy, workers: int) -> int:
         """Bytes that all workers together receive while the op runs."""
@@ -72,6 +85,10 @@ def splittable_ops(graph: Graph) -> tuple[SplittableOp, ...]:
     Args:
         graph: the step; it needs no program.
     """
+    describers = {target: describer_of(target) for target in {op.target for op in graph.ops}}
+    before = _FOUND.get(graph)
+    if before is not None and before[0] == describers:
+        return before[1]
     known: dict[object, SplittableOp] = {}
     found = []
     for op in graph.ops:
@@ -79,7 +96,8 @@ def splittable_ops(graph: Graph) -> tuple[SplittableOp, ...]:
         if signature not in known:
             known[signature] = _splittable(graph, op)
         found.append(known[signature])
-    return tuple(found)
+    _FOUND[graph] = describers, tuple(found)
+    return _FOUND[graph][1]
 
 
 def _signature(graph: Graph, op: Op) -> object:

@@ -6,10 +6,22 @@ This is a sample, one call of each operator over an uneven number of workers; `b
 import pytest
 import torch
 from tdl_cases import calls
+from torch import nn
 
+from planner.capture import capture
 from planner.errors import StowageError
-from planner.partition import KernelCall, described, describes, prove
+from planner.partition import (
+    KernelCall,
+    PartitionPlan,
+    coarsen,
+    described,
+    describes,
+    optimize,
+    prove,
+    validate_partition,
+)
 from planner.partition.tdl import Max, Sum, indices
+from planner.step import InferenceStep
 from tests.partition.planted import wrong_descriptions, wrong_strategies
 
 FIRST = {call.target: call for call in reversed(list(calls()))}
@@ -36,6 +48,35 @@ def test_a_planted_mistake_is_found(name):
 
 def test_many_kinds_of_mistakes_are_planted():
     assert len(MISTAKES) >= 47
+
+
+@torch.library.custom_op("stowage::row_powers", mutates_args=())
+def row_powers(x: torch.Tensor) -> torch.Tensor:
+    return x**3
+
+
+@row_powers.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+class Powers(nn.Module):
+    def forward(self, x):
+        return row_powers(x).relu()
+
+
+def test_a_step_that_was_partitioned_already_heeds_a_description_that_is_written_later():
+    def powers(op, x):
+        i, j = indices("i j")
+        op.output(0)[i, j] = x[i, j] * x[i, j] * x[i, j]
+
+    graph = capture(InferenceStep(Powers(), torch.randn(64, 32)), progress=False)
+    (place,) = (op.id for op in graph.ops if "row_powers" in op.target)
+    assert set(PartitionPlan.of(optimize(coarsen(graph), 2)).ops[place]) == {None}  # every worker computes all of it
+    describes("stowage.row_powers.default")(powers)
+    plan = PartitionPlan.of(optimize(coarsen(graph), 2))
+    assert None not in plan.ops[place]
+    assert validate_partition(plan, graph) == []
 
 
 @torch.library.custom_op("stowage::row_scaled_sum", mutates_args=())

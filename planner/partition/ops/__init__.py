@@ -15,9 +15,10 @@ from planner.partition.ops import (
     reductions,
     softmax,
 )
-from planner.partition.ops.registry import Describer, describe, described, describes, unknown
+from planner.partition.ops.registry import Describer, describe, described, describer_of, describes, unknown
 
 __all__ = [
-    "Describer", "attention", "convolution", "creation", "describe", "described", "describes", "embedding", "indexing",
-    "joining", "losses", "matrix_products", "normalization", "pointwise", "pooling", "reductions", "softmax", "unknown",
+    "Describer", "attention", "convolution", "creation", "describe", "described", "describer_of", "describes",
+    "embedding", "indexing", "joining", "losses", "matrix_products", "normalization", "pointwise", "pooling",
+    "reductions", "softmax", "unknown",
 ]  # fmt: skip

@@ -57,6 +57,11 @@ def described() -> frozenset[str]:
     return frozenset(_DESCRIBERS)
 
 
+def describer_of(target: str) -> Describer | None:
+    """What describes an operator (`"aten.mm.default"`) now; None if nothing does."""
+    return _DESCRIBERS.get(target)
+
+
 def describe(
     target: str,
     args: Sequence[Any],

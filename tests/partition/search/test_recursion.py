@@ -22,8 +22,7 @@ from planner.partition import (
     recurse,
     validate_partition,
 )
-from planner.partition.coarse import Slot
-from planner.partition.search.costs.moved_bytes import SlotBytes
+from planner.partition.search.costs.moved_bytes import spread_bytes
 from planner.zoo import load
 from tests.partition.search.every_choice import least_bytes_by_trying, random_graph
 
@@ -46,10 +45,9 @@ def test_bytes_to_spread_a_tensor_are_those_of_its_regions(workers):
         Replicated(), Partial(Reduction.SUM), Split(0, 1, 5, 1), Split(2, 1, 7, 1), Split(1, 1, 12, 1),
         Split(1, 1, 4, 3), Split(1, 4, 3, 1), Split(1, 2, 6, 1),
     ]  # fmt: skip
-    moved = SlotBytes(workers)
     for have, want in product(states, states):
-        slot = Slot(0, (), frozenset(), shape, 4)
-        assert moved.spread(slot, have, want) == conversion_bytes(shape, have, want, workers, 4), (have, want)
+        found, expected = spread_bytes(shape, 4, have, want, workers), conversion_bytes(shape, have, want, workers, 4)
+        assert found == expected, (have, want)
 
 
 def perceptron(batch, width):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import prod
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -17,6 +19,24 @@ from planner.partition.plan.validator.units import converted, fetched, inner_cop
 from planner.partition.strategy import Partial, Split, State, Unread
 
 _Levels = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownOfGraph:
+    """What was found out about a graph's ops that is the same for every plan.
+
+    Args:
+        shares: by op, division and number of workers.
+        halos: bytes by share, input and how that is spread.
+        below: how a split of a view is seen from its root.
+    """
+
+    shares: dict[tuple[SplittableOp, Division, int], OpShare] = field(default_factory=dict)
+    halos: dict[tuple[OpShare, int, State | None], int] = field(default_factory=dict)
+    below: dict[object, object] = field(default_factory=dict)
+
+
+_KNOWN: WeakKeyDictionary[Graph, _KnownOfGraph] = WeakKeyDictionary()
 
 
 class Traffic:
@@ -35,12 +55,11 @@ class Traffic:
         self.stored: list[_Levels] = []
         self._ops = ops
         self._roots = roots(graph)
-        self._shares: dict[tuple[int, Division, int], OpShare] = {}
+        known = _KNOWN.setdefault(graph, _KnownOfGraph())
+        self._shares, self._halos, self._below = known.shares, known.halos, known.below
         self._allowed: dict[tuple[Division, ...], str] = {}
         self._fetches: dict[object, _Levels] = {}
-        self._halos: dict[object, int] = {}
         self._moved: dict[object, _Levels] = {}
-        self._below: dict[object, object] = {}
 
     def count(self) -> tuple[float, ...]:
         """Bytes per level; what cannot be is added to `problems`."""
@@ -58,7 +77,7 @@ class Traffic:
             return
         shares = []
         for level, (division, workers) in enumerate(zip(divisions, mesh, strict=True)):
-            key = id(splittable), division, workers
+            key = splittable, division, workers
             if key not in self._shares:
                 self._shares[key] = share_of(splittable, division, workers)
             shares.append(self._shares[key])
@@ -120,7 +139,7 @@ class Traffic:
         own = Split(want.dimension, want.outer, want.size, want.inner)
         for state, times in ((have, 1), (own, parts - 1 if isinstance(have, Split) else 0)):
             if times:
-                key = id(share), place, state
+                key = share, place, state
                 if key not in self._halos:
                     self._halos[key] = fetched(shape, state, boxes)
                 total += times * self._halos[key]

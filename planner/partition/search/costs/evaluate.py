@@ -7,7 +7,7 @@ from math import prod
 
 from planner.partition.coarse import GroupsAndOps, MergedOp, Option, Variant
 from planner.partition.search.choices.partitioning import Partitioning
-from planner.partition.search.costs.moved_bytes import SlotBytes, gathers, repeats
+from planner.partition.search.costs.moved_bytes import SlotBytes, gathers, repeats, spread_bytes
 from planner.partition.strategy import Split, State, Unread
 
 
@@ -49,7 +49,7 @@ def bytes_by_level(
             wants = tuple(variant.states[place] for variant in variants)
             haves = tuple(slot.state(option) for option in stored[slot.group])
             if place >= len(merged.inputs):
-                made = [here.spread(slot, *pair) for here, *pair in zip(moved, wants, haves, strict=True)]
+                made = [spread_bytes(slot.shape, slot.itemsize, *each) for each in zip(wants, haves, mesh, strict=True)]
                 add(_moved(made, wants, haves, mesh), len(merged.ops))
             elif not any(isinstance(want, Unread) for want in wants):
                 units: list[float] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
-from planner.partition.coarse import MergedOp, Slot, Stored, Variant
+from planner.partition.coarse import MergedOp, Stored, Variant
 from planner.partition.search.factors.min_sum import FORBIDDEN
 from planner.partition.strategy import Partial, Replicated, Split, State, Unread, chunk, conversion_bytes
 
@@ -25,10 +25,8 @@ class SlotBytes:
     def read(self, merged: MergedOp, variant: Variant, place: int, have: Stored | None) -> float:
         """Bytes that all workers together receive of one input."""
         slot, want = merged.inputs[place], variant.states[place]
-        if isinstance(have, Partial) and not isinstance(want, Partial | Unread):
-            return FORBIDDEN  # partial sums are only read by ops that add up
-        if variant.strategy is None or not (isinstance(want, Split) and want.halo):
-            return self.spread(slot, have, want)
+        if variant.strategy is None or not (isinstance(want, Split) and want.halo) or isinstance(have, Partial):
+            return read_bytes(slot.shape, slot.itemsize, have, want, self.workers)
         if have is None:
             return prod(slot.shape) * slot.itemsize * self.workers
         key = id(merged.op), id(variant.strategy), place, have
@@ -43,15 +41,27 @@ class SlotBytes:
             return 0
         return self.read(merged, variant, place, Split(want.dimension, want.outer, want.size, want.inner))
 
-    def spread(self, slot: Slot, have: State | None, want: State | None) -> int:
-        """Bytes received to spread a tensor in another way; a state of None is a split of something it views."""
-        if have is None:  # a worker may have nothing of what it wants
-            times = 0 if isinstance(want, Unread) else self.workers if isinstance(want, Replicated) else 1
-            return times * prod(slot.shape) * slot.itemsize
-        if want is None:  # nobody may be able to keep what it has
-            whole = prod(slot.shape) * slot.itemsize
-            return 0 if isinstance(have, Replicated) else (self.workers - 1 if isinstance(have, Partial) else 1) * whole
-        return _spread(slot.shape, have, want, self.workers, slot.itemsize)
+
+def read_bytes(
+    shape: tuple[int, ...], itemsize: int, have: Stored | None, want: State | None, workers: int
+) -> float:  # fmt: skip
+    """Bytes received to read a tensor without a halo; as `spread_bytes`."""
+    if isinstance(have, Partial) and not isinstance(want, Partial | Unread):
+        return FORBIDDEN  # partial sums are only read by ops that add up
+    return spread_bytes(shape, itemsize, have, want, workers)
+
+
+def spread_bytes(
+    shape: tuple[int, ...], itemsize: int, have: State | None, want: State | None, workers: int
+) -> int:  # fmt: skip
+    """Bytes received to spread a tensor in another way; a state of None is a split of something it views."""
+    if have is None:  # a worker may have nothing of what it wants
+        times = 0 if isinstance(want, Unread) else workers if isinstance(want, Replicated) else 1
+        return times * prod(shape) * itemsize
+    if want is None:  # nobody may be able to keep what it has
+        whole = prod(shape) * itemsize
+        return 0 if isinstance(have, Replicated) else (workers - 1 if isinstance(have, Partial) else 1) * whole
+    return _spread(shape, have, want, workers, itemsize)
 
 
 def gathers(have: State | None, want: State | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,13 +11,15 @@ from planner.partition.coarse import MergedOp
 from planner.partition.search.choices.domains import Domains, Sequences, States
 from planner.partition.search.choices.rules import SearchRules
 from planner.partition.search.costs.evaluate import divides, stage_bytes
-from planner.partition.search.costs.moved_bytes import SlotBytes, gathers, repeats
+from planner.partition.search.costs.moved_bytes import SlotBytes, gathers, read_bytes, repeats, spread_bytes
 from planner.partition.search.factors.min_sum import Costs
 from planner.partition.strategy import Split, State, Unread
 
 #: What a slot costs at one level by variant and option: in all, for what lies around chunks, and how often what other
 #: levels move is moved; None for nothing, and for once.
 UnitCosts = tuple[Costs, Costs | None, Costs | None, Costs | None]
+#: How each variant of an op wants a slot to be spread.
+Wants = tuple[State | None, ...]
 
 
 class SlotCosts:
@@ -127,37 +130,57 @@ class SlotCosts:
         return costs
 
     def _of_level(self, merged: MergedOp, place: int, states: States, workers: int) -> UnitCosts:
-        wants = tuple(variant.states[place] for variant in merged.variants)
-        slot = (*merged.inputs, *merged.outputs)[place]
-        reads = place < len(merged.inputs)
-        has_halo = any(getattr(want, "halo", False) for want in wants)
         key = self._slot(merged, place), self.number(states), workers
-        if key in self._units:
-            return self._units[key]
-        moved = self._moved[workers]
-        unit, halo, gathered, repeated = (np.zeros((len(wants), len(states))) for _ in range(4))
-        known: dict[State, int] = {}
-        for row, variant in enumerate(merged.variants):
-            want = wants[row]
-            if not has_halo and want in known:
-                for table in (unit, gathered, repeated):
-                    table[row] = table[known[want]]
-                continue
-            known[want] = row
-            around = moved.halo(merged, variant, place) if reads and has_halo else 0.0
-            for column, have in enumerate(states):
-                before, after = (have, want) if reads else (want, have)
-                if reads:
-                    unit[row, column] = moved.read(merged, variant, place, have)
-                    halo[row, column] = around if isinstance(have, Split) else 0.0
-                else:
-                    unit[row, column] = moved.spread(slot, before, after)
-                gathered[row, column] = workers if gathers(before, after) else 1
-                repeated[row, column] = workers if repeats(before, after) else 1
-                if reads and isinstance(want, Unread):
-                    unit[row, column], gathered[row, column], repeated[row, column] = 0.0, 1, 1
-        self._units[key] = (
-            unit, halo if halo.any() else None, None if (gathered == 1).all() else gathered,
-            None if (repeated == 1).all() else repeated,
-        )  # fmt: skip
+        if key not in self._units:
+            wants = tuple(variant.states[place] for variant in merged.variants)
+            slot, reads = (*merged.inputs, *merged.outputs)[place], place < len(merged.inputs)
+            if reads and any(isinstance(want, Split) and want.halo for want in wants):
+                self._units[key] = self._with_halo(merged, place, states, workers)
+            else:
+                self._units[key] = _without_halo(slot.shape, slot.itemsize, wants, states, workers, reads)
         return self._units[key]
+
+    def _with_halo(self, merged: MergedOp, place: int, states: States, workers: int) -> UnitCosts:
+        moved = self._moved[workers]
+        wants = tuple(variant.states[place] for variant in merged.variants)
+        unit, halo = np.zeros((2, len(wants), len(states)))
+        for row, variant in enumerate(merged.variants):
+            if isinstance(wants[row], Unread):
+                continue
+            around = moved.halo(merged, variant, place)
+            for column, have in enumerate(states):
+                unit[row, column] = moved.read(merged, variant, place, have)
+                halo[row, column] = around if isinstance(have, Split) else 0.0
+        return unit, halo if halo.any() else None, *_times(wants, states, workers, reads=True)
+
+
+@lru_cache(maxsize=1 << 14)
+def _without_halo(
+    shape: tuple[int, ...], itemsize: int, wants: Wants, states: States, workers: int, reads: bool
+) -> UnitCosts:
+    """What `SlotCosts` knows of any slot that looks so; kept for the next search, which often is for the same step."""
+    different = list(dict.fromkeys(wants))
+    unit = np.zeros((len(different), len(states)))
+    for row, want in enumerate(different):
+        if reads and isinstance(want, Unread):
+            continue
+        for column, have in enumerate(states):
+            if reads:
+                unit[row, column] = read_bytes(shape, itemsize, have, want, workers)
+            else:
+                unit[row, column] = spread_bytes(shape, itemsize, want, have, workers)
+    rows = [different.index(want) for want in wants]
+    return unit[rows], None, *_times(wants, states, workers, reads=reads)
+
+
+def _times(wants: Wants, states: States, workers: int, *, reads: bool) -> tuple[Costs | None, Costs | None]:
+    """How often what inner, and what outer levels move is moved; None for once."""
+    gathered, repeated = np.ones((2, len(wants), len(states)))
+    for row, want in enumerate(wants):
+        if reads and isinstance(want, Unread):
+            continue
+        for column, have in enumerate(states):
+            before, after = (have, want) if reads else (want, have)
+            gathered[row, column] = workers if gathers(before, after) else 1
+            repeated[row, column] = workers if repeats(before, after) else 1
+    return None if (gathered == 1).all() else gathered, None if (repeated == 1).all() else repeated
