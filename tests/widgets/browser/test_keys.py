@@ -85,6 +85,63 @@ def test_arrows_go_from_op_to_op_in_the_order_of_the_plan_and_through_its_tensor
     assert graph["storage_bytes"][first["id"]] == sizes[0]
 
 
+STORE = "document.querySelector('.sw-streams .plot').plot.store"
+
+
+def playing(page: Shown) -> bool:
+    return bool(page.page.evaluate(f"{STORE}.playing"))
+
+
+def slot(page: Shown) -> int:
+    """Where the selected op is in the order of the plan."""
+    order = planned().columns("plan")["order"]
+    return int((order == (selection(page) or {})["id"]).argmax())
+
+
+def test_space_plays_the_ops_in_view_and_pauses_and_so_does_its_button(page: Shown) -> None:
+    after = (
+        f"slot => {{ const {{ selection, plan }} = {STORE}; return selection && plan.slotOf(selection.id) > slot; }}"
+    )
+    page.plot("streams").focus()
+    page.press("Space")
+    page.page.wait_for_function(after, arg=2)
+    assert page.page.evaluate(f"{STORE}.cursor") > 0
+    page.press("Space")
+    paused = slot(page)
+    assert not playing(page)
+    page.find(".sw-play").click()
+    page.page.wait_for_function(after, arg=paused + 1)
+    page.picture("playing")
+    page.press("Escape")  # what selects something else, or nothing, ends it
+    assert not playing(page)
+    assert selection(page) is None
+    page.find(".sw-play").focus()
+    page.press("Space")  # presses the button, and that alone
+    assert playing(page)
+
+
+def test_playing_ends_with_the_last_op_in_view(page: Shown) -> None:
+    page.plot("streams").focus()
+    page.press(*["w"] * 12)
+    page.press("Space")
+    page.page.wait_for_function(f"!{STORE}.playing")
+    axis = "document.querySelector('.sw-streams .plot').plot.axis"
+    last: int = page.page.evaluate(f"{STORE}.plan.slotAt({axis}.seconds({axis}.to))")
+    assert slot(page) == last < len(planned().columns("plan")["order"]) - 1
+
+
+def test_e_shows_all_of_it_on_the_whole_screen_and_back(page: Shown) -> None:
+    whole = "document.fullscreenElement === document.querySelector('.sw')"
+    page.plot("memory").focus()
+    page.press("e")
+    page.page.wait_for_function(whole)
+    page.settle()
+    page.picture("full-screen")
+    page.find("button[aria-label='Leave full screen']").click()
+    page.page.wait_for_function(f"!({whole})")
+    assert page.find("button[aria-label='Full screen']").count() == 1
+
+
 def test_plus_and_minus_zoom_addresses(page: Shown) -> None:
     span = "({ plot }) => plot.addresses.span / plot.addresses.full"
     page.plot("memory").focus()
@@ -161,12 +218,13 @@ def test_escape_cancels_a_search_for_plans_last(show: Show) -> None:
     assert len(page.requests("cancel")) == 1
 
 
-def test_a_question_mark_tells_the_keys_and_gives_the_focus_back(page: Shown) -> None:
+def test_a_question_mark_tells_the_keys_and_the_words_and_gives_the_focus_back(page: Shown) -> None:
     page.plot("streams").focus()
     page.press("?")
     page.picture("keys")
     assert page.find("dialog.sw-help").is_visible()
     assert page.find("dialog.sw-help kbd").count() > 15
+    assert "time in which compute waits for a copy" in page.text("dialog.sw-help")
     page.press("w", "Escape")
     assert page.find("dialog.sw-help").count() == 0
     assert view(page) == pytest.approx((0, 1))

@@ -38,13 +38,16 @@ const undoing = ({ key, ctrlKey, metaKey, altKey, shiftKey, target }) =>
   (ctrlKey || metaKey) && !altKey && key.toLowerCase() === 'z' && !takesLetters(target) && (shiftKey ? 'redo' : 'undo');
 const takesLetters = element => element.matches('input, select, textarea, [contenteditable="true"]');
 
+// What Space presses or opens.
+const isPressed = element => element.closest('button, summary, a[href], [role="option"], [role="tab"]');
+
 // Carry out the action of a key; returns false if it has none.
 function act(event, bench) {
   const { axis } = bench;
   if (event.target.closest('dialog')) return false;
   if (undoing(event)) return actFeature(undoing(event), bench);
   if (event.key === 'Escape') return actFeature('Escape', bench);
-  if (takesLetters(event.target)) return false;
+  if (takesLetters(event.target) || (event.key === ' ' && isPressed(event.target))) return false;
   const pan = axis.inner * (event.shiftKey ? 0.5 : FAR);
   const onAxis =
     axis.plan &&

@@ -5,6 +5,7 @@ import { answersRow } from './answers_row.js';
 import { budgetSlider } from './budget_slider.js';
 import { allow, allowed, make, say } from '../core/dom.js';
 import { exportMenu } from '../export/export_menu.js';
+import { fullScreenButton, toggleFullScreen } from './full_screen.js';
 import { showHelp } from '../controls/shortcut_list.js';
 import { noCompare, noKernel, partner } from '../data/action_availability.js';
 import { bytesText, countText } from '../core/units.js';
@@ -18,19 +19,20 @@ export function headerPanel(section, bench) {
   const help = make('button', {
     type: 'button',
     class: 'btn sw-keys',
-    'aria-label': 'Keys',
-    title: 'Keys (?)',
+    'aria-label': 'Keys and words',
+    title: 'Keys and words (?)',
     text: '?',
     click: () => showHelp(bench),
   });
+  const screen = fullScreenButton(bench);
   const slider = budgetSlider(store);
   const verdict = answersRow(bench);
-  const acts = make('div', { class: 'sw-acts' }, machine.element, ...buttons.map(button => button.element), help);
+  const acts = make('div', { class: 'sw-acts' }, machine.element, ...buttons.map(button => button.element), screen.element, help);
   section.append(
     make('div', { class: 'sw-head' }, words.element, acts),
     make('div', { class: 'sw-budget' }, slider.element, verdict.element),
   );
-  return () => [words, machine, ...buttons, slider, verdict].forEach(part => part.close());
+  return () => [words, machine, ...buttons, screen, slider, verdict].forEach(part => part.close());
 }
 
 // During the capture, every call is counted.
@@ -127,4 +129,10 @@ function compareButton(store) {
   return { element, close };
 }
 
-registerFeature({ name: 'header', label: 'Step, budget and verdict', panel: headerPanel });
+registerFeature({
+  name: 'header',
+  label: 'Step, budget and verdict',
+  panel: headerPanel,
+  keys: { e: toggleFullScreen },
+  help: [[['E'], 'full screen']],
+});

@@ -100,8 +100,5 @@ registerFeature({
   panel: graphPanel,
   state: { graphMode: 'modules', metric: 'memory', query: '', found: null },
   keys: { Escape: clearQuery, '/': focusSearch },
-  help: [
-    [['Space'], 'fold or unfold modules that are alike'],
-    [['/'], 'search modules, ops and lines of code; ↑ ↓ go through what is found'],
-  ],
+  help: [[['/'], 'search modules, ops and lines of code; ↑ ↓ go through what is found']],
 });

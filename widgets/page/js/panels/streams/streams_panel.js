@@ -1,9 +1,11 @@
-// The streams panel: title with a one-line summary, legend, and lanes.
+// The streams panel: title with a one-line summary, legend, and lanes; and the player of the step.
 import { registerFeature } from '../../core/features.js';
 import { choice } from '../../controls/choice.js';
-import { make, say } from '../../core/dom.js';
+import { draw } from '../../controls/icons.js';
+import { allow, make, say } from '../../core/dom.js';
 import { PHASES } from '../../core/kinds.js';
 import { COLLECTIVE, IN, OUT } from './lanes.js';
+import { Player } from './player.js';
 import { StreamsView } from './streams_view.js';
 import { plural, secondsText } from '../../core/units.js';
 import { withinOther } from '../../data/budget_answers.js';
@@ -13,12 +15,17 @@ const UNITS = [
   ['op', 'Ops'],
 ];
 
+const players = new WeakMap(); // by bench
+
 export function streamsPanel(section, bench) {
   const { root, store, axis } = bench;
   const note = make('span', { class: 'note' });
   const legend = make('span', { class: 'legend' });
-  const title = make('div', { class: 'sw-title' }, make('h3', { text: 'Streams' }), note, legend);
-  const endings = [];
+  const player = new Player(bench);
+  const button = playButton(store, player);
+  const title = make('div', { class: 'sw-title' }, make('h3', { text: 'Streams' }), button.element, note, legend);
+  const endings = [button.close, () => player.close()];
+  players.set(bench, player);
   if (root.dataset.panels === 'one') {
     // with a memory map, that panel has this choice
     const [units, end] = choice(store, 'unit', UNITS, 'Unit of the time axis');
@@ -43,6 +50,25 @@ export function streamsPanel(section, bench) {
     view.close();
     for (const end of endings) end();
   };
+}
+
+function playButton(store, player) {
+  const element = make('button', { type: 'button', class: 'btn small sw-play', click: () => player.toggle() });
+  const show = () => {
+    draw(element, store.playing ? 'pause' : 'play');
+    element.setAttribute('aria-label', store.playing ? 'Pause' : 'Play the step');
+    const why = store.plan?.slots ? '' : 'There is no plan to play';
+    allow(element, why, `${store.playing ? 'Pause' : 'Play the ops in view, one after another'} (Space)`);
+  };
+  const close = store.on(['plan', 'playing'], show);
+  show();
+  return { element, close };
+}
+
+function play(bench) {
+  const player = players.get(bench);
+  player?.toggle();
+  return !!player;
 }
 
 function noteOf(store, lanes) {
@@ -71,4 +97,11 @@ function entries({ graph, plan }) {
   ];
 }
 
-registerFeature({ name: 'streams', label: 'Streams', panel: streamsPanel });
+registerFeature({
+  name: 'streams',
+  label: 'Streams',
+  panel: streamsPanel,
+  state: { playing: false },
+  keys: { ' ': play },
+  help: [[['Space'], 'play the ops in view, pause; in the graph: fold or unfold modules that are alike']],
+});
