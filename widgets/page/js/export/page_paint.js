@@ -1,7 +1,7 @@
 // Paint a part of the page: backgrounds, lines, text, values of controls; plots are painted by their own code.
 // It is used for pictures, so hidden elements and elements that only respond to the pointer are omitted.
 
-const LEFT_OUT = '.sr, .news, .sw-tip, .sw-progress, [popover], dialog, script, style';
+const LEFT_OUT = '.sr, .news, .sw-tip, .sw-progress, .sw-play, .sw-full, [popover], dialog, script, style';
 const THUMB = { width: 16, height: 20, radius: 4, line: 2 };
 
 // `g`: target context, with its origin at the upper left corner of `element`; `plot(plot, x, y)` paints a plot.
