@@ -8,7 +8,7 @@ import html
 import json
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -64,12 +64,15 @@ def save_page(messages: Sequence[Message], path: str | Path, panels: Sequence[st
     write_text(path, page_text(messages, panels))
 
 
-def page_text(messages: Sequence[Message], panels: Sequence[str] = EVERY_PANEL) -> str:
+def page_text(
+    messages: Sequence[Message], panels: Sequence[str] = EVERY_PANEL, shown: Mapping[str, Any] | None = None
+) -> str:
     """The HTML of a page that shows the given messages.
 
     Args:
         messages: one of them must be a graph.
         panels: names of the panels, as in the trait `panels` of a widget.
+        shown: what of it a view shows, with which the page opens, as `core/shown_part.js` has it; None for the whole.
 
     Raises:
         StowageError: no message is a graph.
@@ -79,14 +82,15 @@ def page_text(messages: Sequence[Message], panels: Sequence[str] = EVERY_PANEL) 
         raise StowageError("there is nothing to save yet: wait until the step is captured")
     return _PAGE.format(
         policy=_POLICY, title=html.escape(str(graph.content["name"])), style=f"{style()}\n{_part('saved_page.css')}",
-        still=fallback_html(messages), messages=_packed(at_rest(messages, "saved"), panels), script=_script(),
+        still=fallback_html(messages), messages=_packed(at_rest(messages, "saved"), panels, shown), script=_script(),
     )  # fmt: skip
 
 
-def _packed(messages: Sequence[Message], panels: Sequence[str]) -> str:
+def _packed(messages: Sequence[Message], panels: Sequence[str], shown: Mapping[str, Any] | None) -> str:
     """All messages in one compressed, base64-encoded block: the length of the head, the head, and all buffers."""
     head: dict[str, Any] = {
         "panels": list(panels),
+        "shown": shown,
         "messages": [[each.content, [len(buffer) for buffer in each.buffers]] for each in messages],
     }
     text = json.dumps(head, separators=(",", ":"), allow_nan=False).encode()

@@ -10,6 +10,7 @@ import pytest
 
 from tests.widgets.browser.page import Shown
 from tests.widgets.browser.recorded_messages import RecordedMessages, planned, trained
+from widgets.fallback import page_text
 from widgets.messages.state_messages import export_message
 
 Show = Callable[..., Shown]
@@ -180,3 +181,36 @@ def test_a_picture_has_twice_the_pixels_of_the_page(show: Show, view: str) -> No
     assert box is not None
     assert (width, height) == (round(2 * box["width"]), round(2 * box["height"]))
     assert len(data) > 5000
+
+
+def test_a_saved_page_opens_with_what_was_shown_when_it_was_saved(show: Show) -> None:
+    page = show()
+    page.publish(planned().messages)
+    page.click("memory", *page.held(0.3))
+    page.plot("memory").focus()
+    page.press("w", "w", "+", "d")
+    page.page.get_by_role("tab", name="Plans").click()
+    page.find(".sw-graph .seg button").nth(1).click()
+    state = """() => {
+      const { store, axis, addresses } = document.querySelector('.sw-memory .plot').plot;
+      const { selection, tab, graphMode } = store;
+      return { selection, tab, graphMode, from: axis.from, to: axis.to, low: addresses.low, high: addresses.high };
+    }"""
+    before = page.page.evaluate(state)
+    assert before["selection"]["type"] == "storage"
+    assert 0 < before["from"] < before["to"]
+    page.find(".sw-do-export").click()
+    page.find(".sw-export-file").last.click()
+    shown = page.wait_for_request("export")["shown"]
+    path = page.at / "saved.html"
+    path.write_text(page_text(planned().messages, shown=shown), encoding="utf-8")
+    page.page.goto(path.as_uri())
+    page.page.wait_for_function("document.querySelector('.sw-memory .plot')?.plot.store.offline === 'static'")
+    page.page.wait_for_function("document.querySelector('.sw-memory .plot').plot.store.selection")
+    after = page.page.evaluate(state)
+    assert {name: before[name] for name in ("selection", "tab", "graphMode")} == {
+        name: after[name] for name in ("selection", "tab", "graphMode")
+    }
+    assert [after[name] for name in ("from", "to", "low", "high")] == pytest.approx(
+        [before[name] for name in ("from", "to", "low", "high")], rel=1e-6
+    )

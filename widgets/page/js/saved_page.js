@@ -1,4 +1,5 @@
 // Entry point of a saved page: unpacks its messages into a store without a kernel, which the panels draw.
+import { showPart } from './core/shown_part.js';
 import { receive } from './data/receive.js';
 import { Store } from './core/store.js';
 import { mount } from './frame/workbench.js';
@@ -11,15 +12,17 @@ async function openPage() {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
   const data = await new Response(stream).arrayBuffer();
   const heads = new DataView(data).getUint32(0, true);
-  const { panels, messages } = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, heads)));
+  const { panels, messages, shown } = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, heads)));
   const store = new Store();
-  mount(document.getElementById('stowage'), store, panels);
+  let bench;
+  mount(document.getElementById('stowage'), store, panels, made => (bench = made));
   let at = 4 + heads;
   for (const [content, sizes] of messages) {
     const buffers = sizes.map(size => new DataView(data, (at += size) - size, size));
     receive(store, content, buffers);
   }
   store.set({ offline: 'static' });
+  if (shown) showPart(bench, shown);
 }
 
 // Light or dark as in the system settings, until the button overrides it.

@@ -18,6 +18,9 @@ from widgets.session.state.feature import Feature
 from widgets.session.state.jobs import Job
 from widgets.session.state.session_state import SessionState, sentence_of
 
+#: What of a step a view shows, for a page that opens with it.
+Shown = Mapping[str, Any] | None
+
 #: A trace has at most this many steps of a run, the last ones.
 _STEPS = 10
 
@@ -29,21 +32,22 @@ class Format:
     Args:
         ending: suffix of the file name, after the model's name.
         mime: MIME type.
-        make: returns the text; may raise a StowageError that says what is missing.
+        make: returns the text, given what of it a view shows; may raise a StowageError that says what is missing.
     """
 
     ending: str
     mime: str
-    make: Callable[[SessionState], str]
+    make: Callable[[SessionState, Shown], str]
 
 
-def begin(session_state: SessionState, name: str, view: Any = None) -> None:
+def begin(session_state: SessionState, name: str, view: Any = None, shown: Shown = None) -> None:
     """Make a file in a thread, and send it.
 
     Args:
         session_state: the session state.
         name: key of the format in `FORMATS`.
         view: id of the view that requested it.
+        shown: what it shows; None for the whole.
 
     Raises:
         StowageError: there is no such format, no graph yet, or the session is closed.
@@ -54,14 +58,14 @@ def begin(session_state: SessionState, name: str, view: Any = None) -> None:
     if session_state.feasibility is None:
         raise StowageError("there is nothing to export yet: wait until the step is captured")
     kind = f"export {name} {view!r}"  # several exports may run at a time
-    session_state.jobs.start(kind, lambda job: _export(session_state, job, FORMATS[name], view))
+    session_state.jobs.start(kind, lambda job: _export(session_state, job, FORMATS[name], view, shown))
 
 
-def _export(session_state: SessionState, job: Job, wanted: Format, view: Any) -> None:
+def _export(session_state: SessionState, job: Job, wanted: Format, view: Any, shown: Shown) -> None:
     graph = session_state.graph
     assert graph is not None
     try:
-        data = encoded(wanted.make(session_state))
+        data = encoded(wanted.make(session_state, shown))
     except Exception as error:
         session_state.report(job, notice_message(sentence_of(error)))
         return
@@ -79,27 +83,27 @@ def _drawn(session_state: SessionState) -> tuple[Graph, SwapPlan]:
     return session_state.graph, session_state.plan
 
 
-def _plan(session_state: SessionState) -> str:
+def _plan(session_state: SessionState, _shown: Shown) -> str:
     return plan_to_json(_drawn(session_state)[1])
 
 
-def _buffers(session_state: SessionState) -> str:
+def _buffers(session_state: SessionState, _shown: Shown) -> str:
     return buffers_to_csv(plan_buffers(*_drawn(session_state)))
 
 
-def _trace(session_state: SessionState) -> str:
+def _trace(session_state: SessionState, _shown: Shown) -> str:
     return trace_json(*_drawn(session_state))
 
 
-def _run_trace(session_state: SessionState) -> str:
+def _run_trace(session_state: SessionState, _shown: Shown) -> str:
     run = session_state.run
     if session_state.graph is None or run is None or run.plan is None or not run.timelines:
         raise StowageError("there is no run to export yet: run a step first")
     return trace_json(session_state.graph, run.plan, run.timelines[-_STEPS:])
 
 
-def _page(session_state: SessionState) -> str:
-    return page_text(session_state.message_bus.all())
+def _page(session_state: SessionState, shown: Shown) -> str:
+    return page_text(session_state.message_bus.all(), shown=shown)
 
 
 FORMATS: Mapping[str, Format] = {
@@ -111,10 +115,13 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
+def _request(session_state: SessionState, wanted: Mapping[str, Any]) -> None:
+    shown = wanted.get("shown")
+    begin(session_state, str(wanted.get("format")), wanted.get("view"), shown if isinstance(shown, dict) else None)
+
+
 FEATURE = Feature[None](
     "export",
     kinds=(MessageKind("notice", transient=True), MessageKind("exported", transient=True)),
-    requests={
-        "export": lambda session_state, wanted: begin(session_state, str(wanted.get("format")), wanted.get("view"))
-    },
+    requests={"export": _request},
 )

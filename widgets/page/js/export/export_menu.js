@@ -1,5 +1,6 @@
 // The export menu: the plan in several formats, written by Python, and pictures, made by the page.
 import { allow, allowed, make } from '../core/dom.js';
+import { shownPart } from '../core/shown_part.js';
 import { canvasOf, svgOf } from './picture.js';
 import { noKernel } from '../data/action_availability.js';
 import { save } from '../data/receive.js';
@@ -36,7 +37,7 @@ export function exportMenu(bench) {
   const menu = make('div', { class: 'sw-export', role: 'dialog', 'aria-label': 'Export', popover: 'auto' });
   const element = make('div', {}, button, menu);
   if ('popoverTargetElement' in button) button.popoverTargetElement = menu;
-  const files = FILES.map(([format, label, suffix]) => fileRow(store, format, label, suffix));
+  const files = FILES.map(([format, label, suffix]) => fileRow(bench, format, label, suffix));
   // the menu is fixed to the window, so it closes when the page scrolls
   const scrolled = event => {
     if (!menu.contains(event.target)) menu.hidePopover();
@@ -66,7 +67,8 @@ export function exportMenu(bench) {
   return { element, close };
 }
 
-function fileRow(store, format, label, suffix) {
+function fileRow(bench, format, label, suffix) {
+  const { store } = bench;
   const element = make(
     'button',
     { type: 'button', class: 'sw-export-file' },
@@ -74,7 +76,8 @@ function fileRow(store, format, label, suffix) {
     make('span', { text: suffix }),
   );
   element.addEventListener('click', () => {
-    if (allowed(element)) store.ask({ do: 'export', format });
+    if (!allowed(element)) return;
+    store.ask({ do: 'export', format, ...(format === 'html' ? { shown: shownPart(bench) } : {}) });
   });
   const reason = () => {
     if (noKernel(store)) return noKernel(store);

@@ -12,8 +12,9 @@ import { TimeAxis } from '../plots/time_axis.js';
 
 const THEMED = ['data-jp-theme-light', 'data-jp-theme-name', 'class', 'theme'];
 
-// Build the panels into `el`; returns a function that removes them. Each panel gets `bench`: root, store and time axis.
-export function mount(el, store, panels) {
+// Build the panels into `el`; returns a function that removes them. Each panel gets `bench`: root, store and time axis;
+// `built` gets it after all of them.
+export function mount(el, store, panels, built = () => {}) {
   const root = el.appendChild(document.createElement('div'));
   root.className = 'sw';
   root.dataset.panels = panels.length > 1 ? 'many' : 'one';
@@ -30,6 +31,7 @@ export function mount(el, store, panels) {
     closing.push(fill(section, bench));
   }
   closing.push(attachKeys(bench));
+  built(bench);
   return () => {
     for (const close of closing) close?.();
     for (const host of root.querySelectorAll('.plot')) host.plot?.close();
