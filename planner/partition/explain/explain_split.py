@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from math import isclose
 
 from planner.errors import StowageError, did_you_mean
 from planner.graph import Graph, fingerprint
@@ -46,9 +47,11 @@ def explain(
     if (tensor is None) == (op is None):
         raise StowageError("give the name of either a tensor or an op to explain, as tensor=... or op=...")
     problem, solution = _solved(partition, graph)
+    name = str(op if tensor is None else tensor)
+    improved = _why_not_better(partition, name)
     if tensor is not None:
-        return _explain_tensor(problem, solution, tensor)
-    return _explain_op(problem, solution, str(op))
+        return _explain_tensor(problem, solution, name, improved)
+    return _explain_op(problem, solution, name, improved)
 
 
 def _solved(partition: PartitionSearch | PartitionPlan, graph: Graph | None) -> tuple[PartitionProblem, Solution]:
@@ -65,10 +68,28 @@ def _solved(partition: PartitionSearch | PartitionPlan, graph: Graph | None) -> 
     if partition.fingerprint != fingerprint(graph):
         raise StowageError(f"this plan is not for {graph.name}; pass the graph that it was made for")
     problem = make_partition_problem(graph, partition.mesh, None, None, None)
-    return problem, problem.resolve_plan(partition)
+    solution = problem.resolve_plan(partition)
+    if not isclose(solution.bytes_moved, partition.bytes_moved, rel_tol=1e-9):
+        raise StowageError("this plan does not move as many bytes as it says: search for one again")
+    copied = any(
+        set(solution.partitioning.tensor_states(min(group.members))) == {Replicated()} and group.sizes
+        for number, group in enumerate(problem.coarse.groups) if not problem.coarse.carried[number]
+    )  # fmt: skip
+    return problem.with_memory(solution.memory.most) if copied else problem, solution
 
 
-def _explain_tensor(problem: PartitionProblem, solution: Solution, name: str) -> SplitExplanation:
+def _why_not_better(partition: PartitionSearch | PartitionPlan, name: str) -> str:
+    """Why something that would move fewer bytes is not chosen."""
+    if isinstance(partition, PartitionPlan):
+        return "the plan has pins or a memory limit, or its search was stopped before it tried this"
+    if name in partition.problem.pins:
+        return "it is pinned; take the pin away"
+    if partition.progress.state == "done":
+        return "the search did not find it; pin it"
+    return "let the search go on, it has not tried this yet"
+
+
+def _explain_tensor(problem: PartitionProblem, solution: Solution, name: str, improved: str) -> SplitExplanation:
     graph, coarse = problem.graph, problem.coarse
     known = {tensor.name: tensor.id for tensor in reversed(graph.tensors) if tensor.base < 0}
     if name not in known:
@@ -82,7 +103,7 @@ def _explain_tensor(problem: PartitionProblem, solution: Solution, name: str) ->
     near = {op.id for op in graph.ops if members & {*op.inputs, *op.outputs}}
     texts = {value: f"dimension {value}" if isinstance(value, int) else value for value in values}
     others = [value for value in values if set(chosen) != {texts[value]}]
-    alternatives = _alternatives(problem, solution, name, {texts[value]: value for value in others}, near)
+    alternatives = _alternatives(problem, solution, name, {texts[value]: value for value in others}, near, improved)
     return SplitExplanation(
         name, " x ".join(map(str, shape)) or "one number", len(coarse.groups[group].members),
         solution.trial.mesh, chosen, solution.bytes_moved,
@@ -90,7 +111,7 @@ def _explain_tensor(problem: PartitionProblem, solution: Solution, name: str) ->
     )  # fmt: skip
 
 
-def _explain_op(problem: PartitionProblem, solution: Solution, name: str) -> SplitExplanation:
+def _explain_op(problem: PartitionProblem, solution: Solution, name: str, improved: str) -> SplitExplanation:
     graph, coarse = problem.graph, problem.coarse
     known = {op.name: op.id for op in graph.ops}
     if name not in known:
@@ -102,12 +123,17 @@ def _explain_op(problem: PartitionProblem, solution: Solution, name: str) -> Spl
     return SplitExplanation(
         name, graph.ops[known[name]].target, len(near), solution.trial.mesh, chosen, solution.bytes_moved,
         sum(moved_bytes(solution.partitioning, near).values()),
-        _alternatives(problem, solution, name, others, near),
+        _alternatives(problem, solution, name, others, near, improved),
     )  # fmt: skip
 
 
 def _alternatives(
-    problem: PartitionProblem, solution: Solution, name: str, values: dict[str, int | str], near: Collection[int]
+    problem: PartitionProblem,
+    solution: Solution,
+    name: str,
+    values: dict[str, int | str],
+    near: Collection[int],
+    improved: str,
 ) -> tuple[SplitAlternative, ...]:
     here = moved_bytes(solution.partitioning, range(len(problem.graph.ops)))
     found = []
@@ -121,13 +147,13 @@ def _alternatives(
             found.append(SplitAlternative(text, None, 0.0, 0.0, 0, False, (), f"not possible: {error}"))
             continue
         there = moved_bytes(other.partitioning, range(len(problem.graph.ops)))
-        found.append(_compare(problem, solution, text, other, here, there, near))
+        found.append(_compare(problem, solution, text, other, here, there, near, improved))
     return tuple(sorted(found, key=lambda one: (one.bytes_moved is None, one.bytes_moved or 0.0)))
 
 
 def _compare(
     problem: PartitionProblem, solution: Solution, text: str, other: Solution, here: dict[int, float],
-    there: dict[int, float], near: Collection[int],
+    there: dict[int, float], near: Collection[int], improved: str,
 ) -> SplitAlternative:  # fmt: skip
     extra = other.bytes_moved - solution.bytes_moved
     before, after = (sum(moved.get(op, 0.0) for op in near) for moved in (here, there))
@@ -138,14 +164,15 @@ def _compare(
         reason = f"a worker would take {format_bytes(other.memory.most)}, and {format_bytes(limit)} are allowed"
     elif extra <= 0:
         reason = f"as good: {format_bytes(other.bytes_moved)} a step" if extra == 0 else (
-            f"{format_bytes(-extra)} less a step: let the search go on, it has not tried this yet"
+            f"{format_bytes(-extra)} less a step: {improved}"
         )  # fmt: skip
     else:
         reason = f"{format_bytes(extra)} more a step: "
         if after < before:
-            reason += f"it saves {format_bytes(before - after)} around it, and the rest pays {_most_of(places)}"
+            saved = format_bytes(before - after)
+            reason += f"it saves {saved} at ops that use it, and costs more elsewhere, {_most_of(places)}"
         else:
-            reason += f"{format_bytes(after - before)} of them around it, {_most_of(places)}"
+            reason += f"{format_bytes(after - before)} of them at ops that use it, {_most_of(places)}"
     return SplitAlternative(
         text, other.bytes_moved, extra, after, other.memory.most, after < before, places, reason
     )  # fmt: skip

@@ -71,12 +71,13 @@ class SplitExplanation:
 
     def __repr__(self) -> str:
         levels = ", ".join(
-            f"{way} {parts} ways" if parts else way for way, parts in _runs(self.chosen, self.mesh)
+            f"{way} in {parts}" if parts else way for way, parts in _runs(self.chosen, self.mesh)
         )  # fmt: skip
-        alike = f", of {self.alike:,} that are split alike" if self.alike > 1 else ""
+        alike = f", one of {self.alike:,} that are split alike" if self.alike > 1 else ""
         head = (
             f"{self.name} ({self.what}{alike}): {levels or 'whole, on the only worker'}.\n"
-            f"  {format_bytes(self.nearby_bytes)} of {format_bytes(self.bytes_moved)} a step are moved around it."
+            f"  {format_bytes(self.nearby_bytes)} of the {format_bytes(self.bytes_moved)} moved in a step are for ops "
+            "that use it."
         )
         lines = [f"  {one.value}: {one.reason}" for one in self.alternatives]
         return "\n".join([head, *(["Instead:"] if lines else ["There is no other way of splitting it."]), *lines])

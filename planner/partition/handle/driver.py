@@ -223,7 +223,7 @@ def too_little_memory(problem: PartitionProblem, least: Solution) -> str:
     pins = [f"{name}={value}" for name, value in _pins_in_the_way(problem, least.trial).items()]
     given = f" with {'the pin' if len(pins) == 1 else 'the pins'} {' and '.join(pins)}" if pins else ""
     return (
-        f"{allowed} are too little for each of {problem.workers} workers{given}: in the smallest partition that was "
+        f"{allowed} is too little for each of {problem.workers} workers{given}: in the smallest partition that was "
         f"found, {where} {needed}{holding}; allow at least {most} bytes ({format_bytes(most)}), or "
         f"{'drop a pin' if pins else 'have more workers'}"
     )

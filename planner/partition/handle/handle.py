@@ -13,7 +13,7 @@ from planner.jit import doing
 from planner.machine import Machine
 from planner.partition.handle.checkpoint import read_partition_search, save_partition_search
 from planner.partition.handle.driver import PartitionPoint, PartitionSearchState
-from planner.partition.handle.inputs import check_inputs, make_partition_problem, memory_limit
+from planner.partition.handle.inputs import check_inputs, check_pin_form, make_partition_problem, memory_limit
 from planner.partition.handle.memory_sweep import MemoryPoint, sweep_memory
 from planner.partition.handle.pins import Pins
 from planner.partition.handle.problem import PartitionProblem, Solution
@@ -154,6 +154,7 @@ class PartitionSearch(SearchHandle[PartitionSearchState, PartitionPlan]):
         Raises:
             StowageError: the pins cannot be met, or as `problem` does.
         """
+        check_pin_form(pins)
         return self._again(self.problem.with_pins(pins), time_limit, evaluations)
 
     def with_memory(

@@ -44,9 +44,20 @@ def check_inputs(
         mesh_levels(machine, workers)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise StowageError(f"seed must be a whole number of 0 or more, got {seed!r}")
-    if pins is not None and not isinstance(pins, Mapping):
+    check_pin_form(pins or {})
+    if memory is not None:
+        parse_budget(memory, _HUGE, "memory limit")
+
+
+def check_pin_form(pins: Pins) -> None:
+    """Refuse what is not a mapping of names to splits.
+
+    Raises:
+        StowageError: it is not.
+    """
+    if not isinstance(pins, Mapping):
         raise StowageError(f'pins are given by name, as in {{"layers.0.weight": 0}}, not as a {type(pins).__name__}')
-    for name, value in (pins or {}).items():
+    for name, value in pins.items():
         levels = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
         named = isinstance(name, str) and (levels is value or value is not None)
         if not named or not all(_is_split(each) for each in levels):
@@ -54,8 +65,6 @@ def check_inputs(
                 f'the pin {name!r}: {value!r} is not a name with a dimension, "replicated" or an axis, or a list with '
                 "one of them, or None, for each level"
             )
-    if memory is not None:
-        parse_budget(memory, _HUGE, "memory limit")
 
 
 def memory_limit(graph: Graph, memory: str | int | None, stop: CancelToken | None = None) -> int | None:

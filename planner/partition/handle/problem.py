@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from math import prod
 
 from planner.graph import Graph
@@ -25,7 +26,7 @@ from planner.partition.handle.pins import (
 )
 from planner.partition.handle.worker_memory import WorkerMemory, worker_memory
 from planner.partition.op_strategies import SplittableOp
-from planner.partition.plan import PartitionPlan
+from planner.partition.plan import PartitionPlan, division_of
 from planner.partition.search import Partitioning, Pin, optimize, recurse
 from planner.partition.strategy import Replicated
 
@@ -160,14 +161,15 @@ class PartitionProblem:
         return self._solution(trial, self._search(trial))
 
     def resolve_plan(self, plan: PartitionPlan) -> Solution:
-        """The partition that stores every tensor as a plan does, with the fewest bytes.
+        """The partition that stores every tensor and divides every op as a plan does.
 
         Args:
             plan: for this graph and mesh.
 
         Raises:
-            StowageError: a tensor cannot be split so.
+            StowageError: a tensor cannot be split so, or an op not be divided.
         """
+        divisions = {id(merged): {*chain(*(plan.ops[op] for op in merged.ops))} for merged in self.coarse.merged}
         pins: dict[int, Sequence[Pin]] = {}
         for number, group in enumerate(self.coarse.groups):
             first = min(group.members)
@@ -176,9 +178,11 @@ class PartitionProblem:
                 REPLICATED if isinstance(state, Replicated) else labels.get(state) for state in plan.tensors[first]
             )
         solver = list(SOLVERS)[-1]
-        return self._solution(
-            PartitionTrial(plan.mesh, solver, None), SOLVERS[solver](self.coarse, plan.mesh, pins=pins)
+        found = SOLVERS[solver](
+            self.coarse, plan.mesh, pins=pins,
+            allowed_variant=lambda merged, variant: division_of(variant) in divisions[id(merged)],
         )  # fmt: skip
+        return self._solution(PartitionTrial(plan.mesh, solver, None), found)
 
     def _solution(self, trial: PartitionTrial, found: Partitioning) -> Solution:
         plan = PartitionPlan.of(found, method=trial.method)

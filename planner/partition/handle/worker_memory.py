@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.errors import StowageError
 from planner.graph import Graph, Op
 from planner.memory import lifetimes
 from planner.partition.op_strategies import SplittableOp, splittable_ops
@@ -89,7 +90,12 @@ def worker_memory(graph: Graph, plan: PartitionPlan, ops: Sequence[SplittableOp]
         graph: the step.
         plan: its partition.
         ops: the graph's ops with their strategies; found if not given.
+
+    Raises:
+        StowageError: the arguments are in another order.
     """
+    if not isinstance(graph, Graph) or not isinstance(plan, PartitionPlan):
+        raise StowageError("worker_memory takes a graph and its partition, in this order")
     ops = splittable_ops(graph) if ops is None else ops
     shares = WorkerShares(plan.mesh)
     held = _held(graph, plan, shares)

@@ -106,7 +106,7 @@ class PartitionPlan:
             StowageError: there is no such worker.
         """
         if not 0 <= worker < self.workers:
-            raise StowageError(f"there is no worker {worker}: they are 0 to {self.workers - 1}")
+            raise StowageError(f"there is no worker {worker}: workers are numbered 0 to {self.workers - 1}")
         digits = []
         for workers in reversed(self.mesh):
             worker, digit = divmod(worker, workers)

@@ -37,6 +37,8 @@ def worker_graph(plan: PartitionPlan, graph: Graph, worker: int, *, progress: Sh
         StowageError: the plan is for another graph, there is no such worker, or an op cannot be computed in the parts
             that the plan chose.
     """
+    if not isinstance(plan, PartitionPlan) or not isinstance(graph, Graph):
+        raise StowageError("worker_graph takes a partition and its graph, in this order")
     if not isinstance(graph.program, Program):
         raise StowageError(f"the graph {graph.name} has no program: capture the step again")
     if plan.fingerprint != fingerprint(graph):

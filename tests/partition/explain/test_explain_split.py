@@ -60,7 +60,7 @@ def test_an_alternative_within_a_memory_limit_is_the_best_that_the_limit_allows(
 def test_the_text_names_what_was_chosen_and_each_alternative_with_its_reason() -> None:
     found = explain(search(), tensor="head.weight")
     text = str(found)
-    assert text.startswith("head.weight (1000 x 32, of 3 that are split alike): dimension 0 4 ways.")
+    assert text.startswith("head.weight (1000 x 32, one of 3 that are split alike): dimension 0 in 4.")
     assert all(f"  {one.value}: {one.reason}" in text for one in found.alternatives)
     assert json.loads(json.dumps(found.to_json()))["chosen"] == ["dimension 0", "dimension 0"]
 
@@ -69,6 +69,18 @@ def test_a_plan_is_explained_with_its_graph_as_its_search_is() -> None:
     plan = search().best
     ours, theirs = explain(plan, graph(), tensor="tokens.weight"), explain(search(), tensor="tokens.weight")
     assert (ours.chosen, ours.bytes_moved) == (theirs.chosen, theirs.bytes_moved)
+
+
+@pytest.mark.parametrize("settings", [{"pins": {"head.weight": "replicated"}}, {"memory": "100%"}])
+def test_a_plan_with_pins_or_copies_is_explained_by_its_own_numbers(settings) -> None:
+    other = search_partition(graph(), 4, time_limit=None, **settings)
+    plan = other.wait(progress=False)
+    ours, theirs = explain(plan, graph(), tensor="head.weight"), explain(other, tensor="head.weight")
+    assert (ours.chosen, ours.bytes_moved, ours.nearby_bytes) == (theirs.chosen, plan.bytes_moved, theirs.nearby_bytes)
+    if "pins" in settings:
+        assert ours.alternatives[0].extra_bytes < 0
+        assert "less a step: it is pinned; take the pin away" in theirs.alternatives[0].reason
+        assert "less a step: the plan has pins or a memory limit, or its search" in ours.alternatives[0].reason
 
 
 @pytest.mark.parametrize(

@@ -114,5 +114,5 @@ def test_memory_is_refused_for_another_graph_or_worker(graph, coarse):
     plan = PartitionPlan.of(recurse(coarse, 2))
     with pytest.raises(StowageError, match="another graph"):
         stored_bytes(plan, capture(load("mlp:layers=1,batch=3,hidden=5")), 0)
-    with pytest.raises(StowageError, match="there is no worker 2: they are 0 to 1"):
+    with pytest.raises(StowageError, match="there is no worker 2: workers are numbered 0 to 1"):
         stored_bytes(plan, graph, 2)
