@@ -26,6 +26,7 @@ from torch.distributed.checkpoint.metadata import (
     TensorStorageMetadata,
 )
 
+from planner.cancel import uninterrupted
 from planner.errors import StowageError
 from planner.partition import PartBox
 from planner.run.checkpoint import names
@@ -141,13 +142,16 @@ class CheckpointFolder:
         write_checksums(parts, data, found.checksums)
         sync_folder(parts)
         sync_folder(self.path)
-        write_metadata(self.path, data)
-        self._known = checksum_of(data)
+        with uninterrupted():  # or this run's own checkpoint would be taken for another's
+            self._known = checksum_of(data)
+            write_metadata(self.path, data)
         self._remove_all_but({parts.name})
 
     def discard(self, parts: Path) -> None:
-        """Remove parts that were not all written."""
-        shutil.rmtree(parts, ignore_errors=True)
+        """Remove parts that were not all written; those of the checkpoint that is there stay, whatever failed later."""
+        self._known = self._checksum()
+        if parts.name not in self._present():
+            shutil.rmtree(parts, ignore_errors=True)
 
     def _own(self) -> None:
         lock = os.open(self.path, os.O_RDONLY)

@@ -98,7 +98,7 @@ def folder_for(step: Step, path: Path) -> CheckpointFolder:
     """
     folder = CheckpointFolder(path)
     made = 0 if step.live is None else step.live.steps
-    if folder.has_checkpoint() and (saved := _saved_steps(path)) > made:
+    if folder.has_checkpoint() and (saved := saved_steps(path)) > made:
         raise StowageError(
             f"{path} has a checkpoint of step {saved}, and {step.name} has made {made}: load it first with "
             "planner.run.load_checkpoint, or choose another folder"
@@ -106,7 +106,12 @@ def folder_for(step: Step, path: Path) -> CheckpointFolder:
     return folder
 
 
-def _saved_steps(folder: Path) -> int:
+def saved_steps(folder: Path) -> int:
+    """How many steps had been made when a checkpoint was written.
+
+    Raises:
+        StowageError: the folder has none that can be read.
+    """
     reader = SafeReader(folder)
     steps = _training(folder, reader.read_metadata())["steps"]
     _read(folder, reader, {names.name_of((names.TRAINING, "steps")): steps})

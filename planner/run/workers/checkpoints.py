@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from planner.errors import StowageError, first_line
 from planner.run.checkpoint import names
 from planner.run.checkpoint.folder import CheckpointFolder
-from planner.run.checkpoint.load import GENERATOR
+from planner.run.checkpoint.load import GENERATOR, saved_steps
 from planner.run.workers.launch.rank_folder import RankFolder
 from planner.run.workers.team import Team
 from planner.step import Step, training_progress
@@ -27,25 +27,23 @@ class Checkpoints:
         folder: where to.
         every: after how many steps of the run; None for as often as it takes at most a twentieth of the time.
         step: whose state it is.
-
-    Attributes:
-        steps: how many steps the training had made at the last checkpoint; None before there is one.
     """
 
     def __init__(self, folder: CheckpointFolder | RankFolder, every: int | None, step: Step) -> None:
         self._folder, self._every, self._step = folder, every, step
         self._since, self._took = perf_counter(), 0.0
         self._unwritten = 0
-        self.steps: int | None = None
 
     @property
     def sentence(self) -> str:
         """What is on the disk, and how to go on from it."""
         path = self._folder.path
-        if self.steps is None:
+        try:
+            steps = saved_steps(path)
+        except StowageError:
             return f"no checkpoint was in {path} yet"
         return (
-            f"the state after step {self.steps} is in {path}: load it with planner.run.load_checkpoint(step, "
+            f"the state after step {steps} is in {path}: load it with planner.run.load_checkpoint(step, "
             f"{str(path)!r}), and run again"
         )
 
@@ -103,7 +101,7 @@ class Checkpoints:
             ) from error
         finally:
             self._folder.end()
-        self.steps, self._unwritten = steps, 0
+        self._unwritten = 0
         self._since = perf_counter()
         self._took = self._since - begun
 

@@ -49,6 +49,8 @@ class RankThread(WorkersThread):
 
         def new_team(_workers: int, stop: CancelToken, check: Callable[[], object]) -> Team:
             membership.join(check)
+            if isinstance(request.checkpoint, RankFolder):
+                request.checkpoint.open(membership.ranks)  # with those of now: the ones before may have been left
             return RankTeam(membership.ranks, membership.tcp, stop)
 
         super().__init__(replace(request, check=request.check and self.is_first), listener, new_team)

@@ -1,5 +1,6 @@
 """Checkpoints of workers: always of a finished step, for any number of workers, for PyTorch alone, and safe to load."""
 
+import errno
 import hashlib
 import json
 import os
@@ -20,6 +21,8 @@ from worker_processes import worker_processes
 import planner
 from planner.errors import StowageError
 from planner.run import WorkerFailedError, load_checkpoint, run_workers
+from planner.run.checkpoint import folder as folder_module
+from planner.run.checkpoint import metadata
 from planner.step import AdamW, TrainStep
 from tests.run.workers.steps import assert_close, classifier, loader, partition, same, state_of
 
@@ -162,6 +165,47 @@ def test_a_failure_says_what_is_on_the_disk_and_how_to_go_on(tmp_path):
     assert_close(step, eager)
     with pytest.raises(WorkerFailedError, match=r"no checkpoint was in .* yet"):
         run_workers(step, parts, steps=9, checkpoint=tmp_path / "other", progress=killed_when("step 1 of")).wait()
+
+
+def test_what_fails_after_a_checkpoint_is_in_place_leaves_it_there(tmp_path, monkeypatch):
+    synced, sync = [], metadata.sync_folder
+
+    def fails_once(folder):
+        synced.append(folder)
+        if len(synced) == 3:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(folder)
+
+    monkeypatch.setattr(metadata, "sync_folder", fails_once)
+    step = classifier()
+    run = run_workers(step, partition(step, 2), steps=9, checkpoint=tmp_path, checkpoint_every=1, progress=False)
+    with pytest.raises(
+        StowageError, match=r"after step 3 cannot be written .*: Input/output error; .*after step 3 is in"
+    ):
+        run.wait()
+    again = classifier()
+    assert load_checkpoint(again, tmp_path) == 3
+    assert same(state_of(again), state_of(step))
+
+
+def test_ctrl_c_while_a_checkpoint_is_put_in_place_lets_the_run_go_on(tmp_path, monkeypatch):
+    written, write = [], folder_module.write_metadata
+
+    def interrupted(*given):
+        write(*given)
+        written.append(given)
+        if len(written) == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(folder_module, "write_metadata", interrupted)
+    step = classifier()
+    run = run_workers(step, partition(step, 2), steps=0, checkpoint=tmp_path, checkpoint_every=1, progress=False)
+    with pytest.raises(KeyboardInterrupt):
+        list(run.steps(loader(9)))
+    assert step.materialize().steps == 2
+    list(run.steps(loader(2)))
+    run.close()
+    assert load_checkpoint(classifier(), tmp_path) == 4
 
 
 def test_a_disk_that_is_full_ends_the_run_and_keeps_its_steps(tmp_path):

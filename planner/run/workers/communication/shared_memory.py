@@ -123,7 +123,9 @@ class SharedMemory:
 
     def _wake(self, peer: int) -> None:
         try:
-            self._sockets[peer].send(b"\0")
+            self._sockets[peer].send(b"\0", socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return  # bytes that wake it are there already
         except OSError as error:
             raise PeerLostError(f"worker {peer} is gone") from error
 

@@ -48,7 +48,8 @@ def at_each(ranks: Ranks, work: Callable[[], Any]) -> list[Any]:
     except StowageError:
         raise
     except BaseException as raised:  # the others wait for this rank, and would wait for good
-        ranks.fail("was stopped" if isinstance(raised, Cancelled | KeyboardInterrupt) else type(raised).__name__)
+        stopped = isinstance(raised, Cancelled | KeyboardInterrupt)
+        ranks.fail("was stopped" if stopped else f"failed: {type(raised).__name__}: {raised}")
         raise
     for rank, (_, raised_there) in enumerate(found):
         if raised_there is not None:

@@ -216,7 +216,9 @@ def checkpointed(rank, parts, folders):
     given = {"checkpoint": folders[rank], "progress": False}
     planner.run_workers(step, partition_from_json(parts), steps=2, **given).wait()
     run = planner.run_workers(step, partition_from_json(parts), steps=0, checkpoint_every=2, **given)
-    losses = list(run.steps(batches(3)))
+    losses = list(run.steps(batches(2)))
+    run.close()  # the ranks leave each other, and meet again
+    losses += run.steps(batches(1, seed=5))
     run.close()
     return {"losses": [loss.hex() for loss in losses], "bits": bits(step)}
 
@@ -245,6 +247,16 @@ def badly_checkpointed(rank, parts, folders, fault):
 
 
 def killed(rank, parts, folder):
+    """Steps until another rank is lost, which is between the rename of a checkpoint and the word that it is done."""
+    made, commit = [], rank_folder.RankFolder.commit
+
+    def lost(*given):
+        made.append(given)
+        if rank == 1 and len(made) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        commit(*given)
+
+    rank_folder.RankFolder.commit = lost
     try:
         planner.run_workers(
             network(), partition_from_json(parts), steps=1_000_000, checkpoint=folder, checkpoint_every=1,
