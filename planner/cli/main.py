@@ -102,7 +102,7 @@ def run_command(cli: click.Command, arguments: Sequence[str] | None, program: st
             raise
         _fail(str(error))
     except (KeyboardInterrupt, click.Abort):
-        _fail("stopped before it was done; files are as they were", status=130)
+        _fail("stopped before it was done; no file was changed", status=130)
     except BrokenPipeError:
         sys.exit(0)
     except Exception as error:

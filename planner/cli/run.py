@@ -32,7 +32,11 @@ _MAX_NAMED = 20
 
 @click.command("run", epilog=_EPILOG)
 @click.argument("model")
-@click.option("--budget", default=None, help="Device memory, such as 8GiB, or 40% of the step's own peak.")
+@click.option(
+    "--budget",
+    default=None,
+    help="Device memory, such as 8GiB, or 40% of the step's own peak; with workers, of the largest of their peaks.",
+)
 @click.option("--plan", "plan_file", type=click.Path(), default=None, help="Run this plan (see `planner swap --out`).")
 @click.option("--workers", type=int, default=None, help="Split the step over so many processes and run them together.")
 @click.option(
@@ -95,7 +99,7 @@ def command(
             if given:
                 raise StowageError(f"{option} is for a step on one device; leave it out or run without --workers")
         if device != "cpu":
-            raise StowageError(f"workers run on the CPU, not on {device}")
+            raise StowageError(f"workers run on the CPU, not on {device}; leave out --device")
         run_on_workers(model, workers, partition_file, budget, steps, check, checkpoint, as_json)
         return
     if checkpoint is not None:

@@ -66,7 +66,7 @@ def run_on_workers(
     if result.workers > cores and not launched:
         click.echo(
             f"{result.workers} workers share {cores} core{'s' if cores > 1 else ''} here, so their steps take longer "
-            "than on a device each",
+            "than with a device for each",
             err=True,
         )
     if is_first:

@@ -91,7 +91,7 @@ def test_a_function_of_ones_own_is_called_with_each_value(planner, file: Path) -
 def test_control_c_ends_without_an_answer(planner, file: Path) -> None:
     answer = planner("fit", f"{file}:stops", "--machine", "h100", "--over", "batch=1..4")
     assert (answer.status, answer.out) == (130, "")
-    assert answer.err.strip() == "error: stopped before it was done; files are as they were"
+    assert answer.err.strip() == "error: stopped before it was done; no file was changed"
 
 
 @pytest.mark.parametrize(

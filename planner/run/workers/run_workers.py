@@ -55,8 +55,8 @@ def run_workers(
     Args:
         step: the step to run.
         partition: how it is split, for the step's graph.
-        budget: device bytes of each worker, or text such as `"1GiB"` or `"60%"` of its own peak; without one, all of
-            that peak.
+        budget: device bytes of each worker, or text such as `"1GiB"` or `"60%"` of the largest peak among them; without
+            one, all of that peak.
         batches: a step is made with each, such as those of a DataLoader; they must be like the step's own batch, which
             is taken if there are none. They are asked for in the run's thread and may draw from PyTorch's generator, as
             eager PyTorch's would; no other code should draw from it meanwhile.
@@ -71,8 +71,8 @@ def run_workers(
             checkpoint of `torch.distributed.checkpoint`, always of one finished step, whatever ends when, and
             `planner.run.load_checkpoint` loads it for any number of workers. Ranks on several hosts need a folder that
             all of them share.
-        checkpoint_every: after how many steps it is written, and at the end; None for as often as that takes at most a
-            twentieth of the time.
+        checkpoint_every: after how many steps it is written; None for as often as that takes at most a twentieth of the
+            time. It is also written at the end, and at the end of each loop over `steps`.
         progress: True shows progress while `WorkersRun.wait` or `.steps` waits for the run, False shows nothing; a
             function is called from another thread with the share done, 0 to 1, and a status text.
 
@@ -84,9 +84,12 @@ def run_workers(
     """
     from planner.partition import PartitionPlan
 
+    if not isinstance(step, Step):
+        raise StowageError(f"{type(step).__name__} is not a step: give a TrainStep or an InferenceStep of the model")
     if not isinstance(partition, PartitionPlan):
         raise StowageError(
-            f"a {type(partition).__name__} is not a partition: give a PartitionPlan, such as search.best"
+            f"{type(partition).__name__} is not a partition: give a PartitionPlan, such as search.best, or what "
+            "planner.partition.load_partition reads from a file"
         )
     if batches is not None and not isinstance(batches, Iterable):
         raise StowageError(f"batches must be an iterable of batches, such as a DataLoader, got {batches!r}")

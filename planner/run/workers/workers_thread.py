@@ -37,7 +37,9 @@ from planner.run.workers.workers_log import WorkersLog
 from planner.run.workers.workers_result import WorkersResult
 from planner.step import Step
 
-_CAPTURED, _PLANNED, _READY = 0.1, 0.5, 0.6  # shares of the work, if there are steps to make
+#: Getting ready takes about as long as so many steps of small models, and is as large a share of the work.
+_READY_STEPS = 10
+_CAPTURED, _PLANNED = 0.1, 0.8  # shares of getting ready
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,7 @@ class WorkersThread(BackgroundRun):
         self.done = WorkersLog()
         known = None if request.batches is None else batch_count(request.batches)
         steps = min((count for count in (request.steps, known) if count is not None), default=None)
+        self._ready = _READY_STEPS / (_READY_STEPS + (steps or _READY_STEPS))
         super().__init__(request.step, steps, self.done, None, torch.Generator(), listener)
         self.asked = request
         self.planned: WorkerPlans | None = None
@@ -95,14 +98,15 @@ class WorkersThread(BackgroundRun):
         try:
             self._begin()
             progress = Progress(self._report_progress, self.stop)
-            self._prepare(progress.part(0.0, 1.0 if self.asked.steps == 0 else _PLANNED))
+            ready = progress if self.asked.steps == 0 else progress.part(0.0, self._ready)
+            self._prepare(ready.part(0.0, 1.0 if self.asked.steps == 0 else _PLANNED))
             self._build(self._footprint(self._planned()).model)
             if self._checkpoints is not None:
                 self._checkpoints.refuse_extra_state()
             if self.asked.steps == 0:
                 with self._following():
                     return
-            progress(_PLANNED, "starting the workers")
+            ready(_PLANNED, "starting the workers")
             with self._naming_checkpoint():
                 self._make_steps()
         except BaseException as error:
@@ -212,7 +216,7 @@ class WorkersThread(BackgroundRun):
         try:
             for number, leaves in enumerate(feed):
                 share = number / feed.count if feed.count else 0.0
-                self._report_progress(_READY + (1 - _READY) * share, f"step {number + 1}{of}")
+                self._report_progress(self._ready + (1 - self._ready) * share, f"step {number + 1}{of}")
                 self._check_between_steps(team)
                 if feed.draws:
                     drawn = torch.get_rng_state()

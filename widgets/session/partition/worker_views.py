@@ -56,7 +56,7 @@ def show(session_state: SessionState, worker: int | None) -> None:
         if partition is None:
             raise StowageError("there is no partition whose workers could be shown; search for one first")
         if not 0 <= worker < partition.workers:
-            raise StowageError(f"there is no worker {worker}: they are 0 to {partition.workers - 1}")
+            raise StowageError(f"there is no worker {worker}: workers are numbered 0 to {partition.workers - 1}")
         session_state.jobs.drop("worker")
         view = _views(session_state).find(partition, worker)
         if view is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.errors import StowageError
 from planner.graph import Graph
+from planner.partition import PartitionPlan
 from planner.plan import SwapPlan
 from planner.step import Step
 
@@ -52,6 +53,11 @@ def read_source(given: Any) -> Source:
         return Source(None, given, None, ())
     if isinstance(given, SwapPlan):
         raise StowageError("a plan alone does not say what its storages are: give the pair (graph, plan)")
+    if isinstance(given, tuple) and any(isinstance(one, PartitionPlan) for one in given):
+        raise StowageError(
+            "a partition is drawn by widgets.partition_splits, level_bytes, worker_peaks and tensor_blocks (graph, "
+            "partition); a view looks for its own: give it the step or the graph"
+        )
     raise StowageError(
         f"a {type(given).__name__} cannot be shown: give a TrainStep, an InferenceStep, a graph, or the pair "
         "(graph, plan)"
