@@ -1,6 +1,7 @@
 """The house itself: rooms import one way, and every list of packages says the same."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -263,6 +264,13 @@ def test_importing_the_planner_waits_for_nothing_heavy() -> None:
     heavy = "{'torch', 'numba', 'plotly', 'transformers'} & set(sys.modules)"
     code = f"import planner, planner.cli, sys; print({heavy})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_every_predict_in_a_notebook_has_an_answer_that_folds_out(path: Path) -> None:
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "markdown"]
+    text = "\n".join("".join(cell["source"]) for cell in cells)
+    assert text.count("<details>") == text.count("</details>") >= text.count("**Predict.**")
 
 
 def packages(requirements: list[str]) -> dict[str, str]:
