@@ -35,7 +35,7 @@ _MAX_NAMED = 20
 @click.option(
     "--budget",
     default=None,
-    help="Device memory, such as 8GiB, or 40% of the step's own peak; with workers, of the largest of their peaks.",
+    help="Device memory, such as 8GiB, or 40% of the step's own peak; with workers, each of its own.",
 )
 @click.option("--plan", "plan_file", type=click.Path(), default=None, help="Run this plan (see `planner swap --out`).")
 @click.option("--workers", type=int, default=None, help="Split the step over so many processes and run them together.")

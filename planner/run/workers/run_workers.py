@@ -55,8 +55,8 @@ def run_workers(
     Args:
         step: the step to run.
         partition: how it is split, for the step's graph.
-        budget: device bytes of each worker, or text such as `"1GiB"` or `"60%"` of the largest peak among them; without
-            one, all of that peak.
+        budget: device bytes of each worker, or text such as `"1GiB"` or `"60%"` of its own peak; without one, all of
+            that peak.
         batches: a step is made with each, such as those of a DataLoader; they must be like the step's own batch, which
             is taken if there are none. They are asked for in the run's thread and may draw from PyTorch's generator, as
             eager PyTorch's would; no other code should draw from it meanwhile.

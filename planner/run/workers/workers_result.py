@@ -21,7 +21,7 @@ class WorkersResult:
         losses: of every step; a step that returns no single number has none.
         outputs: of the last step, the loss first.
         step_seconds: how long each took, on the worker that took the longest.
-        budget_bytes: what each worker was allowed; None for what its step takes without swaps.
+        budget_bytes: the most that a worker was allowed; None for what its step takes without swaps.
         peak_bytes, planned_peak_bytes: per worker, the memory that it used as measured, and as planned.
         host_bytes: per worker, the size of its host slab.
         bytes_counted: what all workers together received in a step.
