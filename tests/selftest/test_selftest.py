@@ -54,8 +54,11 @@ def failure(make_device: Any, *names: str, step: str = "attention", **fewer: Any
 
 def test_this_computer_passes() -> None:
     before = torch.get_rng_state()
-    stages = Stages("cpu", CpuDevice, list(STEPS), seeds=2 * EFFORT, waits=EFFORT)
-    found = SelfTestReport("cpu", environment(), tuple(results(stages.in_order(), Progress())))
+    for _ in range(3):
+        stages = Stages("cpu", CpuDevice, list(STEPS), seeds=2 * EFFORT, waits=EFFORT)
+        found = SelfTestReport("cpu", environment(), tuple(results(stages.in_order(), Progress())))
+        if "test again with fewer other programs running" not in str(found):
+            break
     assert found.passed, str(found)
     assert [stage.name for stage in found.stages] == [
         "kernels", "calls", "memory", "copies", "steps", "races", "sanitizer", "graphs", "peak"

@@ -1,4 +1,4 @@
-// What of a step a view shows: the selection, the zoom, the tab. It goes with a page that is saved, which opens with it.
+// What of a step a view shows: the selection, the zoom, the tab. A page that is saved opens with it.
 const KEPT = ['selection', 'unit', 'memoryView', 'tab', 'graphMode', 'metric'];
 
 export function shownPart({ root, store, axis }) {

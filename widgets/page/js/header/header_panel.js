@@ -27,7 +27,8 @@ export function headerPanel(section, bench) {
   const screen = fullScreenButton(bench);
   const slider = budgetSlider(store);
   const verdict = answersRow(bench);
-  const acts = make('div', { class: 'sw-acts' }, machine.element, ...buttons.map(button => button.element), screen.element, help);
+  const pressed = [...buttons, screen].map(button => button.element);
+  const acts = make('div', { class: 'sw-acts' }, machine.element, ...pressed, help);
   section.append(
     make('div', { class: 'sw-head' }, words.element, acts),
     make('div', { class: 'sw-budget' }, slider.element, verdict.element),
