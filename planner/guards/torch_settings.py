@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from planner.guards.comparison_keys import SameObject, Value
-from planner.torch_private import autocast_setting, default_device, saved_tensors_hooks, user_modes
+from planner.torch_private import autocast_settings, default_device, saved_tensors_hooks, user_modes
 
 _MKLDNN: Any = torch.backends.mkldnn
 _ATTENTION: Any = torch.backends.cuda
@@ -18,7 +18,7 @@ _DETERMINISTIC: Any = torch.utils.deterministic
 def environment() -> tuple[object, ...]:
     """The current settings; takes microseconds."""
     return (
-        *autocast_setting(),
+        *(value for setting in autocast_settings() for value in setting),
         torch.is_autocast_cache_enabled(),
         torch.get_default_dtype(),
         default_device(),
@@ -40,11 +40,11 @@ def environment() -> tuple[object, ...]:
 
 
 _NAMES = (
-    "autocast", "autocast's dtype", "autocast's cache", "the default dtype", "the default device",
-    "the number of threads", "the precision of float32 matrix products", "torch.use_deterministic_algorithms",
-    "fill_uninitialized_memory", "flash attention", "memory-efficient attention", "math attention",
-    "oneDNN", "oneDNN's determinism", "gradient mode", "inference mode", "the detection of anomalies",
-    "the flushing of denormal numbers", "the modes entered",
+    "autocast", "autocast's dtype", "autocast on CUDA", "its dtype on CUDA", "autocast's cache", "the default dtype",
+    "the default device", "the number of threads", "the precision of float32 matrix products",
+    "torch.use_deterministic_algorithms", "fill_uninitialized_memory", "flash attention", "memory-efficient attention",
+    "math attention", "oneDNN", "oneDNN's determinism", "gradient mode", "inference mode",
+    "the detection of anomalies", "the flushing of denormal numbers", "the modes entered",
 )  # fmt: skip
 
 

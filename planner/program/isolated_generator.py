@@ -16,28 +16,36 @@ from planner.program.kernels.rewrites import DRAWING
 
 
 class _OfTheThread:
-    """Replaces the default generator of `torch.random`: in the thread that created this, it is another generator."""
+    """Replaces a default generator: in the thread that created this, it is another generator."""
 
-    def __init__(self, generator: torch.Generator) -> None:
-        self._generator, self._thread = generator, get_ident()
+    def __init__(self, generator: torch.Generator, default: torch.Generator) -> None:
+        self._generator, self._default, self._thread = generator, default, get_ident()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._generator if get_ident() == self._thread else torch.default_generator, name)
+        return getattr(self._generator if get_ident() == self._thread else self._default, name)
 
 
 @contextmanager
-def as_default(generator: torch.Generator) -> Iterator[None]:
+def as_default(generator: torch.Generator, *, everywhere: bool = False) -> Iterator[None]:
     """Redirect this thread's use of the default generator by `torch`'s functions to another one.
 
     Args:
-        generator: draws on the device of the default one. One thread at a time may do this.
+        generator: draws on the CPU. One thread at a time may do this.
+        everywhere: whether seeds and states of the GPUs' generators are redirected to it, too.
     """
-    before = torch.random.default_generator  # type: ignore[attr-defined]
-    torch.random.default_generator = _OfTheThread(generator)  # type: ignore[assignment, attr-defined]
+    random: Any = torch.random
+    before, before_there = random.default_generator, torch.cuda.default_generators
+    random.default_generator = _OfTheThread(generator, torch.default_generator)
+    if everywhere:
+        torch.cuda.default_generators = tuple(  # type: ignore[assignment]
+            _OfTheThread(generator, default) for default in before_there
+        )
     try:
         yield
     finally:
-        torch.random.default_generator = before  # type: ignore[attr-defined]
+        random.default_generator = before
+        if everywhere:
+            torch.cuda.default_generators = before_there
 
 
 class _DrawMode(private.TorchDispatchMode):  # type: ignore[no-untyped-call]

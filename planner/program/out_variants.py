@@ -64,10 +64,13 @@ def writes_directly(backend: Backend, call: Call) -> bool:
     )
 
 
-@cache
-def takes_generator(target: Callable[..., Any]) -> bool:
+def takes_generator(backend: Backend, target: Callable[..., Any]) -> bool:
     """Whether a random operator accepts, through an argument `generator` of `bind`, the generator to draw from."""
-    return target in DRAWING or has_generator(target)
+    return backend.drawing is not None or _given_generator(backend, target)
+
+
+def _given_generator(backend: Backend, target: Callable[..., Any]) -> bool:
+    return (target in DRAWING and target in backend.rewritten) or has_generator(target)
 
 
 def bind(
@@ -86,6 +89,9 @@ def bind(
         results: per value it returns, its destination; None if the value is unused.
     """
     target = call.target
+    if "generator" in kwargs and backend.drawing is not None and not _given_generator(backend, target):
+        others = {name: value for name, value in kwargs.items() if name != "generator"}
+        return backend.drawing(kwargs["generator"], bind(backend, call, args, others, results))
     if call.in_place:
         return BoundCall(target, tuple(args), dict(kwargs))
     rewrite = backend.rewritten.get(target)

@@ -2,9 +2,11 @@
 
 from planner.torch_private.autograd import backward_node, backward_sequence, forward_sequence, saved_tensors_hooks
 from planner.torch_private.dispatch import (
+    Autocast,
     TorchDispatchMode,
     autocast_as,
-    autocast_setting,
+    autocast_enabled,
+    autocast_settings,
     autocasting,
     default_device,
     no_modes,
@@ -23,6 +25,7 @@ from planner.torch_private.fake_tensors import (
     quiet,
     tracing_hidden,
 )
+from planner.torch_private.generators import default_generator
 from planner.torch_private.hooks import (
     GRADIENT_HOOKS,
     has_gradient_hooks,
@@ -70,6 +73,7 @@ __all__ = [
     "MIXED",
     "READS",
     "UNSUPPORTED",
+    "Autocast",
     "FakeTensor",
     "FakeTensorMode",
     "OpOverload",
@@ -78,11 +82,13 @@ __all__ = [
     "addresses_refused",
     "allocations",
     "autocast_as",
-    "autocast_setting",
+    "autocast_enabled",
+    "autocast_settings",
     "autocasting",
     "backward_node",
     "backward_sequence",
     "default_device",
+    "default_generator",
     "default_store",
     "device_of",
     "fake_call",

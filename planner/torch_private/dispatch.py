@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from threading import get_ident
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._ops import OpOverload
@@ -13,9 +13,11 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 from torch.utils._python_dispatch import _disable_current_modes as no_modes
 
 __all__ = [
+    "Autocast",
     "TorchDispatchMode",
     "autocast_as",
-    "autocast_setting",
+    "autocast_enabled",
+    "autocast_settings",
     "autocasting",
     "default_device",
     "function_modes",
@@ -25,8 +27,8 @@ __all__ = [
     "user_modes",
 ]  # fmt: skip
 
-#: The type of device whose autocast matters: the only one that steps are captured for and run on.
-_AUTOCAST = "cpu"
+#: The types of device that steps are captured for, each with an autocast of its own.
+_DEVICES = ("cpu", "cuda")
 
 
 @contextmanager
@@ -70,25 +72,47 @@ def _plainly(go_on: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def plainly() -> Iterator[None]:
     """Run kernels without modes, derivatives and autocast."""
     modes = no_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
-    autocast = autocast_as(enabled=False) if torch.is_autocast_enabled(_AUTOCAST) else nullcontext()
+    autocast = autocast_as([Autocast(False, setting.dtype) for setting in autocast_settings()])
     with modes, autocast, torch._C.DisableTorchFunction(), torch.no_grad():
         yield
+
+
+class Autocast(NamedTuple):
+    """The autocast of one type of device: whether it is enabled, and the dtype that it has or would have by default."""
+
+    enabled: bool
+    dtype: torch.dtype
+
+
+def autocast_settings() -> tuple[Autocast, ...]:
+    """This thread's autocast of each type of device that steps are captured for."""
+    return tuple(Autocast(torch.is_autocast_enabled(one), torch.get_autocast_dtype(one)) for one in _DEVICES)
+
+
+def autocast_enabled() -> bool:
+    """Whether any autocast is enabled in this thread."""
+    return any(torch.is_autocast_enabled(one) for one in _DEVICES)
 
 
 def autocasting() -> bool:
     """Whether autocast was enabled at the call of the op that a dispatch mode is handling."""
     with torch._C._RestorePythonTLSSnapshot():  # type: ignore[attr-defined]
-        return torch.is_autocast_enabled(_AUTOCAST)
+        return autocast_enabled()
 
 
-def autocast_setting() -> tuple[bool, torch.dtype]:
-    """Whether autocast is enabled in this thread, and the dtype that it has or would have by default."""
-    return torch.is_autocast_enabled(_AUTOCAST), torch.get_autocast_dtype(_AUTOCAST)
+@contextmanager
+def autocast_as(settings: Sequence[Autocast], *, caching: bool | None = None) -> Iterator[None]:
+    """Set autocast for a block, of those types of device whose setting is another.
 
-
-def autocast_as(*, enabled: bool, dtype: torch.dtype | None = None, caching: bool | None = None) -> torch.autocast:
-    """Set autocast for a block."""
-    return torch.autocast(_AUTOCAST, dtype, enabled, caching)
+    Args:
+        settings: as `autocast_settings` returns them.
+        caching: whether casts of weights are kept; None for the present setting.
+    """
+    with ExitStack() as stack:
+        for device, wanted, present in zip(_DEVICES, settings, autocast_settings(), strict=True):
+            if wanted.enabled or present.enabled:
+                stack.enter_context(torch.autocast(device, wanted.dtype, wanted.enabled, caching))
+        yield
 
 
 def function_modes() -> int:

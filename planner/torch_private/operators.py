@@ -41,6 +41,9 @@ READS = frozenset({torch.ops.aten._local_scalar_dense.default, torch.ops.aten.eq
 #: Ops whose kernels call others that autocast intercepts, so that their bits depend on whether it is enabled.
 MIXED = frozenset({torch.ops.aten._trilinear.default, torch.ops.aten.linalg_pinv.atol_rtol_tensor})
 
+#: The argument of attention that is the probability of dropping a value; LSTMs have one by position.
+_PROBABILITY = "dropout_p"
+
 # Kernels that update their fourth and fifth argument, the running mean and variance, without declaring it.
 _SILENT = frozenset({"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"})
 
@@ -104,14 +107,14 @@ def is_deterministic(target: OpOverload, args: Sequence[Any], kwargs: Mapping[st
     position = _probability(target)
     if position is None:
         return False
-    probability = args[position] if position < len(args) else kwargs.get("dropout_p", 0.0)
+    probability = args[position] if position < len(args) else kwargs.get(_PROBABILITY, 0.0)
     return bool(probability == 0.0)
 
 
 @cache
 def _probability(target: OpOverload) -> int | None:
     names = [argument.name for argument in target._schema.arguments]
-    return names.index("dropout_p") if "dropout_p" in names else None
+    return next((names.index(name) for name in (_PROBABILITY, "dropout") if name in names), None)
 
 
 @cache

@@ -31,7 +31,7 @@ def _below_autocast(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Let autocast convert the arguments first; it then calls the operator again."""
 
     def made(go_on: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return (go_on if private.autocast_setting()[0] else kernel)(*args, **kwargs)
+        return (go_on if private.autocast_enabled() else kernel)(*args, **kwargs)
 
     return made
 

@@ -23,12 +23,13 @@ class Steering:
     """Tracks which recorded storages have real values, and reads them on request.
 
     Args:
-        batch: the batch's real tensors; nothing can be read if they are fake.
+        batch: the batch's real tensors; nothing can be read if they are fake, or not where the step is to run.
         names: names of these tensors.
+        device: the type of device that the step is to run on.
     """
 
-    def __init__(self, batch: Sequence[torch.Tensor], names: Sequence[str]) -> None:
-        self.active = not any(isinstance(leaf, private.FakeTensor) or leaf.is_meta for leaf in batch)
+    def __init__(self, batch: Sequence[torch.Tensor], names: Sequence[str], device: str) -> None:
+        self.active = all(not isinstance(leaf, private.FakeTensor) and leaf.device.type == device for leaf in batch)
         self._batch, self._names = batch, names
         self._count = 0
         self._leaves: dict[int, list[Leaf]] = {}

@@ -9,6 +9,7 @@ import torch
 
 from planner import torch_private as private
 from planner.capture.record.concrete_values import Steering
+from planner.capture.record.fake_devices import FakeDevice
 from planner.capture.record.fakes import fake_tensor
 from planner.program import Event, Layout
 
@@ -36,7 +37,7 @@ def result_by_values(recorder: _Layouts, steering: Steering, call: Event) -> Any
         steering.keep(call, _place(call), result)
         return result
     made = private.pytree.tree_map_only(
-        torch.Tensor, lambda real: fake_tensor(real, recorder.fake, "", real.device.type), result
+        torch.Tensor, lambda real: fake_tensor(real, FakeDevice(real.device.type, recorder.fake), ""), result
     )
     call = call._replace(results=tuple(recorder.results(made)))
     steering.keep(call, _place(call), tuple(layout.shape for layout in call.made))

@@ -11,6 +11,7 @@ from torch.nn.parameter import is_lazy
 
 from planner import torch_private as private
 from planner.capture.record.failures import unplannable
+from planner.capture.record.fake_devices import FakeDevice
 from planner.errors import StowageError, first_line
 from planner.graph import Kind
 from planner.program import drawing_from
@@ -65,19 +66,18 @@ def fake_batch(make: Callable[[], Any], fake: private.FakeTensorMode, generator:
             return make()
 
 
-def fake_tensor(tensor: torch.Tensor, fake: private.FakeTensorMode, what: str, device: str) -> torch.Tensor:
+def fake_tensor(tensor: torch.Tensor, device: FakeDevice, what: str) -> torch.Tensor:
     """Return a fake tensor with the layout of a real one; tensors that share memory still share it afterwards.
 
     Args:
-        tensor: a tensor that is real, fake or on the meta device, which stands for `device`.
-        fake: the fake mode of the result.
+        tensor: a tensor that is real, fake or on the meta device.
+        device: the one that the step is captured for.
         what: what the tensor is, for the error: `"the batch"`.
-        device: the type of device that the step is captured for.
 
     Raises:
         StowageError: the tensor is sparse, quantised or lazily conjugated.
     """
-    if isinstance(tensor, private.FakeTensor):
+    if isinstance(tensor, private.FakeTensor) and device.holds(tensor):
         return tensor
     kind = unplannable(tensor)
     if kind is not None:
@@ -86,19 +86,13 @@ def fake_tensor(tensor: torch.Tensor, fake: private.FakeTensorMode, what: str, d
         raise StowageError(f"{what} is lazily conjugated, which a plan cannot hold: call resolve_conj() on it")
     gradient, tensor.grad = (tensor.grad, None) if tensor.is_leaf else (None, None)
     try:
-        if tensor.device.type != "meta":
-            return fake.from_tensor(tensor)
-        with fake:
-            made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)
-        if isinstance(tensor, nn.Parameter):
-            return nn.Parameter(made, requires_grad=tensor.requires_grad)
-        return made
+        return device.fake.from_tensor(tensor) if device.holds(tensor) else device.moved(tensor)
     finally:
         if tensor.is_leaf:
             tensor.grad = gradient
 
 
-def fake_members(found: list[ModuleTensor], fake: private.FakeTensorMode, device: str) -> dict[int, torch.Tensor]:
+def fake_members(found: list[ModuleTensor], device: FakeDevice) -> dict[int, torch.Tensor]:
     """Return a fake tensor for each module tensor, by the `id` of the real one.
 
     Raises:
@@ -122,15 +116,13 @@ def fake_members(found: list[ModuleTensor], fake: private.FakeTensorMode, device
                 f"{one.name} and {other.name} share memory and are two tensors: let both be the one nn.Parameter (tied "
                 "weights), or give each memory of its own, by clone()"
             )
-    return {
-        id(member.tensor): fake_tensor(member.tensor, fake, f"{member.kind} {member.name}", device) for member in found
-    }
+    return {id(member.tensor): fake_tensor(member.tensor, device, f"{member.kind} {member.name}") for member in found}
 
 
-def fake_reached(found: list[ModuleTensor], fake: private.FakeTensorMode, device: str) -> dict[int, torch.Tensor]:
+def fake_reached(found: list[ModuleTensor], device: FakeDevice) -> dict[int, torch.Tensor]:
     """Return fake tensors for those a step's code reaches; it may not use them, so unsupported ones are left out."""
     return {
-        id(member.tensor): fake_tensor(member.tensor, fake, member.name, device)
+        id(member.tensor): fake_tensor(member.tensor, device, member.name)
         for member in found
         if unplannable(member.tensor) is None
         and member.tensor.device.type != "meta"
@@ -139,7 +131,7 @@ def fake_reached(found: list[ModuleTensor], fake: private.FakeTensorMode, device
     }
 
 
-def fake_leaves(batch: Any, found: list[ModuleTensor], fake: private.FakeTensorMode, device: str) -> Any:
+def fake_leaves(batch: Any, found: list[ModuleTensor], device: FakeDevice) -> Any:
     """Return the batch with fake tensors in place of its own.
 
     Raises:
@@ -167,32 +159,33 @@ def fake_leaves(batch: Any, found: list[ModuleTensor], fake: private.FakeTensorM
                 f"{name} shares memory with {member.kind} {member.name}, which steps change: let the loss read it from "
                 "the model instead of the batch"
             )
-    return rebuilt(batch, {name: _fake_leaf(leaf, fake, name, persistent, device) for name, leaf in leaves.items()})
+    return rebuilt(batch, {name: _fake_leaf(leaf, device, name, persistent) for name, leaf in leaves.items()})
 
 
 def _fake_leaf(
-    leaf: torch.Tensor, fake: private.FakeTensorMode, name: str, persistent: Mapping[int, ModuleTensor], device: str
+    leaf: torch.Tensor, device: FakeDevice, name: str, persistent: Mapping[int, ModuleTensor]
 ) -> torch.Tensor:
     """Return a fake leaf; one that the code also reaches elsewhere gets its own memory, as the next batch differs."""
     known = unplannable(leaf) is None and private.storage_identity(leaf.untyped_storage()) in persistent
     if not known or isinstance(leaf, private.FakeTensor):
-        return fake_tensor(leaf, fake, name, device)
-    with fake:
-        made = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device)
+        return fake_tensor(leaf, device, name)
+    with device.fake:
+        made = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=device.name)
     return made.requires_grad_(leaf.requires_grad)
 
 
-def check_devices(model: nn.Module, batch: Any, stood_for: str | None) -> None:
-    """Raise a StowageError unless model and batch are on one device.
+def check_devices(model: nn.Module, batch: Any, device: str, *, given: bool) -> None:
+    """Raise a StowageError unless model and batch are together on a device from which a plan can take them.
 
     Args:
         model, batch: real or fake.
-        stood_for: the device that weights on the meta device stand for; None for none.
+        device: the type of device that the step is captured for; what is on the host may be run on any.
+        given: whether the model is the user's own; otherwise its weights may be on the meta device.
     """
     of_model = {member.tensor.device for member in module_tensors(model)}
     of_batch = {leaf.device for leaf in tensor_leaves(batch)}
-    if stood_for is not None:
-        of_model = {torch.device(stood_for) if device.type == "meta" else device for device in of_model}
+    if not given:
+        of_model = {one for one in of_model if one.type != "meta"} or {torch.device("cpu")}
     if any(device.type == "meta" for device in of_model | of_batch):
         raise StowageError("the model or the batch is on the meta device: pass a function that makes it instead")
     if len(of_model) > 1:
@@ -201,6 +194,12 @@ def check_devices(model: nn.Module, batch: Any, stood_for: str | None) -> None:
         raise StowageError(
             f"the batch is on {_listed(of_batch)} and the model on {_listed(of_model)}: move the batch to the model's "
             "device"
+        )
+    elsewhere = next((one for one in of_model | of_batch if one.type not in ("cpu", device)), None)
+    if elsewhere is not None:
+        raise StowageError(
+            f'the model is on {elsewhere} and is to run on {device}: pass device="{elsewhere.type}", or leave the '
+            "model on the host"
         )
 
 

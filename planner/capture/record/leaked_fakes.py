@@ -11,7 +11,7 @@ from weakref import ref
 import torch
 
 from planner.errors import StowageError
-from planner.torch_private import FakeTensor, autocast_setting
+from planner.torch_private import FakeTensor, autocast_enabled
 
 #: A cached value may be a tuple of tuples of tensors.
 _DEPTH = 3
@@ -45,7 +45,7 @@ class Leftovers:
             return
         gc.collect()
         kept = self._alive()
-        if kept and autocast_setting()[0]:
+        if kept and autocast_enabled():
             del kept
             torch.clear_autocast_cache()
             kept = self._alive()

@@ -10,7 +10,7 @@ import torch
 
 from planner import torch_private as private
 from planner.errors import StowageError
-from planner.program import as_default, takes_generator
+from planner.program import Backend, as_default, takes_generator
 
 
 class RngTracker:
@@ -19,10 +19,14 @@ class RngTracker:
     For each draw of the step one number is actually drawn, so the generator's state tells how many draws came before.
     Code that restores the state, as `torch.utils.checkpoint` does to drop the same values again, is detected by the
     next draw. All of this uses a copy of PyTorch's default generator: captures run in the background while the user
-    creates models and sets seeds, and neither may disturb the other.
+    creates models and sets seeds, and neither may disturb the other. Of a GPU's generator it stands for, too.
+
+    Args:
+        backend: of the device that the step is to run on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
         self._generator = torch.Generator()
         self._generator.set_state(torch.get_rng_state())
         self._expected = self._generator.get_state()
@@ -30,7 +34,7 @@ class RngTracker:
     @contextmanager
     def following(self) -> Iterator[None]:
         """Redirect this thread's use of the default generator by `torch`'s functions to the copy."""
-        with as_default(self._generator):
+        with as_default(self._generator, everywhere=True):
             yield
 
     def next(self, target: Callable[..., Any], kwargs: Mapping[str, Any], module: str) -> None:
@@ -49,7 +53,7 @@ class RngTracker:
             raise StowageError(
                 f"{where} draws from a generator of its own, which a plan cannot hold: use PyTorch's default generator"
             )
-        if not takes_generator(target):
+        if not takes_generator(self._backend, target):
             raise StowageError(
                 f"{where} knows no generator but PyTorch's default one, from which everything draws, so a plan cannot "
                 "hold it: draw by an operator that takes a generator, such as torch.rand or torch.randint"

@@ -16,6 +16,7 @@ from planner.capture.hooks.hooks import Hooks, refuse_hooks
 from planner.capture.record.composites import as_in_eager
 from planner.capture.record.concrete_values import Steering
 from planner.capture.record.failures import explain
+from planner.capture.record.fake_devices import FakeDevice
 from planner.capture.record.fakes import (
     check_devices,
     fake_batch,
@@ -160,25 +161,26 @@ def _trace(
             model = step.make_model() if given else fake_model(step.make_model, fake, generator)
             generator.manual_seed(step.seed + 1)
             batch = fake_batch(step.make_batch, fake, generator)
-    check_devices(model, batch, None if given else backend.device)
+    check_devices(model, batch, backend.device, given=given)
     refuse_observers()
     reach = step.reach(model)
     with restored(reach), unchanged_generators():
         found = step.persistent_tensors(model, reach)
         refuse_hooks(model, step.loss, found, step.torch_optimizer)
         own = [member for member in found if not member.reached]
-        fakes = fake_members(own, fake, backend.device)
-        fakes |= fake_reached([member for member in found if member.reached], fake, backend.device)
+        device = FakeDevice(backend.device, fake)
+        fakes = fake_members(own, device)
+        fakes |= fake_reached([member for member in found if member.reached], device)
         setup = step.setup(model, found, reach)
         form = Form(batch)
         as_given = rebuilt(batch, tensors_of(batch)) if step.live is not None or not callable(step.batch) else None
         real = tensors_of(batch)
-        batch = fake_leaves(batch, found, fake, backend.device)
+        batch = fake_leaves(batch, found, device)
         groups = step.groups(model)
-        steering = readings = Steering(list(real.values()), list(real))
+        steering = readings = Steering(list(real.values()), list(real), backend.device)
         substitute(reach, fakes)
         classes = {path: type(module).__name__ for path, module in model.named_modules()}
-        draws, lines = RngTracker(), UserLines(model)
+        draws, lines = RngTracker(backend), UserLines(model)
         recorder = Recorder(
             backend,
             fake,
@@ -235,9 +237,9 @@ def _trace(
         returned = [recorder.layout(recorder.resolved(output)) for output in outputs]
         persistent, effects, left = changes.found(persistent, found, recorder)
         if changes.advances and not step.recapture:
-            steering = Steering(list(real.values()), list(real))
+            steering = Steering(list(real.values()), list(real), backend.device)
             once_more = Recorder(
-                backend, fake, {}, lines, RngTracker(), steering, leftovers, report_calls, check_interrupted
+                backend, fake, {}, lines, RngTracker(backend), steering, leftovers, report_calls, check_interrupted
             )
             steering.hold_batch([once_more.layout(leaf) for leaf in tensors_of(batch).values()])
             changes.refuse_advancing(lambda: _again(step, model, batch, fakes.values(), once_more))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from planner.program.kernels.rewrites import BoundCall
@@ -20,6 +21,7 @@ class Backend:
 
     Args:
         device: PyTorch's name of its type.
+        missing: why no such device can be used by this process, in words; empty if one can.
         fake_call: calls an operator on fake tensors; the results have the layouts of the real kernel's.
         rewritten: by operator, a function that builds the call that replaces it, from its results, each in place, and
             its arguments; the call does exactly the same arithmetic.
@@ -32,6 +34,8 @@ class Backend:
             that a call made again in the same step leaves out (None) without any other difference, bit for bit.
         undefined: by operator, the places of results that are memory for its backward pass, not every byte of which is
             written: two calls alike leave other bytes there.
+        drawing: makes a call that can draw from PyTorch's default generator alone draw from another; None if none can
+            be made to.
         seconds: runs calls in order, and returns the duration of each.
         slab: allocates so many bytes, shape (bytes,), uint8, for a plan to run in; calls its second argument meanwhile,
             which may raise to abandon that. Calls are measured in such memory, too: its pages decide how fast they are.
@@ -40,6 +44,7 @@ class Backend:
     """
 
     device: str
+    missing: Callable[[], str]
     fake_call: Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]
     rewritten: Mapping[Target, Callable[..., BoundCall]]
     pointwise: frozenset[Target]
@@ -49,6 +54,7 @@ class Backend:
     keeps_gradients: Callable[[Target, Sequence[Tensor | None]], bool]
     first_run_only: Callable[[Target, Sequence[Any]], tuple[int, ...]]
     undefined: Mapping[Target, frozenset[int]]
+    drawing: Callable[[torch.Generator, BoundCall], BoundCall] | None
     seconds: Callable[[Sequence[BoundCall]], list[float]]
     slab: Callable[[int, Callable[[], object]], Tensor]
     scratch_bytes: Callable[[Callable[[], object]], int]

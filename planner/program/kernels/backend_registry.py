@@ -5,8 +5,9 @@ from __future__ import annotations
 from planner.errors import StowageError
 from planner.program.kernels.backend import Backend
 from planner.program.kernels.cpu import CPU
+from planner.program.kernels.cuda import CUDA
 
-_BACKENDS = {backend.device: backend for backend in (CPU,)}
+_BACKENDS = {backend.device: backend for backend in (CPU, CUDA)}
 #: The files that decide how calls are made: changing them changes what calls cost.
 CALL_SOURCES = tuple(dict.fromkeys(path for backend in _BACKENDS.values() for path in backend.sources))
 

@@ -1,4 +1,4 @@
-"""The CPU's kernels: which calls may be rewritten, which results may reuse a buffer, and scratch memory."""
+"""The CPU's kernels: how they are called and measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from torch import Tensor
 
 from planner.errors import StowageError
 from planner.program.kernels.backend import Backend, Target
-from planner.program.kernels.collectives import ALL_REDUCE, REWRITTEN_COLLECTIVES
+from planner.program.kernels.collectives import REWRITTEN_COLLECTIVES
+from planner.program.kernels.pointwise import POINTWISE, SELF_FIRST
 from planner.program.kernels.rewrites import REWRITTEN, BoundCall
 from planner.torch_private import BATCH_NORMALISATIONS, allocations, fake_call, plainly_laid
 
@@ -83,36 +84,21 @@ def _scratch_bytes(call: Callable[[], object]) -> int:
     return max(accumulate(allocations(call), initial=0))
 
 
-_POINTWISE: frozenset[Target] = frozenset({
-    _ATEN.add.Tensor, _ATEN.add.Scalar, _ATEN.sub.Tensor, _ATEN.sub.Scalar, _ATEN.mul.Tensor, _ATEN.mul.Scalar,
-    _ATEN.div.Tensor, _ATEN.div.Scalar, _ATEN.neg.default, _ATEN.exp.default, _ATEN.sqrt.default,
-    _ATEN.rsqrt.default, _ATEN.reciprocal.default, _ATEN.pow.Tensor_Scalar, _ATEN.addcmul.default,
-    _ATEN.addcdiv.default, _ATEN.lerp.Scalar, _ATEN.lerp.Tensor, _ATEN.maximum.default, _ATEN.minimum.default,
-    _ATEN.relu.default, _ATEN.threshold_backward.default, _ATEN.sigmoid.default, _ATEN.sigmoid_backward.default,
-    _ATEN.tanh.default, _ATEN.tanh_backward.default, _ATEN.gelu.default, _ATEN.gelu_backward.default,
-    _ATEN.silu.default, _ATEN.silu_backward.default, _ATEN.hardtanh.default, _ATEN.hardtanh_backward.default,
-    _ATEN.where.self, _ATEN.clamp.default, _ATEN.clamp_min.default, _ATEN.sin.default, _ATEN.cos.default,
-})  # fmt: skip
-
-#: Calls that copy their first argument and then change the copy in place.
-_SELF_FIRST: frozenset[Target] = frozenset({
-    _ATEN.index_put.default, _ATEN.masked_fill.Scalar, _ATEN.masked_fill.Tensor,
-    _ATEN.slice_scatter.default, _ATEN.select_scatter.default, ALL_REDUCE,
-})  # fmt: skip
-
 CPU = Backend(
     device="cpu",
+    missing=lambda: "",
     fake_call=fake_call,
     rewritten={**REWRITTEN, **REWRITTEN_COLLECTIVES},
-    pointwise=_POINTWISE,
-    self_first=_SELF_FIRST,
+    pointwise=POINTWISE,
+    self_first=SELF_FIRST,
     storage_aware=frozenset({_ATEN.linalg_qr.default}),
     rounds_apart=_rounds_apart,
     keeps_gradients=_keeps_gradients,
     first_run_only=_first_run_only,
     undefined={_ATEN.mkldnn_rnn_layer.default: frozenset({3})},
+    drawing=None,
     seconds=_seconds,
     slab=_slab,
     scratch_bytes=_scratch_bytes,
-    sources=tuple(_HERE / name for name in ("cpu.py", "../out_variants.py", "rewrites.py")),
+    sources=tuple(_HERE / name for name in ("cpu.py", "pointwise.py", "../out_variants.py", "rewrites.py")),
 )

@@ -26,7 +26,7 @@ class TorchContext:
         refuse_meta_default()
         refuse_observers()
         self._gradients, self._inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
-        self._autocast = private.autocast_setting()
+        self._autocast = private.autocast_settings()
         self._caching = torch.is_autocast_cache_enabled()
         self._device, self._threads = torch.get_default_device(), torch.get_num_threads()
         self._dtype = torch.get_default_dtype()
@@ -56,7 +56,5 @@ class TorchContext:
             if self._inference:
                 stack.enter_context(torch.inference_mode())
             stack.enter_context(torch.set_grad_enabled(self._gradients))
-            enabled, dtype = self._autocast
-            if enabled or private.autocast_setting()[0]:
-                stack.enter_context(private.autocast_as(enabled=enabled, dtype=dtype, caching=self._caching))
+            stack.enter_context(private.autocast_as(self._autocast, caching=self._caching))
             yield
