@@ -36,7 +36,7 @@ PLANNER = {
         "capture", "graph", "guards", "machine", "memory", "partition", "plan", "profile", "program", "step", "swap",
         "torch_private",
     },
-    "selftest": {"graph", "plan", "profile", "program", "run", "step", "swap", "torch_private"},
+    "selftest": {"capture", "graph", "plan", "profile", "program", "run", "step", "swap", "torch_private"},
     "apply": {"capture", "graph", "plan", "program", "step", "torch_private"},
     "fit": {"capture", "graph", "machine", "step", "swap"},
     "levers": {"capture", "fit", "graph", "machine", "plan", "step", "swap", "torch_private"},

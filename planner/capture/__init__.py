@@ -2,11 +2,11 @@
 
 from planner.callable_package import make_callable
 from planner.capture.capturing import capture
+from planner.capture.failures.failures import unplannable
+from planner.capture.fakes.fakes import refuse_meta_default
 from planner.capture.hooks.active_modes import refuse_observers
 from planner.capture.kernel_counts import compare_with_eager
 from planner.capture.lower.lower import lower
-from planner.capture.record.failures import unplannable
-from planner.capture.record.fakes import refuse_meta_default
 from planner.capture.record.optimizer_kernels import PersistentTensor
 from planner.capture.saved.saved_tensor_log import SaveAction
 from planner.capture.saved.saved_tensors import SavedTensor, SavedTensors

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from planner.capture.fakes.fakes import refuse_meta_default
 from planner.capture.hooks.hooks import refuse_hooks
 from planner.capture.lower.lower import lower
-from planner.capture.record.fakes import refuse_meta_default
 from planner.capture.trace.trace import Trace, trace
 from planner.capture.trace.trace_difference import trace_difference
+from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.guards import undisturbed
@@ -35,7 +36,8 @@ def capture(step: Step, *, device: str = "cpu", progress: ShowProgress = True) -
 
     Args:
         step: a `TrainStep` or an `InferenceStep`.
-        device: the type of device that the step is to run on, which need not be attached: `"cpu"`.
+        device: the type of device that the step is to run on, `"cpu"` or `"cuda"`; a model on the host may be run on
+            either.
         progress: True shows the progress, False shows nothing; a function is called with the fraction done, 0 to 1,
             and a description of the current work.
 
@@ -44,6 +46,11 @@ def capture(step: Step, *, device: str = "cpu", progress: ShowProgress = True) -
             or it raises an exception.
     """
     backend = backend_of(device)
+    if missing := backend.missing():
+        raise StowageError(
+            f"a step cannot be captured for {device} here, because {missing}; captured for the CPU, it can be planned "
+            "for any machine"
+        )
     refuse_meta_default()
     with reporting(progress) as report, global_state_lock(lambda: report(0.0, "waiting for another capture or run")):
         found = _known(step, device)

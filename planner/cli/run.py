@@ -53,7 +53,7 @@ _MAX_NAMED = 20
     help="With workers: write the state to this folder, and go on from what is in it.",
 )
 @click.option("--steps", type=int, default=3, show_default=True, help="How many steps to make.")
-@click.option("--device", default="cpu", show_default=True, help="What to run on.")
+@click.option("--device", default="cpu", show_default=True, help="What to run on: cpu, or cuda for the current GPU.")
 @click.option("--check", is_flag=True, help="Run eager PyTorch beside it and compare every bit.")
 @click.option("--stress", is_flag=True, help="Delay the streams at random and poison freed memory, to find races.")
 @click.option("--remeasure", is_flag=True, help="Measure op times anew (see `planner machines`).")

@@ -55,6 +55,16 @@ def attached() -> Machine:
     )
 
 
+def is_attached(machine: Machine, device: str) -> bool:
+    """Whether a machine is this computer, with its devices of a type.
+
+    Args:
+        machine: a preset, or a measured one.
+        device: PyTorch's name of the type.
+    """
+    return machine.device.kind == device and (device == "cpu" or machine.name == "auto")
+
+
 def cpu_name() -> str:
     """The processor's model name as reported by the system."""
     try:

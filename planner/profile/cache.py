@@ -17,7 +17,7 @@ from planner.errors import StowageError
 from planner.files import write_text
 from planner.guards import environment
 from planner.profile.attached_machine import cpu_name
-from planner.program import CALL_SOURCES
+from planner.program import CALL_SOURCES, backend_of
 
 _VERSION = 1
 
@@ -87,17 +87,24 @@ class CostCache:
             ) from error
 
 
-def open_cache() -> CostCache:
+def open_cache(device: str = "cpu") -> CostCache:
     """The cached costs for this processor, torch version, PyTorch's own settings and the present way of making calls.
 
     A damaged file counts as empty.
+
+    Args:
+        device: the type of device that ops are called on.
     """
-    path = cache_path()
+    path = cache_path(device)
     return CostCache(path, _read(path))
 
 
-def cache_path() -> Path:
-    """The file of the op times measured here; if it is removed, they are measured again."""
+def cache_path(device: str = "cpu") -> Path:
+    """The file of the op times measured here; if it is removed, they are measured again.
+
+    Args:
+        device: the type of device that ops are called on.
+    """
     environment_key = "|".join(
         (
             *(hashlib.sha256(path.read_bytes()).hexdigest() for path in CALL_SOURCES),
@@ -106,6 +113,7 @@ def cache_path() -> Path:
             platform.machine(),
             torch.backends.cpu.get_cpu_capability(),
             str(environment()),
+            *((backend_of(device).hardware(),) if device != "cpu" else ()),
         )
     )
     folder = platformdirs.user_cache_path("stowage", appauthor=False)

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import psutil
 import torch
 from numpy.typing import NDArray
 
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.machine import Machine, op_seconds
+from planner.profile.attached_machine import is_attached
 from planner.profile.cache import Cost, CostCache, open_cache
 from planner.profile.segment_benchmark import SegmentBenchmark
 from planner.profile.segments import Segment, segments
 from planner.profile.signatures import signature
-from planner.program import Program
+from planner.program import Program, backend_of
 from planner.progress import Progress, ShowProgress, reporting
 
 _MOST_BYTES = 4 * 2**30
@@ -62,13 +62,13 @@ def measure_ops(
     program = graph.program
     if not isinstance(program, Program):
         raise StowageError("a graph read from a file cannot be measured; capture its model again")
-    if machine.device.kind != graph.device:
-        device = graph.device
+    if not is_attached(machine, graph.device):
         raise StowageError(
-            f"op times are measured on the attached {device}, not {machine.name}; choose machine {device}"
+            f"op times are measured on the attached {graph.device}, not {machine.name}; choose machine "
+            f"{'cpu' if graph.device == 'cpu' else 'auto'}"
         )
     signatures = [signature(graph, op) for op in graph.ops]
-    cost_cache = open_cache() if cache else CostCache(Path())
+    cost_cache = open_cache(graph.device) if cache else CostCache(Path())
     missing = {key for key in signatures if remeasure or key not in cost_cache}
     if missing:
         if cache:
@@ -92,7 +92,7 @@ def forget_ops(graph: Graph) -> None:
     Raises:
         StowageError: the cache cannot be written.
     """
-    open_cache().forget(signature(graph, op) for op in graph.ops)
+    open_cache(graph.device).forget(signature(graph, op) for op in graph.ops)
 
 
 def _measure(
@@ -100,7 +100,7 @@ def _measure(
 ) -> Iterator[tuple[str, Cost]]:
     """The missing signatures and their costs; each is measured in the first segment that contains it."""
     scalar_values = program.scalars(0)
-    available = int(psutil.virtual_memory().available)
+    available = backend_of(graph.device).free_bytes()
     measured: set[str] = set()
     for segment in segments(graph, min(_MOST_BYTES, available // 3)):
         wanted = [signatures[op] in missing and signatures[op] not in measured for op in segment.ops]

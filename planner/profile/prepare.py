@@ -15,6 +15,7 @@ from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.machine import Machine, op_seconds
+from planner.profile.attached_machine import is_attached
 from planner.profile.machine_by_name import machine as machine_by_name
 from planner.profile.measure import measure_ops
 from planner.profile.traces.trace_seconds import trace_seconds
@@ -75,7 +76,7 @@ def prepare(
             name, known = machine, whole.part(0.0, _KNOWN)
             machine = _interruptibly(lambda: machine_by_name(name, progress=known), stop)
         graph = step if isinstance(step, Graph) else _captured(step, whole.part(_KNOWN, _CAPTURED))
-        if machine.device.kind != graph.device:
+        if not is_attached(machine, graph.device):
             times = op_seconds(graph, machine) if trace is None else trace_seconds(trace, graph, machine).seconds
             return PreparedStep(graph, machine, times)
         if trace is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -41,9 +41,12 @@ class SegmentBenchmark:
         self._segment, self._graph, self._numbers = segment, graph, numbers
         self._program, self._backend = program, backend_of(graph.device)
         self._slab = self._backend.slab(max(segment.bytes, ALIGNMENT), lambda: None)
-        self._generator = torch.Generator()  # measuring in a thread must not advance PyTorch's default one
+        self._generator = torch.Generator(graph.device)  # measuring in a thread must not advance PyTorch's default one
         self._calls = [self._bind(op) for op in segment.ops]
         self.failed: set[int] = set()
+        if self._backend.breaks_on_indices:
+            for position in self._reading_computed_indices():
+                self._leave_out(position)
         fill(self._slab, segment, graph, program, self._generator)
         try:
             self._round()
@@ -107,13 +110,29 @@ class SegmentBenchmark:
         try:
             return measure(self._calls[position])
         except (IndexError, RuntimeError):
-            # other ops may use its results as indices
-            results = [self._view(tensor) for tensor in self._program.calls[op].results if tensor >= 0]
-            integers = [each for each in results if not each.is_floating_point() and not each.is_complex()]
-            self._calls[position] = BoundCall(_clear, tuple(integers), {})
-            self._calls[position].function(*integers)
-            self.failed.add(position)
-            return 0
+            self._leave_out(position)
+            return _run(self._calls[position])
+
+    def _leave_out(self, position: int) -> None:
+        """Do not make a call; other ops may use its results as indices."""
+        results = [
+            self._view(tensor) for tensor in self._program.calls[self._segment.ops[position]].results if tensor >= 0
+        ]
+        integers = [each for each in results if not each.is_floating_point() and not each.is_complex()]
+        self._calls[position] = BoundCall(_clear, tuple(integers), {})
+        self.failed.add(position)
+
+    def _reading_computed_indices(self) -> Iterator[int]:
+        """Positions of calls that read integers which the step computes, from other values than these."""
+        graph = self._graph
+        for position, op in enumerate(self._segment.ops):
+            for tensor in graph.ops[op].inputs:
+                info = graph.tensors[tensor]
+                dtype: torch.dtype = getattr(torch, info.dtype)
+                whole = not dtype.is_floating_point and not dtype.is_complex and dtype is not torch.bool
+                if whole and not graph.storages[info.storage].live_in:
+                    yield position
+                    break
 
     def _scratch_with_values(self, position: int, values: Filling) -> int:
         """The scratch memory of a call with other values; 0 if it fails on them."""

@@ -27,7 +27,7 @@ def fill(slab: torch.Tensor, segment: Segment, graph: Graph, program: Program, g
         generator: the generator that other numbers are drawn from.
     """
     bounds = index_bounds(graph, program, segment.ops)
-    block = torch.empty(_BLOCK).uniform_(-0.1, 0.1, generator=generator)
+    block = torch.empty(_BLOCK, device=slab.device).uniform_(-0.1, 0.1, generator=generator)
     constants = {graph.tensors[tensor].storage: (tensor, value) for tensor, value in program.constants}
     for storage, op, tensor in _first_uses(segment, graph):
         if storage in constants:
@@ -78,7 +78,7 @@ def filled(like: torch.Tensor, filling: Filling) -> torch.Tensor:
         like: the tensor whose layout is used.
         filling: the values.
     """
-    result = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype)
+    result = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
     if result.is_floating_point() or result.is_complex():
         if filling.number is not None:
             return result.fill_(filling.number)

@@ -2,6 +2,7 @@
 
 from planner.callable_package import make_callable
 from planner.run.checkpoint.load import load_checkpoint
+from planner.run.checks.brought_state import brought_to
 from planner.run.checks.eager_reference import same_bits
 from planner.run.checks.separate_calls import CallChecks, check_separate_calls
 from planner.run.checks.thread_settings import TorchContext
@@ -42,6 +43,7 @@ __all__ = [
     "WorkersResult",
     "WorkersRun",
     "WorkersStep",
+    "brought_to",
     "check_separate_calls",
     "load_checkpoint",
     "run",

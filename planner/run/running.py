@@ -8,6 +8,7 @@ from typing import Literal
 from planner.errors import StowageError
 from planner.machine import Link
 from planner.plan import SwapPlan
+from planner.program import backend_of
 from planner.progress import ShowProgress, check_progress
 from planner.run.devices.registry import DEVICES
 from planner.run.handle import Run
@@ -45,7 +46,8 @@ def run(
         budget: device bytes, or text such as `"8GiB"` or `"50%"`; without plan and budget, the step's own peak.
         steps: number of steps; 0 only prepares for `Run.steps`. Planning takes at most ten seconds and, after the first
             of them, no longer than it could still save in these steps.
-        device: `"cpu"`.
+        device: `"cpu"`, or `"cuda"` for the current GPU, which holds the plan's memory alone: a model on the host stays
+            there, and is updated after every step.
         check: make every step in eager PyTorch too, from the same random numbers, and compare all bits; no other code
             should draw from PyTorch's generator meanwhile. `"first"` does so for the first two steps and ends the run
             with an error if any bit differs; it is skipped if memory is short, or if steps draw random numbers in
@@ -72,6 +74,10 @@ def run(
     if device not in DEVICES:
         known = " or ".join(f'"{name}"' for name in DEVICES)
         raise StowageError(f'there is no device "{device}" to run on; choose {known}')
+    if missing := backend_of(device).missing():
+        raise StowageError(f"steps cannot be run on {device} here, because {missing}")
+    if link_bandwidth is not None and device != "cpu":
+        raise StowageError("a GPU copies at the pace of its own link: leave link_bandwidth out")
     if plan is not None and budget is not None:
         raise StowageError("a plan has its own budget; give a plan or a budget, not both")
     if plan is not None and remeasure:

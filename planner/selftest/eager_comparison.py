@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,10 +11,11 @@ import torch
 from torch import Tensor
 
 from planner.errors import StowageError
-from planner.run import Executor, RuntimeDevice, same_bits
+from planner.run import Executor, RuntimeDevice, brought_to, same_bits
 from planner.selftest.copy_rates import MakeDevice
 from planner.selftest.sample_steps import PlannedStep
 from planner.selftest.watched_device import LATE_SECONDS, StreamWork, WatchedDevice, waits_itself
+from planner.torch_private import default_generator
 
 _SEED = 1
 #: How many times as late work is with each further seed.
@@ -56,15 +58,29 @@ class StepComparison:
 
 
 def expected(tested: PlannedStep, steps: int) -> EagerResults:
-    """Make steps in eager PyTorch, on a copy."""
-    eager = tested.step.clone()
+    """Make steps in eager PyTorch, on a copy, where the plan runs."""
+    eager, device = tested.step.clone(), tested.graph.device
     start = {key: value.clone() for key, value in eager.state().items()}
-    with torch.random.fork_rng():
-        torch.manual_seed(_SEED)
-        losses = [eager.eager().detach().clone() for _ in range(steps)]
+    generator = default_generator(device)
+    with _seeded(generator):
+        losses = []
+        for _ in range(steps):
+            with brought_to(device, eager, eager.materialize().batch) as batch:
+                losses.append(eager.eager(batch).detach().clone())
         return EagerResults(
-            start, losses, {key: value.clone() for key, value in eager.state().items()}, torch.get_rng_state()
+            start, losses, {key: value.clone() for key, value in eager.state().items()}, generator.get_state()
         )
+
+
+@contextmanager
+def _seeded(generator: torch.Generator) -> Iterator[None]:
+    """Begin with a seed, and leave the generator as it was."""
+    before = generator.get_state()
+    try:
+        generator.manual_seed(_SEED)
+        yield
+    finally:
+        generator.set_state(before)
 
 
 def make_steps(
@@ -89,8 +105,8 @@ def make_steps(
     device = WatchedDevice(make_device(plan.peak_bytes, plan.host_bytes), dropped, late, late_seconds)
     try:
         in_caller = waits_itself(cast(RuntimeDevice, device))
-        with torch.random.fork_rng():
-            torch.manual_seed(_SEED)
+        generator = device.default_generator
+        with _seeded(generator):
             executor = Executor(
                 tested.graph, plan, cast(RuntimeDevice, device), stress=stress is not None, seed=stress or 0
             )
@@ -100,7 +116,7 @@ def make_steps(
             state = executor.state()
             pairs = [(f"loss of step {k + 1}", *each) for k, each in enumerate(zip(losses, wanted.losses, strict=True))]
             pairs += [(key, state[key], value) for key, value in wanted.state.items()]
-            pairs.append(("random numbers", torch.get_rng_state(), wanted.drawn))
+            pairs.append(("random numbers", generator.get_state(), wanted.drawn))
             different = tuple(name for name, ours, theirs in pairs if not same_bits(ours.reshape(theirs.shape), theirs))
             needed = {
                 number: work

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
+from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.plan import SwapPlan, validate
@@ -19,6 +20,7 @@ from planner.swap import plan_swaps
 
 _BUDGETS = ("60%", "75%", "90%")  # the first that is large enough
 _PLANNING_SECONDS = 1.0
+_CAPTURED = 0.3  # share of the progress
 _BATCH, _LENGTH, _WORDS, _WIDTH = 4, 16, 50, 32
 
 
@@ -141,7 +143,9 @@ def planned_step(name: str, device: str, progress: Progress) -> PlannedStep:
         StowageError: it cannot be captured for the device, or no plan of it swaps and is valid.
     """
     step = STEPS[name]()
-    ready = prepare(step, device, progress=progress)
+    graph = capture(step, device=device, progress=progress.part(0.0, _CAPTURED))
+    machine = "cpu" if device == "cpu" else "auto"
+    ready = prepare(graph, machine, progress=progress.part(_CAPTURED, 1.0))
     for budget in _BUDGETS:
         try:
             plan = plan_swaps(

@@ -10,6 +10,7 @@ import torch
 from planner.cancel import Cancelled
 from planner.errors import StowageError, as_sentence, first_line
 from planner.global_state_lock import global_state_lock
+from planner.program import backend_of
 from planner.progress import Progress, ShowProgress, reporting
 from planner.run import DEVICES
 from planner.selftest.environment import environment
@@ -26,7 +27,7 @@ def selftest(device: str = "cpu", *, progress: ShowProgress = True) -> SelfTestR
     was afterwards. It takes about half a minute.
 
     Args:
-        device: `"cpu"`.
+        device: `"cpu"`, or `"cuda"` for the current GPU.
         progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
             status text.
 
@@ -53,6 +54,8 @@ def each_stage(device: str, report: Progress) -> Iterator[StageResult]:
     if device not in DEVICES:
         known = " or ".join(f'"{name}"' for name in DEVICES)
         raise StowageError(f'there is no device "{device}" to test; choose {known}')
+    if missing := backend_of(device).missing():
+        raise StowageError(f"there is nothing to test on {device} here, because {missing}")
     stages = Stages(device, DEVICES[device], list(STEPS))
     yield from results(stages.in_order(), report)
 

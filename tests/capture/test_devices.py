@@ -7,7 +7,9 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+import torch
 
+import planner
 from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import fingerprint, from_json, to_json
@@ -28,10 +30,10 @@ def test_a_graph_says_for_which_device_it_was_captured_also_in_a_file() -> None:
     assert fingerprint(other) == fingerprint(graph)
 
 
-@pytest.mark.parametrize("device", ["cuda", "CPU", "", 7, None])
+@pytest.mark.parametrize("device", ["tpu", "CPU", "", 7, None])
 def test_a_device_without_a_backend_is_refused_and_the_step_can_still_be_captured(device: str) -> None:
     step = branches()
-    with pytest.raises(StowageError, match=r'cannot be captured for device .*; choose "cpu"'):
+    with pytest.raises(StowageError, match=r'cannot be captured for device .*; choose "cpu" or "cuda"'):
         capture(step, device=device)
     assert capture(step).ops
 
@@ -45,5 +47,16 @@ def test_a_graph_captured_for_another_device_does_not_run() -> None:
 
 
 def test_running_on_a_device_that_is_not_there_is_refused() -> None:
-    with pytest.raises(StowageError, match=r'no device "cuda" to run on; choose "cpu"'):
+    with pytest.raises(StowageError, match=r'no device "tpu" to run on; choose "cpu" or "cuda"'):
+        run(mlp(), device="tpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="says what is missing where no CUDA GPU is attached")
+def test_a_gpu_that_is_not_attached_is_missed_in_a_sentence() -> None:
+    missing = r"here, because (this PyTorch is built for the CPU alone|PyTorch finds no CUDA GPU)"
+    with pytest.raises(StowageError, match=f"cannot be captured for cuda {missing}"):
+        capture(mlp(), device="cuda")
+    with pytest.raises(StowageError, match=f"cannot be run on cuda {missing}"):
         run(mlp(), device="cuda")
+    with pytest.raises(StowageError, match=f"nothing to test on cuda {missing}"):
+        planner.selftest("cuda")

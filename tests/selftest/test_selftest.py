@@ -171,6 +171,6 @@ def test_the_stage_that_fails_is_the_last() -> None:
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:
-    with pytest.raises(StowageError, match='there is no device "gpu" to test; choose "cpu"'):
+    with pytest.raises(StowageError, match='there is no device "gpu" to test; choose "cpu" or "cuda"'):
         planner.selftest("gpu")
-    assert [*DEVICES] == ["cpu"]
+    assert [*DEVICES] == ["cpu", "cuda"]

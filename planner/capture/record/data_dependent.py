@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import torch
 
 from planner import torch_private as private
+from planner.capture.fakes.fake_devices import FakeDevice
+from planner.capture.fakes.fakes import fake_tensor
 from planner.capture.record.concrete_values import Steering
-from planner.capture.record.fake_devices import FakeDevice
-from planner.capture.record.fakes import fake_tensor
 from planner.program import Event, Layout
 
 

@@ -17,12 +17,12 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from planner import torch_private as private
+from planner.capture.failures.advice import instead_of_layout
+from planner.capture.failures.failures import unplannable
+from planner.capture.fakes.leaked_fakes import Leftovers
 from planner.capture.record import dispatch_mode_derivatives as derivatives
-from planner.capture.record.advice import instead_of_layout
 from planner.capture.record.concrete_values import Steering
 from planner.capture.record.data_dependent import result_by_values
-from planner.capture.record.failures import unplannable
-from planner.capture.record.leaked_fakes import Leftovers
 from planner.capture.record.rng_tracker import RngTracker
 from planner.capture.source.user_lines import UserLines
 from planner.errors import StowageError

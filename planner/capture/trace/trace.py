@@ -11,13 +11,9 @@ import torch
 from torch import nn
 
 from planner import torch_private as private
-from planner.capture.hooks.active_modes import refuse_observers
-from planner.capture.hooks.hooks import Hooks, refuse_hooks
-from planner.capture.record.composites import as_in_eager
-from planner.capture.record.concrete_values import Steering
-from planner.capture.record.failures import explain
-from planner.capture.record.fake_devices import FakeDevice
-from planner.capture.record.fakes import (
+from planner.capture.failures.failures import explain
+from planner.capture.fakes.fake_devices import FakeDevice
+from planner.capture.fakes.fakes import (
     check_devices,
     fake_batch,
     fake_leaves,
@@ -25,7 +21,11 @@ from planner.capture.record.fakes import (
     fake_model,
     fake_reached,
 )
-from planner.capture.record.leaked_fakes import Leftovers
+from planner.capture.fakes.leaked_fakes import Leftovers
+from planner.capture.hooks.active_modes import refuse_observers
+from planner.capture.hooks.hooks import Hooks, refuse_hooks
+from planner.capture.record.composites import as_in_eager
+from planner.capture.record.concrete_values import Steering
 from planner.capture.record.non_torch_rng import unchanged_generators
 from planner.capture.record.optimizer_kernels import PersistentTensor, Updates
 from planner.capture.record.recorder import Recorder

@@ -14,11 +14,11 @@ from planner.progress import reporting
 _EPILOG = """\b
 Examples:
   python -m planner selftest
-  python -m planner selftest --out selftest.json"""
+  python -m planner selftest --device cuda --out selftest.json"""
 
 
 @click.command("selftest", epilog=_EPILOG)
-@click.option("--device", default="cpu", show_default=True, help="What to test: cpu.")
+@click.option("--device", default="cpu", show_default=True, help="What to test: cpu, or cuda for the current GPU.")
 @click.option("--out", type=OutputFile(), help="Write the report to this file, as JSON.")
 @json_option
 def command(device: str, out: str | None, as_json: bool) -> None:

@@ -36,9 +36,12 @@ class Backend:
             written: two calls alike leave other bytes there.
         drawing: makes a call that can draw from PyTorch's default generator alone draw from another; None if none can
             be made to.
+        hardware: the name of what calls are made on, as far as their costs depend on it.
+        breaks_on_indices: whether an index out of range ends all use of the device by this process.
         seconds: runs calls in order, and returns the duration of each.
         slab: allocates so many bytes, shape (bytes,), uint8, for a plan to run in; calls its second argument meanwhile,
             which may raise to abandon that. Calls are measured in such memory, too: its pages decide how fast they are.
+        free_bytes: how much more of the device's own memory this process may take.
         scratch_bytes: runs a call once, and returns the most bytes that it holds at once in memory it allocates itself.
         sources: the files that decide how calls are made: changing them changes what calls cost.
     """
@@ -55,8 +58,11 @@ class Backend:
     first_run_only: Callable[[Target, Sequence[Any]], tuple[int, ...]]
     undefined: Mapping[Target, frozenset[int]]
     drawing: Callable[[torch.Generator, BoundCall], BoundCall] | None
+    hardware: Callable[[], str]
+    breaks_on_indices: bool
     seconds: Callable[[Sequence[BoundCall]], list[float]]
     slab: Callable[[int, Callable[[], object]], Tensor]
+    free_bytes: Callable[[], int]
     scratch_bytes: Callable[[Callable[[], object]], int]
     sources: tuple[Path, ...]
 

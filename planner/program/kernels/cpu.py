@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 from torch import Tensor
 
@@ -97,8 +99,11 @@ CPU = Backend(
     first_run_only=_first_run_only,
     undefined={_ATEN.mkldnn_rnn_layer.default: frozenset({3})},
     drawing=None,
+    hardware=platform.machine,
+    breaks_on_indices=False,
     seconds=_seconds,
     slab=_slab,
+    free_bytes=lambda: int(psutil.virtual_memory().available),
     scratch_bytes=_scratch_bytes,
     sources=tuple(_HERE / name for name in ("cpu.py", "pointwise.py", "../out_variants.py", "rewrites.py")),
 )

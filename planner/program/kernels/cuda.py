@@ -114,14 +114,20 @@ def _slab(size: int, check_cancelled: Callable[[], object]) -> Tensor:
     try:
         return torch.zeros(size, dtype=torch.uint8, device="cuda")
     except torch.OutOfMemoryError as error:
-        free, total = torch.cuda.mem_get_info()
+        free, total = _free_bytes(), torch.cuda.mem_get_info()[1]
         raise StowageError(
             f"{size:,} bytes are needed on the GPU, and {free:,} of its {total:,} are free; give a smaller budget, or "
             "end what else holds its memory"
         ) from error
 
 
-def scratch_bytes(call: Callable[[], object]) -> int:
+def _free_bytes() -> int:
+    """What the driver has left, and what PyTorch's allocator has and nobody uses."""
+    kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+    return int(torch.cuda.mem_get_info()[0]) + int(kept)
+
+
+def _scratch_bytes(call: Callable[[], object]) -> int:
     """Make a call, and return the most memory that it held at once, without what it keeps for later calls.
 
     Libraries keep workspaces, which PyTorch's allocator makes for them at the first call.
@@ -148,8 +154,11 @@ CUDA = Backend(
     first_run_only=lambda _target, _args: (),
     undefined={_ATEN._cudnn_rnn.default: frozenset({4}), _ATEN.cudnn_batch_norm.default: frozenset({3})},
     drawing=_drawing,
+    hardware=lambda: f"{torch.cuda.get_device_name()} {torch.version.cuda or torch.version.hip}",
+    breaks_on_indices=True,
     seconds=_seconds,
     slab=_slab,
-    scratch_bytes=scratch_bytes,
+    free_bytes=_free_bytes,
+    scratch_bytes=_scratch_bytes,
     sources=tuple(_HERE / name for name in ("cuda.py", "pointwise.py", "../out_variants.py", "rewrites.py")),
 )  # fmt: skip

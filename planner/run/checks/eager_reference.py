@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from planner.cancel import CancelToken, interruptibly, uninterrupted
 from planner.global_state_lock import global_state_lock
 from planner.guards import undisturbed
 from planner.program import Outputs
+from planner.run.checks.brought_state import brought_to
 from planner.step import Step
+from planner.torch_private import default_generator
 
 _WORD = 8
 
@@ -23,6 +25,8 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors have the same shape, type and bits: a NaN equals itself, 0.0 and -0.0 differ."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
+    if a.device != b.device:
+        a, b = a.cpu(), b.cpu()
     with torch.inference_mode():
         plain = [tensor.detach().resolve_conj().resolve_neg() for tensor in (a, b)]
         # a single element is contiguous whatever its strides
@@ -58,13 +62,14 @@ class EagerReference:
         stop: checked periodically, also in another thread, to abandon the step.
         shared: whether the eager steps may leave PyTorch's default generator advanced; otherwise its state is restored
             after each.
+        device: the type of device that the plan runs on, and the steps are made on.
 
     Attributes:
         drawn: the state of the generator after the last step; None until that step is finished.
     """
 
-    def __init__(self, step: Step, stop: CancelToken, *, shared: bool) -> None:
-        self._step, self._stop, self._shared = step, stop, shared
+    def __init__(self, step: Step, stop: CancelToken, *, shared: bool, device: str) -> None:
+        self._step, self._stop, self._shared, self._device = step, stop, shared, device
         self.drawn: Tensor | None = None
 
     def step(
@@ -90,19 +95,20 @@ class EagerReference:
         """
         self.drawn = None
         with global_state_lock(self._stop.check):
-            lent = torch.get_rng_state()
-            torch.set_rng_state(before)
+            generator = default_generator(self._device)
+            lent = generator.get_state()
+            generator.set_state(before)
             try:
                 start = time.perf_counter()
                 expected = self._eager(batch)
                 seconds = time.perf_counter() - start
                 with uninterrupted():
                     # first, so that the step counts once where the user's scheduler raises
-                    self.drawn = drawn = torch.get_rng_state()
+                    self.drawn = drawn = generator.get_state()
                     self._step.computed()
             finally:
                 if not self._shared:
-                    torch.set_rng_state(lent)
+                    generator.set_state(lent)
         pairs = [("loss", outputs[0].reshape(expected[0].shape), expected[0]), ("random numbers", after, drawn)]
         theirs = self._step.state()
         lost = [f"step {number}: {key}" for key in state if key not in theirs]
@@ -119,8 +125,13 @@ class EagerReference:
         return Check(seconds, len(pairs) + len(lost), (*different, *lost)), drawn
 
     def _eager(self, batch: Any) -> Outputs:
+        """Make the step where the plan runs."""
+        live = self._step.materialize()
+        with brought_to(self._device, self._step, live.batch if batch is None else batch) as there:
+            return self._computed(live.model, there)
+
+    def _computed(self, model: nn.Module, batch: Any) -> Outputs:
         """Make the step; during the backward pass, which runs outside Python, a hook on each gradient may cancel it."""
-        model = self._step.materialize().model
         with undisturbed():
             parameters = [one for one in model.parameters() if one.requires_grad and one.is_leaf]
         hooks: list[Any] = []

@@ -12,6 +12,7 @@ from planner.guards import Container, Reach, undisturbed
 from planner.program import Effects
 from planner.run.executor.executor import Executor, StepRecord
 from planner.step import Step, TrainStep
+from planner.torch_private import default_generator
 
 
 class StateWriteback:
@@ -110,4 +111,4 @@ class StateWriteback:
         self.drawn = self._generator.get_state()
         if self._shared:
             with global_state_lock():
-                torch.set_rng_state(self.drawn)
+                default_generator(self._generator.device.type).set_state(self.drawn)

@@ -16,7 +16,7 @@ from planner.errors import StowageError
 
 
 class TorchContext:
-    """Gradient and inference mode, autocast, the default device and the number of threads of the calling thread.
+    """Gradient and inference mode, autocast, the default device, the GPU and the number of threads of a thread.
 
     Raises:
         StowageError: the default device is meta, or a mode, a hook or anomaly detection is on that a plan would skip.
@@ -30,6 +30,8 @@ class TorchContext:
         self._caching = torch.is_autocast_cache_enabled()
         self._device, self._threads = torch.get_default_device(), torch.get_num_threads()
         self._dtype = torch.get_default_dtype()
+        used: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+        self._gpu = torch.cuda.current_device() if used else None
 
     def refuse_changes(self) -> None:
         """Refuse to make a model or a batch after a process-wide setting has changed.
@@ -53,6 +55,8 @@ class TorchContext:
                 stack.callback(torch.set_num_threads, threads)  # new threads inherit this number too
             if torch.get_default_device() != self._device:
                 stack.enter_context(self._device)
+            if self._gpu is not None:
+                stack.enter_context(torch.cuda.device(self._gpu))
             if self._inference:
                 stack.enter_context(torch.inference_mode())
             stack.enter_context(torch.set_grad_enabled(self._gradients))

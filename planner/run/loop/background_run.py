@@ -27,6 +27,7 @@ from planner.run.loop.batch_matcher import Matcher
 from planner.run.loop.followed_steps import FollowedSteps
 from planner.run.loop.step_log import StepLog
 from planner.step import Step, TrainStep
+from planner.torch_private import default_generator
 from planner.units import format_bytes
 
 #: Seconds that the current step has to end once the run is cancelled.
@@ -151,7 +152,7 @@ class BackgroundRun(ABC):
                     with step.given_batch(batch):
                         self._recheck.before(len(log.seconds) + 1)
                     with global_state_lock(self.stop.check):
-                        self._generator.set_state(torch.get_rng_state())
+                        self._generator.set_state(self._default().get_state())
                     followed.step(leaves, batch)
                     self._report_steps()
                     yield log.losses[-1]
@@ -220,8 +221,12 @@ class BackgroundRun(ABC):
     def _draw_as_pytorch(self, stop: CancelToken) -> None:
         """Continue PyTorch's sequence of random numbers, which others borrow while they hold the global state lock."""
         with global_state_lock(stop.check):
-            self._generator.set_state(torch.get_rng_state())
+            self._generator.set_state(self._default().get_state())
         self._draws = True
+
+    def _default(self) -> torch.Generator:
+        """The generator that eager PyTorch would draw from where the steps run."""
+        return default_generator(self._generator.device.type)
 
     def _make_live(self, model_bytes: int) -> None:
         said, every = 0, max(1, model_bytes // 100)
@@ -245,8 +250,8 @@ class BackgroundRun(ABC):
             yield
         finally:
             with global_state_lock():
-                if torch.equal(torch.get_rng_state(), begun):
-                    torch.set_rng_state(self._generator.get_state())
+                if torch.equal(self._default().get_state(), begun):
+                    self._default().set_state(self._generator.get_state())
 
     def _end(self, state: State) -> None:
         self._over = perf_counter()

@@ -62,7 +62,9 @@ class StepLoop:
         self.generator, self._done, self._followed, self._smaller = generator, done, followed, smaller
         self._effects = effects
         self._mutation_guard: MutationGuard | None = None
-        self._reference = EagerReference(request.step, stop, shared=followed) if request.check else None
+        self._reference = (
+            EagerReference(request.step, stop, shared=followed, device=request.device) if request.check else None
+        )
         self.may_recapture = self._follows_schedule = False
         self.load()
 
@@ -190,6 +192,11 @@ def step_loop(
         StowageError: the plan does not fit on the device.
     """
     effects = graph.program.effects
+    if effects is not None and graph.device != "cpu":
+        raise StowageError(
+            "the step writes tensors to Python variables, which would have to be on the host and on the GPU at once: "
+            "run it on the CPU, or return them with the loss"
+        )
     with global_state_lock(stop.check):
         writeback = StateWriteback(request.step, generator, effects, shared=followed)  # makes the live model
     try:

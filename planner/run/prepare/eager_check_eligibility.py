@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from planner.graph import Graph
+from planner.memory import lifetimes
 from planner.plan import SwapPlan
+from planner.program import backend_of
 from planner.run.prepare.footprint import footprint, missing_bytes
 from planner.step import Step
 from planner.units import format_bytes
@@ -20,4 +22,6 @@ def why_unchecked(graph: Graph, plan: SwapPlan, step: Step, *, followed: bool) -
     if not followed and any(op.random for op in graph.ops):
         return "its ops draw from PyTorch's generator, which others may use at the same time (check=True checks)"
     missing = missing_bytes(footprint(graph, plan, step, checked=True))
-    return f"eager PyTorch beside it needs {format_bytes(missing)} more than is free" if missing else ""
+    if graph.device != "cpu":
+        missing = max(missing, plan.peak_bytes + lifetimes(graph).peak_bytes - backend_of(graph.device).free_bytes())
+    return f"eager PyTorch beside it needs {format_bytes(missing)} more than is free" if missing > 0 else ""

@@ -1,7 +1,7 @@
 """The host memory that a run takes, computed before any allocation: the system kills a process that takes too much.
 
-On the CPU a plan's device memory is host memory too. The live model comes on top of it: the run copies its state in,
-and updates it after every step.
+Where a plan is run on the CPU, its device memory is host memory too. The live model comes on top of it: the run copies
+its state in, and updates it after every step.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ def footprint(graph: Graph, plan: SwapPlan | None, step: Step, *, checked: bool)
     )
     device, host = (state, 0) if plan is None else (plan.peak_bytes, plan.host_bytes)
     beside = max(0, lifetimes(graph).peak_bytes - state) if checked else 0
+    if graph.device != "cpu":
+        device = beside = 0  # on the GPU
     return Footprint(max(0, state - _made(step)) + batch, device, host, beside)
 
 

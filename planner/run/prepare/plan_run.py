@@ -100,7 +100,8 @@ def _planned(graph: Graph, request: RunRequest, stop: CancelToken, measuring: Pr
     from planner.profile import prepare
     from planner.swap import search_swaps
 
-    ready = prepare(graph, request.device, progress=measuring, remeasure=request.remeasure, stop=stop)
+    machine = "cpu" if graph.device == "cpu" else "auto"
+    ready = prepare(graph, machine, progress=measuring, remeasure=request.remeasure, stop=stop)
     here = ready.machine if request.link is None else replace(ready.machine, host_link=request.link)
     planning(0.0, "planning")
     budget = "100%" if request.budget is None else request.budget

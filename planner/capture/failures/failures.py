@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from planner import torch_private as private
-from planner.capture.record.advice import instead
+from planner.capture.failures.advice import instead
 from planner.capture.source.file_names import file_name
 from planner.capture.source.user_lines import is_users
 from planner.errors import StowageError, first_line

@@ -10,8 +10,8 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from planner import torch_private as private
-from planner.capture.record.failures import unplannable
-from planner.capture.record.fake_devices import FakeDevice
+from planner.capture.failures.failures import unplannable
+from planner.capture.fakes.fake_devices import FakeDevice
 from planner.errors import StowageError, first_line
 from planner.graph import Kind
 from planner.program import drawing_from

@@ -1,0 +1,106 @@
+"""Steps of every kind of layer that a GPU has kernels of its own for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+
+from planner.step import SGD, AdamW, Step, TrainStep
+from planner.zoo import load
+from tests.effort import EFFORT
+from tests.run.steps import convolutions
+
+
+def _language_model(make: Callable[[], nn.Module]) -> Step:
+    def batch() -> dict[str, torch.Tensor]:
+        tokens = torch.randint(64, (2, 16))
+        return {"input_ids": tokens, "labels": tokens.clone()}
+
+    return TrainStep(make, batch, loss=lambda model, batch: model(**batch).loss, optimizer=AdamW())
+
+
+def _of(config: Any, model: Any, **settings: Any) -> Callable[[], Step]:
+    sizes = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+             "num_attention_heads": 4, "max_position_embeddings": 16}  # fmt: skip
+    return lambda: _language_model(lambda: model(config(**sizes | settings)))
+
+
+def _gpt2() -> Step:
+    config = transformers.GPT2Config(  # attention that drops nothing
+        vocab_size=64, n_positions=16, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0, attn_pdrop=0.0
+    )
+    return _language_model(lambda: transformers.GPT2LMHeadModel(config))
+
+
+class _Odd(nn.Module):
+    """Random numbers of every kind, masks, positions, and numbers made where the input is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.Linear(16, 16), nn.GroupNorm(4, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(self.linear(x))
+        x = x + torch.randn_like(x) * torch.rand(16, device=x.device)
+        mask = torch.ones(8, 8, dtype=torch.bool, device=x.device).tril()
+        scores = (x @ x.t()).masked_fill(~mask, float("-inf")).softmax(-1)
+        kept = torch.bernoulli(torch.full_like(scores, 0.5)) * torch.tensor(2.0, device=x.device)
+        return (scores * kept) @ x + torch.arange(16, device=x.device)
+
+
+def _odd() -> Step:
+    return TrainStep(_Odd, lambda: torch.randn(8, 16), loss=lambda model, x: model(x).square().mean(),
+                     optimizer=SGD(momentum=0.9, nesterov=True), clip_norm=1.0)  # fmt: skip
+
+
+def _autocast(name: str) -> Callable[[], Step]:
+    def made() -> Step:
+        step = load(name)
+        assert isinstance(step, TrainStep)
+        step.autocast = torch.bfloat16
+        return step
+
+    return made
+
+
+_LARGE = ("rnn", "wresnet", "inception", "nasnet", "brnn")
+ZOO = ("mlp", "gpt:dropout=0.1", "rnn:layers=2,hidden=24,steps=3,batch=4", *(_LARGE if EFFORT > 1 else ()))
+#: By name, what makes a step.
+STEPS: dict[str, Callable[[], Step]] = {
+    **{name: lambda name=name: load(name) for name in ZOO},
+    "convolutions": convolutions,
+    "gpt with autocast": _autocast("gpt"),
+    "GPT-2": _gpt2,
+    "Llama": _of(transformers.LlamaConfig, transformers.LlamaForCausalLM, num_key_value_heads=2),
+    "BERT": _of(transformers.BertConfig, transformers.BertForMaskedLM, attention_probs_dropout_prob=0.0),
+    "odd layers": _odd,
+}
+
+
+def _of_function(make: Callable[[], nn.Module], forward: Callable[[nn.Module, torch.Tensor], torch.Tensor]) -> Step:
+    return TrainStep(make, lambda: torch.randn(4, 8, 16), loss=lambda model, x: forward(model, x).square().mean())
+
+
+def _attended(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    y = layer(x).unsqueeze(0)
+    found, *_ = torch.ops.aten._scaled_dot_product_efficient_attention(y, y, y, None, True, 0.1)
+    return found
+
+
+#: By name, what makes a step that no plan for a GPU can hold.
+REFUSED: dict[str, Callable[[], Step]] = {
+    "made on the host": lambda: _of_function(
+        lambda: nn.Linear(16, 16), lambda layer, x: layer(x) * torch.arange(16).to(x.device)
+    ),
+    "a number on the host": lambda: _of_function(
+        lambda: nn.Linear(16, 16), lambda layer, x: layer(x) * torch.tensor(0.5)
+    ),
+    "drawn on the host": lambda: _of_function(
+        lambda: nn.Linear(16, 16), lambda layer, x: layer(x) * torch.randn(16).to(x.device)
+    ),
+    "attention with dropout": lambda: _of_function(lambda: nn.Linear(16, 16), _attended),
+}

@@ -1,0 +1,49 @@
+"""What can be known of plans for a GPU without one: that every call is made there, into the place that the plan has."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.gpu.steps import REFUSED, STEPS
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """What `tests.gpu.binding` prints."""
+    command = [sys.executable, "-m", "tests.gpu.binding"]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    printed: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return printed
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_every_call_is_made_on_the_gpu_and_resizes_nothing(found: dict[str, Any], name: str) -> None:
+    step = found["steps"][name]
+    assert step["faults"] == []
+    assert [*step["devices"]] == ["cuda:0"]
+    assert sum(step["forms"].values()) == step["calls"]
+
+
+def test_dropout_of_a_gpu_draws_from_the_run_s_generator_in_the_place_of_the_default_one(found: dict[str, Any]) -> None:
+    assert found["steps"]["gpt:dropout=0.1"]["forms"]["_run_drawing"] == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("made on the host", "aten.arange.default.* makes a tensor on the host in a step for the GPU: make it where"),
+        ("a number on the host", "aten.mul.Tensor.* computes with a tensor on the host in a step for the GPU"),
+        ("drawn on the host", "aten.randn.default.* makes a tensor on the host in a step for the GPU"),
+        ("attention with dropout", "efficient_attention.* with dropout hands what it drew to its backward pass"),
+    ],
+)
+def test_what_a_plan_for_a_gpu_cannot_hold_is_refused(found: dict[str, Any], name: str, why: str) -> None:
+    assert [*found["refusals"]] == [*REFUSED]
+    assert re.search(why, found["refusals"][name]), found["refusals"][name]
