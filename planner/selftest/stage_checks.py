@@ -12,6 +12,7 @@ from planner.selftest.eager_comparison import StepComparison, expected, make_ste
 from planner.selftest.missing_kernels import missing_kernels
 from planner.selftest.report import Figures, Outcome
 from planner.selftest.sample_steps import PlannedStep, planned_step
+from planner.selftest.sanitized import sanitized
 from planner.selftest.watched_device import StreamWork
 from planner.units import format_bytes, several
 
@@ -51,8 +52,8 @@ class Stages:
             ("copies", 3.0, self.copies),
             ("steps", 3.0, self.steps),
             ("races", 40.0, self.races),
-            ("sanitizer", 0.1, lambda _: self._only_on_cuda("the CUDA sanitizer looks at the streams of a GPU")),
-            ("graphs", 0.1, lambda _: self._only_on_cuda("CUDA graphs are made of the streams of a GPU")),
+            ("sanitizer", 3.0 if self._device == "cuda" else 0.1, self.sanitizer),
+            ("graphs", 0.1, self.graphs),
             ("peak", 0.1, self.peak),
         ]
 
@@ -162,6 +163,18 @@ class Stages:
             ), figures  # fmt: skip
         return "passed", f"{runs} runs with delays have eager's bits; of {tried} waits left out {shown} showed", figures
 
+    def sanitizer(self, _: Progress) -> Found:
+        """PyTorch's sanitizer finds no access of one stream that another's is not ordered with."""
+        if self._device != "cuda":
+            return "skipped", f"the CUDA sanitizer looks at the streams of a GPU, and this is {self._device}", {}
+        found = sanitized(self._device, self._names)
+        steps = several(len(self._names), "model")
+        return ("failed", found, {}) if found else ("passed", f"PyTorch's sanitizer finds no race in {steps}", {})
+
+    def graphs(self, _: Progress) -> Found:
+        """Steps are not recorded as CUDA graphs."""
+        return "skipped", "plans are not recorded as CUDA graphs yet, so that there is none to compare", {}
+
     def peak(self, _: Progress) -> Found:
         """The arena is used up to the planned byte and no further."""
         used = {tested.name: made.peak_bytes for tested, made in zip(self._tested, self._made, strict=True)}
@@ -184,6 +197,3 @@ class Stages:
         numbers = list(needed)
         count = min(self._waits, len(numbers))
         return {number: needed[number] for number in (numbers[k * len(numbers) // count] for k in range(count))}
-
-    def _only_on_cuda(self, reason: str) -> Found:
-        return "skipped", f"{reason}, and this is {self._device}", {}

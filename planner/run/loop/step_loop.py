@@ -139,11 +139,14 @@ class StepLoop:
             self._done.add_check(check)
         if self._request.check == "first" and check.mismatches:
             _, _, first = check.mismatches[0].partition(": ")
+            gpu = self._request.device != "cpu"
+            repeatable = ", or has kernels that round otherwise each time (torch.use_deterministic_algorithms)" * gpu
             raise StowageError(
                 f"step {number + 1} differs from eager PyTorch's in {len(check.mismatches)} of {check.compared} "
                 f"tensors, the first of them {first}; the model has eager PyTorch's numbers. It depends on something "
                 "that cannot be watched (a clock, a file, a loader that the loss asks): let that come in with the "
-                "batch; or it is a fault of the planner: then please report the model, and train it without a plan"
+                f"batch{repeatable}; or it is a fault of the planner: then please report the model, and train it "
+                "without a plan"
             )
 
     @uninterrupted()
