@@ -1,6 +1,6 @@
 """The steps of the self test under PyTorch's sanitizer of streams, which has to be on before PyTorch is imported.
 
-It knows a tensor by the address of its first byte, so that it is a second opinion: tensors in an arena may overlap whose
+It knows a tensor by the address of its first byte, so that it is a second opinion: in an arena, tensors overlap whose
 first bytes are others.
 """
 
