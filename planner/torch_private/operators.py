@@ -137,5 +137,6 @@ def has_kernel(target: Callable[..., Any], device: str) -> bool:
     """
     name, overload = schema(target).name, schema(target).overload_name
     name = f"{name}.{overload}" if overload else name
-    keys = (device.upper(), "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+    composites = ("ExplicitAutograd", "ExplicitAutogradNonFunctional", "ImplicitAutograd")
+    keys = (device.upper(), *(f"Composite{kind}" for kind in composites))
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys)

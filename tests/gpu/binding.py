@@ -1,7 +1,7 @@
 """Every call of plans for a GPU, bound in a fake arena there and made on fake tensors: run as a program.
 
-Prints, as JSON: by step, the calls made, the devices of their tensors, how they are made, and what is wrong with them;
-and why other steps are refused.
+Prints, as JSON: by step, the calls made, the devices of their tensors, how they are made, what is wrong with them, and
+their operators; and why other steps are refused.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ def checked(step: Step) -> dict[str, Any]:
                 faults += [f"{name}: {fault}" for fault in resized_by(bound)]
             except Exception as error:
                 faults.append(f"{name}: {type(error).__name__} {first_line(error)}")
-    return {"calls": len(plan.order), "devices": devices, "forms": forms, "faults": faults}
+    operators = sorted({op.target for op in graph.ops})
+    return {
+        "calls": len(plan.order), "devices": devices, "forms": forms, "faults": faults, "operators": operators,
+    }  # fmt: skip
 
 
 def refusal(step: Step) -> str:

@@ -57,6 +57,31 @@ def _odd() -> Step:
                      optimizer=SGD(momentum=0.9, nesterov=True), clip_norm=1.0)  # fmt: skip
 
 
+class _Attention(nn.Module):
+    """Each fused attention that GPUs have, and the norm that they have as one kernel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Sequential(nn.RMSNorm(64), nn.Linear(64, 256), nn.Linear(256, 64))
+                                    for _ in range(3))  # fmt: skip
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        aten = torch.ops.aten
+        for number, layer in enumerate(self.layers):
+            y = layer(x).to(torch.bfloat16).view(2, 16, 4, 16).transpose(1, 2)
+            if number == 0:
+                y = aten._scaled_dot_product_flash_attention(y, y, y, 0.0, True)[0]
+            else:
+                fused = (aten._scaled_dot_product_efficient_attention, aten._scaled_dot_product_cudnn_attention)
+                y = fused[number - 1](y, y, y, None, True, 0.0, True)[0]
+            x = x + y.transpose(1, 2).flatten(2)
+        return x
+
+
+def _attention() -> Step:
+    return TrainStep(_Attention, lambda: torch.randn(2, 16, 64), loss=lambda model, x: model(x).square().mean())
+
+
 def _autocast(name: str) -> Callable[[], Step]:
     def made() -> Step:
         step = load(name)
@@ -78,6 +103,7 @@ STEPS: dict[str, Callable[[], Step]] = {
     "Llama": _of(transformers.LlamaConfig, transformers.LlamaForCausalLM, num_key_value_heads=2),
     "BERT": _of(transformers.BertConfig, transformers.BertForMaskedLM, attention_probs_dropout_prob=0.0),
     "odd layers": _odd,
+    "fused attention": _attention,
 }
 
 

@@ -9,7 +9,9 @@ import sys
 from typing import Any
 
 import pytest
+import torch
 
+from tests.gpu.kernel_table import table
 from tests.gpu.steps import REFUSED, STEPS
 
 
@@ -29,6 +31,18 @@ def test_every_call_is_made_on_the_gpu_and_resizes_nothing(found: dict[str, Any]
     assert step["faults"] == []
     assert [*step["devices"]] == ["cuda:0"]
     assert sum(step["forms"].values()) == step["calls"]
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_pytorch_has_a_kernel_for_every_operator(found: dict[str, Any], name: str) -> None:
+    listed = table(".".join(torch.__version__.split(".")[:2]))
+    if not listed.exists():
+        pytest.skip(
+            f"no table of CUDA kernels was made for torch {torch.__version__}: run tests.gpu.kernel_table there"
+        )
+    missing = set(listed.read_text(encoding="utf-8").split())
+    assert "aten._scaled_dot_product_flash_attention_for_cpu.default" in missing
+    assert missing.isdisjoint(found["steps"][name]["operators"])
 
 
 def test_dropout_of_a_gpu_draws_from_the_run_s_generator_in_the_place_of_the_default_one(found: dict[str, Any]) -> None:
