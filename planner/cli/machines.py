@@ -54,4 +54,8 @@ def command(as_json: bool) -> None:
             for m in machines
         ],
     )
-    click.echo(f"\nOp times measured here are kept in {profile.cache_path()}; --remeasure measures them anew.")
+    click.echo(
+        "\nPlans for all of them can be run on the CPU. With --device cuda, planner run runs one on the attached GPU, "
+        "which has not been\ntried on any GPU yet: planner selftest --device cuda tests yours."
+    )
+    click.echo(f"Op times measured here are kept in {profile.cache_path()}; --remeasure measures them anew.")
