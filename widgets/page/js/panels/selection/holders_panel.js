@@ -4,6 +4,7 @@ import { make, say } from '../../core/dom.js';
 import { holdersOf } from './holders.js';
 import { kindVariable, KIND_LABELS, KIND_PLURALS } from '../../core/kinds.js';
 import { bytesText, countText, plural, secondsText } from '../../core/units.js';
+import { spanCard } from '../span/span_card.js';
 import { titleOf } from '../../data/neighbours.js';
 import { withinOther } from '../../data/budget_answers.js';
 
@@ -11,14 +12,16 @@ const SHOWN = 7;
 const NAMED = 3; // tensors in a row's tooltip
 const LINE = 18; // pixels of a row
 
-export function holdersPanel(section, { store }) {
+export function holdersPanel(section, bench) {
+  const { store } = bench;
+  const card = spanCard(bench);
   const title = make('h3', { text: 'Who holds the peak' });
   const list = make('ul', { class: 'holders', 'aria-label': 'Groups of tensors, largest first' });
   const note = make('span', { class: 'note' });
   const change = () => store.set({ holdersBy: by.value });
   const by = make('select', { 'aria-label': 'Group by', change });
   for (const value of ['module', 'line', 'kind']) by.append(make('option', { value, text: value }));
-  section.append(make('div', { class: 'sw-title' }, title, note, by), list);
+  section.append(make('div', { class: 'sw-title' }, title, note, by), list, card.element);
   const rest = make('li', { class: 'rest' }, make('span'), make('span'));
   let [rows, groups, frame, room] = [[], [], 0, 0];
 
@@ -92,6 +95,7 @@ export function holdersPanel(section, { store }) {
   show();
   return () => {
     stop();
+    card.close();
     observer.disconnect();
     cancelAnimationFrame(frame);
   };
