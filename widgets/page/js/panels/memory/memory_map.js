@@ -20,7 +20,9 @@ const TOP = 20;
 const AXIS = 18;
 const ABOVE = 1.045; // range of addresses shown, relative to the highest relevant one
 const FAR = 1.6; // a budget this many times the peak is out of view, because the plan would be a strip at the bottom
-const LABEL = 'Memory over time. W and S zoom, A and D pan, plus and minus zoom addresses, arrows move the selection.';
+const LABEL =
+  'Memory over time. W and S zoom, A and D pan, plus and minus zoom addresses, arrows move the selection, and with ' +
+  'Shift select a span of time or addresses.';
 
 export class MemoryMap extends Plot {
   constructor(host, { root, store, axis }) {

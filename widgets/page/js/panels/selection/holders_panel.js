@@ -2,6 +2,7 @@
 import { registerFeature } from '../../core/features.js';
 import { make, say } from '../../core/dom.js';
 import { holdersOf } from './holders.js';
+import { shownSpan } from '../../core/span.js';
 import { kindVariable, KIND_LABELS, KIND_PLURALS } from '../../core/kinds.js';
 import { bytesText, countText, plural, secondsText } from '../../core/units.js';
 import { spanCard } from '../span/span_card.js';
@@ -27,6 +28,7 @@ export function holdersPanel(section, bench) {
 
   const show = () => {
     frame = 0;
+    if (shownSpan(store)) return; // its sums are in place of this
     by.value = store.holdersBy;
     const { graph, plan } = store;
     if (!graph || !plan) {
@@ -84,7 +86,8 @@ export function holdersPanel(section, bench) {
     for (const button of buttons) button.tabIndex = button === next ? 0 : -1;
     next.focus();
   });
-  const stop = store.on(['graph', 'plan', 'budget', 'budget_bytes', 'cursor', 'selection', 'holdersBy'], ask);
+  const keys = ['graph', 'plan', 'budget', 'budget_bytes', 'cursor', 'selection', 'holdersBy', 'draggedSpan'];
+  const stop = store.on(keys, ask);
   // a notebook lays out nothing that is out of view, so the available height is used only if it is not zero
   const observer = new ResizeObserver(([{ contentRect }]) => {
     if (!contentRect.height || contentRect.height === room) return;

@@ -14,7 +14,9 @@ import { hideTip } from '../../plots/tooltip.js';
 const TOP = 5;
 const AXIS = 18;
 const GAP = 14;
-const LABEL = 'Streams: compute, swap out and swap in over time. W and S zoom, A and D pan, arrows step through ops.';
+const LABEL =
+  'Streams: compute, swap out and swap in over time. W and S zoom, A and D pan, arrows step through ops, and with ' +
+  'Shift select a span of time.';
 
 export class StreamsView extends Plot {
   constructor(host, { store, axis }) {
