@@ -1,4 +1,4 @@
-"""What lies in a span of a step, against sums by hand and over the whole step."""
+"""What is in a span of a step, against sums by hand and over the whole step."""
 
 from itertools import pairwise
 
@@ -27,7 +27,7 @@ def test_a_span_of_time_sums_up_what_is_there_then_and_what_streams_do() -> None
     assert (sums.bytes_in, sums.swap_in_seconds, sums.collective_seconds) == (0, 0, 0)
     assert (sums.compute_seconds, sums.swap_out_seconds) == (1, 1)
     assert sums.summary == (
-        "6 storages lie in this span, 6.00 MiB of parameters, 11.5 MiB of activations, 5.00 MiB of workspace; "
+        "6 storages are in this span, 6.00 MiB of parameters, 11.5 MiB of activations, 5.00 MiB of workspace; "
         "at most 22.0 MiB at once."
     )
 
@@ -44,7 +44,7 @@ def test_what_only_touches_it_is_not_in_it() -> None:
     assert (among.bytes_out, among.bytes_in) == (8 * MIB, 8 * MIB)
     nothing = get_span_sums(graph, plan, None, (23 * MIB, 24 * MIB))
     assert (nothing.storages, nothing.by_group, nothing.by_module, nothing.most_bytes) == ((), {}, {}, 0)
-    assert nothing.summary == "Nothing of by hand lies in this span."
+    assert nothing.summary == "by hand holds nothing in this span."
 
 
 def test_slots_are_the_time_of_their_ops() -> None:

@@ -1,4 +1,4 @@
-"""The sums of a span of a step, of time, of addresses or of both: what lies in it, and what its streams do."""
+"""The sums of a span of a step, of time, of addresses or of both: what is in it, and what its streams do."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _ENOUGH = 6
 
 @dataclass(frozen=True, eq=False)
 class SpanSums:
-    """What lies in a span. A storage lies in it if it is at some of its addresses for some of its time.
+    """What is in a span. A storage is in it if it is at some of its addresses for some of its time.
 
     Args:
         name: what was captured.
         seconds: from when to when.
         addresses: from which byte to which, or None for all.
-        storages: ids of the storages that lie in it, ascending.
+        storages: ids of the storages that are in it, ascending.
         bytes: their size together.
         by_group: the same by group; groups without a storage are omitted.
         by_module: the same by module, the largest first: as few modules as say where the bytes are. `"x itself"` is
             what belongs to `x` and to no module below it.
         most_bytes: the most that they hold at once in the span.
-        bytes_out, bytes_in: how much of them is swapped out and in meanwhile.
+        bytes_out, bytes_in: how much of them is swapped out and in during it.
         compute_seconds, swap_out_seconds, swap_in_seconds, collective_seconds: for how long of it each stream is busy.
     """
 
@@ -57,8 +57,8 @@ class SpanSums:
     def summary(self) -> str:
         """The sums in one sentence."""
         if not self.storages:
-            return f"Nothing of {self.name} lies in this span."
-        verb = "lies" if len(self.storages) == 1 else "lie"
+            return f"{self.name} holds nothing in this span."
+        verb = "is" if len(self.storages) == 1 else "are"
         held = ", ".join(f"{bytes_label(size)} of {group}" for group, size in self.by_group.items())
         return (
             f"{several(len(self.storages), 'storage')} {verb} in this span, {held}; "
@@ -74,7 +74,7 @@ def get_span_sums(
     timeline: Timeline | None = None,
     axis: Axis = "seconds",
 ) -> SpanSums:
-    """Sum up what lies in a span of a step.
+    """Sum up what is in a span of a step.
 
     Args:
         graph: the step.

@@ -56,7 +56,7 @@ const SPELLED = {
     }
     return { label, storages: new Set(storages), ops: users, modules: owners };
   },
-  // The ops are those that run in it and, if it is a part of the addresses, use what lies there.
+  // The ops are those that run in it and, if it is a part of the addresses, use what is there.
   span(span, graphData, plan) {
     const bounds = boundsOf(span, plan);
     const storages = new Set();

@@ -1,4 +1,4 @@
-// The sums of a span of time and addresses: what lies in it by kind and by module, the most bytes at once, the bytes
+// The sums of a span of time and addresses: what is in it by kind and by module, the most bytes at once, the bytes
 // that are copied, and how long the streams are busy. Each is one pass over the columns of the plan.
 import { KINDS } from '../../core/kinds.js';
 import { largestModules } from './largest_modules.js';
