@@ -43,6 +43,7 @@ MOVES = (
     ("pan and zoom, memory addresses", "address", (17, 34)), ("pan and zoom, memory by kind", "kind", (17, 34)),
     ("pan and zoom, schedule", "schedule", (17, 34)), ("linked highlight", "highlight", (50, 50)),
     ("select an op", "select an op", (50, 50)), ("select a module", "select a module", (50, 50)),
+    ("drag a span", "drag a span", (17, 34)), ("extend a span", "extend a span", (50, 50)),
     ("search keystroke", "search", (30, 30)),
 )  # fmt: skip
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -126,7 +127,7 @@ def measure_ten_thousand(report: Report, browser: Browser, folder: Path, count: 
 def measure_sixty_thousand(report: Report, browser: Browser, folder: Path, count: int) -> None:
     page, took = open_page(browser, folder, told(SIXTY_THOUSAND), 1)
     report.add("first paint, 60,000 storages", "ms", took, None)
-    for name, what, goal in (("pan", "pan", 34), ("pan and zoom", "address", None)):
+    for name, what, goal in (("pan", "pan", 34), ("pan and zoom", "address", None), ("drag a span",) * 2 + (34,)):
         times = page.evaluate("([what, count]) => measure(what, count)", [what, count])
         report.add_times(f"{name}, 60,000 storages, 1x", times, goal)
     page.close()

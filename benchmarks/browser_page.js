@@ -116,6 +116,25 @@ const MEASURED = {
     press(host, 'Home');
     return answers(count, k => { press(host, k % 12 < 6 ? 'ArrowDown' : 'ArrowUp'); press(host, 'Enter'); });
   }),
+  'drag a span': count => shown({ memoryView: 'address', graphMode: 'modules' }, async () => {
+    const host = plotOf('memory');
+    const box = host.getBoundingClientRect();
+    host.setPointerCapture = () => {}; // there is no pointer
+    const event = (kind, k) => host.dispatchEvent(new PointerEvent(kind, {
+      clientX: box.left + 70 + (k * 37) % (box.width - 90), clientY: box.top + 24 + (k * 13) % (box.height - 100),
+      bubbles: true, shiftKey: true,
+    }));
+    event('pointerdown', 0);
+    const times = await frames(count, k => event('pointermove', k + 1));
+    event('pointercancel', 0);
+    return times;
+  }),
+  'extend a span': count => shown({ graphMode: 'modules' }, () => {
+    const host = plotOf('streams');
+    host.focus();
+    press(host, 'ArrowRight');
+    return answers(count, () => press(host, 'ArrowRight', { shiftKey: true }));
+  }),
   search: async count => {
     const field = find('.sw-graph input[type=search]');
     field.focus();
@@ -131,7 +150,8 @@ const MEASURED = {
 };
 
 const store = () => plotOf('memory').plot.store;
-const press = (host, key) => host.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+const press = (host, key, more = {}) =>
+  host.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...more }));
 
 async function shown(state, measure) {
   store().set({ ...state, selection: null, query: '' });

@@ -50,6 +50,15 @@ def test_boxes_never_overlap_in_slots_nor_in_seconds(spec: str, budget: str) -> 
     assert seconds.stop.max() <= plan.predicted.seconds
 
 
+@pytest.mark.parametrize(("spec", "budget"), SPECS)
+def test_the_copies_of_a_box_are_inside_of_it(spec: str, budget: str) -> None:
+    info = get_address_map(real(spec)[1], real_plan(spec, budget))
+    for copies in (info.copy_in, info.copy_out):
+        copied = ~np.isnan(copies[:, 0])
+        assert (info.start[copied] <= copies[copied, 0]).all()
+        assert (copies[copied, 1] <= info.stop[copied]).all()
+
+
 def test_the_plan_by_hand_in_seconds() -> None:
     graph = by_hand()
     info = get_address_map(graph, plan_by_hand(graph))

@@ -31,6 +31,7 @@ from widgets.info.residency_spans import Axis, Flags, Floats, Ints, require_same
 from widgets.info.search_history import Found, SearchHistory, get_search_history
 from widgets.info.snapshot_map import HELD, Held, SnapshotMap, get_snapshot_map
 from widgets.info.source_lines import SourceLines, get_source_lines
+from widgets.info.span_sums import SpanSums, get_span_sums
 from widgets.info.step_facts import get_step_facts
 from widgets.info.step_requirements import Feasibility, assess_feasibility
 from widgets.info.streams import Copy, Stall, Streams, get_streams, streams_of
@@ -92,6 +93,7 @@ __all__ = [
     "SearchHistory",
     "SnapshotMap",
     "SourceLines",
+    "SpanSums",
     "Speed",
     "SplitRow",
     "Stall",
@@ -131,6 +133,7 @@ __all__ = [
     "get_search_history",
     "get_snapshot_map",
     "get_source_lines",
+    "get_span_sums",
     "get_step_facts",
     "get_streams",
     "get_tensor_blocks",

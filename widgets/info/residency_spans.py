@@ -131,7 +131,9 @@ def spans_of(index: PlanIndex, timeline: Timeline, axis: Axis = "seconds") -> Re
     taken = _among(storage, slots[:, 1], index.reads) & ~_begins(storage, slots)
     stop = np.where(taken, np.append(op_start, 0.0)[slots[:, 1]], np.append(op_stop, 0.0)[slots[:, 1] - 1])
     stop = np.where(slots[:, 1] >= n, timeline.seconds, stop)
-    spans = np.stack([np.fmax(start, came[:, 0]), np.fmax(stop, went[:, 1])], axis=1)
+    # what an op updates in place begins with its copy, too, which ends before the op begins
+    start = np.where(np.isnan(came[:, 0]), start, came[:, 0])
+    spans = np.stack([start, np.fmax(stop, went[:, 1])], axis=1)
     return _spans_of(
         graph, axis, timeline.seconds, plan.order, op_start.copy(), storage, slots, spans, offset, index.recomputed,
         index.repeats, (came, went),

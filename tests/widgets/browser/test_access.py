@@ -151,6 +151,18 @@ def test_nor_when_something_is_selected_searched_for_open_or_away(show: Show, th
     assert violations(page) == []
 
 
+@pytest.mark.parametrize("panels", [EVERY_PANEL, ("streams", "selection")])
+def test_nor_when_a_span_is_summed_up(show: Show, panels: tuple[str, ...]) -> None:
+    page = show(panels)
+    page.publish(planned().messages)
+    page.plot("streams").focus()
+    page.press("ArrowRight", *["Shift+ArrowRight"] * 4)
+    assert page.find(".sw-span").is_visible()
+    for theme in ("light", "dark"):
+        lock(page, theme)
+        assert violations(page) == [], theme
+
+
 @pytest.mark.parametrize("width", [700, 1000])
 def test_nor_in_a_narrow_page(show: Show, width: int) -> None:
     page = show(width=width)

@@ -210,7 +210,7 @@ def test_a_worker_is_drawn_in_all_panels_and_the_whole_step_again(page: Shown) -
     assert page.find(".sw-header .sw-worker-choice option:checked").inner_text() == "worker 2 (of 0 to 3)"
     titles = "h => getComputedStyle(h, '::after').content.replaceAll('\"', '')"
     for panel in ("memory", "streams", "graph", "holders"):
-        assert "worker 2 (of 0 to 3)" in page.find(f".sw-{panel} .sw-title h3").evaluate(titles)
+        assert "worker 2 (of 0 to 3)" in page.find(f".sw-{panel} > .sw-title h3").evaluate(titles)
     assert says(page.text(".sw-header .sw-answers"), plan["step_seconds"])
     assert plan["streams_summary"] in page.summary("streams")
     assert len(worker().columns("worker_plan")["collective_op"]) > 0

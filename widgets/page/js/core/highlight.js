@@ -1,13 +1,16 @@
 // Resolve the selection or hover to the storages, ops and modules that are highlighted in every panel.
+import { boundsOf, spanText } from './span.js';
 
 // `what`: `{type: 'storage' | 'op' | 'module', id}`, or `{type: 'group', id, label, storages}` for several storages; a
-// group for a part of the model has its own `ops` and `modules`, others get those that use their storages.
-export function focusOf(what, graphData) {
-  if (!what || !graphData) return null;
-  if (!spelled.has(graphData)) spelled.set(graphData, new WeakMap());
-  const known = spelled.get(graphData);
+// group for a part of the model has its own `ops` and `modules`, others get those that use their storages. What is in
+// `{type: 'span', time, addresses}` depends on the plan.
+export function focusOf(what, graphData, plan = null) {
+  const of = what?.type === 'span' ? plan : graphData;
+  if (!what || !graphData || !of) return null;
+  if (!spelled.has(of)) spelled.set(of, new WeakMap());
+  const known = spelled.get(of);
   if (!known.has(what)) {
-    const found = SPELLED[what.type]?.(what, graphData);
+    const found = SPELLED[what.type]?.(what, graphData, plan);
     known.set(what, found ? { ...what, ...found } : null);
   }
   return known.get(what);
@@ -52,5 +55,15 @@ const SPELLED = {
       if (!modules) owners.add(graphData.storage_module[storage]);
     }
     return { label, storages: new Set(storages), ops: users, modules: owners };
+  },
+  // The ops are those that run in it and, if it is a part of the addresses, use what is there.
+  span(span, graphData, plan) {
+    const bounds = boundsOf(span, plan);
+    const storages = new Set();
+    for (const row of plan.residenciesIn(bounds)) storages.add(plan.residency_storage[row]);
+    const uses = op => !span.addresses || graphData.touches(op).some(storage => storages.has(storage));
+    const ops = new Set(Array.from(plan.slotsIn(bounds), slot => plan.order[slot]).filter(uses));
+    const modules = new Set(Array.from(ops, op => graphData.op_module[op]));
+    return { label: spanText(span, plan), storages, ops, modules };
   },
 };

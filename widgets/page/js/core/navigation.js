@@ -24,9 +24,13 @@ export function goToStall({ store, axis }) {
 }
 
 // Zoom to the whole selection.
-export function goToSelection({ store, axis }) {
+export function goToSelection({ root, store, axis }) {
   const { focus, plan } = store;
   if (!focus || !plan) return;
+  if (focus.type === 'span') {
+    goToSpan(focus, root, axis);
+    return;
+  }
   let from = Infinity;
   let to = 0;
   const cover = (a, b) => {
@@ -45,6 +49,16 @@ export function goToSelection({ store, axis }) {
     return;
   }
   axis.fit(from, to, 0.04);
+}
+
+function goToSpan({ time, addresses }, root, axis) {
+  const ends = pair => [Math.min(...pair), Math.max(...pair)];
+  const map = root.querySelector('.sw-memory .plot')?.plot;
+  if (time) axis.fit(...ends(time).map(share => share * axis.plan.step_seconds), 0.04);
+  if (!addresses || !map) return;
+  const [low, high] = ends(addresses);
+  map.addresses.show(low - (high - low) * 0.04, high + (high - low) * 0.04);
+  map.draw();
 }
 
 // Select the op before or after the selected one, in the order of the plan; an op that runs again, where it runs first.

@@ -46,9 +46,10 @@ export class Store {
         changed.add(key);
       }
     }
-    if (changed.has('selection') || changed.has('graph')) {
-      this.focus = focusOf(this.selection, this.graph);
-      changed.add('focus');
+    if (changed.has('selection') || changed.has('graph') || changed.has('plan')) {
+      const before = this.focus;
+      this.focus = focusOf(this.selection, this.graph, this.plan);
+      if (changed.has('selection') || changed.has('graph') || this.focus !== before) changed.add('focus');
     }
     if (changed.has('hover')) {
       this.hoverFocus = focusOf(this.hover, this.graph);

@@ -23,6 +23,13 @@ export function exactBytes(bytes) {
   return `${Number((bytes / size).toFixed(size >= GiB ? 4 : 2))} ${name}`;
 }
 
+// Both ends of a range of addresses, exactly and in one unit.
+export function addressesText(low, high) {
+  const { name, size } = bytesUnit(high);
+  const [a, b] = [low, high].map(bytes => Number((bytes / size).toFixed(size >= GiB ? 4 : 2)));
+  return `${a} to ${b} ${name}`;
+}
+
 // One unit for both ends of a range, so that they are easy to compare: that of the larger end.
 // From 1000 of a unit on, the next unit is used: 1000 of a unit is 0.98 of the next.
 export function bytesUnit(largest) {

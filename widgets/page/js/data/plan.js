@@ -12,6 +12,7 @@ export class Plan {
     this.slots_ = grouped(graphData.ops, this.slots, slot => [this.order[slot]]);
     this.repeats_ = new Set(this.repeat_slot);
     this.residencies_ = grouped(graphData.storages, this.residency_storage.length, k => [this.residency_storage[k]]);
+    this.changes = byteChanges(this);
     this.curve = byteCurve(this, graphData);
     this.peak = this.findPeak();
   }
@@ -88,6 +89,28 @@ export class Plan {
     return found;
   }
 
+  // Residencies that are in a span of seconds and addresses for some time, as positions in the residency columns.
+  residenciesIn({ from, to, low, high }) {
+    const { residency_start: start, residency_stop: stop, residency_offset: offset, residency_storage: storage } = this;
+    const { storage_bytes: bytes } = this.graphData;
+    const found = new Int32Array(start.length);
+    let count = 0;
+    for (let k = 0; k < start.length; k++) {
+      if (start[k] >= to || stop[k] <= from) continue;
+      if (offset[k] < high && offset[k] + bytes[storage[k]] > low) found[count++] = k;
+    }
+    return found.subarray(0, count);
+  }
+
+  // Slots whose op runs in a span of seconds for some time.
+  slotsIn({ from, to }) {
+    const found = [];
+    for (let slot = 0; slot < this.slots && this.op_start[slot] < to; slot++) {
+      if (this.op_stop[slot] > from) found.push(slot);
+    }
+    return found;
+  }
+
   // Bytes of each kind at a time.
   bytesAt(seconds) {
     const { times, byKind } = this.curve;
@@ -96,15 +119,20 @@ export class Plan {
   }
 }
 
+// When residencies begin and end: `marks[2 * k]` and `marks[2 * k + 1]` of residency k, and their ascending `order`.
+function byteChanges({ residency_start: start, residency_stop: stop }) {
+  const marks = new Float32Array(2 * start.length);
+  for (let k = 0; k < start.length; k++) {
+    marks[2 * k] = start[k];
+    marks[2 * k + 1] = stop[k];
+  }
+  return { marks, order: ascending(marks) };
+}
+
 // Bytes on the device over time: `times` ascending, `byKind[k]` the sum of kinds 0 to k from then on, `total` of all.
 function byteCurve(plan, graphData) {
   const count = plan.residency_start.length;
-  const marks = new Float32Array(2 * count);
-  for (let k = 0; k < count; k++) {
-    marks[2 * k] = plan.residency_start[k];
-    marks[2 * k + 1] = plan.residency_stop[k];
-  }
-  const order = ascending(marks);
+  const { marks, order } = plan.changes;
   const times = new Float64Array(2 * count);
   const sums = KINDS.map(() => new Float64Array(2 * count));
   const held = new Float64Array(KINDS.length);

@@ -48,6 +48,7 @@ function act(event, bench) {
   if (undoing(event)) return actFeature(undoing(event), bench);
   if (event.key === 'Escape') return actFeature('Escape', bench);
   if (takesLetters(event.target) || (event.key === ' ' && isPressed(event.target))) return false;
+  if (event.shiftKey && actFeature(`Shift-${event.key}`, bench)) return true;
   const pan = axis.inner * (event.shiftKey ? 0.5 : FAR);
   const onAxis =
     axis.plan &&

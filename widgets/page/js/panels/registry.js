@@ -1,5 +1,6 @@
 // Every panel, one line each, in reading order.
 import '../header/header_panel.js';
+import './span/span_feature.js';
 import './graph/graph_panel.js';
 import './selection/holders_panel.js';
 import './memory/memory_panel.js';

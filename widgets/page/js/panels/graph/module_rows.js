@@ -96,6 +96,7 @@ export class ModuleRows {
     else if (focus.type === 'storage') found.add(this.rowOfStorage(focus.id));
     else if (focus.row !== undefined && this.byKey.has(focus.row)) found.add(this.byKey.get(focus.row));
     else if (focus.type === 'module') found.add(this.moduleRow[focus.id]);
+    else if (focus.type === 'span') for (const op of focus.ops) found.add(this.rowOfOp(op));
     else for (const storage of focus.storages) found.add(this.rowOfStorage(storage));
     found.delete(-1);
     return found;

@@ -222,7 +222,7 @@ export class ModulesView {
 
   // Show a selection made in another panel.
   follow(focus) {
-    if (!focus || (focus.type === 'group' && focus.modules.size > 40)) return;
+    if (!focus || focus.type === 'span' || (focus.type === 'group' && focus.modules.size > 40)) return;
     const module = [...focus.modules][0];
     if (module === undefined) return;
     if (!this.tree.byKey.has(focus.row)) {

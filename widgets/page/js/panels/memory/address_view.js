@@ -49,6 +49,11 @@ export class AddressView {
   y(address) {
     return this.map.area.bottom - (address - this.range.low) * this.scale;
   }
+  // The nearest address in view.
+  addressAt(y) {
+    const { low, high } = this.range;
+    return Math.max(low, Math.min(high, low + (this.map.area.bottom - y) / this.scale));
+  }
 
   paint(g, c) {
     const { axis, area, density, focus } = this.map;
@@ -62,7 +67,7 @@ export class AddressView {
       ground: c.panel,
     });
     within(g, area, () => {
-      if (focus) this.paintFocus(g, c, focus);
+      if (focus && focus.type !== 'span') this.paintFocus(g, c, focus); // a span is outlined itself
       for (const i of seen.recomputed) paintStripes(g, c, this.rect(i), area);
       this.paintFlights(g, c, seen.flights);
       paintBoxLabels(g, c, this, seen.labels);

@@ -20,6 +20,12 @@ export class KindsView {
     this.without = plan.unswapped.reduce((most, bytes) => Math.max(most, bytes), 0);
   }
 
+  // What is in a span of time has the whole height, so nothing fades for it.
+  get focus() {
+    const { focus } = this.map;
+    return focus?.type === 'span' && !focus.addresses ? null : focus;
+  }
+
   // Whether the unswapped bytes of this order exceed the plan's peak.
   get swapped() {
     const { moved, repeat_slot } = this.map.plan;
@@ -39,7 +45,8 @@ export class KindsView {
   }
 
   paint(g, c) {
-    const { axis, area, density, plan, focus } = this.map;
+    const { axis, area, density, plan } = this.map;
+    const { focus } = this;
     const width = area.right - area.left;
     const count = Math.max(1, Math.round(width * density));
     const { byKind, total } = plan.curve;

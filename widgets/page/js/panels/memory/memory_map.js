@@ -8,6 +8,8 @@ import { KindsView } from './kinds_view.js';
 import { bytesAxis } from '../../plots/axis_labels.js';
 import { paintMarks, paintWords } from './memory_marks.js';
 import { Minimap } from './minimap.js';
+import { attachSpanDrag } from '../span/span_drag.js';
+import { paintSpan } from '../span/span_paint.js';
 import { Plot } from '../../plots/plot.js';
 import { within } from '../../plots/box_surface.js';
 import { attachTime } from '../../plots/time_gestures.js';
@@ -18,7 +20,9 @@ const TOP = 20;
 const AXIS = 18;
 const ABOVE = 1.045; // range of addresses shown, relative to the highest relevant one
 const FAR = 1.6; // a budget this many times the peak is out of view, because the plan would be a strip at the bottom
-const LABEL = 'Memory over time. W and S zoom, A and D pan, plus and minus zoom addresses, arrows move the selection.';
+const LABEL =
+  'Memory over time. W and S zoom, A and D pan, plus and minus zoom addresses, arrows move the selection, and with ' +
+  'Shift select a span of time or addresses.';
 
 export class MemoryMap extends Plot {
   constructor(host, { root, store, axis }) {
@@ -38,8 +42,13 @@ export class MemoryMap extends Plot {
       store.on(['focus'], () => this.reveal()),
       store.on(['plan', 'budget', 'budget_bytes', 'memoryView', 'focus', 'theme'], () => this.draw()),
       store.on(['found'], () => this.drawNext()),
-      store.on(['hoverFocus', 'cursor'], () => this.drawOver()),
+      store.on(['hoverFocus', 'cursor', 'draggedSpan'], () => this.drawOver()),
     ];
+    attachSpanDrag(this, { store, axis }, {
+      free: (x, y) => this.freeSpan(x, y),
+      addressAt: y => this.views.address.addressAt(y),
+      click: event => this.click(event),
+    });
     attachTime(axis, this, {
       wheel: event => this.wheel(event),
       down: event => this.down(event),
@@ -102,7 +111,7 @@ export class MemoryMap extends Plot {
       this.paintNothing(g, c);
       return;
     }
-    const { area, view } = this;
+    const { area, view, store } = this;
     this.axis.paint(g, c, area.top, area.bottom);
     const unit = bytesAxis(g, c, { ...view.range, ...area });
     view.paint(g, c);
@@ -112,6 +121,7 @@ export class MemoryMap extends Plot {
     g.textAlign = 'left';
     const middle = (area.top + area.bottom) / 2;
     if (!this.plan.residency_storage.length) this.write(g, c, 'this step holds no memory', middle);
+    if (store.selection?.type === 'span') this.paintSpan(g, c, store.selection);
     paintMarks(g, c, this, view.peakY);
     this.minimap.paint(g, c);
     this.say(this.spoken());
@@ -150,9 +160,21 @@ export class MemoryMap extends Plot {
     if (!plan || !this.axis.plan) return;
     const labelled = !this.root.querySelector('.sw-streams'); // the streams label the time axis below both
     paintCursor(g, c, this, { top: area.top, bottom: area.bottom, labelled });
+    this.paintSpan(g, c, store.draggedSpan);
     if (!store.hoverFocus) return;
     within(g, area, () => this.view.paintOver(g, c, store.hoverFocus));
     paintWords(g, c, this, this.view.peakY);
+  }
+
+  paintSpan(g, c, span) {
+    const { address } = this.views;
+    paintSpan(g, c, this, this.area, span, this.view === address ? bytes => address.y(bytes) : null);
+  }
+  // What a drag from a pixel selects: at the axes time or addresses, between them both.
+  freeSpan(x, y) {
+    const { left, bottom } = this.area;
+    const addresses = this.store.memoryView === 'address' && y <= bottom;
+    return this.inMinimap(y) || (x < left && !addresses) ? null : { time: x >= left, addresses };
   }
 
   wheel(event) {

@@ -2,7 +2,7 @@
 import { KINDS, KIND_LABELS, kindVariable } from '../../core/kinds.js';
 import { storageFacts } from '../../data/neighbours.js';
 import { hideTip, showTip } from '../../plots/tooltip.js';
-import { bytesUnit, countText, exactBytes, secondsText } from '../../core/units.js';
+import { addressesText, countText, exactBytes, secondsText } from '../../core/units.js';
 import { againAt, awayFact } from './why_moved.js';
 
 // A residency, by its position in the plan's columns; -1 for none.
@@ -17,13 +17,11 @@ export function residencyTip(event, host, plan, residency) {
   const residencies = [...plan.residencies(storage)];
   const low = plan.residency_offset[residency];
   const high = low + graphData.bytesOf(storage);
-  const unit = bytesUnit(high);
-  const address = bytes => Number((bytes / unit.size).toFixed(unit.name === 'GiB' ? 4 : 2));
   const rows = [
     ['kind', KIND_LABELS[kind], kindVariable(kind)],
     ...storageFacts(graphData, storage),
     ['size', exactBytes(graphData.bytesOf(storage))],
-    ['address', `${address(low)} to ${address(high)} ${unit.name}`],
+    ['address', addressesText(low, high)],
     ['here', `${secondsText(plan.residency_start[residency], 3)} to ${secondsText(plan.residency_stop[residency], 3)}`],
     ['ops', `${countText(plan.residency_slot[residency] + 1)} to ${countText(plan.residency_slot_stop[residency])}`],
   ];

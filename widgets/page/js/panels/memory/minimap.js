@@ -51,6 +51,7 @@ export class Minimap {
       g.fill();
     }
     this.paintWindow(g, c);
+    this.paintSpan(g, c);
     g.fillStyle = c.third;
     g.textAlign = 'right';
     g.fillText('step', left - 6, (top + bottom) / 2);
@@ -70,6 +71,17 @@ export class Minimap {
     g.strokeRect(from + 0.5, top + 0.5, Math.max(1, to - from - 1), bottom - top - 1);
     g.fillStyle = c.second;
     for (const x of [from, to]) g.fillRect(x - 1.5, top + 7, 3, bottom - top - 14);
+  }
+
+  // Where in the step the selected span is.
+  paintSpan(g, c) {
+    const { axis, store } = this.map;
+    const { type, time } = store.selection ?? {};
+    if (type !== 'span' || !time) return;
+    const ends = time.map(share => this.xOf(axis.place(share * axis.plan.step_seconds)));
+    const [from, to] = [Math.min(...ends), Math.max(...ends)];
+    g.fillStyle = c.ink;
+    g.fillRect(from, this.area.bottom, Math.max(1.5, to - from), 3);
   }
 
   // The effect of a drag from a pixel.

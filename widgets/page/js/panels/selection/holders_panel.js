@@ -2,8 +2,10 @@
 import { registerFeature } from '../../core/features.js';
 import { make, say } from '../../core/dom.js';
 import { holdersOf } from './holders.js';
+import { shownSpan } from '../../core/span.js';
 import { kindVariable, KIND_LABELS, KIND_PLURALS } from '../../core/kinds.js';
 import { bytesText, countText, plural, secondsText } from '../../core/units.js';
+import { spanCard } from '../span/span_card.js';
 import { titleOf } from '../../data/neighbours.js';
 import { withinOther } from '../../data/budget_answers.js';
 
@@ -11,19 +13,22 @@ const SHOWN = 7;
 const NAMED = 3; // tensors in a row's tooltip
 const LINE = 18; // pixels of a row
 
-export function holdersPanel(section, { store }) {
+export function holdersPanel(section, bench) {
+  const { store } = bench;
+  const card = spanCard(bench);
   const title = make('h3', { text: 'Who holds the peak' });
   const list = make('ul', { class: 'holders', 'aria-label': 'Groups of tensors, largest first' });
   const note = make('span', { class: 'note' });
   const change = () => store.set({ holdersBy: by.value });
   const by = make('select', { 'aria-label': 'Group by', change });
   for (const value of ['module', 'line', 'kind']) by.append(make('option', { value, text: value }));
-  section.append(make('div', { class: 'sw-title' }, title, note, by), list);
+  section.append(make('div', { class: 'sw-title' }, title, note, by), list, card.element);
   const rest = make('li', { class: 'rest' }, make('span'), make('span'));
   let [rows, groups, frame, room] = [[], [], 0, 0];
 
   const show = () => {
     frame = 0;
+    if (shownSpan(store)) return; // its sums are in place of this
     by.value = store.holdersBy;
     const { graph, plan } = store;
     if (!graph || !plan) {
@@ -81,7 +86,8 @@ export function holdersPanel(section, { store }) {
     for (const button of buttons) button.tabIndex = button === next ? 0 : -1;
     next.focus();
   });
-  const stop = store.on(['graph', 'plan', 'budget', 'budget_bytes', 'cursor', 'selection', 'holdersBy'], ask);
+  const keys = ['graph', 'plan', 'budget', 'budget_bytes', 'cursor', 'selection', 'holdersBy', 'draggedSpan'];
+  const stop = store.on(keys, ask);
   // a notebook lays out nothing that is out of view, so the available height is used only if it is not zero
   const observer = new ResizeObserver(([{ contentRect }]) => {
     if (!contentRect.height || contentRect.height === room) return;
@@ -92,6 +98,7 @@ export function holdersPanel(section, { store }) {
   show();
   return () => {
     stop();
+    card.close();
     observer.disconnect();
     cancelAnimationFrame(frame);
   };

@@ -3,12 +3,13 @@ import { registerFeature } from '../../core/features.js';
 import { goToSelection } from '../../core/navigation.js';
 import { allow, allowed, make, say } from '../../core/dom.js';
 import { KIND_LABELS, kindVariable, PHASES } from '../../core/kinds.js';
-import { countText, exactBytes, secondsText } from '../../core/units.js';
+import { bytesText, countText, exactBytes, secondsText } from '../../core/units.js';
 import { opFacts, storageFacts } from '../../data/neighbours.js';
 import { copyButton } from './copy_button.js';
 import { awayFact, swapsOf, whyMoved } from '../memory/why_moved.js';
 
-const HINT = 'Click a tensor, an op or a module to follow it through every panel. ';
+const HINT = 'Click a tensor, an op or a module to follow it in every panel; drag with Shift to sum up a span. ';
+const NAMED = 3; // of the storages of a span, the largest
 const LASTING = 12000; // milliseconds that a notice is shown
 
 export function selectionPanel(section, bench) {
@@ -109,6 +110,7 @@ const SPOKEN = {
   },
   module: (focus, graph, plan) => several(focus, graph, plan),
   group: (focus, graph, plan) => several(focus, graph, plan),
+  span: (focus, graph, plan) => ({ ...several(focus, graph, plan), why: largest(focus, graph) }),
 };
 
 function several({ type, id, label, storages, ops }, graph, plan) {
@@ -128,6 +130,14 @@ function several({ type, id, label, storages, ops }, graph, plan) {
   }
   const kind = type === 'module' && graph.module_kinds[id];
   return { name: label, facts: kind ? [[kind, ''], ...facts] : facts };
+}
+
+function largest({ storages }, graph) {
+  const names = [...storages]
+    .sort((a, b) => graph.bytesOf(b) - graph.bytesOf(a))
+    .slice(0, NAMED)
+    .map(storage => `${graph.storageName(storage)} ${bytesText(graph.bytesOf(storage))}`);
+  return names.length ? `largest: ${names.join(', ')}` : '';
 }
 
 function bytesAtPeak(graph, plan, storages) {

@@ -5,6 +5,7 @@ import { draw } from '../../controls/icons.js';
 import { allow, make, say } from '../../core/dom.js';
 import { PHASES } from '../../core/kinds.js';
 import { COLLECTIVE, IN, OUT } from './lanes.js';
+import { spanCard } from '../span/span_card.js';
 import { Player } from './player.js';
 import { StreamsView } from './streams_view.js';
 import { plural, secondsText } from '../../core/units.js';
@@ -34,6 +35,11 @@ export function streamsPanel(section, bench) {
   }
   section.append(title);
   const view = new StreamsView(section.appendChild(make('div')), bench);
+  if (!root.querySelector('.sw-holders')) {
+    const card = spanCard(bench);
+    section.append(card.element);
+    endings.push(card.close);
+  }
   const show = () => {
     say(note, noteOf(store, view.lanes));
     legend.replaceChildren(...entries(store));

@@ -3,6 +3,8 @@ import { Coverage } from '../../plots/coverage.js';
 import { paintCursor } from '../../plots/cursor_line.js';
 import { paintFocus, paintIdle, paintLane, paintNames, paintPointed, paintRepeats, paintStalls } from './lane_paint.js';
 import { COMPUTE, LANES, Lanes, OUT, hasOps, inView, spanAt } from './lanes.js';
+import { attachSpanDrag } from '../span/span_drag.js';
+import { paintSpan } from '../span/span_paint.js';
 import { Plot } from '../../plots/plot.js';
 import { copyTip, opTip, stallTip } from './stream_tips.js';
 import { within } from '../../plots/box_surface.js';
@@ -12,7 +14,9 @@ import { hideTip } from '../../plots/tooltip.js';
 const TOP = 5;
 const AXIS = 18;
 const GAP = 14;
-const LABEL = 'Streams: compute, swap out and swap in over time. W and S zoom, A and D pan, arrows step through ops.';
+const LABEL =
+  'Streams: compute, swap out and swap in over time. W and S zoom, A and D pan, arrows step through ops, and with ' +
+  'Shift select a span of time.';
 
 export class StreamsView extends Plot {
   constructor(host, { store, axis }) {
@@ -25,8 +29,12 @@ export class StreamsView extends Plot {
       }),
       store.on(['plan', 'budget', 'focus', 'theme'], () => this.draw()),
       store.on(['found'], () => this.drawNext()),
-      store.on(['hoverFocus', 'cursor'], () => this.drawOver()),
+      store.on(['hoverFocus', 'cursor', 'draggedSpan'], () => this.drawOver()),
     ];
+    attachSpanDrag(this, { store, axis }, {
+      free: x => (x >= axis.gutter ? { time: true, addresses: false } : null),
+      click: event => this.click(event),
+    });
     attachTime(axis, this, {
       move: event => this.move(event),
       leave: () => this.leave(),
@@ -81,8 +89,10 @@ export class StreamsView extends Plot {
       paintRepeats(g, c, this);
       paintStalls(g, c, this);
       for (const which of lanes) paintNames(g, c, this, which);
-      if (this.focus) for (const which of lanes) paintFocus(g, c, this, which);
+      // a span is outlined itself
+      if (this.focus && this.focus.type !== 'span') for (const which of lanes) paintFocus(g, c, this, which);
     });
+    if (this.store.selection?.type === 'span') paintSpan(g, c, this, this.inside, this.store.selection);
     if (!plan.in_storage.length && !plan.out_storage.length) paintIdle(g, c, this, OUT);
     this.say(`${plan.placeholder ? plan.summary + ' ' : ''}${plan.streams_summary}`);
   }
@@ -120,6 +130,7 @@ export class StreamsView extends Plot {
     const { plan, store } = this;
     if (!plan || !this.axis.plan) return;
     paintCursor(g, c, this, { top: 0, bottom: this.bottom, labelled: true });
+    paintSpan(g, c, this, this.inside, store.draggedSpan);
     if (!store.hoverFocus) return;
     within(g, this.inside, () => this.lanes.shown.forEach(which => paintPointed(g, c, this, which)));
   }
