@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -17,6 +18,7 @@ from planner.errors import StowageError
 from planner.machine import PRESETS
 from planner.progress import Progress
 from planner.run import DEVICES, same_bits
+from planner.run.devices.accelerator.accelerator_streams import AcceleratorStream
 from planner.selftest.self_test import results
 from planner.selftest.stage_checks import Stages
 from planner.step import SGD, Step, TrainStep
@@ -82,6 +84,29 @@ def looped(make: Callable[[], Step]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def written_back_late() -> dict[str, Any]:
+    """Steps that are not checked, and the same by eager PyTorch; then the same again with a step that fails."""
+    ours, eager = convolutions(), convolutions()
+    run(ours, device="cuda", budget="80%", steps=5, check=False, progress=False).wait()
+    for _ in range(5):
+        eager.eager()
+    theirs = eager.state()
+    whole = [key for key, value in ours.state().items() if not same_bits(value, theirs[key])]
+    failing, before = convolutions(), convolutions().state()
+    count = iter(range(10**9))
+
+    def fails(function: Any, args: Any, kwargs: Any, launch: Any) -> None:
+        if next(count) == 900:  # in the fifth step
+            raise RuntimeError("out of memory")
+        launch(function, args, kwargs)
+
+    launch = AcceleratorStream.launch
+    with patch.object(AcceleratorStream, "launch", lambda stream, *call: fails(*call, partial(launch, stream))):
+        told = refusal(lambda: run(failing, device="cuda", budget="80%", steps=9, check=False, progress=False).wait())
+    changed = [key for key, value in failing.state().items() if not same_bits(value, before[key])]
+    return {"different": whole, "told": told, "changed": changed}
+
+
 def tested() -> list[tuple[str, str, str]]:
     """The stages of the self test that need no kernels and no streams of a GPU."""
     stages = Stages("cuda", DEVICES["cuda"], ["convolutions"])
@@ -118,6 +143,7 @@ def main() -> None:
         "not pinned": not_pinned(runtime),
         "link": refusal(lambda: run(mlp(), device="cuda", link_bandwidth=1e9)),
         "stages": tested(),
+        "late": written_back_late(),
     }))  # fmt: skip
 
 

@@ -35,6 +35,18 @@ def test_a_loop_leaves_eagers_bits_in_the_model_on_the_host(found: dict[str, Any
     assert found["loops"][name] == {"losses": True, "drawn": True, "different": [], "devices": ["cpu"]}
 
 
+def test_steps_are_written_back_together_once_the_run_ends(found: dict[str, Any]) -> None:
+    assert found["late"]["different"] == []
+
+
+def test_a_step_that_fails_says_which_step_the_model_is_left_after(found: dict[str, Any]) -> None:
+    assert "out of memory" in found["late"]["told"]
+    assert found["late"]["told"].endswith(
+        "; the model is as it was after step 0, as steps on a GPU are written back together"
+    )
+    assert found["late"]["changed"] == []
+
+
 def test_memory_that_may_not_be_pinned_is_refused(found: dict[str, Any]) -> None:
     assert "of host memory may not be pinned (CUDA's error 2); raise the limit of ulimit -l" in found["not pinned"]
 

@@ -43,6 +43,7 @@ class AcceleratorDevice:
     """
 
     marks_ops = False
+    is_far = True
     differs = staticmethod(bits_differ)
 
     def __init__(
