@@ -136,6 +136,7 @@ def not_pinned(runtime: Runtime) -> str:
 
 def main() -> None:
     runtime = stand_in()
+    stream = torch.cuda.current_stream()
     torch.backends.cuda.enable_flash_sdp(False)  # which eager PyTorch would choose on the CPU
     print(json.dumps({
         "runs": {name: checked(make, runtime) for name, make in STEPS.items()},
@@ -144,6 +145,7 @@ def main() -> None:
         "link": refusal(lambda: run(mlp(), device="cuda", link_bandwidth=1e9)),
         "stages": tested(),
         "late": written_back_late(),
+        "left in the caller's stream": torch.cuda.current_stream() is stream,
     }))  # fmt: skip
 
 

@@ -96,6 +96,10 @@ class Runtime:
         return 0
 
 
+def _set_stream(stream: StandInStream) -> None:
+    torch.cuda.current_stream = lambda *_: stream  # type: ignore[assignment]
+
+
 @contextmanager
 def _stream(_: StandInStream) -> Iterator[None]:
     yield
@@ -113,7 +117,13 @@ def stand_in() -> Runtime:
     for name, value in allocated.items():
         setattr(cuda, name, lambda *_, value=value, **__: value)
     cuda.default_generators = (torch.default_generator,)  # which its kernels draw from
-    made: Any = {"Stream": StandInStream, "Event": StandInEvent, "stream": _stream, "device": _stream}
+    made: Any = {
+        "Stream": StandInStream,
+        "Event": StandInEvent,
+        "stream": _stream,
+        "device": _stream,
+        "set_stream": _set_stream,
+    }
     for name, value in made.items():
         setattr(cuda, name, value)
     _put_on_the_host()

@@ -47,6 +47,10 @@ def test_a_step_that_fails_says_which_step_the_model_is_left_after(found: dict[s
     assert found["late"]["changed"] == []
 
 
+def test_the_calling_thread_is_left_in_its_own_stream_also_by_a_run_that_fails(found: dict[str, Any]) -> None:
+    assert found["left in the caller's stream"]
+
+
 def test_memory_that_may_not_be_pinned_is_refused(found: dict[str, Any]) -> None:
     assert "of host memory may not be pinned (CUDA's error 2); raise the limit of ulimit -l" in found["not pinned"]
 
