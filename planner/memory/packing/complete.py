@@ -6,8 +6,9 @@ search looks at one *section* (boxes that are all alive at one time) below whose
 more: either one of the boxes that may be there is there, or none is (a gap). A box that is left out at a gap must later
 get another one below it, which raises its lowest possible offset.
 
-A failure comes with the sections that its proof has read. A decision that changed none of them is not to blame for it,
-and the search goes back past it (conflict-directed backjumping: Prosser, Computational Intelligence 1993).
+A failure comes with the decisions that its proof needs: the first ones that moved each box of a stack as far up as the
+proof takes it to be. The search goes back past all others (conflict-directed backjumping: Prosser, Computational
+Intelligence 1993). It also comes with the sections that the proof has read, whose boxes alone then have no placement.
 """
 
 from __future__ import annotations
@@ -16,6 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.jit import kernel
+from planner.memory.packing.blame import (
+    BEFORE,
+    BOX,
+    GAP,
+    LEVEL,
+    RELEASE,
+    SUPPORT,
+    blame,
+    blame_below,
+    blame_floor,
+    blame_neighbours,
+    blame_raise,
+    blame_stack,
+    blame_support,
+)
+from planner.memory.packing.sections import Sections
+from planner.memory.packing.stacks import is_repeated, mark, put_back, restack, restore, take
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -24,9 +42,12 @@ Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 
 #: How a node chooses its section: by the lowest floor, the fewest children (then the lowest floor or the least slack),
-#: the fewest children for its failures, or the most bytes that are still to be placed.
-LOWEST, FEWEST, TIGHTEST, FAILING, FULLEST = range(5)
+#: the fewest children for its failures, the most bytes that are still to be placed, or the fewest children times the
+#: height below these bytes if they are at the top.
+LOWEST, FEWEST, TIGHTEST, FAILING, FULLEST, CROWDED = range(6)
 _GAP = -1
+#: More levels than this share bits in the sets of those to blame.
+_MOST_BITS = 8192
 
 
 @kernel
@@ -35,13 +56,7 @@ def place_completely(
     highest: Ints,
     fixed: Ints,
     alike: Indices,
-    span_at: Indices,
-    span: Indices,
-    pair_at: Ints,
-    pairs: Indices,
-    section_at: Ints,
-    in_section: Indices,
-    bits: Words,
+    sections: Sections,
     room: Ints,
     rank: Ints,
     choice: int,
@@ -59,10 +74,7 @@ def place_completely(
         highest: `[boxes]`, the highest offset that each may have.
         fixed: `[boxes]`, a predetermined offset, or -1.
         alike: `[boxes]`, the next box with the same life and the same room above it, in a ring.
-        span_at, span: `[boxes + 1]` and `[spans, 2]`, the sections in which each box is alive.
-        pair_at, pairs: `[boxes + 1]` and `[pairs]`, the boxes that are at some time alive with each.
-        section_at, in_section: `[sections + 1]` and `[entries]`, the boxes alive in each section; reordered.
-        bits: `[boxes, words]`, the same as bits.
+        sections: the sections in which each box is alive.
         room: `[sections]`, a height that no box of the section can reach beyond.
         rank: `[boxes]`, which of the candidates of a section to try first.
         choice: how a section is chosen.
@@ -76,22 +88,35 @@ def place_completely(
     Returns:
         1 if they fit, 0 if they do not, -1 if that was not decided; and the number of visited nodes.
     """
-    n, sections, words = size.shape[0], room.shape[0], bits.shape[1]
+    n, section_count, words = size.shape[0], room.shape[0], sections.bits.shape[1]
+    span_at, span, bits = sections.span_at, sections.span, sections.bits
+    pair_at, pairs = sections.pair_at, sections.pairs
     release, support, gap = np.maximum(fixed, 0), np.zeros(n, np.int64), np.full(n, -1, np.int64)
-    key, placed = release.copy(), np.zeros(n, np.bool_)
+    placed = np.zeros(n, np.bool_)
     skipped, is_listed, skips = np.empty(n, np.int32), np.zeros(n, np.bool_), 0
-    count, end = np.zeros(sections, np.int64), np.zeros(sections, np.int64)
-    floor, left, least_top = np.zeros(sections, np.int64), np.zeros(sections, np.int64), np.zeros(sections, np.int64)
-    dirty = np.zeros(words, np.uint64)
+    section_at, in_section, end = sections.section_at, sections.in_section.copy(), sections.section_at[1:].copy()
+    total, lowest_top = np.zeros(len(in_section), np.int64), np.zeros(len(in_section), np.int64)
+    floor, count, choices = (
+        np.zeros(section_count, np.int64), np.zeros(section_count, np.int64), np.zeros(section_count, np.int64)
+    )  # fmt: skip
+    changed, below, suspect = np.zeros(words, np.uint64), np.full(section_count, np.int64(1) << 62), 0
     for box in range(n):
-        dirty |= bits[box]
+        changed |= bits[box]
+    buffer, saved, records = np.empty(n, np.int32), np.empty(4_000_000, np.int32), np.empty((100_000, 4), np.int64)
+    repeats, repeats_at = np.zeros(n, np.bool_), np.full(n, -1, np.int64)
+    saves, place = 0, np.empty(len(in_section), np.int32)
+    lowest_beside, known_at = np.zeros(n, np.int64), np.full(n, -1, np.int64)
     levels = n + 64
     reason, touched = np.zeros((levels, words), np.uint64), np.zeros((levels, words), np.uint64)
     child_at, children, child = np.zeros(levels + 1, np.int64), np.zeros(levels, np.int64), np.zeros(levels, np.int64)
     level_floor, level_section = np.zeros(levels, np.int64), np.zeros(levels, np.int64)
-    trail_at = np.zeros(levels, np.int64)
+    save_at = np.zeros(levels, np.int64)
+    trail_at, level_top = np.zeros(levels, np.int64), np.zeros(levels, np.int64)
     candidates, candidate_key = np.empty(4 * n + 64, np.int32), np.empty(n, np.int64)
-    trail, trails = np.empty((8 * n + 64, 4), np.int64), 0
+    trail, trails, last = np.empty((8 * n + 64, 6), np.int64), 0, np.full(n, -1, np.int64)
+    placed_at = np.zeros(n, np.int64)
+    grain = (2 * n + 64) // _MOST_BITS + 1
+    blamed = np.zeros((levels, (2 * n + 64) // grain // 64 + 1), np.uint64)
     to_place, nodes, level = n, 0, -1
     while True:
         failed = False
@@ -121,77 +146,88 @@ def place_completely(
                     continue
                 for w in range(words):
                     reason[level, w] |= bits[box, w]
+                blame_support(
+                    box, int(lowest), pair_at, pairs, size, placed, placed_at, trail, last, blamed[level], grain
+                )
                 if lowest > highest[box]:
                     failed = True
                     break
                 if trails == trail.shape[0]:
                     trail = np.concatenate((trail, np.empty_like(trail)))
-                trail[trails, 0], trail[trails, 1], trail[trails, 2] = box, release[box], support[box]
-                trail[trails, 3] = gap[box]
+                trail[trails, BOX], trail[trails, RELEASE], trail[trails, SUPPORT] = box, release[box], support[box]
+                trail[trails, GAP], trail[trails, LEVEL], trail[trails, BEFORE] = gap[box], level, last[box]
+                last[box] = trails
                 trails += 1
-                release[box] = key[box] = lowest
+                release[box] = lowest
                 for w in range(words):
                     touched[level, w] |= bits[box, w]
-                    dirty[w] |= bits[box, w]
+                level_top[level] = max(level_top[level], lowest)
+                mark(bits[box], int(lowest), changed, below)
                 raised = True
         if not failed:
-            # stack what is left of each section from its highest release down: it must not reach out of the room
-            for w in range(words):
-                if dirty[w] == 0:
-                    continue
-                for s in range(64 * w, min(64 * w + 64, sections)):
-                    if not (dirty[w] >> np.uint64(s & 63)) & np.uint64(1):
-                        continue
-                    begin = section_at[s]
-                    for x in range(begin + 1, section_at[s + 1]):
-                        box = in_section[x]
-                        value = key[box]
-                        y = x - 1
-                        while y >= begin and key[in_section[y]] < value:
-                            in_section[y + 1] = in_section[y]
-                            y -= 1
-                        in_section[y + 1] = box
-                    total, at_floor, value = np.int64(0), 0, np.int64(-1)
-                    low_top = np.int64(1) << 62
-                    x = begin
-                    while x < section_at[s + 1]:
-                        box = in_section[x]
-                        if placed[box]:
-                            break
-                        total += size[box]
-                        if key[box] != value:
-                            value, at_floor = key[box], 0
-                        if value > highest[box] or value + total > room[s]:
-                            failed = True
-                            break
-                        at_floor += 1
-                        low_top = min(low_top, value + size[box])
-                        x += 1
-                    if failed:
-                        weights[s] += 1.0
-                        if level >= 0:
-                            reason[level, w] |= np.uint64(1) << np.uint64(s & 63)
-                        else:
-                            proof[:] = 0
-                            proof[w] = np.uint64(1) << np.uint64(s & 63)
-                        break
-                    left[s], count[s], floor[s], least_top[s], end[s] = total, at_floor, value, low_top, x
-                if failed:
-                    break
+            # what is left of each section must not reach out of the room
+            failing, saves = restack(
+                changed,
+                below,
+                suspect,
+                section_at,
+                end,
+                in_section,
+                total,
+                lowest_top,
+                floor,
+                count,
+                choices,
+                room,
+                size,
+                highest,
+                alike,
+                placed,
+                offsets,
+                release,
+                support,
+                buffer,
+                saved,
+                records,
+                saves,
+                repeats,
+                repeats_at,
+                nodes,
+            )
+            if failing >= 0:
+                failed, suspect = True, failing
+                weights[failing] += 1.0
+                if level >= 0:
+                    reason[level, failing >> 6] |= np.uint64(1) << np.uint64(failing & 63)
+                    blame_stack(
+                        section_at[failing],
+                        end[failing],
+                        in_section,
+                        room[failing],
+                        size,
+                        highest,
+                        release,
+                        trail,
+                        last,
+                        blamed[level],
+                        grain,
+                    )
+                else:
+                    proof[:] = 0
+                    proof[failing >> 6] = np.uint64(1) << np.uint64(failing & 63)
         if failed:
             if level < 0:
                 return 0, nodes
         else:
-            dirty[:] = 0
             if to_place == 0:
                 return 1, nodes
             best, best_first, best_second = -1, 0.0, 0.0
-            for s in range(sections):
+            for s in range(section_count):
                 if count[s] == 0:
                     continue
                 low = floor[s]
-                slack = room[s] - low - left[s]
-                branches = count[s] + (slack > 0)
+                slack = room[s] - low - total[end[s] - 1]
+                branches = choices[s] + (slack > 0)
                 first, second = float(low), float(branches)
                 if choice == FEWEST:
                     first, second = float(branches), float(low)
@@ -200,22 +236,30 @@ def place_completely(
                 elif choice == FAILING:
                     first, second = branches / weights[s], float(low)
                 elif choice == FULLEST:
-                    first = -float(left[s])
+                    first = -float(total[end[s] - 1])
+                elif choice == CROWDED:
+                    first, second = float(branches) * (low + slack), float(low)
                 if best >= 0 and (first > best_first or (first == best_first and second >= best_second)):
                     continue
                 fits_below = False
                 for x in range(end[s] - count[s], end[s]):
                     box = in_section[x]
-                    for q in range(span_at[box], span_at[box + 1]):
-                        for t in range(span[q, 0], span[q, 1]):
-                            fits_below |= left[t] > 0 and least_top[t] <= low
-                    if fits_below:
+                    if known_at[box] != nodes:
+                        known_at[box] = nodes
+                        beside = np.int64(1) << 62
+                        for q in range(span_at[box], span_at[box + 1]):
+                            for t in range(span[q, 0], span[q, 1]):
+                                beside = min(beside, lowest_top[end[t] - 1])
+                        lowest_beside[box] = beside
+                    if lowest_beside[box] <= low:
+                        fits_below = True
                         break
                 if not fits_below:
                     best, best_first, best_second = s, first, second
             level += 1
             if level == levels:
                 reason = np.concatenate((reason, np.zeros_like(reason)))
+                blamed = np.concatenate((blamed, np.zeros_like(blamed)))
                 touched = np.concatenate((touched, np.zeros_like(touched)))
                 child_at = np.concatenate((child_at, np.zeros_like(child_at)))
                 children = np.concatenate((children, np.zeros_like(children)))
@@ -223,41 +267,52 @@ def place_completely(
                 level_floor = np.concatenate((level_floor, np.zeros_like(level_floor)))
                 level_section = np.concatenate((level_section, np.zeros_like(level_section)))
                 trail_at = np.concatenate((trail_at, np.zeros_like(trail_at)))
+                level_top = np.concatenate((level_top, np.zeros_like(level_top)))
+                save_at = np.concatenate((save_at, np.zeros_like(save_at)))
                 levels *= 2
             first_child = child_at[level]
             if first_child + n + 1 > candidates.shape[0]:
                 candidates = np.concatenate((candidates, np.empty_like(candidates)))
             low, last_child = floor[best], first_child
             reason[level, :] = 0
-            alone = -1
+            blamed[level, :] = 0
+            alone, is_full = -1, room[best] - low <= total[end[best] - 1]
+            if is_full:
+                blame_floor(section_at[best], end[best], in_section, low, release, trail, last, blamed[level], grain)
             for x in range(end[best] - count[best], end[best]):
                 box = in_section[x]
                 for w in range(words):
                     reason[level, w] |= bits[box, w]
                 if fixed[box] >= 0:
                     alone = box
+                    blame_below(box, low, pair_at, pairs, size, placed, trail, last, blamed[level], grain)
                     break
                 most = np.int64(0)
                 nothing_above = True
                 for q in range(span_at[box], span_at[box + 1]):
                     for t in range(span[q, 0], span[q, 1]):
-                        nothing_above &= left[t] == size[box]
-                        most = max(most, left[t])
+                        left = total[end[t] - 1]
+                        nothing_above &= left == size[box]
+                        most = max(most, left)
                 if nothing_above:
                     alone = box
+                    if not is_full:
+                        blame_neighbours(bits[box], touched, level, blamed[level], grain)
                     break
                 # nothing gets below it any more; of boxes alike, those of equal size are placed in their order, and so
                 # are two that touch
-                is_repeated = support[box] < low
-                other = alike[box]
-                while other != box:
-                    if placed[other]:
-                        is_repeated |= other > box and offsets[other] + size[other] == low
-                    else:
-                        is_repeated |= other < box and size[other] == size[box] and release[other] == low
-                    other = alike[other]
-                if is_repeated:
+                if is_repeated(box, size, alike, placed, offsets, release, support):
+                    if support[box] < low:
+                        blame_neighbours(bits[box], touched, level, blamed[level], grain)
+                    other = alike[box]
+                    while other != box:
+                        if not placed[other]:
+                            blame_raise(other, low, trail, last, blamed[level], grain)
+                        elif offsets[other] + size[other] == low:
+                            blame(placed_at[other], blamed[level], grain)
+                        other = alike[other]
                     continue
+                blame_below(box, low, pair_at, pairs, size, placed, trail, last, blamed[level], grain)
                 candidate_key[box] = most if by_bytes_left else 0
                 y = last_child
                 while y > first_child:
@@ -273,40 +328,43 @@ def place_completely(
             if alone >= 0:
                 candidates[first_child] = alone
                 last_child = first_child + 1
-            elif room[best] - low > left[best]:
+            elif not is_full:
                 candidates[last_child] = _GAP
                 last_child += 1
             children[level], child[level] = last_child - first_child, 0
             child_at[level + 1], trail_at[level] = last_child, trails
             level_floor[level], level_section[level] = low, best
+            save_at[level] = saves
         while child[level] == children[level] or failed:
             if not failed:  # all children of this node failed: so has the decision before it
                 level -= 1
                 if level < 0:
                     proof[:] = reason[0]
                     return 0, nodes
+            restore(save_at[level], saves, records, saved, in_section)
+            saves = save_at[level]
             box = candidates[child_at[level] + child[level] - 1]
             if box != _GAP:
                 placed[box] = False
-                key[box] = release[box]
+                put_back(box, span_at, span, end, in_section, place)
                 to_place += 1
             while trails > trail_at[level]:
                 trails -= 1
-                changed = trail[trails, 0]
-                release[changed] = key[changed] = trail[trails, 1]
-                support[changed], gap[changed] = trail[trails, 2], trail[trails, 3]
-            for w in range(words):
-                dirty[w] |= touched[level, w]
+                moved = trail[trails, BOX]
+                release[moved], last[moved] = trail[trails, RELEASE], trail[trails, BEFORE]
+                support[moved], gap[moved] = trail[trails, SUPPORT], trail[trails, GAP]
+            mark(touched[level], level_top[level], changed, below)
             if not failed:
-                is_to_blame = False
-                for w in range(words):
-                    is_to_blame |= (touched[level, w] & reason[level + 1, w]) != 0
-                if is_to_blame:
-                    for w in range(words):
-                        reason[level, w] |= reason[level + 1, w]
+                if (level + 1) % grain == 0:
+                    bit = (level + 1) // grain
+                    if bit < 64 * blamed.shape[1]:
+                        blamed[level + 1, bit >> 6] &= ~(np.uint64(1) << np.uint64(bit & 63))
+                bit = min(level // grain, 64 * blamed.shape[1] - 1)
+                if (blamed[level + 1, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1):
+                    reason[level] |= reason[level + 1]
+                    blamed[level] |= blamed[level + 1]
                 else:
-                    for w in range(words):
-                        reason[level, w] = reason[level + 1, w]
+                    reason[level], blamed[level] = reason[level + 1], blamed[level + 1]
                     child[level] = children[level]
             failed = False
         nodes += 1
@@ -319,31 +377,42 @@ def place_completely(
             trail = np.concatenate((trail, np.empty_like(trail)))
         if box != _GAP:
             placed[box] = True
-            key[box] = -1
+            take(box, span_at, span, end, in_section, place)
             to_place -= 1
-            offsets[box] = low
+            offsets[box], placed_at[box] = low, level
             for w in range(words):
                 touched[level, w] |= bits[box, w]
             top = low + size[box]
+            level_top[level] = top
             for p in range(pair_at[box], pair_at[box + 1]):
                 other = pairs[p]
                 if placed[other] or support[other] >= top:
                     continue
-                trail[trails, 0], trail[trails, 1], trail[trails, 2] = other, release[other], support[other]
-                trail[trails, 3] = gap[other]
+                trail[trails, BOX], trail[trails, RELEASE], trail[trails, SUPPORT] = (
+                    other,
+                    release[other],
+                    support[other],
+                )
+                trail[trails, GAP], trail[trails, LEVEL], trail[trails, BEFORE] = gap[other], level, last[other]
+                last[other] = trails
                 trails += 1
                 support[other] = top
-                if release[other] < top:
-                    release[other] = key[other] = top
+                release[other] = max(release[other], top)
                 for w in range(words):
                     touched[level, w] |= bits[other, w]
         else:
-            for x in range(section_at[section], section_at[section + 1]):
+            level_top[level] = low
+            for x in range(sections.section_at[section], end[section]):
                 other = in_section[x]
-                if placed[other] or release[other] != low:
+                if release[other] != low:
                     continue
-                trail[trails, 0], trail[trails, 1], trail[trails, 2] = other, release[other], support[other]
-                trail[trails, 3] = gap[other]
+                trail[trails, BOX], trail[trails, RELEASE], trail[trails, SUPPORT] = (
+                    other,
+                    release[other],
+                    support[other],
+                )
+                trail[trails, GAP], trail[trails, LEVEL], trail[trails, BEFORE] = gap[other], level, last[other]
+                last[other] = trails
                 trails += 1
                 gap[other] = support[other]
                 if not is_listed[other]:
@@ -352,5 +421,4 @@ def place_completely(
                     skips += 1
                 for w in range(words):
                     touched[level, w] |= bits[other, w]
-        for w in range(words):
-            dirty[w] |= touched[level, w]
+        mark(touched[level], level_top[level], changed, below)
