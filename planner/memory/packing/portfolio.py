@@ -9,9 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cancel import CancelToken
-from planner.memory.packing.complete import CROWDED, FAILING, FEWEST, FULLEST, LOWEST, TIGHTEST, place_completely
+from planner.memory.packing.complete import (
+    CROWDED,
+    FAILING,
+    FEWEST,
+    FULLEST,
+    LOWEST,
+    TIGHTEST,
+    Sections,
+    place_completely,
+    sections_of,
+)
 from planner.memory.packing.problem import PackingProblem
-from planner.memory.packing.sections import Sections, sections_of
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

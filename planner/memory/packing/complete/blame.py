@@ -101,3 +101,18 @@ def blame_neighbours(bits: Words, touched: Words, levels: int, blamed: Words, gr
             meets |= (touched[level, w] & bits[w]) != 0
         if meets:
             blame(level, blamed, grain)
+
+
+@inlined_kernel
+def absolve(level: int, blamed: Words, grain: int) -> None:
+    """Take a level, above which there are none, out of a set of them; it stays if it shares its bit with lower ones."""
+    bit = level // grain
+    if level % grain == 0 and bit < 64 * blamed.shape[0]:
+        blamed[bit >> 6] &= ~(np.uint64(1) << np.uint64(bit & 63))
+
+
+@inlined_kernel
+def is_blamed(level: int, blamed: Words, grain: int) -> bool:
+    """Whether a level, or one that shares its bit, is in a set of them."""
+    bit = min(level // grain, 64 * blamed.shape[0] - 1)
+    return bool((blamed[bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1))
