@@ -46,7 +46,7 @@ def restack(
     placed: Bools, offsets: Ints, release: Ints, support: Ints, buffer: Indices, saved: Indices, records: Ints,
     saves: int, repeats: Bools, repeats_at: Ints, node: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Sort the stacks of the changed sections; returns a section whose stack does not stay inside its room, or -1.
+    """Sort the stacks of the changed sections, until one does not stay inside its room.
 
     Args:
         changed: `[words]`, the sections as bits; those that are done are removed.
@@ -58,6 +58,18 @@ def restack(
         floor: `[sections]`, the lowest possible offset of any box to be placed; -1 if there are none.
         count: `[sections]`, how many have it.
         choices: `[sections]`, how many of these a search has to try there.
+        room, size, highest, alike, offsets: see `place_completely`.
+        placed, release, support: `[boxes]`, whether each is placed; if not, the lowest offset that it can have; and
+            the highest end of the placed boxes below it.
+        buffer: `[boxes]`, for a while.
+        saved, records, saves: the part of the order of each stack that was changed, as it was; the section, where the
+            part begins, where it is saved, and how long it is, `[most, 4]`; and how many. With no place left, nothing
+            is saved: `restack` then has more to sort.
+        repeats, repeats_at: `[boxes]`, whether each repeats a placement, and in which node that was found out.
+        node: number of this node.
+
+    Returns:
+        The section or -1, and the number of records.
     """
     saved_entries = records[saves - 1, 2] + records[saves - 1, 3] if saves > 0 else 0
     one = np.uint64(1)
@@ -172,7 +184,7 @@ def put_back(box: int, span_at: Indices, span: Indices, end: Ints, order: Indice
 
 @kernel
 def restore(first: int, saves: int, records: Ints, saved: Indices, order: Indices) -> None:
-    """Give stacks the order back that they had before."""
+    """Give the stacks of the records from `first` on the order back that they had before."""
     for r in range(saves - 1, first - 1, -1):
         begin, at = records[r, 1], records[r, 2]
         for x in range(records[r, 3]):
