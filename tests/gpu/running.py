@@ -57,7 +57,7 @@ def checked(make: Callable[[], Step], runtime: Runtime) -> dict[str, Any]:
     """Steps in the background by a plan that swaps, each compared with eager PyTorch's."""
     step = make()
     graph = capture(step, device="cuda", progress=False)
-    plan = plan_swaps(graph, PRESETS["h100"], "65%", method="swap", time_limit=1.0, progress=False)
+    plan = plan_swaps(graph, PRESETS["h100"], "65%", method="swap", time_limit=0.3, progress=False)
     result = run(step, plan, device="cuda", steps=3, check=True, progress=False).wait()
     return {
         "device": result.device, "checked": result.checked, "mismatches": result.mismatches,
