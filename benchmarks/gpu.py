@@ -6,8 +6,8 @@ eager       an ordinary training loop on the GPU, if it fits
 plan 50%    a plan within 50 % of what the step takes unswapped, by op times measured on the GPU
 
 `bound` is the least time that any plan within the budget takes, as predicted. `of bound` is that by the measured time.
-`used` is the memory of the whole GPU that is not free during the run, with libraries and other processes, more than before
-it. `same` compares the first two steps with eager PyTorch on the same GPU, bit by bit, where that fits. `--small` has
+`used` is how much less of the whole GPU's memory is free during the run than before it, libraries and others included.
+`same` compares the first two steps with eager PyTorch on the same GPU, bit by bit, where that fits. `--small` has
 models of a few MiB, for a try.
 """
 
