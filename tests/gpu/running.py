@@ -26,6 +26,7 @@ from planner.swap import plan_swaps
 from planner.zoo import load
 from tests.gpu.stand_in import Runtime, stand_in
 from tests.run.steps import convolutions, lstm, mlp
+from widgets.session import Session
 
 
 class Dropping(nn.Module):
@@ -107,6 +108,17 @@ def written_back_late() -> dict[str, Any]:
     return {"different": whole, "told": told, "changed": changed}
 
 
+def in_the_workbench() -> list[Any]:
+    """What a run started in the Workbench ran on, and how many tensors differed."""
+    session = Session(load("mlp:layers=4,hidden=64,batch=32"), device="cuda", machine="auto", budget="80%")
+    _ = session.plan
+    session.start_run(2)
+    assert session.run is not None
+    result = session.run.wait()
+    session.close()
+    return [result.device, result.compared > 20, len(result.mismatches)]
+
+
 def tested() -> list[tuple[str, str, str]]:
     """The stages of the self test that need no kernels and no streams of a GPU."""
     stages = Stages("cuda", DEVICES["cuda"], ["convolutions"])
@@ -144,6 +156,7 @@ def main() -> None:
         "not pinned": not_pinned(runtime),
         "link": refusal(lambda: run(mlp(), device="cuda", link_bandwidth=1e9)),
         "stages": tested(),
+        "workbench": in_the_workbench(),
         "late": written_back_late(),
         "left in the caller's stream": torch.cuda.current_stream() is stream,
     }))  # fmt: skip

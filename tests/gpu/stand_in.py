@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -116,6 +117,8 @@ def stand_in() -> Runtime:
     }  # fmt: skip
     for name, value in allocated.items():
         setattr(cuda, name, lambda *_, value=value, **__: value)
+    properties = SimpleNamespace(name="the CPU as a GPU", total_memory=_BYTES)
+    cuda.get_device_properties = lambda *_: properties  # type: ignore[assignment]
     cuda.default_generators = (torch.default_generator,)  # which its kernels draw from
     made: Any = {
         "Stream": StandInStream,

@@ -23,6 +23,7 @@ def test_runs_on_a_gpu_have_eagers_bits_and_leave_everything_as_promised() -> No
     assert "out of memory" in late["told"]
     assert late["told"].endswith(LOST)
     assert late["changed"] == []
+    assert found["workbench"] == ["cuda", True, 0]
     assert found["left in the caller's stream"]
     assert "of host memory may not be pinned (CUDA's error 2); raise the limit of ulimit -l" in found["not pinned"]
     assert found["link"] == "a GPU copies at the pace of its own link: leave link_bandwidth out"
