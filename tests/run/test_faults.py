@@ -92,7 +92,7 @@ def _mismatches(step: Step, plan: SwapPlan) -> tuple[str, ...]:
     with closing(CpuDevice(2 * plan.peak_bytes, plan.host_bytes)) as device:
         executor = Executor(capture(step), plan, device, stress=True)
         executor.load(step.state())
-        reference = EagerReference(step, CancelToken(), shared=False)
+        reference = EagerReference(step, CancelToken(), shared=False, device="cpu")
         found: tuple[str, ...] = ()
         for number in range(3):
             before = torch.get_rng_state()
