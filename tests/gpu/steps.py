@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import transformers
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from planner.step import SGD, AdamW, Step, TrainStep
 from planner.zoo import load
@@ -117,6 +118,14 @@ def _attended(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
     return found
 
 
+def _dropped_again(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    def dropped(x: torch.Tensor) -> torch.Tensor:
+        return torch.dropout(layer(x), 0.5, True)
+
+    found: torch.Tensor = checkpoint(dropped, x, use_reentrant=False)
+    return found
+
+
 #: By name, what makes a step that no plan for a GPU can hold.
 REFUSED: dict[str, Callable[[], Step]] = {
     "made on the host": lambda: _of_function(
@@ -129,4 +138,5 @@ REFUSED: dict[str, Callable[[], Step]] = {
         lambda: nn.Linear(16, 16), lambda layer, x: layer(x) * torch.randn(16).to(x.device)
     ),
     "attention with dropout": lambda: _of_function(lambda: nn.Linear(16, 16), _attended),
+    "dropout in a checkpoint": lambda: _of_function(lambda: nn.Linear(16, 16), _dropped_again),
 }

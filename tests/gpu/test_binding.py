@@ -55,6 +55,7 @@ def test_dropout_of_a_gpu_draws_from_the_run_s_generator_in_the_place_of_the_def
         ("made on the host", "aten.arange.default.* makes a tensor on the host in a step for the GPU: make it where"),
         ("a number on the host", "aten.mul.Tensor.* computes with a tensor on the host in a step for the GPU"),
         ("drawn on the host", "aten.randn.default.* makes a tensor on the host in a step for the GPU"),
+        ("dropout in a checkpoint", "aten.native_dropout.default .* after the generator was seeded or set back"),
         ("attention with dropout", "efficient_attention.* with dropout hands what it drew to its backward pass"),
     ],
 )
