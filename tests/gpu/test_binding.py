@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 import torch
 
+from planner.errors import StowageError
+from planner.program.out_variants import _run_and_copy
+from tests.gpu.binding import RESERVE
 from tests.gpu.kernel_table import table
 from tests.gpu.steps import REFUSED, STEPS
 
@@ -45,6 +48,20 @@ def test_pytorch_has_a_kernel_for_every_operator(found: dict[str, Any], name: st
     assert missing.isdisjoint(found["steps"][name]["operators"])
 
 
+def test_what_a_forward_pass_keeps_has_its_place_and_is_no_index(found: dict[str, Any]) -> None:
+    assert found["kept"] == {
+        "fused attention": {"bytes": [16, 8, 8, 8, 8, 8], "unmeasured": []},
+        "cuDNN's batch norm": {"bytes": [RESERVE], "unmeasured": []},
+    }
+
+
+def test_what_attention_leaves_on_the_host_is_not_copied() -> None:
+    place = torch.empty((), dtype=torch.int64, device="meta")
+    _run_and_copy(lambda: torch.empty((), dtype=torch.uint8), (), {}, (place,))
+    with pytest.raises(StowageError, match=r"torch\.uint8 and was captured as torch\.int64"):
+        _run_and_copy(lambda: torch.empty((), dtype=torch.uint8, device="meta"), (), {}, (place,))
+
+
 def test_dropout_of_a_gpu_draws_from_the_run_s_generator_in_the_place_of_the_default_one(found: dict[str, Any]) -> None:
     assert found["steps"]["gpt:dropout=0.1"]["forms"]["_run_drawing"] == 12
 
@@ -55,6 +72,8 @@ def test_dropout_of_a_gpu_draws_from_the_run_s_generator_in_the_place_of_the_def
         ("made on the host", "aten.arange.default.* makes a tensor on the host in a step for the GPU: make it where"),
         ("a number on the host", "aten.mul.Tensor.* computes with a tensor on the host in a step for the GPU"),
         ("drawn on the host", "aten.randn.default.* makes a tensor on the host in a step for the GPU"),
+        ("a recurrent layer", "aten._cudnn_rnn.default is how nn.LSTM.* under torch.backends.cudnn.flags"),
+        ("a recurrent layer's weights", "aten.set_.source_Storage is how nn.LSTM"),
         ("dropout in a checkpoint", "aten.native_dropout.default .* after the generator was seeded or set back"),
         ("attention with dropout", "efficient_attention.* with dropout hands what it drew to its backward pass"),
     ],
