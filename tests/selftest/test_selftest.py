@@ -170,6 +170,14 @@ def test_the_stage_that_fails_is_the_last() -> None:
     assert not SelfTestReport("cpu", {}, tuple(found)).passed
 
 
+def test_a_gpu_s_kernels_are_chosen_as_if_each_run_must_be_repeated() -> None:
+    before = torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic
+    seen = lambda _: ("passed", f"{torch.backends.cudnn.benchmark} {torch.backends.cudnn.deterministic}", {})  # noqa: E731
+    (result,) = results([("one", 1.0, seen)], Progress())
+    assert result.summary == "False True"
+    assert (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic) == before
+
+
 def test_a_device_that_is_not_there_is_refused() -> None:
     with pytest.raises(StowageError, match='there is no device "gpu" to test; choose "cpu" or "cuda"'):
         planner.selftest("gpu")
