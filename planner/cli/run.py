@@ -122,9 +122,10 @@ def command(
             ).wait()  # fmt: skip
         except Stopped as stop:
             result, stopped = stop.result, stop
+    graph = capture(step, device=device)
     if trace is not None:
-        save_trace(trace, capture(step), result.plan, result.timelines)
-    _show(result, capture(step), check, as_json)
+        save_trace(trace, graph, result.plan, result.timelines)
+    _show(result, graph, check, as_json)
     if stopped is not None:
         click.echo(str(stopped), err=True)
         raise click.exceptions.Exit(130)

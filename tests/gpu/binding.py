@@ -19,16 +19,15 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from planner.capture import capture
 from planner.errors import StowageError, first_line
-from planner.machine import PRESETS
 from planner.plan import PlanIndex, SwapPlan
 from planner.profile.segment_benchmark import SegmentBenchmark
 from planner.program import BoundCall, backend_of, operands
 from planner.run.executor.arena_views import ArenaViews
 from planner.run.executor.binder import Binder
 from planner.step import Step
-from planner.swap import plan_swaps
 from tests.gpu.imitated import imitate_gpu
 from tests.gpu.steps import KEEPING, REFUSED, STEPS
+from tests.run.plans import resident_plan
 
 RESERVE = 24  # bytes that cuDNN's batch normalisation keeps
 
@@ -44,7 +43,7 @@ def main() -> None:
 def checked(step: Step) -> dict[str, Any]:
     """What binding and making the calls of a plan of a step shows."""
     graph = capture(step, device="cuda", progress=False)
-    plan = plan_swaps(graph, PRESETS["h100"], "75%", method="swap", time_limit=1.0, progress=False)
+    plan = resident_plan(graph)
     graph = graph.with_workspaces(dict(plan.workspaces))
     devices, forms, faults = Counter[str](), Counter[str](), []
     with FakeTensorMode(), torch.inference_mode(), warnings.catch_warnings(action="ignore"), drawn_nowhere():

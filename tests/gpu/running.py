@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -17,6 +18,7 @@ from planner.errors import StowageError
 from planner.machine import PRESETS
 from planner.progress import Progress
 from planner.run import DEVICES, same_bits
+from planner.run.devices.accelerator.accelerator_streams import AcceleratorStream
 from planner.selftest.self_test import results
 from planner.selftest.stage_checks import Stages
 from planner.step import SGD, Step, TrainStep
@@ -24,6 +26,7 @@ from planner.swap import plan_swaps
 from planner.zoo import load
 from tests.gpu.stand_in import Runtime, stand_in
 from tests.run.steps import convolutions, lstm, mlp
+from widgets.session import Session
 
 
 class Dropping(nn.Module):
@@ -55,7 +58,7 @@ def checked(make: Callable[[], Step], runtime: Runtime) -> dict[str, Any]:
     """Steps in the background by a plan that swaps, each compared with eager PyTorch's."""
     step = make()
     graph = capture(step, device="cuda", progress=False)
-    plan = plan_swaps(graph, PRESETS["h100"], "65%", method="swap", time_limit=1.0, progress=False)
+    plan = plan_swaps(graph, PRESETS["h100"], "65%", method="swap", time_limit=0.3, progress=False)
     result = run(step, plan, device="cuda", steps=3, check=True, progress=False).wait()
     return {
         "device": result.device, "checked": result.checked, "mismatches": result.mismatches,
@@ -80,6 +83,40 @@ def looped(make: Callable[[], Step]) -> dict[str, Any]:
         "different": [key for key, value in ours.state().items() if not same_bits(value, theirs[key])],
         "devices": sorted({value.device.type for value in ours.state().values()}),
     }  # fmt: skip
+
+
+def written_back_late() -> dict[str, Any]:
+    """Steps that are not checked, and the same by eager PyTorch; then the same again with a step that fails."""
+    ours, eager = convolutions(), convolutions()
+    run(ours, device="cuda", budget="80%", steps=5, check=False, progress=False).wait()
+    for _ in range(5):
+        eager.eager()
+    theirs = eager.state()
+    whole = [key for key, value in ours.state().items() if not same_bits(value, theirs[key])]
+    failing, before = convolutions(), convolutions().state()
+    count = iter(range(10**9))
+
+    def fails(function: Any, args: Any, kwargs: Any, launch: Any) -> None:
+        if next(count) == 900:  # in the fifth step
+            raise RuntimeError("out of memory")
+        launch(function, args, kwargs)
+
+    launch = AcceleratorStream.launch
+    with patch.object(AcceleratorStream, "launch", lambda stream, *call: fails(*call, partial(launch, stream))):
+        told = refusal(lambda: run(failing, device="cuda", budget="80%", steps=9, check=False, progress=False).wait())
+    changed = [key for key, value in failing.state().items() if not same_bits(value, before[key])]
+    return {"different": whole, "told": told, "changed": changed}
+
+
+def in_the_workbench() -> list[Any]:
+    """What a run started in the Workbench ran on, and how many tensors differed."""
+    session = Session(load("mlp:layers=4,hidden=64,batch=32"), device="cuda", machine="auto", budget="80%")
+    _ = session.plan
+    session.start_run(2)
+    assert session.run is not None
+    result = session.run.wait()
+    session.close()
+    return [result.device, result.compared > 20, len(result.mismatches)]
 
 
 def tested() -> list[tuple[str, str, str]]:
@@ -111,6 +148,7 @@ def not_pinned(runtime: Runtime) -> str:
 
 def main() -> None:
     runtime = stand_in()
+    stream = torch.cuda.current_stream()
     torch.backends.cuda.enable_flash_sdp(False)  # which eager PyTorch would choose on the CPU
     print(json.dumps({
         "runs": {name: checked(make, runtime) for name, make in STEPS.items()},
@@ -118,6 +156,9 @@ def main() -> None:
         "not pinned": not_pinned(runtime),
         "link": refusal(lambda: run(mlp(), device="cuda", link_bandwidth=1e9)),
         "stages": tested(),
+        "workbench": in_the_workbench(),
+        "late": written_back_late(),
+        "left in the caller's stream": torch.cuda.current_stream() is stream,
     }))  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -96,6 +97,10 @@ class Runtime:
         return 0
 
 
+def _set_stream(stream: StandInStream) -> None:
+    torch.cuda.current_stream = lambda *_: stream  # type: ignore[assignment]
+
+
 @contextmanager
 def _stream(_: StandInStream) -> Iterator[None]:
     yield
@@ -112,8 +117,16 @@ def stand_in() -> Runtime:
     }  # fmt: skip
     for name, value in allocated.items():
         setattr(cuda, name, lambda *_, value=value, **__: value)
+    properties = SimpleNamespace(name="the CPU as a GPU", total_memory=_BYTES)
+    cuda.get_device_properties = lambda *_: properties  # type: ignore[assignment]
     cuda.default_generators = (torch.default_generator,)  # which its kernels draw from
-    made: Any = {"Stream": StandInStream, "Event": StandInEvent, "stream": _stream, "device": _stream}
+    made: Any = {
+        "Stream": StandInStream,
+        "Event": StandInEvent,
+        "stream": _stream,
+        "device": _stream,
+        "set_stream": _set_stream,
+    }
     for name, value in made.items():
         setattr(cuda, name, value)
     _put_on_the_host()

@@ -2,47 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from typing import Any
+from tests.gpu.program import printed_by
 
-import pytest
+LOST = "; the model is as it was after step 0, as steps on a GPU are written back together"
 
 
-@pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
-    """What `tests.gpu.running` prints."""
-    command = [sys.executable, "-m", "tests.gpu.running"]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    printed: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-    return printed
-
-
-@pytest.mark.parametrize("name", ["mlp", "convolutions", "lstm", "gpt", "dropping"])
-def test_a_run_has_eagers_bits_and_unpins_its_memory(found: dict[str, Any], name: str) -> None:
-    made = found["runs"][name]
-    assert (made["device"], made["checked"], made["mismatches"]) == ("cuda", "every step", [])
-    assert made["compared"] > 20
-    assert made["swaps"] > 0
-    assert made["peak"]
-    assert made["pinned"] == 0
-
-
-@pytest.mark.parametrize("name", ["convolutions", "dropping"])
-def test_a_loop_leaves_eagers_bits_in_the_model_on_the_host(found: dict[str, Any], name: str) -> None:
-    assert found["loops"][name] == {"losses": True, "drawn": True, "different": [], "devices": ["cpu"]}
-
-
-def test_memory_that_may_not_be_pinned_is_refused(found: dict[str, Any]) -> None:
+# one test, since another process would print the same for each
+def test_runs_on_a_gpu_have_eagers_bits_and_leave_everything_as_promised() -> None:
+    found = printed_by("tests.gpu.running")
+    for name, made in found["runs"].items():
+        assert (made["device"], made["checked"], made["mismatches"]) == ("cuda", "every step", []), name
+        assert made["compared"] > 20, name
+        assert made["swaps"] > 0, name
+        assert made["peak"], name
+        assert made["pinned"] == 0, name  # nothing is left pinned
+    for name, looped in found["loops"].items():
+        assert looped == {"losses": True, "drawn": True, "different": [], "devices": ["cpu"]}, name
+    late = found["late"]  # steps are written back together once the run ends
+    assert late["different"] == []
+    assert "out of memory" in late["told"]
+    assert late["told"].endswith(LOST)
+    assert late["changed"] == []
+    assert found["workbench"] == ["cuda", True, 0]
+    assert found["left in the caller's stream"]
     assert "of host memory may not be pinned (CUDA's error 2); raise the limit of ulimit -l" in found["not pinned"]
-
-
-def test_a_link_cannot_be_imitated_beside_a_real_one(found: dict[str, Any]) -> None:
     assert found["link"] == "a GPU copies at the pace of its own link: leave link_bandwidth out"
-
-
-def test_the_self_test_s_stages_pass(found: dict[str, Any]) -> None:
     kinds = ["kernels", "calls", "memory", "copies", "steps", "peak"]
     assert [(name, outcome) for name, outcome, _ in found["stages"]] == [(kind, "passed") for kind in kinds]

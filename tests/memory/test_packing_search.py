@@ -1,12 +1,17 @@
 """A packing with `seconds`: the search of all placements, ended by a proof, the time, Ctrl-C or a token."""
 
 import signal
+from itertools import combinations
+from math import inf
 
 import numpy as np
 import pytest
 
 from planner.cancel import Cancelled, CancelToken
 from planner.memory import pack
+from planner.memory.packing import portfolio
+from planner.memory.packing.exact import place_exactly
+from planner.memory.packing.problem import checked
 
 
 def cut_square(pieces, seed):
@@ -35,7 +40,50 @@ def overlaps(boxes, offsets):
     return bool((byte > 1).any())
 
 
+def cyclic_boxes(seed):
+    """A few boxes whose lives go round in a circle, so that they often need more than is alive at once."""
+    random = np.random.default_rng(seed)
+    lower, life = random.integers(0, 9, 8), random.integers(4, 6, 8)
+    return checked(lower, (lower + life) % 9, random.integers(1, 7, 8), 1, None, True, None)
+
+
+def masks_of(problem):
+    """By box, the segments of time in which it is alive, as bits."""
+    masks = np.zeros(len(problem.sizes), np.int64)
+    for box in range(len(masks)):
+        for low, up in problem.span[problem.span_at[box] : problem.span_at[box + 1]].tolist():
+            masks[box] |= (1 << up) - (1 << low)
+    return masks
+
+
+def fits_exactly(problem, chosen, height):
+    """Whether some boxes fit below a height, by trying all orders from below."""
+    masks = masks_of(problem) * np.isin(np.arange(len(problem.sizes)), chosen)
+    return place_exactly(masks, problem.sizes, problem.segments, height, 10**9, np.zeros(len(masks), np.int64)) == 1
+
+
 PUZZLE = cut_square(60, 4)
+
+
+def test_every_strategy_finds_a_placement_or_boxes_that_have_none(monkeypatch):
+    strategies, refuted = portfolio._STRATEGIES, 0
+    for seed in range(24):
+        problem = cyclic_boxes(seed)
+        masks, fits = masks_of(problem), fits_exactly(problem, range(8), problem.bound)
+        refuted += not fits
+        for strategy in strategies:
+            monkeypatch.setattr(portfolio, "_STRATEGIES", (strategy,))
+            found = portfolio.CompleteSearch(problem).decide(problem.bound, None, inf, CancelToken())
+            assert found.fits == fits
+            if fits:
+                tops = found.offsets + problem.sizes
+                assert tops.max() <= problem.bound
+                for one, other in combinations(range(8), 2):
+                    apart = found.offsets[other] >= tops[one] or found.offsets[one] >= tops[other]
+                    assert apart or not masks[one] & masks[other]
+            else:
+                assert not fits_exactly(problem, found.blamed, problem.bound)
+    assert 6 <= refuted <= 18
 
 
 def test_a_puzzle_that_orders_do_not_solve_is_solved_by_the_search():

@@ -141,6 +141,9 @@ class LazyDriver:
     def caller_stream(self) -> CallerStream:
         return CallerStream(self.engine)
 
+    def work_in(self, stream: TorchStream | None) -> None:
+        """Every call is told its stream."""
+
     def call(
         self, stream: TorchStream, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:

@@ -51,6 +51,7 @@ def graph_message(graph: Graph, step_peak_bytes: int, phrases: Sequence[str] = (
         "module_paths": [module.path for module in modules],
         "facts": list(facts.phrases),
         "runnable": runnable,
+        "device": graph.device,
     }
     return message("graph", content, {
         "op_target": ("i4", [targets[op.target] for op in graph.ops]),

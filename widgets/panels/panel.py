@@ -30,7 +30,7 @@ class Panel(anywidget.AnyWidget):
 
     Args:
         source: a step, a graph, a pair of one of these and a plan for it, or another view whose session is shared.
-        machine, budget, seed: as in `Session`; not for another view, which has its own.
+        machine, budget, seed, device: as in `Session`; not for another view, which has its own.
 
     Raises:
         StowageError: the source cannot be shown, or the machine or budget is invalid.
@@ -49,15 +49,16 @@ class Panel(anywidget.AnyWidget):
     fallback = traitlets.Unicode().tag(sync=True)
 
     def __init__(
-        self, source: Any, *, machine: str | Machine | None = None, budget: str | int | None = None, seed: int = 0
-    ) -> None:
+        self, source: Any, *, machine: str | Machine | None = None, budget: str | int | None = None, seed: int = 0,
+        device: str = "cpu",
+    ) -> None:  # fmt: skip
         if isinstance(source, Panel):
             if machine is not None or budget is not None:
                 raise StowageError("a view of another view shows the same machine and budget: set them there")
             self.session: Session = source.session
             link = source.link
         else:
-            self.session = Session(source, machine=machine, budget=budget, seed=seed)
+            self.session = Session(source, machine=machine, budget=budget, seed=seed, device=device)
             link = link_of(*self.session.about)
         self._owner: Panel | None = source if isinstance(source, Panel) else None
         self._stop_listening: Callable[[], None] | None = None

@@ -29,6 +29,7 @@ class Workbench(Panel):
         budget: device memory, such as `"8GiB"` or `"50%"` of what the step takes; by default the machine's memory if
             the step needs more, else what the step needs.
         seed: seed of the random choices.
+        device: what the step is captured for and run on, `"cpu"`, or `"cuda"` for the attached GPU.
 
     Raises:
         StowageError: the source cannot be shown, or the machine or budget is invalid.

@@ -44,18 +44,23 @@ class Session:
         budget: device memory, as in `plan_swaps`; by default the machine's memory if the step needs more, else what
             the step needs, also after another machine was chosen.
         seed: seed of the random choices.
+        device: what the step is captured for and run on, `"cpu"` or `"cuda"`; a graph has its own.
 
     Raises:
-        StowageError: the source cannot be shown, or the machine or budget is invalid.
+        StowageError: the source cannot be shown, or the machine, budget or device is invalid.
     """
 
     def __init__(
-        self, source: Any, *, machine: str | Machine | None = None, budget: str | int | None = None, seed: int = 0
-    ) -> None:
+        self, source: Any, *, machine: str | Machine | None = None, budget: str | int | None = None, seed: int = 0,
+        device: str = "cpu",
+    ) -> None:  # fmt: skip
         machines.check(machine)
         if budget is not None:
             parse_budget(budget, 2**50)
-        self._session_state = SessionState(read_source(source), seed, machine, budget, sweeping.begin, close_features)
+        read = read_source(source)
+        self._session_state = SessionState(
+            read, seed, machine, budget, sweeping.begin, close_features, read.graph.device if read.graph else device
+        )
         self._end = finalize(self, self._session_state.close)
         interrupts.cancel_on_interrupt(self._session_state)
         capturing.begin(self._session_state)

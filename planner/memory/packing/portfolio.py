@@ -1,4 +1,4 @@
-"""Several strategies of the complete search in turn, with limits that double, until one of them decides."""
+"""Several strategies of the complete search in turn, with limits that grow, until one of them decides."""
 
 from __future__ import annotations
 
@@ -9,21 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.cancel import CancelToken
-from planner.memory.packing.complete import FAILING, FEWEST, FULLEST, LOWEST, TIGHTEST, place_completely
+from planner.memory.packing.complete import (
+    CROWDED,
+    FAILING,
+    FEWEST,
+    FULLEST,
+    LOWEST,
+    TIGHTEST,
+    Sections,
+    place_completely,
+    sections_of,
+)
 from planner.memory.packing.problem import PackingProblem
-from planner.memory.packing.sections import Sections, sections_of
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 #: How a section is chosen, the order of candidates, whether those with most bytes left come first, and whether time is
 #: mirrored.
 _STRATEGIES = (
-    (LOWEST, 0, False, False), (FULLEST, 1, True, False), (LOWEST, 1, False, True), (FEWEST, 0, False, False),
-    (TIGHTEST, 0, False, True), (FAILING, 1, False, True), (FULLEST, 0, True, True), (TIGHTEST, 1, True, False),
-    (FEWEST, 0, False, True), (FAILING, 0, False, False),
+    (CROWDED, 0, False, False), (TIGHTEST, 1, False, True), (CROWDED, 0, False, True), (FEWEST, 0, False, False),
+    (CROWDED, 1, False, True), (FULLEST, 1, True, False), (TIGHTEST, 0, False, True), (CROWDED, 1, False, False),
+    (LOWEST, 1, False, True), (FAILING, 0, False, False),
 )  # fmt: skip
-#: Nodes of the first round for each box, and the share of boxes over which ranks are shuffled after it.
-_FIRST_NODES, _NOISE = 3, 0.05
+#: Nodes of the first round for each box, how many times more each round has, and the shares of boxes over which ranks
+#: are shuffled after the first: a search that began badly seldom recovers, and many short ones solve more than one.
+_FIRST_NODES, _GROWTH, _NOISES = 3, 1.3, (0.2, 0.05)
 #: Nodes of a call that only finds out how long they take.
 _PROBE = 64
 
@@ -37,7 +47,7 @@ class Decision(NamedTuple):
 
 
 class _Rounds:
-    """How far the strategies have come at one height: each round has all of them, with twice the nodes of the last.
+    """How far the strategies have come at one height: each round has all of them, with more nodes than the last.
 
     Args:
         boxes: number of boxes.
@@ -46,20 +56,22 @@ class _Rounds:
     def __init__(self, boxes: int) -> None:
         self.limit = _FIRST_NODES * boxes + 16
         self.strategy = 0
-        self._random, self._first = np.random.default_rng(0), True
+        self._random, self._round = np.random.default_rng(0), 0
 
     def ranks(self, rank: Ints) -> Ints:
         """The ranks as given in the first round, afterwards shuffled a little."""
-        if self._first:
+        if self._round == 0:
             return rank
-        moved = rank + self._random.normal(0, _NOISE * len(rank), len(rank))
+        noise = _NOISES[self._round % len(_NOISES)]
+        moved = rank + self._random.normal(0, noise * len(rank), len(rank))
         return np.argsort(np.argsort(moved)).astype(np.int64)
 
     def advance(self) -> None:
         """Go on to the next strategy."""
         self.strategy += 1
         if self.strategy == len(_STRATEGIES):
-            self.strategy, self.limit, self._first = 0, 2 * self.limit, False
+            self.strategy, self.limit = 0, int(_GROWTH * self.limit)
+            self._round += 1
 
 
 class CompleteSearch:
@@ -135,9 +147,8 @@ class CompleteSearch:
                 rounds.advance()
             begin = perf_counter()
             result, visited = place_completely(
-                self._size, highest, self._fixed, self._alike(sections, highest), sections.span_at, sections.span,
-                sections.pair_at, sections.pairs, sections.section_at, sections.in_section.copy(), sections.bits,
-                room, rank, choice, by_bytes_left, most, weights, offsets, proof, stop.flag,
+                self._size, highest, self._fixed, self._alike(sections, highest), sections, room, rank, choice,
+                by_bytes_left, most, weights, offsets, proof, stop.flag,
             )  # fmt: skip
             spent += visited
             self._speed = self._speeds[strategy] = visited / max(perf_counter() - begin, 1e-9)

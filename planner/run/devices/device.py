@@ -99,6 +99,13 @@ class RuntimeDevice(Protocol):
         """
 
     @property
+    def is_far(self) -> bool:
+        """Whether copying a step's state to the host takes so long that it is better done once, after the last step.
+
+        A step is then not abandoned once it has begun, as it leaves no state to go on from.
+        """
+
+    @property
     def default_generator(self) -> torch.Generator:
         """PyTorch's own generator, which random ops of eager PyTorch draw from."""
 

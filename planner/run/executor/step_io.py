@@ -58,8 +58,8 @@ class StepIO:
         return {key: self._first[tensor][0] for tensor, key in self._keys if self._first[tensor]}
 
     def outputs(self) -> tuple[Tensor, ...]:
-        """Copies of the step's outputs; ordinary tensors unless this is called in inference mode."""
-        return tuple(place.clone() for place in self._outputs)
+        """Copies of the step's outputs on the host; ordinary tensors unless this is called in inference mode."""
+        return tuple(place.to("cpu", copy=True) for place in self._outputs)
 
     def left(self) -> tuple[Tensor, ...]:
         """Copies of the tensors that the step writes to Python variables, with their original strides."""

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from planner.cancel import CancelToken, uninterrupted
-from planner.errors import StowageError
+from planner.errors import StowageError, first_line
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.guards import Reach, undisturbed
@@ -20,6 +20,7 @@ from planner.run.checks.mutation_guard import MutationGuard
 from planner.run.checks.state_writeback import StateWriteback
 from planner.run.devices.registry import DEVICES
 from planner.run.executor.executor import Executor, StepRecord
+from planner.run.loop.interruptions import Interruptions
 from planner.run.loop.monitor import Monitor
 from planner.run.loop.result import RunLog
 from planner.run.prepare.plan_run import RunRequest
@@ -40,6 +41,7 @@ class StepLoop:
         stop: checked periodically, also in another thread, to abandon a step.
         followed: whether the caller may change the model and the optimizer between two steps.
         smaller: whether the batches are smaller than the step's own.
+        interruptions: what the executor asks whether to abandon a step.
 
     Attributes:
         may_recapture: whether the last step's effects may make the next step a different one.
@@ -57,7 +59,9 @@ class StepLoop:
         *,
         followed: bool,
         smaller: bool,
+        interruptions: Interruptions,
     ) -> None:
+        self._interruptions = interruptions
         self._request, self._executor, self._writeback = request, executor, writeback
         self.generator, self._done, self._followed, self._smaller = generator, done, followed, smaller
         self._effects = effects
@@ -66,11 +70,13 @@ class StepLoop:
             EagerReference(request.step, stop, shared=followed, device=request.device) if request.check else None
         )
         self.may_recapture = self._follows_schedule = False
+        self._late = 0  # steps made that the live model does not include yet
         self.load()
 
     @undisturbed()
     def load(self) -> None:
         """Load the present state of the live model and optimizer."""
+        self._write_back_late_steps()
         self._executor.load(self._writeback.live())
         self.may_recapture = False
         self._follows_schedule = self._request.step.reads_schedule(self._writeback.reach)
@@ -78,6 +84,7 @@ class StepLoop:
 
     def close(self) -> None:
         """Let go of the device's memory."""
+        self._write_back_late_steps()
         self._mutation_guard = None
         self._executor.close()
 
@@ -101,21 +108,62 @@ class StepLoop:
         number, before = len(self._done.seconds), self.generator.get_state()
         shapes = tuple(tuple(leaf.shape) for leaf in leaves)
         made = self._done.made_with[shapes]
-        record = self._executor.step(leaves)
+        checks = self._reference is not None and (self._request.check != "first" or made < FIRST_STEPS)
+        if checks:
+            self._write_back_late_steps()  # eager PyTorch begins with the live model
+        record = self._executed(leaves)
         settles = self._effects is None or self._effects.settles
         self.may_recapture = self._follows_schedule or not settles
-        if self._reference is not None and (self._request.check != "first" or made < FIRST_STEPS):
+        if self._reference is not None and checks:
             self._check(self._reference, number, before, record, batch)
             self._done.made_with[shapes] += 1
             return
         with uninterrupted():
-            self._writeback.keep(self._executor.state(), record.left)
+            if self._may_be_late:
+                self._late += 1
+            else:
+                self._writeback.keep(self._executor.state(), record.left)
             if self._effects is not None:
                 self._watch_state()
             elif self._mutation_guard is not None:
                 self._mutation_guard.noted()
             self._add(record)
             self._done.made_with[shapes] += 1
+
+    @property
+    def _may_be_late(self) -> bool:
+        """Whether the live model need not include a step at once, since nobody is to look at it before the run ends."""
+        device = self._executor.device
+        return device.is_far and not self._followed and self._effects is None and not self._follows_schedule
+
+    def _executed(self, leaves: Sequence[torch.Tensor]) -> StepRecord:
+        """Make a step by the plan.
+
+        Raises:
+            StowageError: an op failed; steps that the live model does not include yet are lost.
+        """
+        if not self._may_be_late:
+            return self._executor.step(leaves)
+        try:
+            with self._interruptions.held_off():
+                return self._executor.step(leaves)
+        except (StowageError, RuntimeError) as error:
+            lost, self._late = self._late, 0
+            made = len(self._done.seconds)
+            if isinstance(error, StowageError) and not lost:
+                raise
+            told = str(error) if isinstance(error, StowageError) else f"step {made + 1} failed: {first_line(error)}"
+            if lost:
+                told += (
+                    f"; the model is as it was after step {made - lost}, as steps on a GPU are written back together"
+                )
+            raise StowageError(told) from error
+
+    def _write_back_late_steps(self) -> None:
+        """Have the live model include all steps made."""
+        steps, self._late = self._late, 0
+        if steps:
+            self._writeback.keep(self._executor.state(), steps=steps)
 
     def _add(self, record: StepRecord) -> None:
         self._done.add(record, self._executor.peak_bytes, smaller=self._smaller)
@@ -204,14 +252,16 @@ def step_loop(
         writeback = StateWriteback(request.step, generator, effects, shared=followed)  # makes the live model
     try:
         with ExitStack() as stack:
-            device = DEVICES[request.device](plan.peak_bytes, plan.host_bytes, request.link, stop.check)
+            interruptions = Interruptions(stop)
+            device = DEVICES[request.device](plan.peak_bytes, plan.host_bytes, request.link, interruptions.check)
             stack.callback(device.close)
             executor = Executor(
-                graph, plan, device, stress=request.stress, generator=generator, check_cancelled=stop.check
+                graph, plan, device, stress=request.stress, generator=generator, check_cancelled=interruptions.check
             )
             running = StepLoop(
-                request, executor, writeback, generator, done, effects, stop, followed=followed, smaller=smaller
-            )
+                request, executor, writeback, generator, done, effects, stop, followed=followed, smaller=smaller,
+                interruptions=interruptions,
+            )  # fmt: skip
             stack.callback(running.close)  # before another plan takes its memory
             if monitor is not None:
                 stack.enter_context(monitor.watching(executor.present, len(done.seconds)))

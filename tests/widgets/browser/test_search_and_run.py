@@ -270,6 +270,11 @@ def test_where_no_plan_can_be_faster_to_run_is_the_thing_to_do(show: Show) -> No
     page.publish(recorded.having("plan", step_seconds=recorded["plan"]["ideal_seconds"]).messages)
     assert "ideal, no op waits" in page.text(".sw-answer-box:nth-child(2)")
     assert page.find(".btn.primary").all_text_contents() == ["Run on this CPU"]
+
+
+def test_a_step_captured_for_a_gpu_runs_on_it(show: Show) -> None:
+    page = open_at(show, planned().having("graph", device="cuda"))
+    assert page.find(".sw-do-run").all_text_contents() == ["Run on this GPU"]
     assert page.find(".sw-do-search").get_attribute("aria-disabled") is None
 
 

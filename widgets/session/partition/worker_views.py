@@ -114,7 +114,9 @@ def _made(session_state: SessionState, job: Job, partition: PartitionPlan, worke
     phrase = f"worker {worker} (of 0 to {partition.workers - 1})"
     source = Source(None, graph, _known_plan(session_state, graph, machine, budget), (phrase,))
     bus = MessageBus(session_state.message_bus.lock)
-    own = SessionState(source, session_state.seed, machine, budget, sweeping.begin, close_features, bus)
+    own = SessionState(
+        source, session_state.seed, machine, budget, sweeping.begin, close_features, session_state.device, bus
+    )
     view = WorkerView(partition, worker, own, _parts(feasibility.graph, graph), (machine, budget))
     capturing.begin(own)
     return view

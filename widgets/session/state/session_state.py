@@ -32,6 +32,7 @@ class SessionState:
     Args:
         source, seed: what is planned, and the seed of the random choices.
         machine, budget: as requested, later those that are planned for; None where none was requested.
+        device: the type of device that the step is captured for and run on.
         on_idle: called when a job has ended, to start background work if there is any.
         on_close: called once all jobs are dropped, to end what features still hold.
 
@@ -63,6 +64,7 @@ class SessionState:
     budget: str | int | None
     on_idle: Callable[[SessionState], None]
     on_close: Callable[[SessionState], None]
+    device: str = "cpu"
     message_bus: MessageBus = field(default_factory=MessageBus)
     graph: Graph | None = None
     feasibility: Feasibility | None = None

@@ -76,7 +76,7 @@ def _begin(session_state: SessionState, job: Job) -> None:
         if graph is None:
             assert session_state.source.step is not None
             with session_state.torch_context.entered():
-                graph = capture(session_state.source.step, progress=loading.progress)
+                graph = capture(session_state.source.step, device=session_state.device, progress=loading.progress)
         loading.ops = len(graph.ops)
         title = "This step cannot be planned"
         loading.progress(0.9, "working out what the step needs")

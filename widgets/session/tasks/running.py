@@ -24,7 +24,6 @@ _EVERY_SECONDS = 0.19
 _LOOK_SECONDS = 0.1
 #: Most steps whose times are sent.
 _MOST = 1000
-_HERE = "cpu"
 _BUSY = "It was planned by op times measured while this computer was busy; open the step again to plan it by new ones."
 
 
@@ -52,11 +51,11 @@ def begin(session_state: SessionState, steps: int = STEPS, check: bool | Literal
         if session_state.run is not None:
             session_state.run.cancel()
         with session_state.torch_context.entered():  # the modes under which the step was captured
-            handle = session_state.run = run(step, plan, steps=steps, check=check)
+            handle = session_state.run = run(step, plan, steps=steps, device=session_state.device, check=check)
         note = _times_note(session_state, plan)
         # first the job: an interrupt may come as soon as the run is said to go on, and has to find it
         session_state.jobs.start("run", lambda job: _run(session_state, job, handle, plan, check, note))
-        session_state.message_bus.publish(_words(handle, plan, steps, note))
+        session_state.message_bus.publish(_words(session_state, handle, plan, steps, note))
 
 
 def cancel(session_state: SessionState) -> None:
@@ -70,9 +69,14 @@ def cancel(session_state: SessionState) -> None:
 
 
 def _times_note(session_state: SessionState, plan: SwapPlan) -> str:
-    if plan.machine == _HERE:
+    if _is_here(session_state, plan):
         return ""
     return f"This plan is for {_machine_of(session_state, plan)}: its times are not this computer's."
+
+
+def _is_here(session_state: SessionState, plan: SwapPlan) -> bool:
+    """Whether a plan is for what the step runs on."""
+    return plan.machine == ("cpu" if session_state.device == "cpu" else "auto")
 
 
 def _machine_of(session_state: SessionState, plan: SwapPlan) -> str:
@@ -104,13 +108,14 @@ def _run(
         else:
             if again is not None:
                 why = f"within the same budget: {_reason(error)}."
-                back = "" if plan.machine == _HERE else f" Choose {machine} again to go back to its plans."
-                note = f"Planned anew for this CPU, and drawn, {why}{back}"
-                _watch(session_state, job, again, plan, steps, f"Planning anew for this CPU {why}", note)
+                back = "" if _is_here(session_state, plan) else f" Choose {machine} again to go back to its plans."
+                here = "this CPU" if session_state.device == "cpu" else "this GPU"
+                note = f"Planned anew for {here}, and drawn, {why}{back}"
+                _watch(session_state, job, again, plan, steps, f"Planning anew for {here} {why}", note)
                 handle = again
     if handle.result is not None and handle.result.measured_busy:
         note = f"{note} {_BUSY}".lstrip()
-    text = _words(handle, plan, steps, note)
+    text = _words(session_state, handle, plan, steps, note)
     session_state.report(job, Message({**text.content, "sentence": sentence or text.content["sentence"]}, text.buffers))
     session_state.on_idle(session_state)
 
@@ -130,7 +135,10 @@ def _again(
             return None
         assert session_state.source.step is not None
         with session_state.torch_context.entered():
-            session_state.run = run(session_state.source.step, budget=plan.budget_bytes, steps=steps, check=check)
+            session_state.run = run(
+                session_state.source.step, budget=plan.budget_bytes, steps=steps, device=session_state.device,
+                check=check,
+            )  # fmt: skip
         return session_state.run
 
 
@@ -163,11 +171,11 @@ def _watch(
             handle.cancel()
         if perf_counter() - reported >= _EVERY_SECONDS:
             reported = perf_counter()
-            session_state.report(job, _words(handle, plan, steps, note))
+            session_state.report(job, _words(session_state, handle, plan, steps, note))
         sleep(_LOOK_SECONDS)
 
 
-def _words(handle: Run, asked: SwapPlan, steps: int, note: str) -> Message:
+def _words(session_state: SessionState, handle: Run, asked: SwapPlan, steps: int, note: str) -> Message:
     progress, result = handle.progress, handle.result
     plan = handle.plan or asked
     made = result.step_seconds if result is not None else ()
@@ -184,7 +192,7 @@ def _words(handle: Run, asked: SwapPlan, steps: int, note: str) -> Message:
             plan.predicted.seconds, () if result is None else result.eager_step_seconds[-_MOST:], plan.budget_bytes,
             peak, plan.peak_bytes, compared, len(mismatches), "" if result is None else result.checked,
             _sentence(handle, state, len(made), compared, mismatches), _differences(plan.peak_bytes, peak), note,
-            plan.machine != _HERE,
+            not _is_here(session_state, plan),
         ),
         plan.predicted,
         measured_memory(handle.step_timelines, handle.snapshots, made),

@@ -43,6 +43,7 @@ class AcceleratorDevice:
     """
 
     marks_ops = False
+    is_far = True
     differs = staticmethod(bits_differ)
 
     def __init__(
@@ -84,6 +85,7 @@ class AcceleratorDevice:
         self._driver.caller_stream().record_event(issued)
         for one in self._streams:
             one.wait(issued)
+        self._driver.work_in(self.compute.stream)  # most of what is issued until it is synchronised
         return issued  # no stream does anything before
 
     def scratch_bytes(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
@@ -100,6 +102,7 @@ class AcceleratorDevice:
         Raises:
             RuntimeError: a kernel or a copy failed.
         """
+        self._driver.work_in(None)
         for stream in self._streams:
             end = self.event()
             stream.record(end)
@@ -124,6 +127,7 @@ class AcceleratorDevice:
         """Wait for what has been issued, which nothing can take back, and free the memory."""
         with ExitStack() as last_first:  # each of them, whichever fails
             last_first.callback(self._free)
+            self._driver.work_in(None)
             for stream in (self._driver.caller_stream(), *(one.stream for one in self._streams)):
                 last_first.callback(stream.synchronize)
 

@@ -40,6 +40,12 @@ class Driver(Protocol):
     def caller_stream(self) -> Stream:
         """The stream of what the calling thread does outside of the device's streams."""
 
+    def work_in(self, stream: Stream | None) -> None:
+        """Have the calling thread issue what it does to a stream, until it is called with None for the one before.
+
+        Calling a function in the stream that the thread works in costs nothing beside the call.
+        """
+
     def call(
         self, stream: Stream, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:

@@ -23,6 +23,8 @@ class CudaDriver:
     def __init__(self) -> None:
         self._device = torch.device("cuda", torch.cuda.current_device())
         self._patterns: dict[Stream, Tensor] = {}
+        self._working: Stream | None = None
+        self._before: Stream | None = None
 
     def stream(self) -> Stream:
         """Make a stream, which is not ordered with the caller's."""
@@ -36,11 +38,23 @@ class CudaDriver:
         """The stream of what the calling thread does outside of the device's streams."""
         return torch.cuda.current_stream(self._device)
 
+    def work_in(self, stream: Stream | None) -> None:
+        """Have the calling thread issue what it does to a stream, until it is called with None for the one before."""
+        if stream is not None and self._working is None:
+            self._before = torch.cuda.current_stream(self._device)
+        wanted = self._before if stream is None else stream
+        if wanted is not None:
+            torch.cuda.set_stream(wanted)
+        self._working = stream
+
     def call(
         self, stream: Stream, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
         """Call a function on tensors of the GPU, whose kernels are issued to a stream."""
-        with torch.cuda.stream(stream):
+        if stream is self._working:
+            function(*args, **kwargs)
+            return
+        with torch.cuda.stream(stream):  # takes microseconds
             function(*args, **kwargs)
 
     def fill(self, stream: Stream, target: Tensor, byte: int) -> None:

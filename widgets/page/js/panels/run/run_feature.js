@@ -20,7 +20,7 @@ function wanted(store) {
 const share = ({ run }) => (run?.state === 'running' ? (run.share ?? 0) : null);
 
 const button = mainButton('run', {
-  label: store => (running(store) ? 'Stop' : 'Run on this CPU'),
+  label: store => (running(store) ? 'Stop' : `Run on this ${store.graph?.device === 'cuda' ? 'GPU' : 'CPU'}`),
   stopping: 'Stopping',
   busy: running,
   reason: noRun,

@@ -1,0 +1,17 @@
+"""What a program prints that changes its process for good."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+
+def printed_by(module: str) -> dict[str, Any]:
+    """The JSON in the last line that a module prints, run as a program."""
+    command = [sys.executable, "-m", module]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    printed: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return printed
