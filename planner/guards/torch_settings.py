@@ -12,6 +12,7 @@ from planner.torch_private import autocast_settings, default_device, saved_tenso
 
 _MKLDNN: Any = torch.backends.mkldnn
 _ATTENTION: Any = torch.backends.cuda
+_CUDNN: Any = torch.backends.cudnn
 _DETERMINISTIC: Any = torch.utils.deterministic
 
 
@@ -29,6 +30,10 @@ def environment() -> tuple[object, ...]:
         _ATTENTION.flash_sdp_enabled(),
         _ATTENTION.mem_efficient_sdp_enabled(),
         _ATTENTION.math_sdp_enabled(),
+        _ATTENTION.cudnn_sdp_enabled(),
+        _CUDNN.enabled,
+        _CUDNN.benchmark,
+        _CUDNN.deterministic,
         _MKLDNN.enabled,
         _MKLDNN.deterministic,
         torch.is_grad_enabled(),
@@ -43,8 +48,9 @@ _NAMES = (
     "autocast", "autocast's dtype", "autocast on CUDA", "its dtype on CUDA", "autocast's cache", "the default dtype",
     "the default device", "the number of threads", "the precision of float32 matrix products",
     "torch.use_deterministic_algorithms", "fill_uninitialized_memory", "flash attention", "memory-efficient attention",
-    "math attention", "oneDNN", "oneDNN's determinism", "gradient mode", "inference mode",
-    "the detection of anomalies", "the flushing of denormal numbers", "the modes entered",
+    "math attention", "cuDNN's attention", "cuDNN", "cuDNN's trials of kernels", "cuDNN's determinism", "oneDNN",
+    "oneDNN's determinism", "gradient mode", "inference mode", "the detection of anomalies",
+    "the flushing of denormal numbers", "the modes entered",
 )  # fmt: skip
 
 
@@ -55,7 +61,10 @@ def named(values: tuple[object, ...]) -> Mapping[str, Value]:
 
 def _matmul_precision() -> object:
     """The precision of float32 matrix products; once PyTorch's newer settings for it are used, the older one raises."""
-    by_backend = _MKLDNN.matmul.fp32_precision, _MKLDNN.conv.fp32_precision, _MKLDNN.rnn.fp32_precision
+    by_backend = tuple(
+        part.fp32_precision
+        for part in (_MKLDNN.matmul, _MKLDNN.conv, _MKLDNN.rnn, _ATTENTION.matmul, _CUDNN.conv, _CUDNN.rnn)
+    )
     try:
         return torch.get_float32_matmul_precision(), by_backend
     except RuntimeError:

@@ -123,14 +123,23 @@ class SegmentBenchmark:
         self.failed.add(position)
 
     def _reading_computed_indices(self) -> Iterator[int]:
-        """Positions of calls that read integers which the step computes, from other values than these."""
+        """Positions of calls that read integers which the step computes, from other values than these.
+
+        Memory that a forward pass leaves for the backward one holds no indices, whatever its dtype.
+        """
         graph = self._graph
+        kept = {
+            graph.tensors[call.results[place]].storage
+            for call in self._program.calls
+            for place in self._backend.undefined.get(call.target, ())
+            if call.results[place] >= 0
+        }
         for position, op in enumerate(self._segment.ops):
             for tensor in graph.ops[op].inputs:
                 info = graph.tensors[tensor]
                 dtype: torch.dtype = getattr(torch, info.dtype)
                 whole = not dtype.is_floating_point and not dtype.is_complex and dtype is not torch.bool
-                if whole and not graph.storages[info.storage].live_in:
+                if whole and not graph.storages[info.storage].live_in and info.storage not in kept:
                     yield position
                     break
 

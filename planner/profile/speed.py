@@ -19,7 +19,9 @@ _COPY_BYTES = 64 * 2**20
 _SMALL_BYTES = 4096
 _REPEATS = 9
 _HANDOVERS = 60
-_MATMUL_SIZE = {"cpu": 1024, "cuda": 1536}  # large enough for full speed, and on a CPU for a third of the time
+_MATMUL_SIZE = {"cpu": 1024, "cuda": 4096}  # large enough for full speed, and on a CPU for a third of the time
+#: Copied within a device's memory: on a GPU more than its caches hold, for far longer than a launch and a wait take.
+_MEMORY_BYTES = {"cpu": _COPY_BYTES, "cuda": 2**28}
 
 
 def measure_link(device: torch.device, other: torch.device | None = None) -> Link:
@@ -58,7 +60,7 @@ def measure_matmul(device: torch.device, dtype: torch.dtype) -> float:
 
 def measure_memory(device: torch.device) -> float:
     """Bytes per second that a device reads and writes together while it copies within its own memory."""
-    source = torch.ones(_COPY_BYTES, dtype=torch.uint8, device=device)
+    source = torch.ones(_MEMORY_BYTES[device.type], dtype=torch.uint8, device=device)
     destination = torch.empty_like(source)
     seconds = []
     for _ in range(_REPEATS):
@@ -66,7 +68,7 @@ def measure_memory(device: torch.device) -> float:
         destination.copy_(source)
         _finish(device)
         seconds.append(time.perf_counter() - start)
-    return 2 * _COPY_BYTES / _typical(seconds)
+    return 2 * source.nbytes / _typical(seconds)
 
 
 def _typical(seconds: Sequence[float]) -> float:

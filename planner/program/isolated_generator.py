@@ -16,35 +16,40 @@ from planner.program.kernels.rewrites import DRAWING
 
 
 class _OfTheThread:
-    """Replaces a default generator: in the thread that created this, it is another generator."""
+    """Replaces a default generator: where `is_here` says so, it is another generator."""
 
-    def __init__(self, generator: torch.Generator, default: torch.Generator) -> None:
-        self._generator, self._default, self._thread = generator, default, get_ident()
+    def __init__(self, generator: torch.Generator, default: torch.Generator, is_here: Callable[[], bool]) -> None:
+        self._generator, self._default, self._is_here = generator, default, is_here
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._generator if get_ident() == self._thread else self._default, name)
+        return getattr(self._generator if self._is_here() else self._default, name)
 
 
 @contextmanager
-def as_default(generator: torch.Generator, *, everywhere: bool = False) -> Iterator[None]:
+def as_default(generator: torch.Generator, capture: private.TorchDispatchMode | None = None) -> Iterator[None]:
     """Redirect this thread's use of the default generator by `torch`'s functions to another one.
 
     Args:
         generator: draws on the CPU. One thread at a time may do this.
-        everywhere: whether seeds and states of the GPUs' generators are redirected to it, too.
+        capture: a mode that a step is captured in. Then seeds and states of the GPUs' generators are redirected, too,
+            also in the threads that its backward pass is made in.
     """
     random: Any = torch.random
     before, before_there = random.default_generator, torch.cuda.default_generators
-    random.default_generator = _OfTheThread(generator, torch.default_generator)
-    if everywhere:
-        torch.cuda.default_generators = tuple(  # type: ignore[assignment]
-            _OfTheThread(generator, default) for default in before_there
-        )
+    thread = get_ident()
+
+    def is_here() -> bool:
+        return get_ident() == thread if capture is None else private.in_capture(thread, capture)
+
+    random.default_generator = _OfTheThread(generator, torch.default_generator, is_here)
+    instead: Any = tuple(_OfTheThread(generator, default, is_here) for default in before_there)
+    if capture is not None:
+        torch.cuda.default_generators = instead
     try:
         yield
     finally:
         random.default_generator = before
-        if everywhere:
+        if torch.cuda.default_generators is instead:  # PyTorch makes them when a GPU is first used
             torch.cuda.default_generators = before_there
 
 

@@ -205,6 +205,8 @@ def _run_and_copy(
         values = (values,)
     for result, value in zip(results, values, strict=True):
         if result is not None and value is not None:
+            if value.device.type == "cpu" != result.device.type:
+                continue  # what attention that drops nothing has not drawn; copying it would wait for the GPU
             if value.dtype is not result.dtype:  # a copy would round
                 raise StowageError(f"{target} returns {value.dtype} and was captured as {result.dtype}; report this op")
             result.copy_(value)

@@ -15,6 +15,7 @@ from planner.errors import StowageError
 from planner.progress import Progress
 from planner.run import DEVICES
 from planner.selftest.eager_comparison import expected, make_steps
+from planner.selftest.repeatable_kernels import repeatable_kernels
 from planner.selftest.sample_steps import planned_step
 
 _STEPS = 2
@@ -49,7 +50,8 @@ def main() -> None:
     """Make the steps that the command line names, on the device that it begins with; what differs ends the process."""
     device, *names = sys.argv[1:]
     for name in names:
-        tested = planned_step(name, device, Progress())
-        made = make_steps(tested, expected(tested, _STEPS), DEVICES[device])
+        with repeatable_kernels():
+            tested = planned_step(name, device, Progress())
+            made = make_steps(tested, expected(tested, _STEPS), DEVICES[device])
         if made.different:
             sys.exit(f"{made.different[0]} of {name} differs from eager's")

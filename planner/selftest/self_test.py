@@ -14,6 +14,7 @@ from planner.program import backend_of
 from planner.progress import Progress, ShowProgress, reporting
 from planner.run import DEVICES
 from planner.selftest.environment import environment
+from planner.selftest.repeatable_kernels import repeatable_kernels
 from planner.selftest.report import Figures, Outcome, SelfTestReport, StageResult
 from planner.selftest.sample_steps import STEPS
 from planner.selftest.stage_checks import Stages
@@ -75,7 +76,7 @@ def results(stages: Sequence[tuple[str, float, Stage]], report: Progress) -> Ite
         figures: Figures
         try:
             with (
-                global_state_lock(), torch.random.fork_rng(devices=[]),
+                global_state_lock(), torch.random.fork_rng(devices=[]), repeatable_kernels(),
                 torch.inference_mode(False), torch.enable_grad(),  # whatever the caller has switched off
             ):  # fmt: skip
                 outcome, summary, figures = run(part)

@@ -8,7 +8,7 @@ from planner.program import Program
 from planner.progress import Progress
 from planner.run import CallChecks, check_separate_calls
 from planner.selftest.copy_rates import MakeDevice, copy_rates
-from planner.selftest.eager_comparison import StepComparison, expected, make_steps, shows_without
+from planner.selftest.eager_comparison import EagerResults, StepComparison, expected, make_steps, shows_without
 from planner.selftest.missing_kernels import missing_kernels
 from planner.selftest.report import Figures, Outcome
 from planner.selftest.sample_steps import PlannedStep, planned_step
@@ -20,6 +20,8 @@ _STEPS, _STRESSED = 3, 2  # how many are made, and with delays
 _SEEDS, _WAITS, _TRIES = 20, 8, 4
 #: At least this share of the waits left out must show; some only keep an op off memory that no kernel of it touches.
 _SHOWN = 0.75
+_DELAYED = 0.7  # share of the time of the runs with delays; in the rest, waits are left out
+_PROBE_BYTES = 512
 
 Found = tuple[Outcome, str, Figures]
 
@@ -133,11 +135,12 @@ class Stages:
     def races(self, progress: Progress) -> Found:
         """Steps with delays in the streams have eager PyTorch's bits, and lose them where a wait is left out."""
         runs = tried = shown = 0
-        for tested, part in self._parts(progress):
+        left_out: list[tuple[PlannedStep, EagerResults, dict[int, StreamWork]]] = []
+        for tested, part in self._parts(progress.part(0.0, _DELAYED)):
             wanted = expected(tested, _STRESSED)
             needed: dict[int, StreamWork] = {}
             for seed in range(self._seeds):
-                part(0.4 * seed / self._seeds)
+                part(0.6 * seed / self._seeds)
                 made = make_steps(tested, wanted, self._make_device, stress=seed)
                 runs, needed = runs + 1, made.needed
                 if made.different:
@@ -145,23 +148,42 @@ class Stages:
                     return "failed", f"{found}, with seed {seed}", {"seed": seed, "different": len(made.different)}
             late_works = sorted(set(needed.values()))
             for number, late in enumerate(late_works):
-                part(0.4 + 0.3 * number / len(late_works))
+                part(0.6 + 0.4 * number / len(late_works))
                 made, runs = make_steps(tested, wanted, self._make_device, stress=0, late=late), runs + 1
                 if made.different:
                     found = f"{made.different[0]} of {tested.name} differs from eager's"
                     return "failed", f"{found} where work {late.number} of {late.stream} is late", {"runs": runs}
-            sample = self._sample(needed)
-            for number, (wait, late) in enumerate(sample.items()):
-                part(0.7 + 0.3 * number / len(sample))
-                tried += 1
-                shown += shows_without(wait, late, tested, wanted, self._make_device, _TRIES)
+            left_out.append((tested, wanted, self._sample(needed)))
+        waits = [(tested, wanted, *each) for tested, wanted, sample in left_out for each in sample.items()]
+        broken = ""
+        for number, (tested, wanted, wait, late) in enumerate(waits):
+            progress(_DELAYED + (1 - _DELAYED) * number / len(waits))
+            tried += 1
+            shown += shows_without(wait, late, tested, wanted, self._make_device, _TRIES)
+            if not self._usable():  # an index that is read too early ends the use of a GPU by this process
+                broken = ", the last by an error after which this process cannot use the device"
+                break
         figures = {"runs": runs, "waits": tried, "shown": shown}
         if shown < _SHOWN * tried:
             return "failed", (
                 f"{tried - shown} of {tried} waits that were left out did not show, so the runs with delays say "
                 "little; test again with fewer other programs running"
             ), figures  # fmt: skip
-        return "passed", f"{runs} runs with delays have eager's bits; of {tried} waits left out {shown} showed", figures
+        found = f"{runs} runs with delays have eager's bits; of {tried} waits left out {shown} showed"
+        return "passed", f"{found}{broken}", figures
+
+    def _usable(self) -> bool:
+        """Whether the device still does anything."""
+        try:
+            device = self._make_device(_PROBE_BYTES, _PROBE_BYTES)
+            try:
+                device.compute.fill(device.arena, 0)
+                device.synchronize()
+            finally:
+                device.close()
+        except RuntimeError:
+            return False
+        return True
 
     def sanitizer(self, _: Progress) -> Found:
         """PyTorch's sanitizer finds no access of one stream that another's is not ordered with."""

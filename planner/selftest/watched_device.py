@@ -104,6 +104,7 @@ class _WatchedStream:
 
 def waits_itself(device: RuntimeDevice) -> bool:
     """Whether the compute stream works in the thread that calls it, so that nobody can be ahead of it."""
+    device.compute.delay(0.0)  # a GPU loads a kernel at its first call
     begin = perf_counter()
     device.compute.delay(_PROBE_SECONDS)
     blocked = perf_counter() - begin >= _PROBE_SECONDS

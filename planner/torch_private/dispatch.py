@@ -21,6 +21,7 @@ __all__ = [
     "autocasting",
     "default_device",
     "function_modes",
+    "in_capture",
     "no_modes",
     "overriding",
     "plainly",
@@ -31,9 +32,24 @@ __all__ = [
 _DEVICES = ("cpu", "cuda")
 
 
+def in_capture(thread: int, mode: TorchDispatchMode) -> bool:
+    """Whether the running thread is a given one, or one that a backward pass has taken a dispatch mode to.
+
+    Autograd makes the backward pass of what is on a GPU in a thread of its own, with the modes of the thread that asked
+    for it.
+
+    Args:
+        thread: by `get_ident`.
+        mode: the mode.
+    """
+    if get_ident() == thread:
+        return True
+    return torch._C._len_torch_dispatch_stack() > 0 and any(one is mode for one in _get_current_dispatch_mode_stack())
+
+
 @contextmanager
-def overriding(kernels: Mapping[OpOverload, Callable[..., Any]]) -> Iterator[None]:
-    """Override operators by other functions for this thread's calls that would reach a dispatch mode.
+def overriding(kernels: Mapping[OpOverload, Callable[..., Any]], mode: TorchDispatchMode) -> Iterator[None]:
+    """Override operators by other functions for the calls of a capture that would reach a dispatch mode.
 
     Calls from within PyTorch's own kernels are overridden too. Other threads, and calls outside of any dispatch mode,
     are unaffected.
@@ -41,6 +57,7 @@ def overriding(kernels: Mapping[OpOverload, Callable[..., Any]]) -> Iterator[Non
     Args:
         kernels: by operator of `aten`, a function that receives a function to continue without it, then the call's
             arguments.
+        mode: of the capture, which this thread makes.
     """
     thread = get_ident()
     # the key at which a call under a dispatch mode enters, above autocast and autograd
@@ -51,7 +68,7 @@ def overriding(kernels: Mapping[OpOverload, Callable[..., Any]]) -> Iterator[Non
             def go_on(*args: Any, **kwargs: Any) -> Any:
                 return target.redispatch(keys & beyond, *args, **kwargs)
 
-            return (kernel if get_ident() == thread else _plainly)(go_on, *args, **kwargs)
+            return (kernel if in_capture(thread, mode) else _plainly)(go_on, *args, **kwargs)
 
         return answer
 

@@ -29,6 +29,7 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     the real kernels. Those of normalisations ignore that the CPU's kernels, given an input of low precision and
     parameters of a higher one, keep mean and deviation in the higher. Wrong strides are corrected by `right_strides`.
     Those of oneDNN's LSTM omit its workspace for the backward pass, and return both biases' gradients as one tensor.
+    cuDNN's batch normalisation keeps memory for its backward pass, which its fake kernel omits too.
     Those of embedding bags cover the CPU's fast kernels for half precision but not for bfloat16. That of the CTC loss
     rejects even lengths that are known.
     """
@@ -45,6 +46,9 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     result = target(*args, **kwargs)
     if target is torch.ops.aten.mkldnn_rnn_layer.default:
         return (*result[:3], _kept_by_lstm(args) if torch.is_grad_enabled() else None)
+    if target is torch.ops.aten.cudnn_batch_norm.default and args[5]:
+        kept: int = torch._C._get_cudnn_batch_norm_reserve_space_size(args[0], True)  # type: ignore[attr-defined]
+        return (*result[:3], args[0].new_empty(kept, dtype=torch.uint8))
     if target in WRONG_STRIDES and all(device_of(value).type == "cpu" for value in tensors(args)):
         result = right_strides(target, args, result)
     if target in _NORMALISATIONS and args[0].device.type == "cpu":

@@ -8,9 +8,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import planner
 from planner.capture import capture
+from planner.capture.fakes.fakes import check_devices
 from planner.errors import StowageError
 from planner.graph import fingerprint, from_json, to_json
 from planner.run import CpuDevice, Executor, run
@@ -60,3 +63,13 @@ def test_a_gpu_that_is_not_attached_is_missed_in_a_sentence() -> None:
         run(mlp(), device="cuda")
     with pytest.raises(StowageError, match=f"nothing to test on cuda {missing}"):
         planner.selftest("cuda")
+
+
+def test_a_model_on_another_gpu_than_the_current_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeTensorMode():
+        model, batch = nn.Module(), torch.empty(2, device="cuda:0")
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    check_devices(model, batch, "cuda", given=True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    with pytest.raises(StowageError, match=r"on cuda:0 and the current GPU is cuda:1, .* torch.cuda.set_device first"):
+        check_devices(model, batch, "cuda", given=True)

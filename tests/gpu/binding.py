@@ -1,7 +1,7 @@
 """Every call of plans for a GPU, bound in a fake arena there and made on fake tensors: run as a program.
 
 Prints, as JSON: by step, the calls made, the devices of their tensors, how they are made, what is wrong with them, and
-their operators; and why other steps are refused.
+their operators; what forward passes keep for backward ones; and why other steps are refused.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -19,18 +20,23 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from planner.capture import capture
 from planner.errors import StowageError, first_line
 from planner.plan import PlanIndex, SwapPlan
-from planner.program import BoundCall, operands
+from planner.profile.segment_benchmark import SegmentBenchmark
+from planner.program import BoundCall, backend_of, operands
 from planner.run.executor.arena_views import ArenaViews
 from planner.run.executor.binder import Binder
 from planner.step import Step
 from tests.gpu.imitated import imitate_gpu
-from tests.gpu.steps import REFUSED, STEPS
+from tests.gpu.steps import KEEPING, REFUSED, STEPS
 from tests.run.plans import resident_plan
+
+RESERVE = 24  # bytes that cuDNN's batch normalisation keeps
 
 
 def main() -> None:
     imitate_gpu()
     found = {"steps": {name: checked(make()) for name, make in STEPS.items()}}
+    with patch.object(torch._C, "_get_cudnn_batch_norm_reserve_space_size", lambda *_: RESERVE):
+        found["kept"] = {name: kept(make()) for name, make in KEEPING.items()}
     print(json.dumps({**found, "refusals": {name: refusal(make()) for name, make in REFUSED.items()}}))
 
 
@@ -55,6 +61,21 @@ def checked(step: Step) -> dict[str, Any]:
     return {
         "calls": len(plan.order), "devices": devices, "forms": forms, "faults": faults, "operators": operators,
     }  # fmt: skip
+
+
+def kept(step: Step) -> dict[str, Any]:
+    """Bytes that forward passes leave for backward ones, and operators that are not measured for their indices."""
+    graph = capture(step, device="cuda", progress=False)
+    backend = backend_of("cuda")
+    places = [(call, place) for call in graph.program.calls for place in sorted(backend.undefined.get(call.target, ()))]
+    benchmark: Any = SimpleNamespace(
+        _segment=SimpleNamespace(ops=range(len(graph.ops))), _graph=graph, _program=graph.program, _backend=backend
+    )
+    left_out = SegmentBenchmark._reading_computed_indices(benchmark)
+    return {
+        "bytes": [graph.storages[graph.tensors[call.results[place]].storage].bytes for call, place in places],
+        "unmeasured": [graph.ops[position].target for position in left_out],
+    }
 
 
 def refusal(step: Step) -> str:

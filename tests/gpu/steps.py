@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import transformers
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from planner.step import SGD, AdamW, Step, TrainStep
 from planner.zoo import load
@@ -92,6 +93,25 @@ def _autocast(name: str) -> Callable[[], Step]:
     return made
 
 
+class _Normalised(nn.Module):
+    """Batch normalisation by cuDNN."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm = nn.Conv2d(3, 3, 3), nn.BatchNorm2d(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        norm = self.norm
+        found, *_ = torch.ops.aten.cudnn_batch_norm(
+            self.layer(x), norm.weight, norm.bias, norm.running_mean, norm.running_var, True, 0.1, norm.eps
+        )
+        return found
+
+
+def _normalised() -> Step:
+    return TrainStep(_Normalised, lambda: torch.randn(4, 3, 8, 8), loss=lambda model, x: model(x).square().mean())
+
+
 _LARGE = ("rnn", "wresnet", "inception", "nasnet", "brnn")
 ZOO = ("mlp", "gpt:dropout=0.1", "rnn:layers=2,hidden=24,steps=3,batch=4", *(_LARGE if EFFORT > 1 else ()))
 #: By name, what makes a step.
@@ -107,6 +127,10 @@ STEPS: dict[str, Callable[[], Step]] = {
 }
 
 
+#: By name, what makes a step whose forward pass keeps memory that only its own backward pass understands.
+KEEPING: dict[str, Callable[[], Step]] = {"fused attention": _attention, "cuDNN's batch norm": _normalised}
+
+
 def _of_function(make: Callable[[], nn.Module], forward: Callable[[nn.Module, torch.Tensor], torch.Tensor]) -> Step:
     return TrainStep(make, lambda: torch.randn(4, 8, 16), loss=lambda model, x: forward(model, x).square().mean())
 
@@ -115,6 +139,28 @@ def _attended(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
     y = layer(x).unsqueeze(0)
     found, *_ = torch.ops.aten._scaled_dot_product_efficient_attention(y, y, y, None, True, 0.1)
     return found
+
+
+def _dropped_again(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    def dropped(x: torch.Tensor) -> torch.Tensor:
+        return torch.dropout(layer(x), 0.5, True)
+
+    found: torch.Tensor = checkpoint(dropped, x, use_reentrant=False)
+    return found
+
+
+def _recurrent(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    weights = [layer.weight] * 2
+    found, *_ = torch.ops.aten._cudnn_rnn(
+        x, weights, 2, None, x[:1], None, 1, 16, 0, 1, False, 0.0, True, False, [], None
+    )
+    return found
+
+
+def _in_one_block(layer: nn.Linear, x: torch.Tensor) -> torch.Tensor:
+    """Begin as PyTorch begins a recurrent layer by cuDNN."""
+    torch.empty(0, device=x.device).set_(layer.weight.untyped_storage())
+    return layer(x)
 
 
 #: By name, what makes a step that no plan for a GPU can hold.
@@ -129,4 +175,7 @@ REFUSED: dict[str, Callable[[], Step]] = {
         lambda: nn.Linear(16, 16), lambda layer, x: layer(x) * torch.randn(16).to(x.device)
     ),
     "attention with dropout": lambda: _of_function(lambda: nn.Linear(16, 16), _attended),
+    "dropout in a checkpoint": lambda: _of_function(lambda: nn.Linear(16, 16), _dropped_again),
+    "a recurrent layer": lambda: _of_function(lambda: nn.Linear(16, 16), _recurrent),
+    "a recurrent layer's weights": lambda: _of_function(lambda: nn.Linear(16, 16), _in_one_block),
 }

@@ -7,6 +7,9 @@ import re
 import pytest
 import torch
 
+from planner.errors import StowageError
+from planner.program.out_variants import _run_and_copy
+from tests.gpu.binding import RESERVE
 from tests.gpu.kernel_table import table
 from tests.gpu.program import printed_by
 from tests.gpu.steps import REFUSED, STEPS
@@ -16,6 +19,9 @@ WHY = {
     "a number on the host": "aten.mul.Tensor.* computes with a tensor on the host in a step for the GPU",
     "drawn on the host": "aten.randn.default.* makes a tensor on the host in a step for the GPU",
     "attention with dropout": "efficient_attention.* with dropout hands what it drew to its backward pass",
+    "dropout in a checkpoint": "aten.native_dropout.default .* after the generator was seeded or set back",
+    "a recurrent layer": "aten._cudnn_rnn.default is how nn.LSTM.* under torch.backends.cudnn.flags",
+    "a recurrent layer's weights": "aten.set_.source_Storage is how nn.LSTM",
 }
 
 
@@ -29,6 +35,11 @@ def test_every_call_is_made_on_the_gpu_with_a_kernel_and_what_cannot_be_is_refus
         assert sum(step["forms"].values()) == step["calls"], name
     # dropout of a GPU draws from the run's generator in the place of the default one
     assert found["steps"]["gpt:dropout=0.1"]["forms"]["_run_drawing"] == 12
+    # what a forward pass keeps for its backward pass has its place, and is no index
+    assert found["kept"] == {
+        "fused attention": {"bytes": [16, 8, 8, 8, 8, 8], "unmeasured": []},
+        "cuDNN's batch norm": {"bytes": [RESERVE], "unmeasured": []},
+    }
     assert [*found["refusals"]] == [*REFUSED] == [*WHY]
     for name, why in WHY.items():
         assert re.search(why, found["refusals"][name]), name
@@ -41,3 +52,10 @@ def test_every_call_is_made_on_the_gpu_with_a_kernel_and_what_cannot_be_is_refus
     assert "aten._scaled_dot_product_flash_attention_for_cpu.default" in missing
     for name, step in found["steps"].items():
         assert missing.isdisjoint(step["operators"]), name
+
+
+def test_what_attention_leaves_on_the_host_is_not_copied() -> None:
+    place = torch.empty((), dtype=torch.int64, device="meta")
+    _run_and_copy(lambda: torch.empty((), dtype=torch.uint8), (), {}, (place,))
+    with pytest.raises(StowageError, match=r"torch\.uint8 and was captured as torch\.int64"):
+        _run_and_copy(lambda: torch.empty((), dtype=torch.uint8, device="meta"), (), {}, (place,))

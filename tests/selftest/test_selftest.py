@@ -170,6 +170,28 @@ def test_the_stage_that_fails_is_the_last() -> None:
     assert not SelfTestReport("cpu", {}, tuple(found)).passed
 
 
+def test_a_wait_left_out_may_end_the_use_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken: list[bool] = []
+
+    def device(*sizes: int) -> CpuDevice:
+        if broken:
+            raise RuntimeError("CUDA error: device-side assert triggered")
+        return CpuDevice(*sizes)
+
+    monkeypatch.setattr("planner.selftest.stage_checks.shows_without", lambda *_: not broken.append(True))
+    (result,) = Few(device).only("races")
+    assert (result.outcome, result.figures["waits"], result.figures["shown"]) == ("passed", 1, 1)
+    assert result.summary.endswith("an error after which this process cannot use the device")
+
+
+def test_a_gpu_s_kernels_are_chosen_as_if_each_run_must_be_repeated() -> None:
+    before = torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic
+    seen = lambda _: ("passed", f"{torch.backends.cudnn.benchmark} {torch.backends.cudnn.deterministic}", {})  # noqa: E731
+    (result,) = results([("one", 1.0, seen)], Progress())
+    assert result.summary == "False True"
+    assert (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic) == before
+
+
 def test_a_device_that_is_not_there_is_refused() -> None:
     with pytest.raises(StowageError, match='there is no device "gpu" to test; choose "cpu" or "cuda"'):
         planner.selftest("gpu")

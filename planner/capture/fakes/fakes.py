@@ -201,6 +201,13 @@ def check_devices(model: nn.Module, batch: Any, device: str, *, given: bool) -> 
             f'the model is on {elsewhere} and is to run on {device}: pass device="{elsewhere.type}", or leave the '
             "model on the host"
         )
+    if device == "cuda" and any(one.type == device for one in of_model | of_batch):
+        current = torch.cuda.current_device()
+        if any(one.index not in (None, current) for one in of_model | of_batch):
+            raise StowageError(
+                f"the model is on {_listed(of_model | of_batch)} and the current GPU is cuda:{current}, where a plan "
+                "has its memory: call torch.cuda.set_device first"
+            )
 
 
 def _listed(devices: set[torch.device]) -> str:

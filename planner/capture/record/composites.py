@@ -18,9 +18,13 @@ from planner import torch_private as private
 _ATEN = torch.ops.aten
 
 
-def as_in_eager() -> AbstractContextManager[None]:
-    """Decompose the composite operators of this thread as eager PyTorch does."""
-    return private.overriding(_KERNELS)
+def as_in_eager(capture: private.TorchDispatchMode) -> AbstractContextManager[None]:
+    """Decompose the composite operators of a capture as eager PyTorch does.
+
+    Args:
+        capture: a mode that it is made in, by this thread.
+    """
+    return private.overriding(_KERNELS, capture)
 
 
 def _differentiable(*tensors: Tensor) -> bool:

@@ -199,11 +199,11 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         thread = get_ident()
 
         def enter(module: nn.Module, _: Any) -> None:
-            if get_ident() == thread:
+            if private.in_capture(thread, self):
                 self._stack.append(self.paths.get(id(module), self._stack[-1]))
 
         def leave(*_: Any) -> None:
-            if get_ident() == thread:
+            if private.in_capture(thread, self):
                 self._stack.pop()
 
         hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave, always_call=True)]

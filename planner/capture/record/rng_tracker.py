@@ -32,9 +32,13 @@ class RngTracker:
         self._expected = self._generator.get_state()
 
     @contextmanager
-    def following(self) -> Iterator[None]:
-        """Redirect this thread's use of the default generator by `torch`'s functions to the copy."""
-        with as_default(self._generator, everywhere=True):
+    def following(self, capture: private.TorchDispatchMode) -> Iterator[None]:
+        """Redirect a capture's use of the default generators by `torch`'s functions to the copy.
+
+        Args:
+            capture: a mode that it is made in.
+        """
+        with as_default(self._generator, capture):
             yield
 
     def next(self, target: Callable[..., Any], kwargs: Mapping[str, Any], module: str) -> None:

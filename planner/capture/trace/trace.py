@@ -207,8 +207,8 @@ def _trace(
         log = saved.following(recorder.layout, lambda: len(recorder.events)) if saved is not None else nullcontext()
         try:
             with (
-                draws.following(), fake, recorder, recorder.watching_modules(), without_garbage_collection(),
-                private.quiet(), Hooks(model, step.loss).watched(recorder.running), as_in_eager(),
+                draws.following(fake), fake, recorder, recorder.watching_modules(), without_garbage_collection(),
+                private.quiet(), Hooks(model, step.loss).watched(recorder.running), as_in_eager(fake),
                 private.tracing_hidden(steering.active) as question, torch.autograd.set_detect_anomaly(False),
                 private.addresses_refused(), unwritten(step.torch_optimizer), log,
             ):  # fmt: skip
@@ -286,7 +286,7 @@ def _again(
     for tensor in fakes:
         if tensor.is_leaf:
             tensor.grad = None
-    with recorder.draws.following(), recorder.fake, recorder, private.quiet():
+    with recorder.draws.following(recorder.fake), recorder.fake, recorder, private.quiet():
         step.passes(model, batch, recorder.enter)
 
 

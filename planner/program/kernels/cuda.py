@@ -32,6 +32,8 @@ _ATEN = torch.ops.aten
 _HERE = Path(__file__).parent
 _MOVE_IT = "make it where the others are, by device=x.device"
 _FUSED_ATTENTION = "aten._scaled_dot_product"
+#: cuDNN's recurrent layer, and how PyTorch looks for its weights in one block of memory before it.
+_RECURRENT = frozenset({_ATEN._cudnn_rnn.default, _ATEN.set_.source_Storage})
 #: Calls that may bring a tensor from the host to the GPU.
 _MOVES = frozenset({_ATEN._to_copy.default, _ATEN.copy_.default, _ATEN.detach.default, _ATEN.lift_fresh.default})
 
@@ -48,13 +50,13 @@ def missing_cuda() -> str:
 def _fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call an operator on fake tensors, which must all be the GPU's, as everything in a plan is.
 
-    Fused attention that drops values hands the numbers that it drew to its backward pass on the host, and cuDNN's
-    dropout between the layers of an LSTM draws from a state of its own.
+    Fused attention that drops values hands the numbers that it drew to its backward pass on the host. The fake kernel
+    of cuDNN's recurrent layers has no bytes where the real one keeps its states for the backward pass, which has none.
     """
-    if target is _ATEN._cudnn_rnn.default and args[11] and args[12]:
+    if target in _RECURRENT:
         raise StowageError(
-            "an LSTM with dropout draws from a state that cuDNN keeps, which a plan cannot hold: put nn.Dropout between"
-            " LSTMs of one layer"
+            f"{target} is how nn.LSTM, nn.GRU and nn.RNN use cuDNN, which alone knows how much memory it keeps for the "
+            "backward pass: call them under torch.backends.cudnn.flags(enabled=False)"
         )
     attention = str(target).startswith(_FUSED_ATTENTION)
     if attention and not is_deterministic(target, args, kwargs):
@@ -139,6 +141,14 @@ def _scratch_bytes(call: Callable[[], object]) -> int:
     return max(torch.cuda.max_memory_allocated() - before - kept, 0)
 
 
+#: Attention that drops nothing leaves the place of what it would have drawn as it is.
+_UNDEFINED: Mapping[Target, frozenset[int]] = {
+    _ATEN.cudnn_batch_norm.default: frozenset({3}),
+    _ATEN._scaled_dot_product_efficient_attention.default: frozenset({2, 3}),
+    _ATEN._scaled_dot_product_flash_attention.default: frozenset({6, 7}),
+    _ATEN._scaled_dot_product_cudnn_attention.default: frozenset({6, 7}),
+}
+
 CUDA = Backend(
     device="cuda",
     missing=missing_cuda,
@@ -152,7 +162,7 @@ CUDA = Backend(
     rounds_apart=_rounds_apart,
     keeps_gradients=lambda _target, _results: False,
     first_run_only=lambda _target, _args: (),
-    undefined={_ATEN._cudnn_rnn.default: frozenset({4}), _ATEN.cudnn_batch_norm.default: frozenset({3})},
+    undefined=_UNDEFINED,
     drawing=_drawing,
     hardware=lambda: f"{torch.cuda.get_device_name()} {torch.version.cuda or torch.version.hip}",
     breaks_on_indices=True,

@@ -28,7 +28,7 @@ def brought_to(device: str, step: Step, batch: Any) -> Iterator[Any]:
         The batch on the device.
     """
     leaves = tensors_of(batch)
-    if all(leaf.device.type == device for leaf in leaves.values()):
+    if leaves and all(leaf.device.type == device for leaf in leaves.values()):
         yield batch
         return
     model = step.materialize().model

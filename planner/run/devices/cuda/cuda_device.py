@@ -52,5 +52,5 @@ class CudaDevice(AcceleratorDevice):
 
     @staticmethod
     def generator() -> torch.Generator:
-        """Make a generator that ops may draw from."""
-        return torch.Generator("cuda")
+        """Make a generator that ops on the current GPU may draw from."""
+        return torch.Generator(torch.device("cuda", torch.cuda.current_device()))

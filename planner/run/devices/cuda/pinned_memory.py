@@ -6,6 +6,7 @@ PyTorch's own allocator of pinned memory rounds up to a power of two: 20.4 GiB t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import torch
@@ -49,6 +50,7 @@ class RegisteredMemory:
             runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
             failed = int(runtime.cudaHostRegister(self.bytes.data_ptr(), size, _PORTABLE))
             if failed:
+                _forget_error()
                 raise StowageError(
                     f"{format_bytes(size)} of host memory may not be pinned (CUDA's error {failed}); raise the limit "
                     "of ulimit -l, end what else holds memory, or give a larger budget"
@@ -62,3 +64,9 @@ class RegisteredMemory:
             runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
             runtime.cudaHostUnregister(self.bytes.data_ptr())
         self.bytes = torch.empty(0, dtype=torch.uint8)
+
+
+def _forget_error() -> None:
+    """Let PyTorch take the error that CUDA keeps for this thread, which would otherwise fail the next kernel."""
+    with suppress(RuntimeError):
+        torch.empty(1, device="cuda").fill_(0)
