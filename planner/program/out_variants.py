@@ -105,6 +105,8 @@ def bind(
         bound = BoundCall(variant.target, tuple(args), missing | kept | dict(zip(variant.names, results, strict=True)))
         if not _resizes(bound, variant.names):
             return bound
+    unwritten = backend.unwritten.get(target, frozenset())
+    results = [None if place in unwritten else result for place, result in enumerate(results)]
     run = _run_with_gradients if backend.keeps_gradients(target, results) else _run_and_copy
     return BoundCall(run, (target, tuple(args), dict(kwargs), tuple(results)), {})
 
@@ -205,8 +207,6 @@ def _run_and_copy(
         values = (values,)
     for result, value in zip(results, values, strict=True):
         if result is not None and value is not None:
-            if value.device.type == "cpu" != result.device.type:
-                continue  # what attention that drops nothing has not drawn; copying it would wait for the GPU
             if value.dtype is not result.dtype:  # a copy would round
                 raise StowageError(f"{target} returns {value.dtype} and was captured as {result.dtype}; report this op")
             result.copy_(value)

@@ -34,6 +34,7 @@ class Backend:
             that a call made again in the same step leaves out (None) without any other difference, bit for bit.
         undefined: by operator, the places of results that are memory for its backward pass, not every byte of which is
             written: two calls alike leave other bytes there.
+        unwritten: by operator, the places of results that its kernel leaves as they are, and nobody reads.
         drawing: makes a call that can draw from PyTorch's default generator alone draw from another; None if none can
             be made to.
         hardware: the name of what calls are made on, as far as their costs depend on it.
@@ -57,6 +58,7 @@ class Backend:
     keeps_gradients: Callable[[Target, Sequence[Tensor | None]], bool]
     first_run_only: Callable[[Target, Sequence[Any]], tuple[int, ...]]
     undefined: Mapping[Target, frozenset[int]]
+    unwritten: Mapping[Target, frozenset[int]]
     drawing: Callable[[torch.Generator, BoundCall], BoundCall] | None
     hardware: Callable[[], str]
     breaks_on_indices: bool

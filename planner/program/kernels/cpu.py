@@ -98,6 +98,7 @@ CPU = Backend(
     keeps_gradients=_keeps_gradients,
     first_run_only=_first_run_only,
     undefined={_ATEN.mkldnn_rnn_layer.default: frozenset({3})},
+    unwritten={},
     drawing=None,
     hardware=platform.machine,
     breaks_on_indices=False,

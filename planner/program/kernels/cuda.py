@@ -141,9 +141,8 @@ def _scratch_bytes(call: Callable[[], object]) -> int:
     return max(torch.cuda.max_memory_allocated() - before - kept, 0)
 
 
-#: Attention that drops nothing leaves the place of what it would have drawn as it is.
-_UNDEFINED: Mapping[Target, frozenset[int]] = {
-    _ATEN.cudnn_batch_norm.default: frozenset({3}),
+#: Attention that drops nothing returns the place of what it would have drawn as it is, and on the host.
+_NOT_DRAWN: Mapping[Target, frozenset[int]] = {
     _ATEN._scaled_dot_product_efficient_attention.default: frozenset({2, 3}),
     _ATEN._scaled_dot_product_flash_attention.default: frozenset({6, 7}),
     _ATEN._scaled_dot_product_cudnn_attention.default: frozenset({6, 7}),
@@ -162,7 +161,8 @@ CUDA = Backend(
     rounds_apart=_rounds_apart,
     keeps_gradients=lambda _target, _results: False,
     first_run_only=lambda _target, _args: (),
-    undefined=_UNDEFINED,
+    undefined={_ATEN.cudnn_batch_norm.default: frozenset({3}), **_NOT_DRAWN},
+    unwritten=_NOT_DRAWN,
     drawing=_drawing,
     hardware=lambda: f"{torch.cuda.get_device_name()} {torch.version.cuda or torch.version.hip}",
     breaks_on_indices=True,
