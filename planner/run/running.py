@@ -47,7 +47,8 @@ def run(
         steps: number of steps; 0 only prepares for `Run.steps`. Planning takes at most ten seconds and, after the first
             of them, no longer than it could still save in these steps.
         device: `"cpu"`, or `"cuda"` for the current GPU, which holds the plan's memory alone: a model on the host stays
-            there, and is updated when the run ends, or after every step of `Run.steps`.
+            there, and is updated when the run ends, or after every step of `Run.steps`. Dropout has the GPU's default
+            generator in the run's state for the moment of its call: no other thread may draw on the GPU meanwhile.
         check: make every step in eager PyTorch too, from the same random numbers, and compare all bits; no other code
             should draw from PyTorch's generator meanwhile. `"first"` does so for the first two steps and ends the run
             with an error if any bit differs; it is skipped if memory is short, or if steps draw random numbers in
